@@ -1,0 +1,120 @@
+//! One exchange as the journal keeps it: the shape of `GET /v1/exchanges/{id}`.
+
+use serde::{Deserialize, Serialize};
+
+/// One request and its response (or failure) through the proxy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeRecord {
+    /// Unique, and sorting by start within one daemon.
+    pub id: String,
+    /// The scope the exchange fell into; the default scope is `default`.
+    pub scope: String,
+    /// `llm`, `tool`, `mcp` or `other`.
+    pub kind: String,
+    /// Dialect, for kind `llm`.
+    pub dialect: Option<String>,
+    /// Tool name, when one is known.
+    pub tool: Option<String>,
+    /// Request method.
+    pub method: String,
+    /// Upstream URL, secrets redacted.
+    pub url: String,
+    /// Status the agent got; `null` when it got no answer.
+    pub status: Option<u16>,
+    /// Status the upstream gave; `null` when it was not dialled or did not answer.
+    pub upstream_status: Option<u16>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What went wrong, in one sentence, for every outcome but `ok`, `open` and `injected`.
+    pub error: Option<String>,
+    /// Start, RFC 3339 with milliseconds, UTC.
+    pub started_at: String,
+    /// From the request's head to the end of the answer, milliseconds; `null` while open.
+    pub duration_ms: Option<f64>,
+    /// Delay that faults added, milliseconds.
+    pub injected_ms: f64,
+    /// Time Squall itself added, microseconds, injected delay excluded.
+    pub overhead_us: u64,
+    /// Encoded body bytes received from the agent.
+    pub request_bytes: u64,
+    /// Encoded body bytes sent to the agent.
+    pub response_bytes: u64,
+    /// Fingerprint of the request, 16 hex digits; `null` where no draw needed it.
+    pub fingerprint: Option<String>,
+    /// Which request with this fingerprint it is in its scope, from 1.
+    pub attempt: Option<u64>,
+    /// Seed of the activation in force.
+    pub seed: u64,
+    /// Rules that were eligible: applied ones first, at most 64.
+    pub rules: Vec<RuleRecord>,
+    /// How many further rules were eligible.
+    pub rules_more: u64,
+    /// Id of the activation in force.
+    pub activation: Option<String>,
+    /// The run it belongs to.
+    pub run: Option<String>,
+    /// Canaries planted in it.
+    pub canaries: Vec<String>,
+    /// What was read of a model call.
+    pub llm: Option<LlmRecord>,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Still running.
+    Open,
+    /// Passed on as it came; added delay alone is `ok` too.
+    Ok,
+    /// A rule decided what the agent received.
+    Injected,
+    /// The upstream could not be reached or broke off.
+    UpstreamError,
+    /// The agent went away first.
+    ClientGone,
+    /// The agent rejected Squall's certificate.
+    ClientRejectedCa,
+    /// The destination is not allowed.
+    Denied,
+}
+
+/// What became of one eligible rule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RuleRecord {
+    /// The rule's profile.
+    pub profile: String,
+    /// The rule's id.
+    pub rule: String,
+    /// `network_faults`, `tool_faults`, `llm_faults`, `context_attacks`.
+    pub family: String,
+    /// Mode.
+    pub mode: String,
+    /// `applied`, `not_drawn` or `bypassed`.
+    pub outcome: String,
+    /// Why it was not applied.
+    pub reason: Option<String>,
+    /// Which matching exchange of the scope this was for the rule, from 1.
+    pub ordinal: u64,
+    /// The draw, 0 to 1, when one was made.
+    pub drawn: Option<f64>,
+    /// The fault's parameters as they were used.
+    pub parameters: serde_json::Value,
+}
+
+/// What was read of a model call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LlmRecord {
+    /// Model asked for.
+    pub model: Option<String>,
+    /// Whether a stream was asked for.
+    pub stream: bool,
+    /// Tokens in, as the provider counts.
+    pub input_tokens: Option<u64>,
+    /// Tokens out, as the provider counts.
+    pub output_tokens: Option<u64>,
+    /// Finish reason in neutral words.
+    pub finish: Option<String>,
+    /// Names of the tools the model called.
+    pub tool_calls: Vec<String>,
+}

@@ -1,0 +1,27 @@
+//! A rule: a match, a trigger and a fault.
+
+/// One rule of a profile, checked and typed.
+#[derive(Debug)]
+pub struct Rule {
+    /// Unique in its profile: given, or mode and eight hex digits.
+    pub id: String,
+    /// Name of the profile it was written in.
+    pub profile: String,
+    /// `network_faults`, `tool_faults`, `llm_faults` or `context_attacks`.
+    pub family: Family,
+    /// The mode as written in files.
+    pub mode: &'static str,
+}
+
+/// The four families of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    /// `network_faults`
+    Network,
+    /// `tool_faults`
+    Tool,
+    /// `llm_faults`
+    Llm,
+    /// `context_attacks`
+    Context,
+}

@@ -1,1 +1,4 @@
-//! placeholder
+//! Carries plans out: listeners, TLS interception, upstreams, bodies.
+
+pub mod broken;
+pub mod config;

@@ -1,0 +1,75 @@
+//! How an exchange that fails must look to the agent, and where carried-out faults are reported.
+//!
+//! hyper turns an error of a service or a body into a close: FIN on HTTP/1.1, `RST_STREAM` on
+//! HTTP/2 with the reason of the first [`h2::Error`] in the error's source chain. A reset on
+//! HTTP/1.1 needs the socket too: whoever makes a [`Broken`] with [`Ending::Reset`] also calls
+//! `reset_on_close` on the connection's control.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use squall_profiles::plan::{Ending, VerdictIndex};
+
+/// An exchange that ends without (the rest of) an answer.
+#[derive(Debug)]
+pub struct Broken {
+    ending: Ending,
+    reason: h2::Error,
+    why: String,
+}
+
+impl Broken {
+    /// An end that looks like `ending` on HTTP/1.1 and like `reason` on HTTP/2; `why` is for the
+    /// journal.
+    pub fn new(ending: Ending, reason: h2::Reason, why: impl Into<String>) -> Self {
+        Self { ending, reason: reason.into(), why: why.into() }
+    }
+
+    /// FIN with the framing incomplete; INTERNAL_ERROR on HTTP/2.
+    pub fn close(why: impl Into<String>) -> Self {
+        Self::new(Ending::Close, h2::Reason::INTERNAL_ERROR, why)
+    }
+
+    /// RST; INTERNAL_ERROR on HTTP/2.
+    pub fn reset(why: impl Into<String>) -> Self {
+        Self::new(Ending::Reset, h2::Reason::INTERNAL_ERROR, why)
+    }
+
+    /// How it looks on HTTP/1.1.
+    pub fn ending(&self) -> Ending {
+        self.ending
+    }
+
+    /// How it looks on HTTP/2.
+    pub fn reason(&self) -> h2::Reason {
+        self.reason.reason().unwrap_or(h2::Reason::INTERNAL_ERROR)
+    }
+
+    /// Why, in words for the journal.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl Error for Broken {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.reason)
+    }
+}
+
+/// Where those who carry out a plan report what they did; metrics move at once.
+pub trait Ledger {
+    /// The rule behind this verdict took effect.
+    fn applied(&self, verdict: VerdictIndex);
+    /// The rule fired but could not take effect.
+    fn bypassed(&self, verdict: VerdictIndex, why: String);
+    /// A fault held the exchange back for this long.
+    fn delayed(&self, by: Duration);
+}

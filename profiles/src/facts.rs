@@ -95,7 +95,9 @@ impl CanonicalUrl {
             _ => "",
         };
         // User information is no part of where an exchange goes.
-        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let authority = authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, host)| host);
         let host = match authority.strip_suffix(default_port) {
             Some(host) if !default_port.is_empty() => host,
             _ => authority,
@@ -112,7 +114,11 @@ impl CanonicalUrl {
             text.push('/');
         }
         text.push_str(path_and_query);
-        Self { text, authority: authority_start, path }
+        Self {
+            text,
+            authority: authority_start,
+            path,
+        }
     }
 
     /// The whole URL.
@@ -157,7 +163,12 @@ mod tests {
     #[test]
     fn one_form_for_every_way_to_write_a_url() {
         for (scheme, authority, path, expected) in [
-            ("HTTPS", "API.Example:443", "/V1?q=A", "https://api.example/V1?q=A"),
+            (
+                "HTTPS",
+                "API.Example:443",
+                "/V1?q=A",
+                "https://api.example/V1?q=A",
+            ),
             ("http", "api.example:443", "", "http://api.example:443/"),
             ("ws", "h:80", "/s", "http://h/s"),
             ("wss", "h", "/", "https://h/"),
@@ -173,7 +184,13 @@ mod tests {
     fn a_url_can_be_taken_apart() {
         let url = CanonicalUrl::new("http", "[::1]:8080", "/a?b");
         assert_eq!(
-            (url.scheme(), url.authority(), url.host(), url.path_and_query(), url.origin()),
+            (
+                url.scheme(),
+                url.authority(),
+                url.host(),
+                url.path_and_query(),
+                url.origin()
+            ),
             ("http", "[::1]:8080", "[::1]", "/a?b", "http://[::1]:8080")
         );
     }

@@ -1,6 +1,23 @@
-//! The vocabulary of failure. No I/O.
+//! The vocabulary of failure: profiles, rules, matching, dice and plans.
+//!
+//! A profile file is read ([`profile::parse`]), its rules put together with those of the profiles
+//! it extends ([`library::Library`]) and compiled ([`ruleset::RuleSet`]). An
+//! [`activation::Activation`] puts them in force: per exchange it takes [`facts::Facts`] and
+//! answers with a [`plan::Plan`]. Nothing here does I/O, reads a clock or owns a random generator,
+//! so every decision can be tested without a port.
 
+pub mod activation;
+pub mod error;
+pub mod explain;
 pub mod facts;
 pub mod fault;
+pub mod faults;
+pub mod library;
 pub mod plan;
+pub mod profile;
 pub mod rule;
+pub mod ruleset;
+pub mod schema;
+pub mod tools;
+pub mod trigger;
+pub mod validate;

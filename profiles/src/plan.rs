@@ -12,6 +12,7 @@ use http::{HeaderMap, StatusCode};
 use squall_dialects::model::ModelError;
 
 use crate::fault::{SchemaDrift, Slices, StreamFault, Throttle, TlsFailure};
+use crate::trigger::NotDrawn;
 
 /// A rule's place in [`Plan::verdicts`]; what a part of the plan points back to.
 pub type VerdictIndex = u16;
@@ -72,8 +73,8 @@ pub struct Draw {
 /// What became of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its trigger did not fire; the reason says why ("call 1 of `after_calls: 2`", "drew 0.83").
-    NotDrawn(String),
+    /// Its trigger did not fire, and why.
+    NotDrawn(NotDrawn),
     /// It fired and is in the plan, but has not been carried out yet.
     Chosen,
     /// It was carried out.
@@ -91,9 +92,9 @@ pub enum Answer {
     ModelError(ModelError),
     /// A 3xx whose `Location` is the request's own URL, as the agent wrote it.
     RedirectToSelf(StatusCode),
-    /// Hold for this long, then close without an answer (h2: RST_STREAM CANCEL).
+    /// Hold for this long, then close without an answer (h2: `RST_STREAM` `CANCEL`).
     Hold(Duration),
-    /// Reset the connection at once (h2: RST_STREAM REFUSED_STREAM; CONNECT: before its 200).
+    /// Reset the connection at once (h2: `RST_STREAM` `REFUSED_STREAM`; CONNECT: before its 200).
     Refuse,
     /// A 502 whose problem body says that the name could not be resolved.
     DnsFailure,
@@ -117,7 +118,7 @@ pub struct Reply {
 pub enum Substitute {
     /// A made-up answer: the upstream did it, the agent hears that it failed.
     Answer(Answer),
-    /// Reset the connection (h2: RST_STREAM INTERNAL_ERROR).
+    /// Reset the connection (h2: `RST_STREAM` `INTERNAL_ERROR`).
     Reset,
     /// The previous answer that this rule saw in this scope.
     Stale,
@@ -179,8 +180,8 @@ pub struct Cut {
 /// How a connection ends under a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// FIN with the framing incomplete (h2: RST_STREAM INTERNAL_ERROR).
+    /// FIN with the framing incomplete (h2: `RST_STREAM` `INTERNAL_ERROR`).
     Close,
-    /// RST (h2: RST_STREAM INTERNAL_ERROR).
+    /// RST (h2: `RST_STREAM` `INTERNAL_ERROR`).
     Reset,
 }

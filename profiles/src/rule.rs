@@ -13,6 +13,13 @@ pub struct Rule {
     pub mode: &'static str,
 }
 
+impl Rule {
+    /// The fault's parameters as they are used, defaults filled in: for the journal.
+    pub fn parameters(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+}
+
 /// The four families of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
@@ -24,4 +31,16 @@ pub enum Family {
     Llm,
     /// `context_attacks`
     Context,
+}
+
+impl Family {
+    /// The name in files, API, journal and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Network => "network_faults",
+            Self::Tool => "tool_faults",
+            Self::Llm => "llm_faults",
+            Self::Context => "context_attacks",
+        }
+    }
 }

@@ -1,0 +1,1 @@
+//! What each family of faults does to a plan: one file per family.

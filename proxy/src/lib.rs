@@ -2,3 +2,4 @@
 
 pub mod broken;
 pub mod config;
+pub mod wire;

@@ -1,0 +1,82 @@
+//! A stream that gives bytes again that were already read from it.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A stream with some bytes put back in front of it.
+#[derive(Debug)]
+pub struct Rewind<T> {
+    inner: T,
+    replay: Bytes,
+}
+
+impl<T> Rewind<T> {
+    /// Reads give `replay` first, then what `inner` has; empty `replay` changes nothing.
+    pub fn new(inner: T, replay: Bytes) -> Self {
+        Self { inner, replay }
+    }
+
+    /// The stream below.
+    pub fn get_ref(&self) -> &T {
+        &self.inner
+    }
+
+    /// The bytes not given again yet, and the stream below.
+    pub fn into_parts(self) -> (T, Bytes) {
+        (self.inner, self.replay)
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Rewind<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.replay.is_empty() {
+            return Pin::new(&mut self.inner).poll_read(context, buffer);
+        }
+        let length = self.replay.len().min(buffer.remaining());
+        buffer.put_slice(&self.replay[..length]);
+        self.replay.advance(length);
+        if self.replay.is_empty() {
+            // The buffer behind it is no longer needed.
+            self.replay = Bytes::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Rewind<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,147 @@
+//! Changes to a JSON text that leave everything else as it stands.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::document::{Document, NodeId, span};
+use super::text::quote;
+
+/// Changes to one document, made together by [`Edits::apply`].
+///
+/// A change inside something that is removed or replaced as a whole is left out. Of two changes
+/// to one place the first counts.
+#[derive(Debug)]
+pub struct Edits<'d> {
+    document: &'d Document<'d>,
+    replaced: Vec<(Range<usize>, String)>,
+    removed: BTreeSet<NodeId>,
+}
+
+impl<'d> Edits<'d> {
+    /// No changes yet.
+    pub fn new(document: &'d Document<'d>) -> Self {
+        Self {
+            document,
+            replaced: Vec::new(),
+            removed: BTreeSet::new(),
+        }
+    }
+
+    /// Whether nothing would change.
+    pub fn is_empty(&self) -> bool {
+        self.replaced.is_empty() && self.removed.is_empty()
+    }
+
+    /// Puts `json` where a value stands. `json` must be JSON itself.
+    pub fn replace(&mut self, place: NodeId, json: impl Into<String>) {
+        let node = self.document.node(place);
+        self.replaced
+            .push((span(&(node.start..node.end)), json.into()));
+    }
+
+    /// Gives an object member another key; does nothing to a value that has none.
+    pub fn rename(&mut self, place: NodeId, key: &str) {
+        let node = self.document.node(place);
+        if node.key_end > 0 {
+            self.replaced
+                .push((span(&(node.key_start..node.key_end)), quote(key)));
+        }
+    }
+
+    /// Takes out an object member or a list's item, with the comma that is left over; does
+    /// nothing to the outermost value.
+    pub fn remove(&mut self, place: NodeId) {
+        if place.0 > 0 {
+            self.removed.insert(place);
+        }
+    }
+
+    /// The text with all changes made.
+    pub fn apply(&self) -> Vec<u8> {
+        let mut changes: Vec<(Range<usize>, &str)> = self
+            .removals()
+            .into_iter()
+            .map(|range| (range, ""))
+            .collect();
+        changes.extend(
+            self.replaced
+                .iter()
+                .map(|(range, json)| (range.clone(), json.as_str())),
+        );
+        // The outer of two nested changes first; stable, so the first of two equal ones counts.
+        changes.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+
+        let text = self.document.text();
+        let mut edited = Vec::with_capacity(text.len());
+        let mut done = 0;
+        for (range, json) in changes {
+            if range.start < done {
+                continue;
+            }
+            edited.extend_from_slice(&text.as_bytes()[done..range.start]);
+            edited.extend_from_slice(json.as_bytes());
+            done = range.end;
+        }
+        edited.extend_from_slice(&text.as_bytes()[done..]);
+        edited
+    }
+
+    /// What to cut out for the removed values: runs of neighbours go together, so that exactly
+    /// one comma stays between any two that are kept.
+    fn removals(&self) -> Vec<Range<usize>> {
+        let mut containers: BTreeSet<NodeId> = BTreeSet::new();
+        containers.extend(
+            self.removed
+                .iter()
+                .filter_map(|&id| self.document.parent(id)),
+        );
+        containers
+            .into_iter()
+            .flat_map(|container| self.removals_in(container))
+            .collect()
+    }
+
+    fn removals_in(&self, container: NodeId) -> Vec<Range<usize>> {
+        let container = self.document.value(container);
+        let children: Vec<NodeId> = container
+            .members()
+            .chain(container.items())
+            .map(super::Value::id)
+            .collect();
+        let mut ranges = Vec::new();
+        let mut kept_before = None;
+        let mut at = 0;
+        while at < children.len() {
+            if !self.removed.contains(&children[at]) {
+                kept_before = Some(children[at]);
+                at += 1;
+                continue;
+            }
+            let first = children[at];
+            while at < children.len() && self.removed.contains(&children[at]) {
+                at += 1;
+            }
+            let last = children[at - 1];
+            ranges.push(match (children.get(at), kept_before) {
+                (Some(&kept_after), _) => self.start(first)..self.start(kept_after),
+                (None, Some(kept)) => self.end(kept)..self.end(last),
+                (None, None) => self.start(first)..self.end(last),
+            });
+        }
+        ranges
+    }
+
+    /// Where a member's key, or an item, begins.
+    fn start(&self, id: NodeId) -> usize {
+        let node = self.document.node(id);
+        (if node.key_end > 0 {
+            node.key_start
+        } else {
+            node.start
+        }) as usize
+    }
+
+    fn end(&self, id: NodeId) -> usize {
+        self.document.node(id).end as usize
+    }
+}

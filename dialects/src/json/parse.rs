@@ -1,0 +1,271 @@
+//! The reader behind [`Document`]: one pass, a stack on the heap, no recursion.
+
+use super::document::{Kind, Node};
+use super::{MAX_DEPTH, MAX_VALUES, NotJson};
+
+/// Reads one JSON text into nodes in the order of the text.
+pub(super) struct Parser<'a> {
+    text: &'a [u8],
+    at: usize,
+    nodes: Vec<Node>,
+    /// Containers that are open, innermost last.
+    open: Vec<u32>,
+}
+
+/// What may come next.
+enum Expect {
+    /// A value; `]` too when an array was just opened.
+    Value { or_end: bool },
+    /// A key; `}` too when an object was just opened.
+    Key { or_end: bool },
+    /// A comma or the end of the innermost container; nothing but white space at the top.
+    Separator,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            at: 0,
+            nodes: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// Reads the whole text. What was read until an error is handed back with it; containers that
+    /// were open then end where reading stopped.
+    pub(super) fn run(mut self) -> (Vec<Node>, Result<(), NotJson>) {
+        let outcome = if u32::try_from(self.text.len()).is_ok() {
+            self.read()
+        } else {
+            self.wrong("the text is 4 GiB or longer")
+        };
+        let end = offset(self.at.min(self.text.len()));
+        let next = offset(self.nodes.len());
+        for &index in &self.open {
+            let node = &mut self.nodes[index as usize];
+            (node.end, node.next) = (end, next);
+        }
+        (self.nodes, outcome)
+    }
+
+    fn read(&mut self) -> Result<(), NotJson> {
+        let mut expect = Expect::Value { or_end: false };
+        let mut key = None;
+        loop {
+            self.skip_white_space();
+            let Some(&byte) = self.text.get(self.at) else {
+                return match expect {
+                    Expect::Separator if self.open.is_empty() => Ok(()),
+                    _ => self.wrong("the text ends in the middle"),
+                };
+            };
+            expect = match (expect, byte) {
+                (Expect::Value { or_end: true }, b']') | (Expect::Key { or_end: true }, b'}') => {
+                    self.close();
+                    Expect::Separator
+                }
+                (Expect::Value { .. }, _) => self.value(byte, key.take())?,
+                (Expect::Key { .. }, b'"') => {
+                    key = Some(self.key()?);
+                    Expect::Value { or_end: false }
+                }
+                (Expect::Key { .. }, _) => return self.wrong("expected a key"),
+                (Expect::Separator, _) => self.separator(byte)?,
+            };
+        }
+    }
+
+    /// After a value: what the innermost container allows.
+    fn separator(&mut self, byte: u8) -> Result<Expect, NotJson> {
+        let Some(&container) = self.open.last() else {
+            return self.wrong("more follows after the end");
+        };
+        let object = self.nodes[container as usize].kind == Kind::Object;
+        match byte {
+            b',' => {
+                self.at += 1;
+                Ok(if object {
+                    Expect::Key { or_end: false }
+                } else {
+                    Expect::Value { or_end: false }
+                })
+            }
+            b'}' if object => {
+                self.close();
+                Ok(Expect::Separator)
+            }
+            b']' if !object => {
+                self.close();
+                Ok(Expect::Separator)
+            }
+            _ => self.wrong("expected a comma or the end of the object or list"),
+        }
+    }
+
+    /// A key and its colon.
+    fn key(&mut self) -> Result<(u32, u32), NotJson> {
+        let start = offset(self.at);
+        self.string()?;
+        let end = offset(self.at);
+        self.skip_white_space();
+        if self.text.get(self.at) != Some(&b':') {
+            return self.wrong("expected a colon");
+        }
+        self.at += 1;
+        Ok((start, end))
+    }
+
+    fn value(&mut self, byte: u8, key: Option<(u32, u32)>) -> Result<Expect, NotJson> {
+        if self.nodes.len() == MAX_VALUES {
+            return self.wrong("too many values");
+        }
+        let start = self.at;
+        let (kind, expect) = match byte {
+            b'{' => (Kind::Object, Expect::Key { or_end: true }),
+            b'[' => (Kind::Array, Expect::Value { or_end: true }),
+            b'"' => (Kind::String, Expect::Separator),
+            b't' => (Kind::True, Expect::Separator),
+            b'f' => (Kind::False, Expect::Separator),
+            b'n' => (Kind::Null, Expect::Separator),
+            b'-' | b'0'..=b'9' => (Kind::Number, Expect::Separator),
+            _ => return self.wrong("expected a value"),
+        };
+        match kind {
+            Kind::Object | Kind::Array => {
+                if self.open.len() == MAX_DEPTH {
+                    return self.wrong("nested too deep");
+                }
+                self.at += 1;
+                self.open.push(offset(self.nodes.len()));
+            }
+            Kind::String => self.string()?,
+            Kind::Number => self.number()?,
+            Kind::True => self.word(b"true")?,
+            Kind::False => self.word(b"false")?,
+            Kind::Null => self.word(b"null")?,
+        }
+        let (key_start, key_end) = key.unwrap_or_default();
+        let next = offset(self.nodes.len() + 1);
+        let (start, end) = (offset(start), offset(self.at));
+        self.nodes.push(Node {
+            kind,
+            key_start,
+            key_end,
+            start,
+            end,
+            next,
+        });
+        Ok(expect)
+    }
+
+    /// Closes the innermost container at the bracket that was found.
+    fn close(&mut self) {
+        self.at += 1;
+        if let Some(index) = self.open.pop() {
+            let next = offset(self.nodes.len());
+            let node = &mut self.nodes[index as usize];
+            (node.end, node.next) = (offset(self.at), next);
+        }
+    }
+
+    fn skip_white_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.text.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    fn word(&mut self, word: &'static [u8]) -> Result<(), NotJson> {
+        if self.text[self.at..].starts_with(word) {
+            self.at += word.len();
+            Ok(())
+        } else {
+            self.wrong("expected true, false or null")
+        }
+    }
+
+    fn string(&mut self) -> Result<(), NotJson> {
+        self.at += 1;
+        loop {
+            let Some(&byte) = self.text.get(self.at) else {
+                return self.wrong("a string does not end");
+            };
+            self.at += 1;
+            match byte {
+                b'"' => return Ok(()),
+                b'\\' => self.escape()?,
+                0..0x20 => {
+                    self.at -= 1;
+                    return self.wrong("a control character in a string");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), NotJson> {
+        match self.text.get(self.at) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(b'u')
+                if self
+                    .text
+                    .get(self.at + 1..self.at + 5)
+                    .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
+            {
+                self.at += 5;
+                Ok(())
+            }
+            _ => self.wrong("an escape that JSON does not know"),
+        }
+    }
+
+    fn number(&mut self) -> Result<(), NotJson> {
+        if self.text[self.at] == b'-' {
+            self.at += 1;
+        }
+        match self.text.get(self.at) {
+            Some(b'0') => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.text.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.text.get(self.at) {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.text.get(self.at) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        // More digits may have been meant to follow.
+        if self.at == self.text.len() && !self.open.is_empty() {
+            return self.wrong("the text ends in the middle");
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), NotJson> {
+        let count = self.text[self.at..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        if count == 0 {
+            return self.wrong("expected a digit");
+        }
+        self.at += count;
+        Ok(())
+    }
+
+    fn wrong<T>(&self, what: &'static str) -> Result<T, NotJson> {
+        Err(NotJson { at: self.at, what })
+    }
+}
+
+/// An offset into a text that [`Parser::run`] found to be shorter than 4 GiB.
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}

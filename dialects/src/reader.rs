@@ -1,0 +1,187 @@
+//! What the journal says about a model call, read beside the forwarding path.
+
+use std::collections::BTreeMap;
+
+use crate::dialect::{AnswerForm, Dialect};
+use crate::json::Document;
+use crate::model::{DeltaKind, Finish, Reading};
+use crate::sse;
+
+/// Bytes of an answer that is one JSON document, up to which it is read; a longer one is not.
+pub const ANSWER_LIMIT: usize = 1 << 20;
+
+/// Bytes of one event of a stream, up to which it is read; a longer one is passed over.
+pub const EVENT_LIMIT: usize = 64 << 10;
+
+/// Tool calls whose names are kept.
+pub const TOOL_CALL_LIMIT: usize = 64;
+
+/// Bytes of a name that are kept.
+const NAME_LIMIT: usize = 128;
+
+/// What was read of a model call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelCall {
+    /// The model asked for; where the request was not read, the one that answered.
+    pub model: Option<String>,
+    /// Whether a stream was asked for; where the request was not read, whether one came.
+    pub stream: bool,
+    /// Tokens in, as the provider counts.
+    pub input_tokens: Option<u64>,
+    /// Tokens out, as the provider counts.
+    pub output_tokens: Option<u64>,
+    /// Why the model stopped; of several choices the first one's reason.
+    pub finish: Option<Finish>,
+    /// Names of the tools the model called, in order.
+    pub tool_calls: Vec<String>,
+    /// The error the provider reported in the answer's body.
+    pub error: Option<String>,
+}
+
+/// Reads a model call from a copy of its bytes: never fails, never keeps more than its limits.
+#[derive(Debug)]
+pub struct Reader {
+    dialect: &'static dyn Dialect,
+    call: ModelCall,
+    refused: bool,
+    tools: BTreeMap<(u64, u64), String>,
+    answer: Answer,
+}
+
+/// An answer as far as it has come.
+#[derive(Debug)]
+enum Answer {
+    /// No head yet, or one that cannot be read.
+    Unread,
+    Json(Vec<u8>),
+    Stream(sse::Splitter),
+}
+
+impl Reader {
+    /// A reader for a call in `dialect`. `request` is what was read of the request's body, decoded:
+    /// all of it, its beginning, or `None`.
+    pub fn new(dialect: &'static dyn Dialect, request: Option<&[u8]>) -> Self {
+        let request = request
+            .and_then(|body| dialect.request(body))
+            .unwrap_or_default();
+        let call = ModelCall {
+            model: request.model.map(|model| shortened(&model)),
+            stream: request.stream,
+            ..ModelCall::default()
+        };
+        Self {
+            dialect,
+            call,
+            refused: false,
+            tools: BTreeMap::new(),
+            answer: Answer::Unread,
+        }
+    }
+
+    /// The answer's head has come; `None` when its form or its coding cannot be read.
+    pub fn head(&mut self, form: Option<AnswerForm>) {
+        self.answer = match form {
+            Some(AnswerForm::Json) => Answer::Json(Vec::new()),
+            Some(AnswerForm::Stream) => {
+                if self.call.model.is_none() {
+                    self.call.stream = true;
+                }
+                Answer::Stream(sse::Splitter::new(EVENT_LIMIT))
+            }
+            None => Answer::Unread,
+        };
+    }
+
+    /// Some bytes of the answer's body, without content coding.
+    pub fn push(&mut self, chunk: &[u8]) {
+        match &mut self.answer {
+            Answer::Unread => {}
+            Answer::Json(body) if body.len() + chunk.len() > ANSWER_LIMIT => {
+                self.answer = Answer::Unread;
+            }
+            Answer::Json(body) => body.extend_from_slice(chunk),
+            Answer::Stream(splitter) => {
+                let frames = splitter.push(chunk);
+                self.events(&frames);
+            }
+        }
+    }
+
+    /// The answer is over, or broken off: what was read.
+    pub fn finish(mut self) -> ModelCall {
+        match std::mem::replace(&mut self.answer, Answer::Unread) {
+            Answer::Unread => {}
+            Answer::Json(body) => {
+                if let Ok(document) = Document::parse(&body) {
+                    let reading = self.dialect.read_answer(&document);
+                    self.note(&reading);
+                }
+            }
+            Answer::Stream(mut splitter) => self.events(&splitter.finish()),
+        }
+        self.call.tool_calls = self.tools.into_values().collect();
+        self.call
+    }
+
+    fn events(&mut self, frames: &[sse::Frame]) {
+        for frame in frames {
+            if let Some(data) = frame.data()
+                && let Ok(document) = Document::parse(&data)
+            {
+                let reading = self.dialect.read_event(&document);
+                self.note(&reading);
+            }
+        }
+    }
+
+    fn note(&mut self, reading: &Reading<'_>) {
+        if let (None, Some(model)) = (&self.call.model, &reading.model) {
+            self.call.model = Some(shortened(model));
+        }
+        for delta in &reading.deltas {
+            match delta.kind {
+                DeltaKind::ToolName { call } => self.tool(delta.choice, call, &delta.text),
+                DeltaKind::Refusal => self.refused |= !delta.text.is_empty(),
+                DeltaKind::Text | DeltaKind::Reasoning | DeltaKind::ToolArguments { .. } => {}
+            }
+        }
+        for finished in &reading.finishes {
+            if self.call.finish.is_none() || finished.choice == 0 {
+                let refused = self.refused && finished.finish == Finish::Done;
+                let finish = if refused {
+                    Finish::Refused
+                } else {
+                    finished.finish.clone()
+                };
+                self.call.finish = Some(match finish {
+                    Finish::Foreign(word) => Finish::Foreign(shortened(&word)),
+                    known => known,
+                });
+            }
+        }
+        if let Some(usage) = reading.usage {
+            self.call.input_tokens = usage.input.or(self.call.input_tokens);
+            self.call.output_tokens = usage.output.or(self.call.output_tokens);
+        }
+        if let Some(error) = &reading.error {
+            self.call.error = Some(shortened(error));
+        }
+    }
+
+    fn tool(&mut self, choice: u64, call: u64, name: &str) {
+        if !name.is_empty() && self.tools.len() < TOOL_CALL_LIMIT {
+            self.tools
+                .entry((choice, call))
+                .or_insert_with(|| shortened(name));
+        }
+    }
+}
+
+/// The beginning of a name, as long as names are kept.
+fn shortened(name: &str) -> String {
+    let mut end = name.len().min(NAME_LIMIT);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].to_owned()
+}

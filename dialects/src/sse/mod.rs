@@ -1,0 +1,146 @@
+//! Server-sent events, split without losing a byte.
+//!
+//! A [`Splitter`] is pushed chunks as they arrive and hands back [`Frame`]s; the frames' bytes put
+//! together are the bytes that were pushed, for every chunking. Lines may end in LF, CRLF or CR,
+//! comments and unknown fields pass, a byte order mark may come first (WHATWG HTML §9.2). Nothing
+//! is held back longer than until its event is complete.
+
+mod frame;
+#[cfg(test)]
+mod tests;
+
+use bytes::BytesMut;
+pub use frame::{Frame, FrameKind};
+use memchr::memchr2;
+
+/// Bytes of one event up to which it is held back until it is complete.
+pub const DEFAULT_LIMIT: usize = 1 << 20;
+
+/// Where in a line a byte stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Before its first character.
+    Start,
+    /// Before its first character, and the chunk ends with the CR that ended the line before: an
+    /// LF that comes next belongs to that.
+    AfterReturn,
+    /// Further on.
+    Middle,
+}
+
+/// Splits a stream of bytes into frames.
+#[derive(Debug)]
+pub struct Splitter {
+    limit: usize,
+    /// The event at hand, as far as it has come.
+    pending: BytesMut,
+    /// How far `pending` was searched for line breaks.
+    searched: usize,
+    /// Where in a line `searched` stands.
+    at: At,
+    /// The event at hand is over the limit and passes in pieces.
+    oversize: bool,
+    /// No frame was handed back yet: a byte order mark may come.
+    first: bool,
+}
+
+impl Default for Splitter {
+    fn default() -> Self {
+        Self::new(DEFAULT_LIMIT)
+    }
+}
+
+impl Splitter {
+    /// A splitter that holds at most `limit` bytes back; longer events pass in pieces, marked
+    /// [`FrameKind::Oversize`].
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            pending: BytesMut::new(),
+            searched: 0,
+            at: At::Start,
+            oversize: false,
+            first: true,
+        }
+    }
+
+    /// Takes the next bytes of the stream; returns what they complete.
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let chunk = self.push_line_feed(chunk, &mut frames);
+        self.pending.extend_from_slice(chunk);
+        while let Some(line_is_empty) = self.next_line() {
+            if line_is_empty {
+                let over = self.oversize || self.searched > self.limit;
+                let kind = if over {
+                    FrameKind::Oversize
+                } else {
+                    FrameKind::Event
+                };
+                frames.push(self.take(kind));
+                self.oversize = false;
+            }
+        }
+        if self.pending.len() > self.limit || (self.oversize && !self.pending.is_empty()) {
+            self.oversize = true;
+            frames.push(self.take(FrameKind::Oversize));
+        }
+        frames
+    }
+
+    /// The stream is over: what was held back. The splitter is then as new.
+    pub fn finish(&mut self) -> Vec<Frame> {
+        self.searched = self.pending.len();
+        let rest = (self.searched > 0).then(|| self.take(FrameKind::Unfinished));
+        *self = Self::new(self.limit);
+        Vec::from_iter(rest)
+    }
+
+    /// Takes the second half of a CRLF that two chunks share; returns the rest of the chunk.
+    fn push_line_feed<'c>(&mut self, chunk: &'c [u8], frames: &mut Vec<Frame>) -> &'c [u8] {
+        if self.at != At::AfterReturn || chunk.is_empty() {
+            return chunk;
+        }
+        self.at = At::Start;
+        let Some(rest) = chunk.strip_prefix(b"\n") else {
+            return chunk;
+        };
+        let between_events = self.pending.is_empty();
+        self.pending.extend_from_slice(b"\n");
+        self.searched += 1;
+        if between_events {
+            frames.push(self.take(FrameKind::LineFeed));
+        }
+        rest
+    }
+
+    /// Searches on to the end of the line at hand; tells whether the line was empty. `None`: it
+    /// has not come yet.
+    fn next_line(&mut self) -> Option<bool> {
+        let rest = &self.pending[self.searched..];
+        let Some(length) = memchr2(b'\r', b'\n', rest) else {
+            if !rest.is_empty() {
+                self.at = At::Middle;
+            }
+            self.searched = self.pending.len();
+            return None;
+        };
+        let line_is_empty = self.at != At::Middle && length == 0;
+        let (line_break, at) = match &rest[length..] {
+            [b'\r', b'\n', ..] => (2, At::Start),
+            [b'\r'] => (1, At::AfterReturn),
+            _ => (1, At::Start),
+        };
+        self.searched += length + line_break;
+        self.at = at;
+        Some(line_is_empty)
+    }
+
+    /// Hands out what was searched.
+    fn take(&mut self, kind: FrameKind) -> Frame {
+        let bytes = self.pending.split_to(self.searched).freeze();
+        self.searched = 0;
+        let first = std::mem::take(&mut self.first);
+        Frame::new(bytes, kind, first)
+    }
+}

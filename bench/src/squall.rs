@@ -1,0 +1,119 @@
+//! The release binary under test: started with a config of its own, switched over its API.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::pki::Pki;
+use crate::process::{Process, Said};
+
+/// A running daemon.
+#[derive(Debug)]
+pub struct Squall {
+    /// Its process.
+    pub process: Process,
+    /// The proxy listener.
+    pub proxy: SocketAddr,
+    /// The listener of the reverse route to the plain upstream.
+    pub reverse: SocketAddr,
+    /// Its interception authority, PEM.
+    pub ca: PathBuf,
+    /// From the start of the process to both ready lines.
+    pub started_in: Duration,
+    api: SocketAddr,
+}
+
+impl Squall {
+    /// Starts `binary serve` in `home` with a reverse route to `upstream`.
+    pub fn start(binary: &Path, home: &Path, upstream: SocketAddr, pki: &Pki) -> Result<Self> {
+        fs::create_dir_all(home)?;
+        let reverse = free_port()?;
+        let config = home.join("squall.yaml");
+        fs::write(
+            &config,
+            format!(
+                "proxy:\n  listen: 127.0.0.1:0\n  upstream_ca: [{}]\n\
+                 routes:\n  - {{ name: bench, listen: \"{reverse}\", upstream: \"http://{upstream}\" }}\n\
+                 api:\n  listen: 127.0.0.1:0\n",
+                pki.ca.display()
+            ),
+        )?;
+        let begun = Instant::now();
+        let process = Process::start(
+            Command::new(binary)
+                .args(["serve", "-c"])
+                .arg(&config)
+                .env("SQUALL_HOME", home)
+                .env("SQUALL_LOG_LEVEL", "warn"),
+            Said::Stderr,
+            &["proxy on http://", "api on http://"],
+        )?;
+        let started_in = begun.elapsed();
+        let proxy = process
+            .said("proxy on http://")?
+            .trim_end_matches('/')
+            .parse()?;
+        let api = process
+            .said("api on http://")?
+            .trim_end_matches('/')
+            .parse()?;
+        let ca = home.join("bench-ca.pem");
+        let squall = Self {
+            process,
+            proxy,
+            reverse,
+            ca,
+            started_in,
+            api,
+        };
+        fs::write(&squall.ca, squall.call("GET", "/ca.pem", None)?)?;
+        Ok(squall)
+    }
+
+    /// Puts `chaos` in force for the default scope; how long the call took.
+    pub fn chaos(&self, chaos: &Value) -> Result<Duration> {
+        let body = serde_json::json!({ "chaos": chaos, "seed": 1 }).to_string();
+        let begun = Instant::now();
+        self.call("PUT", "/v1/chaos", Some(&body))?;
+        Ok(begun.elapsed())
+    }
+
+    /// Ends all chaos.
+    pub fn calm(&self) -> Result<()> {
+        self.call("DELETE", "/v1/chaos?all=true", None).map(drop)
+    }
+
+    /// One API call; the body of a 2xx answer.
+    fn call(&self, method: &str, path: &str, body: Option<&str>) -> Result<Vec<u8>> {
+        let mut stream = TcpStream::connect(self.api)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let body = body.unwrap_or_default();
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n",
+            self.api
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body.as_bytes())?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
+        let end = end.with_context(|| format!("{method} {path}: no answer"))? + 4;
+        if !answer.starts_with(b"HTTP/1.1 2") {
+            bail!("{method} {path}: {}", String::from_utf8_lossy(&answer));
+        }
+        Ok(answer.split_off(end))
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}

@@ -1,0 +1,150 @@
+//! Light load: how long one exchange takes when nothing else is in its way.
+//!
+//! Every connection has a thread of its own that blocks, so that what is measured is the wire and
+//! not the load generator's scheduler.
+
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, ensure};
+
+use crate::clock;
+use crate::route::{Route, exchange_blocking};
+
+/// Durations, sorted.
+#[derive(Debug, Clone, Default)]
+pub struct Delays(Vec<Duration>);
+
+impl Delays {
+    fn gather(threads: Vec<JoinHandle<Result<Vec<Duration>>>>) -> Result<Self> {
+        let mut all = Vec::new();
+        for thread in threads {
+            all.extend(
+                thread
+                    .join()
+                    .map_err(|_| anyhow!("a measuring thread panicked"))??,
+            );
+        }
+        all.sort_unstable();
+        ensure!(!all.is_empty(), "nothing was measured");
+        Ok(Self(all))
+    }
+
+    /// Both together.
+    pub fn merge(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self.0.sort_unstable();
+        self
+    }
+
+    /// The shortest, in microseconds.
+    pub fn least(&self) -> f64 {
+        self.at(0)
+    }
+
+    /// The median, in microseconds.
+    pub fn median(&self) -> f64 {
+        self.at(500)
+    }
+
+    /// The 99th percentile, in microseconds.
+    pub fn p99(&self) -> f64 {
+        self.at(990)
+    }
+
+    /// The longest, in microseconds.
+    pub fn greatest(&self) -> f64 {
+        self.at(1000)
+    }
+
+    /// The delay that so many in a thousand do not exceed, in microseconds.
+    fn at(&self, permille: usize) -> f64 {
+        self.0[(self.0.len() - 1) * permille / 1000].as_secs_f64() * 1e6
+    }
+}
+
+/// Sends `request` `rate` times a second in all, spread evenly over `threads` connections, and
+/// times each from its first byte to the last byte of an answer of `expected` body bytes.
+pub fn at_rate(
+    route: &Route,
+    request: &[u8],
+    expected: usize,
+    rate: u32,
+    threads: u32,
+    stretch: Duration,
+) -> Result<Delays> {
+    let begin = Instant::now() + Duration::from_millis(50) + Duration::from_millis(2) * threads;
+    let between = Duration::from_secs(1) / rate;
+    let workers = (0..threads).map(|index| {
+        let (route, request) = (route.clone(), request.to_vec());
+        std::thread::spawn(move || {
+            let mut stream = route.open_blocking()?;
+            let mut scratch = vec![0; 16 * 1024];
+            let mut delays = Vec::new();
+            // The first exchange pays for the proxy's own connection to the upstream.
+            exchange_blocking(stream.as_mut(), &request, &mut scratch)?;
+            let mut next = begin + between * index;
+            while next < begin + stretch {
+                std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                let sent = Instant::now();
+                let body = exchange_blocking(stream.as_mut(), &request, &mut scratch)?;
+                delays.push(sent.elapsed());
+                ensure!(body == expected, "{body} of {expected} body bytes arrived");
+                next += between * threads;
+            }
+            Ok(delays)
+        })
+    });
+    Delays::gather(workers.collect())
+}
+
+/// Listens to the upstream's clock on `streams` connections and times each event from the moment
+/// before it was written to the moment after it was read.
+pub fn events(route: &Route, streams: usize, stretch: Duration) -> Result<Delays> {
+    let workers = (0..streams).map(|_| {
+        let route = route.clone();
+        std::thread::spawn(move || {
+            let mut stream = route.open_blocking()?;
+            stream.write_all(&route.get("/sse"))?;
+            stream.flush()?;
+            listen(stream.as_mut(), stretch)
+        })
+    });
+    Delays::gather(workers.collect())
+}
+
+fn listen(
+    stream: &mut dyn crate::route::BlockingDuplex,
+    stretch: Duration,
+) -> Result<Vec<Duration>> {
+    let begun = Instant::now();
+    let warm_up = Duration::from_millis(200);
+    let mut delays = Vec::new();
+    let mut buffer = Vec::new();
+    let mut piece = [0; 4096];
+    while begun.elapsed() < stretch + warm_up {
+        let read = stream.read(&mut piece)?;
+        let now = clock::nanoseconds();
+        ensure!(read > 0, "the event stream ended");
+        buffer.extend_from_slice(&piece[..read]);
+        while let Some((told, end)) = next_event(&buffer) {
+            buffer.drain(..end);
+            if begun.elapsed() > warm_up {
+                delays.push(Duration::from_nanos(now.saturating_sub(told)));
+            }
+        }
+    }
+    Ok(delays)
+}
+
+/// The time the first whole event in `buffer` tells, and where that event ends.
+fn next_event(buffer: &[u8]) -> Option<(u64, usize)> {
+    const DIGITS: usize = 20;
+    let at = buffer.windows(6).position(|window| window == b"data: ")? + 6;
+    let digits = buffer.get(at..at + DIGITS)?;
+    buffer.get(at + DIGITS..at + DIGITS + 2)?;
+    Some((
+        std::str::from_utf8(digits).ok()?.parse().ok()?,
+        at + DIGITS + 2,
+    ))
+}

@@ -1,3 +1,15 @@
-//! What was seen: exchange records, redaction, the ring. No I/O.
+//! What was seen: exchange records, redaction, the ring they are kept in, the log of events.
+//!
+//! Nothing here does I/O or reads a clock: times come in with what is recorded, so every answer
+//! can be tested without a port.
+//!
+//! ```text
+//! exchange ──▶ redact ──▶ ring    (the newest so many, by id)   ──▶ lists, pages, one by id
+//!                  └────▶ events  (the latest so many, in order) ──▶ streams that resume
+//! ```
 
+pub mod events;
+pub mod id;
 pub mod record;
+pub mod ring;
+pub mod timestamp;

@@ -9,8 +9,8 @@ pub struct ExchangeRecord {
     pub id: String,
     /// The scope the exchange fell into; the default scope is `default`.
     pub scope: String,
-    /// `llm`, `tool`, `mcp` or `other`.
-    pub kind: String,
+    /// What it is.
+    pub kind: Kind,
     /// Dialect, for kind `llm`.
     pub dialect: Option<String>,
     /// Tool name, when one is known.
@@ -59,8 +59,42 @@ pub struct ExchangeRecord {
     pub llm: Option<LlmRecord>,
 }
 
+/// What an exchange is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A model call in a recognised dialect.
+    Llm,
+    /// Any other HTTP exchange.
+    Tool,
+    /// A JSON-RPC exchange with an MCP server.
+    Mcp,
+    /// Tunnels, upgrades and connections that never became an HTTP exchange.
+    Other,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Llm, Self::Tool, Self::Mcp, Self::Other];
+
+    /// The name in API and filters.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Llm => "llm",
+            Self::Tool => "tool",
+            Self::Mcp => "mcp",
+            Self::Other => "other",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
 /// How an exchange ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Still running.
@@ -79,6 +113,21 @@ pub enum Outcome {
     Denied,
 }
 
+impl Outcome {
+    /// The name in API and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Ok => "ok",
+            Self::Injected => "injected",
+            Self::UpstreamError => "upstream_error",
+            Self::ClientGone => "client_gone",
+            Self::ClientRejectedCa => "client_rejected_ca",
+            Self::Denied => "denied",
+        }
+    }
+}
+
 /// What became of one eligible rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RuleRecord {
@@ -90,8 +139,8 @@ pub struct RuleRecord {
     pub family: String,
     /// Mode.
     pub mode: String,
-    /// `applied`, `not_drawn` or `bypassed`.
-    pub outcome: String,
+    /// What became of it.
+    pub outcome: RuleOutcome,
     /// Why it was not applied.
     pub reason: Option<String>,
     /// Which matching exchange of the scope this was for the rule, from 1.
@@ -100,6 +149,18 @@ pub struct RuleRecord {
     pub drawn: Option<f64>,
     /// The fault's parameters as they were used.
     pub parameters: serde_json::Value,
+}
+
+/// What became of an eligible rule, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleOutcome {
+    /// It was carried out.
+    Applied,
+    /// It fired but could not be carried out.
+    Bypassed,
+    /// Its trigger did not fire.
+    NotDrawn,
 }
 
 /// What was read of a model call.

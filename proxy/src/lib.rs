@@ -2,4 +2,5 @@
 
 pub mod broken;
 pub mod config;
+pub mod metrics;
 pub mod wire;

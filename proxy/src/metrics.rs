@@ -1,0 +1,358 @@
+//! What Prometheus scrapes: the families of `docs/metrics.md`.
+//!
+//! Handles that the data plane touches per exchange are resolved once; nothing here takes a
+//! free-form value as a label, and names that users choose are capped ([`Capped`]).
+
+mod capped;
+
+use std::time::Duration;
+
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder, core::Collector,
+};
+use squall_journal::record::{Kind, Outcome};
+use squall_profiles::rule::{Family, Rule};
+
+use self::capped::Capped;
+
+/// How many values a label takes that users choose; further ones are `other`.
+const VALUES: usize = 100;
+
+/// Everything Squall counts.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    exchanges: IntCounterVec,
+    durations: [Histogram; Kind::ALL.len()],
+    overhead: Histogram,
+    injected_delay: Histogram,
+    faults: IntCounterVec,
+    not_drawn: IntCounter,
+    bypassed: IntCounter,
+    upstream_errors: IntCounterVec,
+    connections: [IntGauge; 2],
+    leaves: IntCounter,
+    tokens: IntCounterVec,
+    dropped: [IntCounter; 2],
+    active: IntGaugeVec,
+    profiles: Capped,
+    models: Capped,
+}
+
+/// The two ends of the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Connections that agents opened.
+    Agent,
+    /// Connections to upstreams, pooled ones included.
+    Upstream,
+}
+
+/// Where events can be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sink {
+    /// The queue from the data plane to the journal was full.
+    Journal,
+    /// A reader of the event stream came for events that were gone.
+    Events,
+}
+
+/// Which way tokens went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Into the model.
+    Input,
+    /// Out of the model.
+    Output,
+}
+
+/// Seconds; an exchange takes from a millisecond to ten minutes of thinking.
+const DURATIONS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+    300.0, 600.0,
+];
+/// Seconds; Squall's own share is microseconds when all is well.
+const OVERHEADS: &[f64] = &[
+    0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.05,
+    0.1, 1.0,
+];
+/// Seconds; delays are chosen by people.
+const DELAYS: &[f64] = &[
+    0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0,
+];
+
+impl Metrics {
+    /// All families at zero; `version` is the daemon's.
+    pub fn new(version: &str) -> Self {
+        let registry = Registry::new();
+        let families = Families {
+            registry: &registry,
+        };
+        let durations = families.histograms(
+            "squall_exchange_duration_seconds",
+            "From a request's head to the end of its answer",
+            "kind",
+            DURATIONS,
+        );
+        let skipped = families.counters(
+            "squall_rules_skipped_total",
+            "Eligible rules that were not applied: their trigger did not fire, or they could not be",
+            &["reason"],
+        );
+        let connections = families.gauges(
+            "squall_open_connections",
+            "TCP connections open now",
+            "side",
+        );
+        let dropped = families.counters(
+            "squall_events_dropped_total",
+            "Events that a full buffer lost",
+            &["sink"],
+        );
+        families
+            .gauges(
+                "squall_build_info",
+                "Always 1; the version is the label",
+                "version",
+            )
+            .with_label_values(&[version])
+            .set(1);
+        Self {
+            exchanges: families.counters(
+                "squall_exchanges_total",
+                "Exchanges that have ended",
+                &["kind", "dialect", "outcome"],
+            ),
+            durations: Kind::ALL.map(|kind| durations.with_label_values(&[kind.as_str()])),
+            overhead: families.histogram(
+                "squall_overhead_seconds",
+                "Time Squall itself added to an exchange, injected delay excluded",
+                OVERHEADS,
+            ),
+            injected_delay: families.histogram(
+                "squall_injected_delay_seconds",
+                "Time that faults held exchanges back",
+                DELAYS,
+            ),
+            faults: families.counters(
+                "squall_faults_injected_total",
+                "Faults applied, counted when they are applied",
+                &["profile", "family", "mode"],
+            ),
+            not_drawn: skipped.with_label_values(&["not_drawn"]),
+            bypassed: skipped.with_label_values(&["bypassed"]),
+            upstream_errors: families.counters(
+                "squall_upstream_errors_total",
+                "Upstreams that failed by themselves",
+                &["reason"],
+            ),
+            connections: ["agent", "upstream"].map(|side| connections.with_label_values(&[side])),
+            leaves: families.counter(
+                "squall_leaf_certificates_minted_total",
+                "Certificates made for intercepted hosts",
+            ),
+            tokens: families.counters(
+                "squall_llm_tokens_total",
+                "Tokens as providers count them",
+                &["dialect", "model", "direction"],
+            ),
+            dropped: ["journal", "events"].map(|sink| dropped.with_label_values(&[sink])),
+            active: families.gauges(
+                "squall_chaos_active",
+                "Activations in force, by profile",
+                "profile",
+            ),
+            profiles: Capped::new(VALUES),
+            models: Capped::new(VALUES),
+            registry,
+        }
+    }
+
+    /// A rule took effect.
+    pub fn fault_applied(&self, rule: &Rule) {
+        let profile = self.profiles.name(&rule.profile);
+        self.faults
+            .with_label_values(&[profile, family(rule.family), rule.mode])
+            .inc();
+    }
+
+    /// A fault held an exchange back for this long.
+    pub fn delayed(&self, by: Duration) {
+        self.injected_delay.observe(by.as_secs_f64());
+    }
+
+    /// An upstream failed by itself; `reason` is one of a fixed set of words (`connect`, `tls`, …).
+    pub fn upstream_error(&self, reason: &'static str) {
+        self.upstream_errors.with_label_values(&[reason]).inc();
+    }
+
+    /// Connections open now: add one when one opens, take one off when it closes.
+    pub fn connections(&self, side: Side) -> &IntGauge {
+        &self.connections[side as usize]
+    }
+
+    /// A certificate was made for an intercepted host.
+    pub fn leaf_minted(&self) {
+        self.leaves.inc();
+    }
+
+    /// So many events were lost.
+    pub fn dropped(&self, sink: Sink, events: u64) {
+        self.dropped[sink as usize].inc_by(events);
+    }
+
+    /// Profiles of the activations in force from now on, one each.
+    pub fn chaos_active<'a>(&self, profiles: impl IntoIterator<Item = &'a str>) {
+        self.active.reset();
+        for profile in profiles {
+            self.active
+                .with_label_values(&[self.profiles.name(profile)])
+                .inc();
+        }
+    }
+
+    /// The counter of exchanges of this sort, to be kept by who counts many.
+    pub fn exchanges(&self, kind: Kind, dialect: Option<&str>, outcome: Outcome) -> IntCounter {
+        let dialect = dialect.unwrap_or("none");
+        self.exchanges
+            .with_label_values(&[kind.as_str(), dialect, outcome.as_str()])
+    }
+
+    /// An exchange ended after `duration`, `overhead` of which was Squall's own.
+    pub fn took(&self, kind: Kind, duration: Duration, overhead: Duration) {
+        self.durations[kind as usize].observe(duration.as_secs_f64());
+        self.overhead.observe(overhead.as_secs_f64());
+    }
+
+    /// So many eligible rules were not applied to an exchange.
+    pub fn skipped(&self, not_drawn: u64, bypassed: u64) {
+        self.not_drawn.inc_by(not_drawn);
+        self.bypassed.inc_by(bypassed);
+    }
+
+    /// A model call took or gave so many tokens.
+    pub fn tokens(&self, dialect: &str, model: &str, direction: Direction, tokens: u64) {
+        let direction = match direction {
+            Direction::Input => "input",
+            Direction::Output => "output",
+        };
+        let model = self.models.name(model);
+        self.tokens
+            .with_label_values(&[dialect, model, direction])
+            .inc_by(tokens);
+    }
+
+    /// Everything in Prometheus' text format 0.0.4.
+    pub fn render(&self) -> Result<String, prometheus::Error> {
+        TextEncoder::new().encode_to_string(&self.registry.gather())
+    }
+}
+
+fn family(family: Family) -> &'static str {
+    match family {
+        Family::Network => "network_faults",
+        Family::Tool => "tool_faults",
+        Family::Llm => "llm_faults",
+        Family::Context => "context_attacks",
+    }
+}
+
+/// Makes families and registers them. Their names, labels and buckets are this module's constants,
+/// so what prometheus checks at run time is checked by the first test that makes a [`Metrics`].
+struct Families<'a> {
+    registry: &'a Registry,
+}
+
+impl Families<'_> {
+    fn register<C: Collector + Clone + 'static>(&self, made: prometheus::Result<C>) -> C {
+        let family = made.expect("names, labels and buckets are valid constants");
+        self.registry
+            .register(Box::new(family.clone()))
+            .expect("every name is used once");
+        family
+    }
+
+    fn counter(&self, name: &str, help: &str) -> IntCounter {
+        self.register(IntCounter::new(name, help))
+    }
+
+    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.register(IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauges(&self, name: &str, help: &str, label: &str) -> IntGaugeVec {
+        self.register(IntGaugeVec::new(Opts::new(name, help), &[label]))
+    }
+
+    fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+        let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+        self.register(Histogram::with_opts(options))
+    }
+
+    fn histograms(&self, name: &str, help: &str, label: &str, buckets: &[f64]) -> HistogramVec {
+        let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+        self.register(HistogramVec::new(options, &[label]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_is_there_before_anything_happens() {
+        let metrics = Metrics::new("1.2.3");
+        let text = metrics.render().expect("renders");
+        // Families whose labels are not known beforehand appear with their first value.
+        for line in [
+            "squall_exchange_duration_seconds_count{kind=\"llm\"} 0",
+            "squall_overhead_seconds_count 0",
+            "squall_injected_delay_seconds_count 0",
+            "squall_rules_skipped_total{reason=\"bypassed\"} 0",
+            "squall_rules_skipped_total{reason=\"not_drawn\"} 0",
+            "squall_open_connections{side=\"agent\"} 0",
+            "squall_open_connections{side=\"upstream\"} 0",
+            "squall_leaf_certificates_minted_total 0",
+            "squall_events_dropped_total{sink=\"events\"} 0",
+            "squall_events_dropped_total{sink=\"journal\"} 0",
+            "squall_build_info{version=\"1.2.3\"} 1",
+        ] {
+            assert!(
+                text.lines().any(|l| l == line),
+                "{line} is missing in\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_hundred_and_first_model_is_other() {
+        let metrics = Metrics::new("0");
+        for model in 0..150 {
+            metrics.tokens("openai-chat", &format!("m{model}"), Direction::Output, 1);
+        }
+        metrics.tokens("openai-chat", "m0", Direction::Output, 1);
+        let text = metrics.render().expect("renders");
+        let line = |model: &str, n: u64| {
+            let labels = format!("dialect=\"openai-chat\",direction=\"output\",model=\"{model}\"");
+            format!("squall_llm_tokens_total{{{labels}}} {n}")
+        };
+        for line in [line("m0", 2), line("m99", 1), line("other", 50)] {
+            assert!(text.lines().any(|l| l == line), "{line} is missing");
+        }
+        assert_eq!(text.matches("squall_llm_tokens_total{").count(), 101);
+    }
+
+    #[test]
+    fn the_profiles_in_force_replace_the_former_ones() {
+        let metrics = Metrics::new("0");
+        metrics.chaos_active(["api_outage", "api_outage", "brownout"]);
+        metrics.chaos_active(["api_outage"]);
+        let text = metrics.render().expect("renders");
+        let active: Vec<_> = text
+            .lines()
+            .filter(|l| l.starts_with("squall_chaos_active{"))
+            .collect();
+        assert_eq!(active, ["squall_chaos_active{profile=\"api_outage\"} 1"]);
+    }
+}

@@ -8,8 +8,10 @@
 //!                  └────▶ events  (the latest so many, in order) ──▶ streams that resume
 //! ```
 
+pub mod activation;
 pub mod events;
 pub mod id;
 pub mod record;
+pub mod redact;
 pub mod ring;
 pub mod timestamp;

@@ -5,6 +5,7 @@
 //! its place among those it began with, and a cursor stays where it is whatever comes in.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::id::ExchangeId;
 use crate::record::{Kind, Outcome};
@@ -19,6 +20,21 @@ pub trait Entry {
     fn traits(&self) -> Traits<'_>;
     /// Whether a rule of this id or mode was applied; `*` stands for any.
     fn had_fault(&self, name: &str) -> bool;
+}
+
+impl<T: Entry> Entry for Arc<T> {
+    fn id(&self) -> ExchangeId {
+        (**self).id()
+    }
+    fn size(&self) -> usize {
+        (**self).size()
+    }
+    fn traits(&self) -> Traits<'_> {
+        (**self).traits()
+    }
+    fn had_fault(&self, name: &str) -> bool {
+        (**self).had_fault(name)
+    }
 }
 
 /// What filters look at in an exchange.

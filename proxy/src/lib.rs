@@ -1,6 +1,8 @@
 //! Carries plans out: listeners, TLS interception, upstreams, bodies.
 
 pub mod broken;
+pub mod chaos;
 pub mod config;
 pub mod metrics;
+pub mod recorder;
 pub mod wire;

@@ -1,0 +1,54 @@
+//! What is in force for a scope, and what changed: the shapes of `GET /v1/chaos` and of `chaos`
+//! events.
+
+use serde::{Deserialize, Serialize};
+
+/// What is in force for one scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActivationRecord {
+    /// The scope; `default` is everything that no other scope takes.
+    pub scope: String,
+    /// Id of the activation; `null` when nothing was ever put in force.
+    pub activation: Option<String>,
+    /// The scope has no activation of its own and is under the default scope's.
+    pub inherited: bool,
+    /// Name of the profile, `inline` for chaos given inline, `none` for no chaos.
+    pub profile: String,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Stands for the scope in the draws.
+    pub key: String,
+    /// What the journal reads: `headers`, `model` or `bodies`.
+    pub observe: String,
+    /// How many rules there are.
+    pub rules: usize,
+    /// Since when, RFC 3339; `null` when nothing was ever put in force.
+    pub started_at: Option<String>,
+    /// When it ends by itself, RFC 3339; `null` when it does not.
+    pub expires_at: Option<String>,
+}
+
+/// A change of what is in force for one scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChaosEvent {
+    /// When, RFC 3339.
+    pub at: String,
+    /// What happened.
+    pub change: Change,
+    /// Why, when Squall itself ended it.
+    pub reason: Option<String>,
+    /// What is in force for the scope from now on.
+    pub now: ActivationRecord,
+}
+
+/// What happened to an activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It was put in force.
+    Started,
+    /// Its profile was edited; its counters go on.
+    Edited,
+    /// It was ended.
+    Ended,
+}

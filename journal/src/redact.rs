@@ -1,0 +1,288 @@
+//! Secrets taken out before anything is kept, logged or streamed.
+//!
+//! Three ways to know one: the name of the header or query parameter it is in, its place in a URL
+//! (user information), and its shape (`sk-…`, `Bearer …`). A secret becomes [`REDACTED`]; what
+//! holds none is left as it is, without a copy. Texts are cut to a bound first, with enough behind
+//! it that a key on the edge is still seen whole.
+
+mod names;
+mod shapes;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use regex::Regex;
+
+pub use self::names::is_secret_header;
+
+/// What stands where a secret was.
+pub const REDACTED: &str = "REDACTED";
+
+/// How far behind the bound a text is looked at: longer than any key is, so that none is cut in
+/// two and kept in half.
+const SLACK: usize = 512;
+
+/// Knows secrets: the built-in shapes and those of the config's `redact:`.
+#[derive(Clone)]
+pub struct Redactor {
+    shapes: Regex,
+    own: Vec<Regex>,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor")
+            .field("own", &self.own)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A pattern of the config's `redact:` that is no regular expression.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("redact: `{pattern}` is not a regular expression: {source}")]
+pub struct BadPattern {
+    pattern: String,
+    source: regex::Error,
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self {
+            shapes: shapes::regex(),
+            own: Vec::new(),
+        }
+    }
+}
+
+impl Redactor {
+    /// The built-in detectors and `patterns`, regular expressions whose whole match is a secret.
+    pub fn with_patterns<S: AsRef<str>>(
+        patterns: impl IntoIterator<Item = S>,
+    ) -> Result<Self, BadPattern> {
+        let compile = |pattern: S| {
+            Regex::new(pattern.as_ref()).map_err(|source| BadPattern {
+                pattern: pattern.as_ref().to_owned(),
+                source,
+            })
+        };
+        let own = patterns
+            .into_iter()
+            .map(compile)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            own,
+            ..Self::default()
+        })
+    }
+
+    /// Takes secrets out of a text and cuts it to `most` bytes.
+    pub fn text(&self, text: &mut String, most: usize) {
+        cut(text, most.saturating_add(SLACK));
+        self.shaped(text);
+        shorten(text, most);
+    }
+
+    /// Takes secrets out of a URL (user information, parameters named like a key, key-shaped
+    /// strings anywhere) and cuts it to `most` bytes.
+    pub fn url(&self, url: &mut String, most: usize) {
+        cut(url, most.saturating_add(SLACK));
+        if let Some(info) = user_info(url) {
+            url.replace_range(info, REDACTED);
+        }
+        if let Some(redacted) = url.find('?').and_then(|at| parameters(url, at + 1)) {
+            *url = redacted;
+        }
+        self.shaped(url);
+        shorten(url, most);
+    }
+
+    /// A header's value, or [`REDACTED`] for a header that holds a secret by its name.
+    pub fn header<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
+        if is_secret_header(name) {
+            return Cow::Borrowed(REDACTED);
+        }
+        let mut text = Cow::Borrowed(value);
+        for (pattern, replacement) in self.patterns() {
+            if pattern.is_match(&text) {
+                text = Cow::Owned(pattern.replace_all(&text, replacement).into_owned());
+            }
+        }
+        text
+    }
+
+    /// Every pattern and what a match becomes.
+    fn patterns(&self) -> impl Iterator<Item = (&Regex, &'static str)> {
+        let own = self.own.iter().map(|pattern| (pattern, REDACTED));
+        std::iter::once((&self.shapes, shapes::REPLACEMENT)).chain(own)
+    }
+
+    fn shaped(&self, text: &mut String) {
+        for (pattern, replacement) in self.patterns() {
+            if let Cow::Owned(redacted) = pattern.replace_all(text, replacement) {
+                *text = redacted;
+            }
+        }
+    }
+}
+
+/// Where the user information of a URL is, without its `@`.
+fn user_info(url: &str) -> Option<std::ops::Range<usize>> {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let rest = &url[start..];
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    rest[..end].rfind('@').map(|at| start..start + at)
+}
+
+/// The URL with the values of secret parameters replaced, if there are any from `query` on.
+fn parameters(url: &str, query: usize) -> Option<String> {
+    let mut redacted = String::new();
+    // Everything before this is in `redacted`.
+    let mut copied = 0;
+    let mut start = query;
+    for pair in url[query..].split(['&', ';', '#', '?']) {
+        if let Some((name, value)) = pair.split_once('=')
+            && !value.is_empty()
+            && names::is_secret_parameter(name)
+        {
+            let value_at = start + name.len() + 1;
+            redacted.push_str(&url[copied..value_at]);
+            redacted.push_str(REDACTED);
+            copied = value_at + value.len();
+        }
+        start += pair.len() + 1;
+    }
+    if copied == 0 {
+        return None;
+    }
+    redacted.push_str(&url[copied..]);
+    Some(redacted)
+}
+
+fn cut(text: &mut String, most: usize) {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+    }
+}
+
+/// Cuts with a sign that something is missing.
+fn shorten(text: &mut String, most: usize) {
+    const ELLIPSIS: &str = "…";
+    if text.len() > most {
+        cut(text, most.saturating_sub(ELLIPSIS.len()));
+        text.push_str(ELLIPSIS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn url(given: &str) -> String {
+        let mut url = given.to_owned();
+        Redactor::default().url(&mut url, 4096);
+        url
+    }
+
+    #[test]
+    fn secrets_in_urls_are_taken_out_and_nothing_else_is() {
+        for (given, expected) in [
+            (
+                "https://h/v1?key=abc&alt=sse",
+                "https://h/v1?key=REDACTED&alt=sse",
+            ),
+            (
+                "https://h/v1?a=1&api_key=x&b=2",
+                "https://h/v1?a=1&api_key=REDACTED&b=2",
+            ),
+            ("https://h/?API-Key=x", "https://h/?API-Key=REDACTED"),
+            (
+                "https://h/?access%5Ftoken=x",
+                "https://h/?access%5Ftoken=REDACTED",
+            ),
+            ("https://h/?sig=a=b&x", "https://h/?sig=REDACTED&x"),
+            (
+                "https://h/?X-Amz-Signature=0f&X-Amz-Date=1",
+                "https://h/?X-Amz-Signature=REDACTED&X-Amz-Date=1",
+            ),
+            ("https://h/?a=1?token=x", "https://h/?a=1?token=REDACTED"),
+            ("https://h/?key=", "https://h/?key="),
+            ("https://h/?key", "https://h/?key"),
+            (
+                "https://h/?max_tokens=5&pageToken=abc&monkey=2",
+                "https://h/?max_tokens=5&pageToken=abc&monkey=2",
+            ),
+            ("https://u:p@h/x", "https://REDACTED@h/x"),
+            ("https://u@h?x", "https://REDACTED@h?x"),
+            ("https://a@b:c@h/x", "https://REDACTED@h/x"),
+            ("u:p@h:443", "REDACTED@h:443"),
+            ("https://h/users/a@b.example", "https://h/users/a@b.example"),
+            ("https://h/?mail=a@b.example", "https://h/?mail=a@b.example"),
+            ("https://h/sk-ant-api03-abcdefgh/x", "https://h/REDACTED/x"),
+            (
+                "https://h/bot123456789:AAF-abcdefghijklmnopqrstuvwxyz01234/send",
+                "https://h/REDACTED/send",
+            ),
+            (
+                "http://127.0.0.1:80/plain?q=cats",
+                "http://127.0.0.1:80/plain?q=cats",
+            ),
+        ] {
+            assert_eq!(url(given), expected);
+        }
+    }
+
+    #[test]
+    fn the_users_own_patterns_are_taken_out_too() {
+        let redactor = Redactor::with_patterns(["acct_[0-9]{4}"]).expect("a pattern");
+        let mut text = "charge acct_1234 with sk-abcdefgh12".to_owned();
+        redactor.text(&mut text, 100);
+        assert_eq!(text, "charge REDACTED with REDACTED");
+        assert_eq!(redactor.header("x-note", "acct_1234"), "REDACTED");
+        let bad = Redactor::with_patterns(["a("]).expect_err("no pattern");
+        assert!(
+            bad.to_string()
+                .starts_with("redact: `a(` is not a regular expression"),
+            "{bad}"
+        );
+    }
+
+    #[test]
+    fn headers_are_judged_by_name_and_by_shape() {
+        let redactor = Redactor::default();
+        for (name, value, expected) in [
+            ("Authorization", "anything", "REDACTED"),
+            ("x-note", "Bearer abcdefgh123456789", "Bearer REDACTED"),
+            ("accept", "text/event-stream", "text/event-stream"),
+        ] {
+            assert_eq!(redactor.header(name, value), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_key_on_the_edge_of_what_is_kept_is_not_kept_in_half() {
+        let redactor = Redactor::default();
+        let mut text = format!("{} sk-abcdefghijklmnop", "x".repeat(95));
+        redactor.text(&mut text, 100);
+        assert_eq!(text, format!("{} R…", "x".repeat(95)));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_text_it_is_bounded_and_holds_no_key(
+            before in "\\PC{0,80}",
+            key in "sk-[A-Za-z0-9]{20,40}",
+            after in "[ \\PC]{0,80}",
+            most in 0_usize..120,
+        ) {
+            let redactor = Redactor::default();
+            for redact in [Redactor::text, Redactor::url] {
+                let mut text = format!("{before} {key} {after}");
+                redact(&redactor, &mut text, most);
+                prop_assert!(text.len() <= most.max("…".len()));
+                prop_assert!(!text.contains(&key[..12]), "{}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What is in force, for which scope.
+//!
+//! One table holds an activation per scope and is swapped whole ([`ArcSwap`]): an exchange finds its
+//! scope with one atomic load and one look into a map, and keeps what it found. Everything that
+//! changes the table goes through one lock and tells those who stream events.
+//!
+//! ```text
+//! PUT, DELETE, off, time to live, halt ──▶ lock ──▶ new table ──▶ swap ──▶ chaos event
+//! edit of a profile ─────────────────────▶ lock ──▶ new rules into the activations that use it
+//! exchange ── scope(name) ──▶ table ──▶ ScopeChaos (own, or a fork of the default's)
+//! ```
+//!
+//! A named scope without an activation of its own is under a fork of the default one: same rules and
+//! seed, own counters. Forks are made when a scope is first seen and are bounded in number.
+
+mod edit;
+mod halt;
+mod in_force;
+mod safety;
+mod table;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use squall_journal::activation::{ActivationRecord, Change, ChaosEvent};
+use squall_journal::timestamp;
+use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use squall_profiles::error::ProfileError;
+use squall_profiles::library::Library;
+use squall_profiles::profile::Profile;
+use squall_profiles::ruleset::RuleSet;
+use squall_profiles::tools::ToolNames;
+use tokio::sync::Notify;
+
+pub use self::edit::EditError;
+pub use self::halt::Halt;
+pub use self::in_force::ScopeChaos;
+use self::table::Table;
+use crate::metrics::Metrics;
+use crate::recorder::Recorder;
+
+/// Name of the scope that takes everything no other scope takes.
+pub const DEFAULT_SCOPE: &str = "default";
+
+/// Name of the profile that holds no rules and keeps a scope clean.
+pub const NO_CHAOS: &str = "none";
+
+/// Profile name of chaos that was given inline.
+pub const INLINE: &str = "inline";
+
+/// What is asked to be put in force.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The rules.
+    pub rules: Wanted,
+    /// Seed of every draw; absent: the config's.
+    pub seed: Option<u64>,
+    /// How long it holds, at least a millisecond; absent: until it is ended.
+    pub ttl: Option<Duration>,
+    /// Stands for the scope in the draws; absent: the scope's name.
+    pub key: Option<String>,
+    /// What the journal reads; absent: the config's.
+    pub observe: Option<Observe>,
+}
+
+impl Request {
+    /// A profile by its name, everything else by default.
+    pub fn profile(name: impl Into<String>) -> Self {
+        Self {
+            rules: Wanted::Profile(name.into()),
+            seed: None,
+            ttl: None,
+            key: None,
+            observe: None,
+        }
+    }
+}
+
+/// Where the rules come from.
+#[derive(Debug, Clone)]
+pub enum Wanted {
+    /// A profile by its name; `none` for no chaos.
+    Profile(String),
+    /// Given with the request.
+    Inline(Arc<Profile>),
+}
+
+/// What is so unless a request says otherwise, and the limits that end chaos by themselves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Defaults {
+    /// Seed. Default 42.
+    pub seed: u64,
+    /// What the journal reads.
+    pub observe: Observe,
+    /// Longest time to live of any activation; `None`: no limit.
+    pub ttl: Option<Duration>,
+    /// When chaos is ended because too much goes wrong; `None`: never.
+    pub halt: Option<Halt>,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            seed: 42,
+            observe: Observe::default(),
+            ttl: None,
+            halt: None,
+        }
+    }
+}
+
+/// Why chaos could not be put in force.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PutError {
+    /// No profile has that name.
+    #[error("there is no profile `{0}`")]
+    UnknownProfile(String),
+    /// The profile cannot be compiled.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+/// What is in force, for which scope.
+#[derive(Debug)]
+pub struct Chaos {
+    table: ArcSwap<Table>,
+    state: Mutex<State>,
+    recorder: Recorder,
+    metrics: Arc<Metrics>,
+    ids: AtomicU64,
+    /// A time to live was set or taken away.
+    deadlines: Notify,
+}
+
+/// What those who change the table share.
+#[derive(Debug)]
+struct State {
+    library: Library,
+    tools: ToolNames,
+    defaults: Defaults,
+    /// Forks in the order they were made: the oldest that is not in use makes room.
+    forks: VecDeque<Arc<str>>,
+}
+
+impl Chaos {
+    /// Nothing in force.
+    pub fn new(
+        library: Library,
+        tools: ToolNames,
+        defaults: Defaults,
+        recorder: Recorder,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        let state = State {
+            library,
+            tools,
+            defaults,
+            forks: VecDeque::new(),
+        };
+        let nothing = ScopeChaos::nothing(&state.defaults);
+        let chaos = Arc::new(Self {
+            table: ArcSwap::from_pointee(Table::new(Arc::new(nothing))),
+            state: Mutex::new(state),
+            recorder,
+            metrics,
+            ids: AtomicU64::new(0),
+            deadlines: Notify::new(),
+        });
+        halt::install(&chaos);
+        chaos
+    }
+
+    /// What is in force for a scope; `None` is the default scope. One atomic load and one look into
+    /// a map, but for the first exchange of a scope that has no activation of its own.
+    pub fn scope(&self, name: Option<&str>) -> Arc<ScopeChaos> {
+        let table = self.table.load();
+        match name {
+            None | Some(DEFAULT_SCOPE) => table.default.clone(),
+            Some(name) => match table.named.get(name) {
+                Some(found) => {
+                    found.touch();
+                    found.clone()
+                }
+                None => self.fork(name),
+            },
+        }
+    }
+
+    /// What is in force for a scope, without making a fork for it.
+    pub fn look(&self, scope: &str) -> ActivationRecord {
+        let table = self.table.load();
+        match table.find(scope) {
+            Some(found) => self.record(found),
+            None => ActivationRecord {
+                scope: scope.to_owned(),
+                inherited: true,
+                key: scope.to_owned(),
+                ..self.record(&table.default)
+            },
+        }
+    }
+
+    /// What is in force for every scope that is known: the default one first, then by name.
+    pub fn list(&self) -> Vec<ActivationRecord> {
+        let table = self.table.load();
+        let mut named: Vec<_> = table
+            .named
+            .values()
+            .map(|scope| self.record(scope))
+            .collect();
+        named.sort_unstable_by(|a, b| a.scope.cmp(&b.scope));
+        named.insert(0, self.record(&table.default));
+        named
+    }
+
+    /// Puts chaos in force for a scope as a new activation, in place of what was there: counters,
+    /// windows and attempts begin again. For a named scope the connections that carry its traffic
+    /// are told to end ([`ScopeChaos::ended`]).
+    pub fn put(&self, scope: &str, request: Request) -> Result<ActivationRecord, PutError> {
+        let mut state = self.lock();
+        let rules = state.compile(&request.rules)?;
+        let now = Instant::now();
+        let ttl = [request.ttl, state.defaults.ttl]
+            .into_iter()
+            .flatten()
+            .min();
+        let spec = ActivationSpec {
+            profile: match &request.rules {
+                Wanted::Profile(name) => name.clone(),
+                Wanted::Inline(_) => INLINE.to_owned(),
+            },
+            seed: request.seed.unwrap_or(state.defaults.seed),
+            key: request.key,
+            observe: request.observe.unwrap_or(state.defaults.observe),
+        };
+        let id = self.next_id(now);
+        let activation = Activation::new(id, scope.to_owned(), spec, rules);
+        let fresh = Arc::new(ScopeChaos::own(
+            scope,
+            activation,
+            request.rules,
+            now,
+            ttl.and_then(|ttl| now.checked_add(ttl)),
+        ));
+        let record = self.record(&fresh);
+        let table = self.table.load();
+        if scope == DEFAULT_SCOPE {
+            self.swap(table.with_default(fresh));
+        } else {
+            state.forks.retain(|fork| **fork != *scope);
+            self.swap(table.with(fresh));
+            if let Some(former) = table.find(scope) {
+                former.ended().cancel();
+            }
+        }
+        self.deadlines.notify_one();
+        self.tell(Change::Started, None, record.clone());
+        Ok(record)
+    }
+
+    /// Ends a scope's own activation: a named scope is under the default one again, the default
+    /// scope under none. Whether there was one.
+    pub fn end(&self, scope: &str) -> bool {
+        self.end_because(scope, None, |_| true)
+    }
+
+    /// Ends all chaos of all scopes in one swap; `reason` when nobody asked for it. How many
+    /// activations there were.
+    pub fn end_all(&self, reason: Option<&str>) -> usize {
+        let state = self.lock();
+        let table = self.table.load();
+        let own = table.own().count();
+        let nothing = ScopeChaos::nothing(&state.defaults);
+        let after = table.without_own().with_default(Arc::new(nothing));
+        let told: Vec<_> = table
+            .own()
+            .map(|ended| after.find(ended.scope()).unwrap_or(&after.default))
+            .map(|now| self.record(now))
+            .collect();
+        self.swap(after);
+        for now in told {
+            self.tell(Change::Ended, reason, now);
+        }
+        own
+    }
+
+    fn end_because(
+        &self,
+        scope: &str,
+        reason: Option<&str>,
+        condition: impl FnOnce(&ScopeChaos) -> bool,
+    ) -> bool {
+        let mut state = self.lock();
+        let table = self.table.load();
+        match table.find(scope) {
+            Some(found) if found.is_own() && condition(found) => {}
+            _ => return false,
+        }
+        let after = if scope == DEFAULT_SCOPE {
+            table.with_default(Arc::new(ScopeChaos::nothing(&state.defaults)))
+        } else {
+            let fork = table.fork(scope);
+            state.forks.push_back(fork.scope().clone());
+            table.with(fork)
+        };
+        let now = self.record(after.find(scope).unwrap_or(&after.default));
+        self.swap(after);
+        self.tell(Change::Ended, reason, now);
+        true
+    }
+
+    /// The first exchange of a scope that is under the default activation.
+    fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
+        let mut state = self.lock();
+        let table = self.table.load();
+        if let Some(made_meanwhile) = table.named.get(scope) {
+            return made_meanwhile.clone();
+        }
+        let evicted = table.idle_fork(&mut state.forks);
+        let fork = table.fork(scope);
+        state.forks.push_back(fork.scope().clone());
+        let mut after = table.with(fork.clone());
+        if let Some(idle) = evicted.and_then(|name| after.named.remove(&name)) {
+            idle.ended().cancel();
+        }
+        self.table.store(Arc::new(after));
+        fork
+    }
+
+    /// Swaps the table and says in the metrics what is in force.
+    fn swap(&self, table: Table) {
+        self.metrics
+            .chaos_active(table.own().map(|own| own.activation().profile.as_str()));
+        self.table.store(Arc::new(table));
+    }
+
+    fn tell(&self, change: Change, reason: Option<&str>, now: ActivationRecord) {
+        let at = timestamp::rfc3339(self.recorder.unix_ms(Instant::now()));
+        self.recorder.publish(ChaosEvent {
+            at,
+            change,
+            reason: reason.map(str::to_owned),
+            now,
+        });
+    }
+
+    fn record(&self, scope: &ScopeChaos) -> ActivationRecord {
+        scope.to_record(|instant| timestamp::rfc3339(self.recorder.unix_ms(instant)))
+    }
+
+    /// Unique in the daemon and, by the clock, among daemons.
+    fn next_id(&self, now: Instant) -> String {
+        let number = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("a{:x}-{number}", self.recorder.unix_ms(now))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change builds its values first and stores them last: a panic leaves them whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn compile(&self, wanted: &Wanted) -> Result<Arc<RuleSet>, PutError> {
+        match wanted {
+            Wanted::Profile(name) if name == NO_CHAOS => Ok(Arc::default()),
+            Wanted::Profile(name) if self.library.get(name).is_none() => {
+                Err(PutError::UnknownProfile(name.clone()))
+            }
+            Wanted::Profile(name) => Ok(self.library.rule_set(name, &self.tools)?),
+            Wanted::Inline(profile) => Ok(self.library.rule_set_of(profile, &self.tools)?),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Changes of the library of profiles, taken over at once by what is in force.
+
+use std::sync::Arc;
+
+use squall_journal::activation::Change;
+use squall_profiles::error::ProfileError;
+use squall_profiles::library::Library;
+use squall_profiles::ruleset::RuleSet;
+use squall_profiles::tools::ToolNames;
+
+use super::{Chaos, Defaults, NO_CHAOS, PutError, ScopeChaos, State, Wanted};
+
+/// Why profiles could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError<E> {
+    /// The change itself failed.
+    #[error(transparent)]
+    Change(E),
+    /// A profile in force could no longer be compiled; nothing was changed.
+    #[error("profile `{profile}` is in force and would no longer be valid: {source}")]
+    InForce {
+        /// The profile.
+        profile: String,
+        /// What would be wrong with it.
+        source: ProfileError,
+    },
+}
+
+/// An activation and the rules it takes over.
+type Replacement = (Arc<ScopeChaos>, Arc<RuleSet>);
+
+impl Chaos {
+    /// The profiles that can be named now.
+    pub fn library(&self) -> Library {
+        self.lock().library.clone()
+    }
+
+    /// Changes the profiles. What is in force takes the new rules at once, under the counters it
+    /// has; a profile in force that is gone stays in force as it was. All or nothing.
+    pub fn edit<E>(
+        &self,
+        change: impl FnOnce(&Library) -> Result<Library, E>,
+    ) -> Result<(), EditError<E>> {
+        let mut state = self.lock();
+        let library = change(&state.library).map_err(EditError::Change)?;
+        let edited = State {
+            library,
+            forks: state.forks.clone(),
+            tools: state.tools.clone(),
+            ..*state
+        };
+        let touched =
+            |wanted: &Wanted| texts(&state.library, wanted) != texts(&edited.library, wanted);
+        let replacements = self.compile_again(&edited, touched)?;
+        *state = edited;
+        self.replace(replacements);
+        Ok(())
+    }
+
+    /// Takes over the parts of a reloaded config: names of tools, defaults and safety limits. What
+    /// is in force keeps the seed and time to live it has.
+    pub fn reconfigure(
+        &self,
+        tools: ToolNames,
+        defaults: Defaults,
+    ) -> Result<(), EditError<std::convert::Infallible>> {
+        let mut state = self.lock();
+        let library = state.library.clone();
+        let changed = State {
+            library,
+            tools,
+            defaults,
+            forks: state.forks.clone(),
+        };
+        let replacements = self.compile_again(&changed, |_| true)?;
+        *state = changed;
+        self.replace(replacements);
+        Ok(())
+    }
+
+    /// New rules for the activations that `touched` picks.
+    fn compile_again<E>(
+        &self,
+        state: &State,
+        touched: impl Fn(&Wanted) -> bool,
+    ) -> Result<Vec<Replacement>, EditError<E>> {
+        let table = self.table.load();
+        let mut replacements = Vec::new();
+        for own in table.own() {
+            let Some(wanted) = own.wanted().filter(|wanted| touched(wanted)) else {
+                continue;
+            };
+            match state.compile(wanted) {
+                Ok(rules) => replacements.push((own.clone(), rules)),
+                Err(PutError::UnknownProfile(_)) => {}
+                Err(PutError::Profile(source)) => {
+                    let profile = own.activation().profile.clone();
+                    return Err(EditError::InForce { profile, source });
+                }
+            }
+        }
+        Ok(replacements)
+    }
+
+    fn replace(&self, replacements: Vec<Replacement>) {
+        let table = self.table.load();
+        for (own, rules) in replacements {
+            if Arc::ptr_eq(&own, &table.default) {
+                for fork in table.all().filter(|scope| !scope.is_own()) {
+                    fork.activation().replace_rules(rules.clone());
+                }
+            }
+            own.activation().replace_rules(rules);
+            self.tell(Change::Edited, None, self.record(&own));
+        }
+    }
+}
+
+/// The texts that make up the rules: of the profile and of all it extends, in order.
+fn texts(library: &Library, wanted: &Wanted) -> Vec<Arc<str>> {
+    let mut texts = Vec::new();
+    let mut open: Vec<String> = match wanted {
+        Wanted::Profile(name) => vec![name.clone()],
+        Wanted::Inline(profile) => profile.extends.clone(),
+    };
+    let mut seen = std::collections::HashSet::new();
+    while let Some(name) = open.pop() {
+        if name == NO_CHAOS || !seen.insert(name.clone()) {
+            continue;
+        }
+        if let Some((_, profile)) = library.get(&name) {
+            texts.push(profile.text.clone());
+            open.extend(profile.extends.iter().rev().cloned());
+        }
+    }
+    texts
+}

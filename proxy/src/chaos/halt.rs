@@ -1,0 +1,227 @@
+//! The brake: chaos ends by itself when too much goes wrong.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use squall_journal::record::Outcome;
+use squall_profiles::plan::Outcome as Verdicted;
+
+use super::Chaos;
+use crate::recorder::{ExchangeNote, Watch};
+
+/// When chaos is ended because too much goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Halt {
+    /// Most faults applied within `over`; `None`: any number.
+    pub faults: Option<u64>,
+    /// Greatest share, 0 to 1, of exchanges within `over` that failed although no rule was applied
+    /// to them; judged from 20 exchanges on. `None`: any share.
+    pub error_share: Option<f64>,
+    /// The time looked at, up to now. Default 60 s.
+    pub over: Duration,
+}
+
+/// Fewest exchanges that a share is taken of: one failure of one is no trend.
+const FEWEST: u64 = 20;
+
+/// Parts the time looked at is cut into; as a part gets too old, its counts are forgotten.
+const PARTS: u32 = 60;
+
+/// Has every exchange that ends looked at.
+pub(super) fn install(chaos: &Arc<Chaos>) {
+    let brake = Brake {
+        chaos: Arc::downgrade(chaos),
+        window: Mutex::default(),
+    };
+    chaos.recorder.watch(Box::new(brake));
+}
+
+struct Brake {
+    chaos: Weak<Chaos>,
+    window: Mutex<Window>,
+}
+
+impl Watch for Brake {
+    fn ended(&self, note: &ExchangeNote) {
+        let Some(chaos) = self.chaos.upgrade() else {
+            return;
+        };
+        let Some(halt) = chaos.halt() else { return };
+        let at = note.started + note.duration;
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        window.add(&halt, at, Counts::of(note));
+        if let Some(reason) = window.reason(&halt) {
+            // Chaos that is put in force later is judged by what happens from then on.
+            *window = Window::default();
+            drop(window);
+            chaos.end_all(Some(&reason));
+        }
+    }
+}
+
+impl Chaos {
+    /// The brake's limits; `None` without any, and while nothing is in force.
+    fn halt(&self) -> Option<Halt> {
+        let halt = self.lock().defaults.halt?;
+        self.table.load().own().next().map(|_| halt)
+    }
+}
+
+/// What happened in a while.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    exchanges: u64,
+    faults: u64,
+    /// Failures in which no rule was applied.
+    own_failures: u64,
+}
+
+impl Counts {
+    fn of(note: &ExchangeNote) -> Self {
+        let faults = note
+            .verdicts
+            .iter()
+            .filter(|v| v.outcome == Verdicted::Applied)
+            .count();
+        let failed = match note.outcome {
+            Outcome::UpstreamError => true,
+            Outcome::Ok => note.status.is_some_and(|status| status.is_server_error()),
+            Outcome::Open
+            | Outcome::Injected
+            | Outcome::ClientGone
+            | Outcome::ClientRejectedCa
+            | Outcome::Denied => false,
+        };
+        Self {
+            exchanges: 1,
+            faults: faults as u64,
+            own_failures: u64::from(failed && faults == 0),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.exchanges += other.exchanges;
+        self.faults += other.faults;
+        self.own_failures += other.own_failures;
+    }
+}
+
+/// Counts of the last while, in parts.
+#[derive(Debug, Default)]
+struct Window {
+    parts: VecDeque<(Instant, Counts)>,
+}
+
+impl Window {
+    fn add(&mut self, halt: &Halt, at: Instant, counts: Counts) {
+        while self
+            .parts
+            .front()
+            .is_some_and(|(began, _)| *began + halt.over <= at)
+        {
+            self.parts.pop_front();
+        }
+        match self.parts.back_mut() {
+            Some((began, part)) if at < *began + halt.over / PARTS => part.add(counts),
+            _ => self.parts.push_back((at, counts)),
+        }
+    }
+
+    /// Why chaos must end now, if it must.
+    fn reason(&self, halt: &Halt) -> Option<String> {
+        let mut all = Counts::default();
+        for (_, part) in &self.parts {
+            all.add(*part);
+        }
+        let over = halt.over.as_secs_f64();
+        if halt.faults.is_some_and(|most| all.faults > most) {
+            return Some(format!(
+                "safety.halt: {} faults within {over} s",
+                all.faults
+            ));
+        }
+        let share = halt.error_share?;
+        #[expect(clippy::cast_precision_loss, reason = "counts of a minute are small")]
+        let failed = all.own_failures as f64 / all.exchanges as f64;
+        (all.exchanges >= FEWEST && failed >= share).then(|| {
+            format!(
+                "safety.halt: {} of {} exchanges within {over} s failed with no rule applied",
+                all.own_failures, all.exchanges
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALT: Halt = Halt {
+        faults: Some(3),
+        error_share: Some(0.5),
+        over: Duration::from_mins(1),
+    };
+
+    fn window(counts: &[(u64, Counts)]) -> Window {
+        let start = Instant::now();
+        let mut window = Window::default();
+        for (seconds, counts) in counts {
+            window.add(&HALT, start + Duration::from_secs(*seconds), *counts);
+        }
+        window
+    }
+
+    #[test]
+    fn too_many_faults_within_the_window_end_chaos() {
+        let fault = Counts {
+            exchanges: 1,
+            faults: 1,
+            own_failures: 0,
+        };
+        for (at, halts) in [
+            (&[0, 1, 2][..], false),
+            (&[0, 1, 2, 3], true),
+            (&[0, 1, 2, 61], false), // the first two are forgotten
+            (&[0, 20, 40, 59], true),
+        ] {
+            let counts: Vec<_> = at.iter().map(|at| (*at, fault)).collect();
+            assert_eq!(window(&counts).reason(&HALT).is_some(), halts, "{at:?}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_judged_only_over_enough_exchanges() {
+        for (exchanges, own_failures, halts) in [
+            (19, 19, false),
+            (20, 9, false),
+            (20, 10, true),
+            (100, 50, true),
+            (100, 49, false),
+        ] {
+            let counts = Counts {
+                exchanges,
+                faults: 0,
+                own_failures,
+            };
+            assert_eq!(
+                window(&[(0, counts)]).reason(&HALT).is_some(),
+                halts,
+                "{counts:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_reason_says_what_was_counted() {
+        let counts = Counts {
+            exchanges: 40,
+            faults: 0,
+            own_failures: 30,
+        };
+        assert_eq!(
+            window(&[(0, counts)]).reason(&HALT).as_deref(),
+            Some("safety.halt: 30 of 40 exchanges within 60 s failed with no rule applied")
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! What is in force for one scope.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use squall_journal::activation::ActivationRecord;
+use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use tokio_util::sync::CancellationToken;
+
+use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, Wanted};
+
+/// What is in force for one scope: an exchange finds it once and keeps it.
+#[derive(Debug)]
+pub struct ScopeChaos {
+    scope: Arc<str>,
+    id: Option<Arc<str>>,
+    activation: Activation,
+    /// Where the rules came from, to compile them again after an edit; `None` in forks.
+    wanted: Option<Wanted>,
+    since: Instant,
+    expires: Option<Instant>,
+    ended: CancellationToken,
+    /// Somebody asked for it since forks were last looked through.
+    used: AtomicBool,
+}
+
+impl ScopeChaos {
+    /// No chaos, in the default scope.
+    pub(super) fn nothing(defaults: &Defaults) -> Self {
+        let spec = ActivationSpec {
+            profile: NO_CHAOS.to_owned(),
+            seed: defaults.seed,
+            key: None,
+            observe: defaults.observe,
+        };
+        Self {
+            scope: DEFAULT_SCOPE.into(),
+            id: None,
+            activation: Activation::new(
+                String::new(),
+                DEFAULT_SCOPE.to_owned(),
+                spec,
+                Arc::default(),
+            ),
+            wanted: None,
+            since: Instant::now(),
+            expires: None,
+            ended: CancellationToken::new(),
+            used: AtomicBool::new(false),
+        }
+    }
+
+    /// An activation of the scope's own.
+    pub(super) fn own(
+        scope: &str,
+        activation: Activation,
+        wanted: Wanted,
+        since: Instant,
+        expires: Option<Instant>,
+    ) -> Self {
+        Self {
+            scope: scope.into(),
+            id: Some(activation.id.as_str().into()),
+            activation,
+            wanted: Some(wanted),
+            since,
+            expires,
+            ended: CancellationToken::new(),
+            used: AtomicBool::new(false),
+        }
+    }
+
+    /// This, the default scope's, for a named scope, with counters of its own. `ended` goes with
+    /// the scope: its connections outlive what is in force.
+    pub(super) fn fork(&self, scope: Arc<str>, ended: CancellationToken) -> Self {
+        Self {
+            activation: self.activation.fork(&scope),
+            scope,
+            id: self.id.clone(),
+            wanted: None,
+            since: self.since,
+            expires: self.expires,
+            ended,
+            used: AtomicBool::new(true),
+        }
+    }
+
+    /// The scope's name.
+    pub fn scope(&self) -> &Arc<str> {
+        &self.scope
+    }
+
+    /// Id of the activation; `None` when nothing was ever put in force.
+    pub fn id(&self) -> Option<&Arc<str>> {
+        self.id.as_ref()
+    }
+
+    /// The rules with their counters; no rules when there is no chaos.
+    pub fn activation(&self) -> &Activation {
+        &self.activation
+    }
+
+    /// What the journal reads of the scope's exchanges.
+    pub fn observe(&self) -> Observe {
+        self.activation.observe
+    }
+
+    /// Time since it was put in force: what windows and ramps go by.
+    pub fn elapsed(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
+
+    /// Cancelled when a new activation is put on this named scope: connections that carry its
+    /// traffic close, and its open exchanges end. Never cancelled for the default scope, whose
+    /// connections see a new activation at their next exchange.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
+    /// Whether the scope has this activation for itself; forks have not, nor has the default scope
+    /// before anything is put in force.
+    pub(super) fn is_own(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    pub(super) fn wanted(&self) -> Option<&Wanted> {
+        self.wanted.as_ref()
+    }
+
+    pub(super) fn expires(&self) -> Option<Instant> {
+        self.expires
+    }
+
+    pub(super) fn touch(&self) {
+        // A store by every exchange would make the cores pass the line around.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was asked for since the last call.
+    pub(super) fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn to_record(&self, date: impl Fn(Instant) -> String) -> ActivationRecord {
+        ActivationRecord {
+            scope: self.scope.to_string(),
+            activation: self.id.as_deref().map(str::to_owned),
+            inherited: !self.is_own() && *self.scope != *DEFAULT_SCOPE,
+            profile: self.activation.profile.clone(),
+            seed: self.activation.seed,
+            key: self.activation.key.clone(),
+            observe: match self.activation.observe {
+                Observe::Headers => "headers",
+                Observe::Model => "model",
+                Observe::Bodies => "bodies",
+            }
+            .to_owned(),
+            rules: self.activation.rules().rules().len(),
+            started_at: self.id.is_some().then(|| date(self.since)),
+            expires_at: self.expires.map(date),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The table that is swapped: every change makes a new one.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{DEFAULT_SCOPE, ScopeChaos};
+
+/// Most forks held; beyond it the oldest that is not in use makes room, and its scope begins again
+/// when it comes back.
+pub(super) const FORKS: usize = 1024;
+
+/// What is in force for every scope that was named so far.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    /// For everything that is in no named scope.
+    pub(super) default: Arc<ScopeChaos>,
+    /// Activations of their own, and forks of the default one.
+    pub(super) named: HashMap<Arc<str>, Arc<ScopeChaos>>,
+}
+
+impl Table {
+    pub(super) fn new(default: Arc<ScopeChaos>) -> Self {
+        Self {
+            default,
+            named: HashMap::new(),
+        }
+    }
+
+    /// What is in force for a scope, if the scope is known.
+    pub(super) fn find(&self, scope: &str) -> Option<&Arc<ScopeChaos>> {
+        if scope == DEFAULT_SCOPE {
+            Some(&self.default)
+        } else {
+            self.named.get(scope)
+        }
+    }
+
+    /// Activations that scopes have for themselves, the default one among them.
+    pub(super) fn own(&self) -> impl Iterator<Item = &Arc<ScopeChaos>> {
+        std::iter::once(&self.default)
+            .chain(self.named.values())
+            .filter(|scope| scope.is_own())
+    }
+
+    /// Everything: the default one, own ones and forks.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<ScopeChaos>> {
+        std::iter::once(&self.default).chain(self.named.values())
+    }
+
+    /// This table with `scope` in place of what was there under its name.
+    pub(super) fn with(&self, scope: Arc<ScopeChaos>) -> Self {
+        let mut after = self.clone();
+        after.named.insert(scope.scope().clone(), scope);
+        after
+    }
+
+    /// This table under another default activation: forks begin again as forks of that.
+    pub(super) fn with_default(&self, default: Arc<ScopeChaos>) -> Self {
+        let mut after = Self {
+            default,
+            named: self.named.clone(),
+        };
+        for scope in after.named.values_mut().filter(|scope| !scope.is_own()) {
+            let ended = scope.ended().clone();
+            *scope = Arc::new(after.default.fork(scope.scope().clone(), ended));
+        }
+        after
+    }
+
+    /// This table with every named scope under the default activation.
+    pub(super) fn without_own(&self) -> Self {
+        let mut after = self.clone();
+        for scope in after.named.values_mut().filter(|scope| scope.is_own()) {
+            let ended = scope.ended().clone();
+            *scope = Arc::new(after.default.fork(scope.scope().clone(), ended));
+        }
+        after
+    }
+
+    /// The default activation for a named scope, to be put in with [`Self::with`].
+    pub(super) fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
+        let ended = self
+            .named
+            .get(scope)
+            .map_or_else(CancellationToken::new, |known| known.ended().clone());
+        Arc::new(self.default.fork(scope.into(), ended))
+    }
+
+    /// Takes a fork that makes room for another out of `forks`, when there are too many: the oldest
+    /// that nobody asked for since this last came by.
+    pub(super) fn idle_fork(&self, forks: &mut VecDeque<Arc<str>>) -> Option<Arc<str>> {
+        // Each fork that was in use goes to the back once; after a whole round the oldest goes.
+        for _ in 0..forks.len() {
+            if forks.len() < FORKS {
+                return None;
+            }
+            let name = forks.pop_front()?;
+            match self.named.get(&name) {
+                Some(fork) if !fork.is_own() && fork.take_used() => forks.push_back(name),
+                Some(fork) if !fork.is_own() => return Some(name),
+                // The scope got an activation of its own meanwhile.
+                _ => {}
+            }
+        }
+        if forks.len() < FORKS {
+            None
+        } else {
+            forks.pop_front()
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! From the data plane to the journal, without waiting.
+//!
+//! A worker writes down an exchange as an [`ExchangeNote`], raw parts only, and pushes it onto a
+//! bounded lock-free queue. One collector thread takes notes off it in batches: it redacts them,
+//! moves the metrics, puts them into the ring and the log of events, and wakes whoever streams.
+//! Formatting is left to whoever reads.
+//!
+//! ```text
+//! worker ─ record() ─┐                               ┌─ metrics
+//! worker ─ record() ─┼─▶ queue ─▶ collector: redact ─┼─ ring   ─▶ exchanges(), exchange()
+//! worker ─ record() ─┘   bounded                     └─ events ─▶ events_after(), changes()
+//! ```
+//!
+//! While notes keep coming the collector looks every [`BATCH`], so a busy worker makes no system
+//! call; the first note after a pause wakes it at once.
+
+mod collector;
+mod note;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant, SystemTime};
+
+use crossbeam_queue::ArrayQueue;
+use squall_journal::activation::ChaosEvent;
+use squall_journal::events::{self, Batch, EventId, EventLog};
+use squall_journal::id::ExchangeId;
+use squall_journal::redact::Redactor;
+use squall_journal::ring::{self, Filter, Page, Ring};
+use tokio::sync::watch;
+
+use self::collector::Collector;
+pub use self::note::ExchangeNote;
+use crate::metrics::{Metrics, Sink};
+
+/// How long notes gather while they keep coming.
+const BATCH: Duration = Duration::from_millis(5);
+
+/// Bounds of what is kept.
+#[derive(Debug, Clone)]
+pub struct RecorderOptions {
+    /// Exchanges that can be listed.
+    pub ring: ring::Bounds,
+    /// Events that a stream can resume from.
+    pub events: events::Bounds,
+    /// Notes on their way to the collector, at least 1; further ones are dropped and counted.
+    /// Default 65 536.
+    pub queue: usize,
+    /// What is taken out of everything before it is kept.
+    pub redactor: Redactor,
+}
+
+impl Default for RecorderOptions {
+    fn default() -> Self {
+        Self {
+            ring: ring::Bounds::default(),
+            events: events::Bounds::default(),
+            queue: 65_536,
+            redactor: Redactor::default(),
+        }
+    }
+}
+
+/// Something that happened, for those who stream it.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// An exchange ended.
+    Exchange(Arc<ExchangeNote>),
+    /// What is in force changed.
+    Chaos(Arc<ChaosEvent>),
+}
+
+/// Who is told of every exchange that ends, on the collector's thread.
+pub trait Watch: Send + Sync {
+    /// An exchange ended.
+    fn ended(&self, note: &ExchangeNote);
+}
+
+/// Where exchanges are written down; clones write into the same journal.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+}
+
+/// The moment the recorder started on both clocks, so that instants have a date.
+#[derive(Debug, Clone, Copy)]
+struct Anchor {
+    instant: Instant,
+    unix_ms: u64,
+}
+
+struct Shared {
+    queue: ArrayQueue<Arc<ExchangeNote>>,
+    counter: AtomicU32,
+    daemon: u16,
+    anchor: Anchor,
+    metrics: Arc<Metrics>,
+    journal: Mutex<Journal>,
+    changed: watch::Sender<()>,
+    watch: OnceLock<Box<dyn Watch>>,
+    thread: OnceLock<Thread>,
+    /// The collector found the queue empty and is about to sleep until it is woken.
+    idle: AtomicBool,
+    stopping: AtomicBool,
+    flush: Flush,
+    join: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("queued", &self.queue.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Journal {
+    ring: Ring<Arc<ExchangeNote>>,
+    events: EventLog<Event>,
+}
+
+/// Tickets of those who wait until everything pushed before is in the journal.
+#[derive(Debug, Default)]
+struct Flush {
+    asked: AtomicU64,
+    done: Mutex<u64>,
+    moved: Condvar,
+}
+
+impl Recorder {
+    /// Starts the collector thread. Fails only when the system gives no thread.
+    pub fn start(options: RecorderOptions, metrics: Arc<Metrics>) -> std::io::Result<Self> {
+        let anchor = Anchor::now();
+        // Tells this daemon from the one before it on the same machine and from its neighbours.
+        let daemon = anchor.unix_ms.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ u64::from(std::process::id()).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let log = (daemon >> 32) as u32;
+        let shared = Arc::new(Shared {
+            queue: ArrayQueue::new(options.queue.max(1)),
+            counter: AtomicU32::new(0),
+            daemon: (log >> 16) as u16,
+            anchor,
+            metrics,
+            journal: Mutex::new(Journal {
+                ring: Ring::new(options.ring),
+                events: EventLog::new(log, options.events),
+            }),
+            changed: watch::Sender::new(()),
+            watch: OnceLock::new(),
+            thread: OnceLock::new(),
+            idle: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            flush: Flush::default(),
+            join: Mutex::new(None),
+        });
+        let collector = Collector::new(shared.clone(), options.redactor);
+        let thread = std::thread::Builder::new()
+            .name("squall-journal".into())
+            .spawn(move || collector.run())?;
+        // Nobody else has the recorder yet, so nothing was set before.
+        let _ = shared.thread.set(thread.thread().clone());
+        *lock(&shared.join) = Some(thread);
+        Ok(Self { shared })
+    }
+
+    /// The id of an exchange that begins at `started`.
+    pub fn begin(&self, started: Instant) -> ExchangeId {
+        let counter = self.shared.counter.fetch_add(1, Ordering::Relaxed);
+        ExchangeId::new(
+            self.shared.anchor.unix_ms(started),
+            counter,
+            self.shared.daemon,
+        )
+    }
+
+    /// Writes an exchange down: when it has ended, and once before with outcome `open` when it runs
+    /// for more than a second. Never waits; what does not fit is dropped and counted.
+    pub fn record(&self, note: ExchangeNote) {
+        if self.shared.queue.push(Arc::new(note)).is_err() {
+            self.shared.metrics.dropped(Sink::Journal, 1);
+        }
+        // The collector sets `idle` and then looks at the queue; here it is the other way round, so
+        // one of the two sees the other.
+        if self.shared.idle.load(Ordering::SeqCst) && self.shared.idle.swap(false, Ordering::SeqCst)
+        {
+            self.shared.wake();
+        }
+    }
+
+    /// Tells those who stream events that what is in force changed.
+    pub fn publish(&self, event: ChaosEvent) {
+        let size = size_of::<ChaosEvent>() + event.now.scope.len() + event.now.profile.len() + 128;
+        self.shared
+            .journal()
+            .events
+            .push(Event::Chaos(Arc::new(event)), size);
+        self.shared.changed.send_replace(());
+    }
+
+    /// Tells `watch` of every exchange that ends from now on; only the first call counts.
+    pub fn watch(&self, watch: Box<dyn Watch>) {
+        let _ = self.shared.watch.set(watch);
+    }
+
+    /// A page of exchanges, newest first; see [`Ring::page`].
+    pub fn exchanges(
+        &self,
+        filter: &Filter,
+        after: Option<ExchangeId>,
+        limit: usize,
+    ) -> Page<Arc<ExchangeNote>> {
+        self.shared.journal().ring.page(filter, after, limit)
+    }
+
+    /// One exchange, while the ring holds it.
+    pub fn exchange(&self, id: ExchangeId) -> Option<Arc<ExchangeNote>> {
+        self.shared.journal().ring.find(id).cloned()
+    }
+
+    /// The newest event's id: where a stream begins that wants nothing of the past.
+    pub fn newest_event(&self) -> EventId {
+        self.shared.journal().events.newest()
+    }
+
+    /// Events after `last`; see [`EventLog::after`]. A gap counts as events dropped.
+    pub fn events_after(&self, last: EventId, limit: usize) -> Batch<Event> {
+        let batch = self.shared.journal().events.after(last, limit);
+        if let Some(missed) = batch.gap.and_then(|gap| gap.missed) {
+            self.shared.metrics.dropped(Sink::Events, missed);
+        }
+        batch
+    }
+
+    /// Changes when there are new events. Wait on it only after a look at [`Self::events_after`].
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changed.subscribe()
+    }
+
+    /// When `instant` was, milliseconds since 1970.
+    pub fn unix_ms(&self, instant: Instant) -> u64 {
+        self.shared.anchor.unix_ms(instant)
+    }
+
+    /// Waits until everything recorded before is in the journal. Blocks the thread: for tests and
+    /// shutdown.
+    pub fn flush(&self) {
+        let flush = &self.shared.flush;
+        let ticket = flush.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        self.shared.wake();
+        let mut done = lock(&flush.done);
+        while *done < ticket {
+            done = flush
+                .moved
+                .wait(done)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes in what is still queued and ends the collector thread. Later notes are lost. Blocks
+    /// the thread.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.shared.wake();
+        let thread = lock(&self.shared.join).take();
+        if let Some(Err(panic)) = thread.map(JoinHandle::join) {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl Shared {
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        lock(&self.journal)
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+/// A mutex whose content is whole between any two statements, so that a panic elsewhere is no
+/// reason to stop.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Anchor {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that gives what was seen its date; everything goes by the instant"
+    )]
+    fn now() -> Self {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let unix_ms = since_1970.map_or(0, millis);
+        Self {
+            instant: Instant::now(),
+            unix_ms,
+        }
+    }
+
+    fn unix_ms(self, instant: Instant) -> u64 {
+        match instant.checked_duration_since(self.instant) {
+            Some(later) => self.unix_ms.saturating_add(millis(later)),
+            None => self.unix_ms.saturating_sub(millis(self.instant - instant)),
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,154 @@
+//! The thread that takes notes off the queue.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use prometheus::IntCounter;
+use squall_journal::record::{Kind, Outcome};
+use squall_journal::redact::Redactor;
+use squall_journal::ring::Entry;
+use squall_profiles::plan::Outcome as Verdicted;
+
+use super::{BATCH, Event, ExchangeNote, Shared, lock};
+use crate::metrics::Direction;
+
+/// Most notes put into the journal under one lock, so that readers are never kept out for long.
+const AT_ONCE: usize = 512;
+
+/// Longest URL and error kept, bytes.
+const TEXT: usize = 4096;
+
+pub(super) struct Collector {
+    shared: Arc<Shared>,
+    redactor: Redactor,
+    /// Handles looked up once; the sorts of exchanges are few.
+    exchanges: HashMap<(Kind, Option<&'static str>, Outcome), IntCounter>,
+    taken: Vec<Arc<ExchangeNote>>,
+}
+
+impl Collector {
+    pub(super) fn new(shared: Arc<Shared>, redactor: Redactor) -> Self {
+        Self {
+            shared,
+            redactor,
+            exchanges: HashMap::new(),
+            taken: Vec::with_capacity(AT_ONCE),
+        }
+    }
+
+    /// Runs until the recorder is stopped and the queue is empty.
+    pub(super) fn run(mut self) {
+        loop {
+            // Read before the queue is: what was pushed before someone asked is taken in by then.
+            let asked = self.shared.flush.asked.load(Ordering::SeqCst);
+            let stopping = self.shared.stopping.load(Ordering::SeqCst);
+            let was_busy = self.take_all();
+            self.answer_flush(asked);
+            if stopping {
+                // Whoever flushes from now on must not wait for ever.
+                self.answer_flush(u64::MAX);
+                return;
+            }
+            if was_busy {
+                std::thread::park_timeout(BATCH);
+                continue;
+            }
+            self.shared.idle.store(true, Ordering::SeqCst);
+            // A wake between these lines is kept by `unpark` and ends the `park` at once.
+            if self.shared.queue.is_empty() {
+                std::thread::park();
+            }
+            self.shared.idle.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn answer_flush(&self, asked: u64) {
+        let mut done = lock(&self.shared.flush.done);
+        if *done < asked {
+            *done = asked;
+            self.shared.flush.moved.notify_all();
+        }
+    }
+
+    /// Empties the queue; whether there was anything.
+    fn take_all(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            while self.taken.len() < AT_ONCE
+                && let Some(note) = self.shared.queue.pop()
+            {
+                self.taken.push(note);
+            }
+            if self.taken.is_empty() {
+                return any;
+            }
+            any = true;
+            self.take_in();
+        }
+    }
+
+    fn take_in(&mut self) {
+        let mut taken = std::mem::take(&mut self.taken);
+        for note in &mut taken {
+            // The queue held the only handle, so nothing is copied here.
+            self.redact(Arc::make_mut(note));
+            if note.outcome != Outcome::Open {
+                self.count(note);
+                if let Some(watch) = self.shared.watch.get() {
+                    watch.ended(note);
+                }
+            }
+        }
+        let mut journal = self.shared.journal();
+        for note in taken.drain(..) {
+            if note.outcome != Outcome::Open {
+                journal
+                    .events
+                    .push(Event::Exchange(note.clone()), note.size());
+            }
+            journal.ring.put(note);
+        }
+        drop(journal);
+        self.shared.changed.send_replace(());
+        self.taken = taken;
+    }
+
+    fn redact(&self, note: &mut ExchangeNote) {
+        self.redactor.url(&mut note.url, TEXT);
+        if let Some(error) = &mut note.error {
+            self.redactor.text(error, TEXT);
+        }
+    }
+
+    fn count(&mut self, note: &ExchangeNote) {
+        let metrics = &self.shared.metrics;
+        self.exchanges
+            .entry((note.kind, note.dialect, note.outcome))
+            .or_insert_with(|| metrics.exchanges(note.kind, note.dialect, note.outcome))
+            .inc();
+        metrics.took(note.kind, note.duration, note.overhead);
+        if !note.verdicts.is_empty() || note.verdicts_more > 0 {
+            let (mut not_drawn, mut bypassed) = (note.verdicts_more, 0);
+            for verdict in &note.verdicts {
+                match verdict.outcome {
+                    Verdicted::Applied => {}
+                    Verdicted::NotDrawn(_) => not_drawn += 1,
+                    Verdicted::Chosen | Verdicted::Bypassed(_) => bypassed += 1,
+                }
+            }
+            metrics.skipped(not_drawn, bypassed);
+        }
+        if let (Some(llm), Some(dialect)) = (&note.llm, note.dialect) {
+            let model = llm.model.as_deref().unwrap_or("unknown");
+            for (direction, tokens) in [
+                (Direction::Input, llm.input_tokens),
+                (Direction::Output, llm.output_tokens),
+            ] {
+                if let Some(tokens) = tokens {
+                    metrics.tokens(dialect, model, direction, tokens);
+                }
+            }
+        }
+    }
+}

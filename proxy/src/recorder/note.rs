@@ -1,0 +1,246 @@
+//! What a worker writes down of one exchange.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode};
+use squall_journal::id::ExchangeId;
+use squall_journal::record::{ExchangeRecord, Kind, LlmRecord, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::ring::{Entry, Traits};
+use squall_journal::timestamp;
+use squall_profiles::activation::Fingerprint;
+use squall_profiles::plan::{Outcome as Verdicted, Verdict};
+use squall_profiles::ruleset::RuleSet;
+
+use crate::chaos::ScopeChaos;
+
+/// Most rules that a record lists; the rest are counted.
+const RULES: usize = 64;
+
+/// One exchange as its worker saw it: raw parts, cheap to fill in, formatted when somebody reads it.
+///
+/// What a worker hands over may hold secrets; the collector takes them out before it is kept.
+#[derive(Debug, Clone)]
+pub struct ExchangeNote {
+    /// From [`super::Recorder::begin`].
+    pub id: ExchangeId,
+    /// The scope it fell into.
+    pub scope: Arc<str>,
+    /// What it is.
+    pub kind: Kind,
+    /// Dialect, for kind `llm`.
+    pub dialect: Option<&'static str>,
+    /// Tool name, when one is known.
+    pub tool: Option<Arc<str>>,
+    /// Request method.
+    pub method: Method,
+    /// Upstream URL; `host:port` for tunnels.
+    pub url: String,
+    /// Status the agent got.
+    pub status: Option<StatusCode>,
+    /// Status the upstream gave.
+    pub upstream_status: Option<StatusCode>,
+    /// How it ended; [`Outcome::Open`] while it runs.
+    pub outcome: Outcome,
+    /// What went wrong, in one sentence, for every outcome but `ok`, `open` and `injected`.
+    pub error: Option<String>,
+    /// When the request's head was there.
+    pub started: Instant,
+    /// From then to the end of the answer; while open, to when this was written.
+    pub duration: Duration,
+    /// Delay that faults added.
+    pub injected: Duration,
+    /// Time Squall itself added, injected delay excluded.
+    pub overhead: Duration,
+    /// Encoded body bytes received from the agent.
+    pub request_bytes: u64,
+    /// Encoded body bytes sent to the agent.
+    pub response_bytes: u64,
+    /// The request's fingerprint, where a draw needed it.
+    pub fingerprint: Option<Fingerprint>,
+    /// Which request with this fingerprint it is in its scope, from 1.
+    pub attempt: Option<u64>,
+    /// Seed of the activation in force.
+    pub seed: u64,
+    /// What became of the eligible rules, in order of precedence. Those still
+    /// [`Chosen`](squall_profiles::plan::Outcome::Chosen) when the exchange ends were never reached.
+    pub verdicts: Vec<Verdict>,
+    /// Eligible rules that are not among the verdicts.
+    pub verdicts_more: u64,
+    /// Id of the activation in force.
+    pub activation: Option<Arc<str>>,
+    /// The rules in force, as long as they are: for nearest misses.
+    pub rules: Weak<RuleSet>,
+    /// Canaries planted in it.
+    pub canaries: Vec<String>,
+    /// What was read of a model call.
+    pub llm: Option<Box<LlmRecord>>,
+}
+
+impl ExchangeNote {
+    /// A note of an exchange that began at `started` under `chaos`; everything else is as for an
+    /// open exchange of which nothing is known yet.
+    pub fn new(
+        id: ExchangeId,
+        started: Instant,
+        chaos: &ScopeChaos,
+        kind: Kind,
+        method: Method,
+        url: String,
+    ) -> Self {
+        Self {
+            id,
+            scope: chaos.scope().clone(),
+            kind,
+            dialect: None,
+            tool: None,
+            method,
+            url,
+            status: None,
+            upstream_status: None,
+            outcome: Outcome::Open,
+            error: None,
+            started,
+            duration: Duration::ZERO,
+            injected: Duration::ZERO,
+            overhead: Duration::ZERO,
+            request_bytes: 0,
+            response_bytes: 0,
+            fingerprint: None,
+            attempt: None,
+            seed: chaos.activation().seed,
+            verdicts: Vec::new(),
+            verdicts_more: 0,
+            activation: chaos.id().cloned(),
+            rules: Weak::new(),
+            canaries: Vec::new(),
+            llm: None,
+        }
+    }
+
+    /// The record that the API shows.
+    pub fn to_record(&self) -> ExchangeRecord {
+        let ended = self.outcome != Outcome::Open;
+        let (rules, left_out) = self.rules_by_outcome();
+        ExchangeRecord {
+            id: self.id.to_string(),
+            scope: self.scope.to_string(),
+            kind: self.kind,
+            dialect: self.dialect.map(str::to_owned),
+            tool: self.tool.as_deref().map(str::to_owned),
+            method: self.method.to_string(),
+            url: self.url.clone(),
+            status: self.status.map(|status| status.as_u16()),
+            upstream_status: self.upstream_status.map(|status| status.as_u16()),
+            outcome: self.outcome,
+            error: self.error.clone(),
+            started_at: timestamp::rfc3339(self.id.started_ms()),
+            duration_ms: ended.then(|| milliseconds(self.duration)),
+            injected_ms: milliseconds(self.injected),
+            overhead_us: u64::try_from(self.overhead.as_micros()).unwrap_or(u64::MAX),
+            request_bytes: self.request_bytes,
+            response_bytes: self.response_bytes,
+            fingerprint: self.fingerprint.map(|fingerprint| fingerprint.to_string()),
+            attempt: self.attempt,
+            seed: self.seed,
+            rules,
+            rules_more: self.verdicts_more + left_out,
+            activation: self.activation.as_deref().map(str::to_owned),
+            run: None,
+            canaries: self.canaries.clone(),
+            llm: self.llm.as_deref().cloned(),
+        }
+    }
+
+    /// The first [`RULES`] eligible rules, applied ones first, and how many more there are.
+    fn rules_by_outcome(&self) -> (Vec<RuleRecord>, u64) {
+        let ended = self.outcome != Outcome::Open;
+        let mut all: Vec<(RuleOutcome, &Verdict)> = self
+            .verdicts
+            .iter()
+            .map(|verdict| (outcome(verdict), verdict))
+            .collect();
+        all.sort_by_key(|(outcome, _)| *outcome);
+        let left_out = all.len().saturating_sub(RULES) as u64;
+        all.truncate(RULES);
+        let rules = all
+            .into_iter()
+            .map(|(outcome, verdict)| rule(outcome, verdict, ended));
+        (rules.collect(), left_out)
+    }
+}
+
+fn outcome(verdict: &Verdict) -> RuleOutcome {
+    match verdict.outcome {
+        Verdicted::Applied => RuleOutcome::Applied,
+        Verdicted::NotDrawn(_) => RuleOutcome::NotDrawn,
+        Verdicted::Chosen | Verdicted::Bypassed(_) => RuleOutcome::Bypassed,
+    }
+}
+
+fn rule(outcome: RuleOutcome, verdict: &Verdict, ended: bool) -> RuleRecord {
+    let reason = match &verdict.outcome {
+        Verdicted::Applied => None,
+        Verdicted::NotDrawn(why) => Some(why.to_string()),
+        Verdicted::Bypassed(why) => Some(why.clone()),
+        Verdicted::Chosen if ended => Some("the exchange ended before it was reached".to_owned()),
+        Verdicted::Chosen => Some("not reached yet".to_owned()),
+    };
+    RuleRecord {
+        profile: verdict.rule.profile.clone(),
+        rule: verdict.rule.id.clone(),
+        family: verdict.rule.family.as_str().to_owned(),
+        mode: verdict.rule.mode.to_owned(),
+        outcome,
+        reason,
+        ordinal: verdict.ordinal,
+        drawn: verdict.drawn.map(|draw| f64::from(draw.value) / 1e6),
+        parameters: verdict.rule.parameters(),
+    }
+}
+
+/// Milliseconds with three decimals.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+impl Entry for ExchangeNote {
+    fn id(&self) -> ExchangeId {
+        self.id
+    }
+
+    fn size(&self) -> usize {
+        let texts = self.url.len()
+            + self.error.as_ref().map_or(0, String::len)
+            + self.canaries.iter().map(String::len).sum::<usize>();
+        let llm = self.llm.as_ref().map_or(0, |llm| {
+            size_of::<LlmRecord>()
+                + llm
+                    .tool_calls
+                    .iter()
+                    .map(|name| name.len() + size_of::<String>())
+                    .sum::<usize>()
+        });
+        // A reason is a short sentence.
+        let verdicts = self.verdicts.len() * (size_of::<Verdict>() + 48);
+        size_of::<ExchangeNote>() + texts + llm + verdicts
+    }
+
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            scope: &self.scope,
+            kind: self.kind,
+            tool: self.tool.as_deref(),
+            url: &self.url,
+            status: self.status.map(|status| status.as_u16()),
+            outcome: self.outcome,
+        }
+    }
+
+    fn had_fault(&self, name: &str) -> bool {
+        self.verdicts.iter().any(|verdict| {
+            verdict.outcome == Verdicted::Applied
+                && (name == "*" || name == verdict.rule.mode || name == verdict.rule.id)
+        })
+    }
+}

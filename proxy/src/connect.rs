@@ -1,0 +1,251 @@
+//! CONNECT: faults of the connection first, then the dial, then the 200, then what comes through.
+//!
+//! The upstream is dialled before the 200, so that one that refuses is a refused CONNECT and not a
+//! tunnel that dies. A CONNECT becomes an exchange of its own, of kind `other`, only when it fails
+//! or is tunnelled; what is intercepted shows up as the exchanges inside it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::uri::Authority;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use squall_journal::record::Outcome;
+use squall_profiles::activation::Decision;
+use squall_profiles::facts::{CanonicalUrl, Facts, Kind, Stage};
+use squall_profiles::fault::TlsFailure;
+use squall_profiles::plan::{Answer, VerdictIndex};
+
+use crate::broken::{Broken, Ledger};
+use crate::carry_out::answer::{self, AnswerContext};
+use crate::carry_out::body::AgentBody;
+use crate::carry_out::hold;
+use crate::chaos::ScopeChaos;
+use crate::connection::{Connection, Entry};
+use crate::exchange_log::ExchangeLog;
+use crate::live::Live;
+use crate::observed::Observed;
+use crate::problem::Problem;
+use crate::recorder::ExchangeNote;
+use crate::route;
+use crate::tunnel::{Opening, Takeover, Tunnel};
+use crate::upstream::{Origin, Scheme};
+
+/// Answers a CONNECT; after a 200 the connection is taken over by [`crate::tunnel`].
+pub(crate) async fn serve(
+    connection: &Rc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<Observed>, Broken> {
+    let live = connection.worker.engine.live();
+    match Connect::open(connection, &live, &request) {
+        Ok(connect) => connect.run(request).await,
+        Err(problem) => Ok(connection.problem(&problem, None)),
+    }
+}
+
+struct Connect {
+    connection: Rc<Connection>,
+    live: Arc<Live>,
+    authority: Authority,
+    /// As if for TLS, which is what a CONNECT nearly always carries; its first bytes will tell.
+    origin: Origin,
+    url: CanonicalUrl,
+    scope: Option<Arc<str>>,
+    chaos: Arc<ScopeChaos>,
+    log: Rc<ExchangeLog>,
+}
+
+impl Connect {
+    fn open(
+        connection: &Rc<Connection>,
+        live: &Arc<Live>,
+        request: &Request<Incoming>,
+    ) -> Result<Self, Problem> {
+        let started = Instant::now();
+        if matches!(connection.entry, Entry::Tunnel(_)) {
+            return Err(nested());
+        }
+        let authority = route::connect_authority(request.uri())?;
+        let scope = connection.scope_of_connect(live, request)?;
+        let origin = Origin::of_authority(Scheme::Https, &authority);
+        let url = CanonicalUrl::new("https", &origin.authority(), "/");
+        let engine = &connection.worker.engine;
+        let chaos = engine.chaos.scope(scope.as_deref());
+        let mut note = ExchangeNote::new(
+            engine.recorder.begin(started),
+            started,
+            &chaos,
+            Kind::Other.into(),
+            Method::CONNECT,
+            origin.host_and_port(),
+        );
+        note.rules = Arc::downgrade(&chaos.activation().rules());
+        let log = ExchangeLog::open(&connection.worker, note);
+        Ok(Self {
+            connection: Rc::clone(connection),
+            live: Arc::clone(live),
+            authority,
+            origin,
+            url,
+            scope,
+            chaos,
+            log,
+        })
+    }
+
+    async fn run(self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
+        let mut decision = self.decide(request.headers());
+        for (verdict, wait) in &decision.plan.wait_before {
+            self.log.applied(*verdict);
+            hold::hold(*wait, &self.ledger()).await;
+        }
+        let tls_failure = match decision.plan.instead.take() {
+            Some((verdict, Answer::Tls(failure))) => Some((verdict, failure)),
+            Some((verdict, answer)) => return self.instead(verdict, &answer).await,
+            None => None,
+        };
+        let dialled = match self.dial(tls_failure.is_some()).await {
+            Ok(dialled) => dialled,
+            Err(error) => {
+                let problem = crate::forward::problem(&error, &self.connection, &self.log);
+                return problem.map(|problem| self.connection.problem(&problem, Some(&self.log)));
+            }
+        };
+        Ok(self.accept(request, dialled, tls_failure))
+    }
+
+    fn decide(&self, headers: &HeaderMap) -> Decision {
+        let rules = self.chaos.activation().snapshot();
+        if rules.is_empty() {
+            return Decision::default();
+        }
+        let tools: Vec<String> =
+            self.live.tools.names(&self.url).into_iter().map(str::to_owned).collect();
+        let facts = Facts {
+            kind: Kind::Other,
+            dialect: None,
+            tools: &tools,
+            mcp_tool_call: false,
+            method: &Method::CONNECT,
+            url: &self.url,
+            headers,
+            model: None,
+            stream: None,
+            body: None,
+        };
+        let shortlist = rules.shortlist(&facts, Stage::Connect);
+        if shortlist.is_empty() {
+            return Decision::default();
+        }
+        let mut decision =
+            rules.decide(&shortlist, &facts, Stage::Connect, self.chaos.elapsed());
+        self.log.decided(&mut decision);
+        decision
+    }
+
+    async fn instead(
+        &self,
+        verdict: VerdictIndex,
+        answer: &Answer,
+    ) -> Result<Response<Observed>, Broken> {
+        let as_written = http::Uri::from(self.authority.clone());
+        let context = AnswerContext {
+            verdict,
+            context: self.connection.context(&self.live, &self.log, &Method::CONNECT, 0),
+            dialect: None,
+            as_written: &as_written,
+            host: self.origin.host(),
+        };
+        let made = answer::make(answer, &context).await;
+        match made {
+            Ok(answer) => {
+                self.log.answered(answer.status());
+                Ok(self.connection.closing(self.observed(answer)))
+            }
+            Err(broken) => {
+                self.log.end(Outcome::Injected, None);
+                Err(broken)
+            }
+        }
+    }
+
+    /// Dials, unless that is already done or will not be needed.
+    async fn dial(
+        &self,
+        doomed: bool,
+    ) -> Result<Option<crate::upstream::Dialled>, crate::upstream::UpstreamError> {
+        let upstreams = &self.connection.worker.upstreams;
+        upstreams.check(&self.origin)?;
+        if doomed {
+            return Ok(None);
+        }
+        if self.live.intercepts(self.origin.host()) && upstreams.has_live(&self.origin) {
+            return Ok(None);
+        }
+        let begun = Instant::now();
+        let dialled = upstreams.connect_tcp(&self.origin).await;
+        self.log.waited(begun.elapsed());
+        dialled.map(Some)
+    }
+
+    /// The 200, and who takes the connection over after it.
+    fn accept(
+        self,
+        request: Request<Incoming>,
+        dialled: Option<crate::upstream::Dialled>,
+        tls_failure: Option<(VerdictIndex, TlsFailure)>,
+    ) -> Response<Observed> {
+        let intercepted = self.live.intercepts(self.origin.host());
+        let opening = Opening {
+            tunnel: Rc::new(Tunnel {
+                authority: self.origin.authority(),
+                origin: self.origin,
+                scope: self.scope,
+            }),
+            dialled,
+            tls_failure,
+            intercepted,
+            log: self.log,
+        };
+        let takeover = Takeover::Connect(Box::new(opening));
+        let connection = &self.connection;
+        if connection.is_h2() {
+            let upgrade = hyper::upgrade::on(request);
+            let (worker, control) =
+                (Rc::clone(&connection.worker), Rc::clone(&connection.control));
+            tokio::task::spawn_local(async move {
+                match upgrade.await {
+                    Ok(io) => {
+                        let io = hyper_util::rt::TokioIo::new(io);
+                        takeover.run(worker, io, control).await;
+                    }
+                    Err(error) => tracing::debug!(%error, "a CONNECT stream ended early"),
+                }
+            });
+        } else {
+            *connection.takeover.borrow_mut() = Some(takeover);
+        }
+        let mut answer = Response::new(AgentBody::empty());
+        *answer.status_mut() = StatusCode::OK;
+        answer.map(|body| Observed::new(body, connection, None))
+    }
+
+    fn observed(&self, answer: Response<AgentBody>) -> Response<Observed> {
+        answer.map(|body| Observed::new(body, &self.connection, Some(Rc::clone(&self.log))))
+    }
+
+    fn ledger(&self) -> Rc<dyn Ledger> {
+        Rc::clone(&self.log) as Rc<dyn Ledger>
+    }
+}
+
+fn nested() -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "nested-connect",
+        "CONNECT inside a tunnel",
+        "a CONNECT came through a tunnel that this proxy intercepts; open a connection of its own \
+         for it, or exclude the host from `proxy.intercept`",
+    )
+}

@@ -1,0 +1,424 @@
+//! One connection from an agent: find out what it speaks, then serve its exchanges.
+//!
+//! ```text
+//! accept ─ sniff ─┬─ HTTP/1 ── Guard ── hyper h1 ──┬─ exchange
+//!                 └─ HTTP/2 ─────────── hyper h2 ──┤
+//!                                                  └─ CONNECT ─ 200 ─ (tunnel.rs) ─ sniff ─┬─ TLS ─ as above
+//!                                                                                          ├─ HTTP ─ as above
+//!                                                                                          └─ anything ─ bytes
+//! ```
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{CONNECTION, HeaderValue, PROXY_AUTHENTICATE};
+use http::{Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::broken::{Broken, Ledger};
+use crate::carry_out::Context;
+use crate::carry_out::body::AgentBody;
+use crate::carry_out::flush::{AgentSide, ResetOnClose};
+use crate::config::Credentials;
+use crate::exchange;
+use crate::exchange_log::ExchangeLog;
+use crate::h1::guard::{RequestGuard, RequestState};
+use crate::h1::Limits;
+use crate::listener::Door;
+use crate::live::Live;
+use crate::metrics::Side;
+use crate::observed::Observed;
+use crate::problem::Problem;
+use crate::route::{self, Target};
+use crate::scope;
+use crate::tunnel::{Takeover, Tunnel};
+use crate::wire::sniff::{First, Sniff, sniff};
+use crate::wire::{Control, Rewind, Wire};
+use crate::worker::{Arrival, Worker};
+
+/// What a lingering close reads and throws away, so that the last answer is not lost to a reset.
+const LINGER_BYTES: usize = 256 << 10;
+const LINGER_TIME: Duration = Duration::from_secs(2);
+
+/// What every exchange of a connection shares.
+pub(crate) struct Connection {
+    pub(crate) worker: Rc<Worker>,
+    /// The socket below everything.
+    pub(crate) control: Rc<Control>,
+    /// Where its requests go.
+    pub(crate) entry: Entry,
+    /// The framing guard; none on HTTP/2.
+    guard: Option<Rc<RequestState>>,
+    /// How a body may break off.
+    agent: AgentSide,
+    /// What becomes of the connection once hyper has answered a CONNECT or an upgrade.
+    pub(crate) takeover: RefCell<Option<Takeover>>,
+}
+
+/// How requests of a connection find their upstream.
+#[derive(Clone)]
+pub(crate) enum Entry {
+    /// Through a listener.
+    Door(Door),
+    /// Through a CONNECT that was answered with 200.
+    Tunnel(Rc<Tunnel>),
+}
+
+/// Serves a connection that a listener accepted.
+pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
+    let Arrival { stream, door, permit } = arrival;
+    let stream = match TcpStream::from_std(stream) {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
+    };
+    let engine = Arc::clone(&worker.engine);
+    let wire = match Wire::new(stream) {
+        Ok(wire) => wire,
+        // Gone between the accept and now.
+        Err(_) => return,
+    };
+    let control = wire.control();
+    let watched = worker.watch(&control);
+    let open = engine.metrics.connections(Side::Agent);
+    open.inc();
+    serve_sniffed(Rc::clone(&worker), wire, control, Entry::Door(door)).await;
+    open.dec();
+    worker.unwatch(watched);
+    drop(permit);
+}
+
+/// Looks at the first bytes and serves HTTP/1 or HTTP/2.
+async fn serve_sniffed(worker: Rc<Worker>, wire: Wire, control: Rc<Control>, entry: Entry) {
+    let patience = worker.engine.live().config.limits.idle_timeout;
+    let sniffed = tokio::select! {
+        sniffed = sniff(wire, patience) => sniffed,
+        () = worker.draining.cancelled() => return,
+    };
+    match sniffed {
+        Ok((First::Bytes(Sniff::H2Preface), io)) => serve_h2(worker, io, control, entry).await,
+        // Whatever is no HTTP is told so by the guard, in HTTP.
+        Ok((First::Bytes(_), io)) => serve_h1(worker, io, control, entry).await,
+        Ok((First::Silence | First::Closed, _)) | Err(_) => {}
+    }
+}
+
+/// Serves HTTP/1 on `io` until it ends or is taken over.
+pub(crate) fn serve_h1<I>(
+    worker: Rc<Worker>,
+    io: I,
+    control: Rc<Control>,
+    entry: Entry,
+) -> Pin<Box<dyn Future<Output = ()>>>
+where
+    I: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    // Boxed: a tunnel's inner connection is served from within its outer one.
+    Box::pin(async move {
+        let live = worker.engine.live();
+        let limits = &live.config.limits;
+        let heads =
+            Limits { header_bytes: limits.header_bytes, header_count: limits.header_count };
+        let io = RequestGuard::new(io, heads, Some(limits.header_timeout));
+        let guard = io.state();
+        let socket = Rc::clone(&control) as Rc<dyn ResetOnClose>;
+        let (agent, io) = AgentSide::http1(socket, TokioIo::new(io));
+        let connection = Rc::new(Connection {
+            worker: Rc::clone(&worker),
+            control: Rc::clone(&control),
+            entry,
+            guard: Some(guard),
+            agent,
+            takeover: RefCell::new(None),
+        });
+        let mut served = hyper::server::conn::http1::Builder::new()
+            .preserve_header_case(true)
+            .auto_date_header(false)
+            .timer(TokioTimer::new())
+            .header_read_timeout(None)
+            // The guard has judged every head before hyper sees it; hyper's own bounds only have to
+            // be wider, so that its answer is never the one the agent gets.
+            .max_headers(limits.header_count + 8)
+            .max_buf_size((limits.header_bytes + 4096).max(512 << 10))
+            .serve_connection(io, Agent(Rc::clone(&connection)));
+        let result = {
+            let mut draining = pin!(worker.draining.cancelled());
+            let mut told = false;
+            std::future::poll_fn(|cx| {
+                if !told && draining.as_mut().poll(cx).is_ready() {
+                    told = true;
+                    Pin::new(&mut served).graceful_shutdown();
+                }
+                served.poll_without_shutdown(cx)
+            })
+            .await
+        };
+        let takeover = connection.takeover.borrow_mut().take();
+        let parts = served.into_parts();
+        let io = parts.io.into_inner().into_inner();
+        match (result, takeover) {
+            (Ok(()), Some(takeover)) => {
+                let io = Rewind::new(io.into_rewind(), parts.read_buf);
+                takeover.run(worker, io, control).await;
+            }
+            _ => close(io, &control).await,
+        }
+    })
+}
+
+/// Serves HTTP/2 on `io` until it ends.
+pub(crate) fn serve_h2<I>(
+    worker: Rc<Worker>,
+    io: I,
+    control: Rc<Control>,
+    entry: Entry,
+) -> Pin<Box<dyn Future<Output = ()>>>
+where
+    I: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    Box::pin(async move {
+        let live = worker.engine.live();
+        let connection = Rc::new(Connection {
+            worker: Rc::clone(&worker),
+            control,
+            entry,
+            guard: None,
+            agent: AgentSide::Http2,
+            takeover: RefCell::new(None),
+        });
+        let header_bytes = u32::try_from(live.config.limits.header_bytes).unwrap_or(u32::MAX);
+        let mut served = pin!(
+            hyper::server::conn::http2::Builder::new(LocalExecutor)
+                .timer(TokioTimer::new())
+                .auto_date_header(false)
+                .max_header_list_size(header_bytes)
+                .max_concurrent_streams(1024)
+                .initial_stream_window_size(1 << 20)
+                .initial_connection_window_size(4 << 20)
+                .serve_connection(TokioIo::new(io), Agent(connection))
+        );
+        let ended = tokio::select! {
+            ended = served.as_mut() => ended,
+            () = worker.draining.cancelled() => {
+                served.as_mut().graceful_shutdown();
+                served.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "an HTTP/2 connection ended");
+        }
+    })
+}
+
+/// Ends a connection in order: what was written arrives even if the agent has sent more than was
+/// read. Closing with unread bytes would reset the connection and take the answer with it.
+async fn close<I: AsyncRead + AsyncWrite + Unpin>(mut io: I, control: &Control) {
+    if control.is_resetting() {
+        return;
+    }
+    if io.shutdown().await.is_err() {
+        return;
+    }
+    let mut left = LINGER_BYTES;
+    let mut scratch = [0; 4096];
+    let drain = async {
+        while left > 0 {
+            match io.read(&mut scratch).await {
+                Ok(0) | Err(_) => break,
+                Ok(read) => left = left.saturating_sub(read),
+            }
+        }
+    };
+    // Past the limit the connection is dropped, which is all that is left to do.
+    let _ = tokio::time::timeout(LINGER_TIME, drain).await;
+}
+
+/// The service behind every connection.
+struct Agent(Rc<Connection>);
+
+impl hyper::service::Service<Request<Incoming>> for Agent {
+    type Response = Response<Observed>;
+    type Error = Broken;
+    // Boxed, so that an idle connection does not keep room for an exchange.
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Broken>>>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let connection = Rc::clone(&self.0);
+        Box::pin(async move {
+            let changes_protocol = changes_protocol(&request);
+            let answer = exchange::serve(&connection, request).await;
+            match &answer {
+                Ok(answer) if changes_protocol => connection.protocol_changed(answer.status()),
+                Ok(_) => {}
+                Err(broken) => connection.break_off(broken),
+            }
+            answer
+        })
+    }
+}
+
+/// What the guard asks to be told about: behind such a request may come anything.
+fn changes_protocol(request: &Request<Incoming>) -> bool {
+    request.method() == Method::CONNECT
+        || (request.version() == Version::HTTP_11
+            && request.headers().contains_key(http::header::UPGRADE))
+}
+
+impl Connection {
+    fn protocol_changed(&self, status: StatusCode) {
+        let Some(guard) = &self.guard else { return };
+        if status == StatusCode::SWITCHING_PROTOCOLS || self.takeover.borrow().is_some() {
+            guard.upgrade_granted();
+        } else {
+            guard.upgrade_refused();
+        }
+    }
+
+    /// Makes the socket ready to end as `broken` says, once hyper drops it.
+    pub(crate) fn break_off(&self, broken: &Broken) {
+        self.agent.prepare(broken);
+    }
+
+    /// True on HTTP/2, where one exchange must not end the connection.
+    pub(crate) fn is_h2(&self) -> bool {
+        self.guard.is_none()
+    }
+
+    /// True when the body of the request in work was refused for its framing.
+    pub(crate) fn framing_broke(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.body_error().is_some())
+    }
+
+    /// The answer to a request that stands for a head which the guard refused.
+    pub(crate) fn rejected(&self, request: &Request<Incoming>) -> Option<Problem> {
+        let rejection = self.guard.as_ref()?.take_rejection(request.uri().path())?;
+        let detail = rejection.reason.to_string();
+        Some(match rejection.status {
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+                Problem::new(rejection.status, "head-too-large", "Request head too large", detail)
+            }
+            StatusCode::REQUEST_TIMEOUT => {
+                Problem::new(rejection.status, "head-timeout", "Request head too slow", detail)
+            }
+            status => Problem::new(status, "bad-framing", "Bad request framing", detail),
+        })
+    }
+
+    /// An answer of the proxy's own.
+    pub(crate) fn problem(
+        self: &Rc<Self>,
+        problem: &Problem,
+        log: Option<&Rc<ExchangeLog>>,
+    ) -> Response<Observed> {
+        let reply = problem.to_reply();
+        let mut answer = Response::new(AgentBody::full(reply.body));
+        *answer.status_mut() = reply.status;
+        *answer.headers_mut() = reply.headers;
+        if problem.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            let challenge = HeaderValue::from_static("Basic realm=\"squall scope\"");
+            answer.headers_mut().insert(PROXY_AUTHENTICATE, challenge);
+        }
+        if !self.is_h2() && closes(problem.status) {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if let Some(log) = log {
+            log.answered(reply.status);
+        }
+        answer.map(|body| Observed::new(body, self, log.cloned()))
+    }
+
+    /// The scope of a request inside HTTP.
+    pub(crate) fn scope_of(
+        &self,
+        live: &Live,
+        request: &Request<Incoming>,
+        target: &Target,
+    ) -> Result<Option<Arc<str>>, Problem> {
+        let credentials = live.config.credentials;
+        let through_proxy = matches!(self.entry, Entry::Door(Door::Main)) && target.is_forward;
+        if through_proxy && credentials == Credentials::Required {
+            required(request)?;
+        }
+        let use_credentials = through_proxy && credentials != Credentials::None;
+        route::scope_of(request, target, use_credentials)
+    }
+
+    /// The scope of a CONNECT: only credentials can name it.
+    pub(crate) fn scope_of_connect(
+        &self,
+        live: &Live,
+        request: &Request<Incoming>,
+    ) -> Result<Option<Arc<str>>, Problem> {
+        match live.config.credentials {
+            Credentials::None => return Ok(None),
+            Credentials::Required => required(request)?,
+            Credentials::Scope => {}
+        }
+        let user = scope::of_credentials(request.headers()).map_err(|bad| route::bad_scope(&bad))?;
+        Ok(user.filter(|user| !user.is_empty()).map(Arc::from))
+    }
+
+    /// What those who carry out a plan on an exchange of this connection need to know.
+    pub(crate) fn context(
+        &self,
+        live: &Live,
+        log: &Rc<ExchangeLog>,
+        method: &Method,
+        seed: u64,
+    ) -> Context {
+        Context {
+            ledger: Rc::clone(log) as Rc<dyn Ledger>,
+            agent: self.agent.clone(),
+            method: method.clone(),
+            seed,
+            inspect: self.worker.engine.inspect.clone(),
+        }
+    }
+}
+
+/// Answers after which an HTTP/1 connection cannot go on: what follows is not known to be HTTP.
+fn closes(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+    )
+}
+
+/// Says what to write when proxy credentials must be given and are not.
+fn required(request: &Request<Incoming>) -> Result<(), Problem> {
+    match scope::of_credentials(request.headers()) {
+        Ok(Some(user)) if !user.is_empty() => Ok(()),
+        Ok(_) => Err(Problem::new(
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+            "credentials-required",
+            "Proxy credentials required",
+            "name a scope as the proxy user, such as HTTP_PROXY=http://SCOPE:x@HOST:PORT; \
+             `proxy.credentials: required` asks for it",
+        )),
+        Err(bad) => Err(route::bad_scope(&bad)),
+    }
+}
+
+/// Runs hyper's own tasks on this worker's thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalExecutor;
+
+impl<F> hyper::rt::Executor<F> for LocalExecutor
+where
+    F: Future + 'static,
+{
+    fn execute(&self, task: F) {
+        tokio::task::spawn_local(async move {
+            task.await;
+        });
+    }
+}

@@ -1,0 +1,196 @@
+//! A running data plane: listeners bound, workers started; and its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
+
+use crate::carry_out::recall::Recall;
+use crate::carry_out::whole::Inspect;
+use crate::chaos::Chaos;
+use crate::config::{ProxyConfig, RouteEntry};
+use crate::engine::Engine;
+use crate::listener::{Door, Listener};
+use crate::live::{ConfigError, Live};
+use crate::metrics::Metrics;
+use crate::recorder::Recorder;
+use crate::tls::{CertificateAuthority, Leaves};
+use crate::upstream::{self, OwnListeners};
+use crate::worker::Workers;
+
+/// What the data plane shares with the control API.
+pub struct Parts {
+    /// Who is under which chaos.
+    pub chaos: Arc<Chaos>,
+    /// Where exchanges are written down.
+    pub recorder: Recorder,
+    /// What Prometheus scrapes.
+    pub metrics: Arc<Metrics>,
+    /// The interception CA.
+    pub ca: Arc<CertificateAuthority>,
+}
+
+/// Why the data plane could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration cannot be put in force.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A listener's address cannot be had.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system gives no thread.
+    #[error("cannot start a worker: {0}")]
+    Worker(io::Error),
+}
+
+/// A running data plane.
+pub struct Proxy {
+    engine: Arc<Engine>,
+    workers: Arc<Workers>,
+    threads: Vec<JoinHandle<()>>,
+    address: SocketAddr,
+    routes: Vec<(String, SocketAddr)>,
+}
+
+impl Proxy {
+    /// Binds every listener, then starts the workers. Connections made from now on are served.
+    pub fn start(config: ProxyConfig, parts: Parts) -> Result<Self, StartError> {
+        let main = bind(config.listen, Door::Main)?;
+        let address = main.address;
+        let mut listeners = vec![main];
+        let mut routes = Vec::new();
+        for (place, route) in config.routes.iter().enumerate() {
+            if let RouteEntry::Listen(wanted) = route.entry {
+                let listener = bind(wanted, Door::Route(place))?;
+                routes.push((route.name.clone(), listener.address));
+                listeners.push(listener);
+            }
+        }
+        let upstream_shared = upstream::Shared::new(&config)
+            .map_err(|error| ConfigError::Upstream(error.to_string()))?;
+        let (limits, workers) = (config.limits.clone(), config.workers.max(1));
+        let inspect_limit = config.inspect_limit;
+        let mut live = Live::new(config)?;
+        live.config.listen = address;
+        let engine = Arc::new(Engine {
+            live: ArcSwap::from_pointee(live),
+            chaos: parts.chaos,
+            recorder: parts.recorder,
+            leaves: Leaves::new(parts.ca),
+            metrics: parts.metrics,
+            upstream_shared,
+            connections: Arc::new(Semaphore::new(limits.connections)),
+            inspect: Inspect::new(inspect_limit, limits.inspect_memory),
+            recall: Recall::default(),
+        });
+        let (workers, threads) = Workers::start(&engine, workers).map_err(StartError::Worker)?;
+        let proxy = Self { engine, workers, threads, address, routes };
+        proxy.refuse_loops([]);
+        for listener in listeners {
+            proxy.workers.listen(listener);
+        }
+        Ok(proxy)
+    }
+
+    /// Where the main listener is; the port is known even if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Names and addresses of routes that have a listener of their own.
+    pub fn routes(&self) -> &[(String, SocketAddr)] {
+        &self.routes
+    }
+
+    /// Refuses to forward to the proxy's own listeners and to `others` of this daemon.
+    pub fn refuse_loops(&self, others: impl IntoIterator<Item = SocketAddr>) {
+        let own = self.routes.iter().map(|(_, address)| *address).chain([self.address]);
+        self.engine.upstream_shared.set_own_listeners(OwnListeners::new(own.chain(others)));
+    }
+
+    /// Puts another configuration in force for exchanges that begin from now on. Gives the names of
+    /// the settings that differ and need a restart; on an error nothing changes.
+    pub fn reload(&self, mut config: ProxyConfig) -> Result<Vec<&'static str>, ConfigError> {
+        let old = self.engine.live();
+        let needs_restart = needs_restart(&old.config, &config);
+        config.listen = self.address;
+        let live = Live::new(config)?;
+        self.engine
+            .upstream_shared
+            .reload(&live.config)
+            .map_err(|error| ConfigError::Upstream(error.to_string()))?;
+        self.engine.live.store(Arc::new(live));
+        Ok(needs_restart)
+    }
+
+    /// Stops accepting, lets exchanges end for `grace`, then cuts what is left. Blocks.
+    pub fn drain(self, grace: Duration) {
+        self.workers.draining.cancel();
+        let deadline = std::time::Instant::now() + grace;
+        let (done, all_done) = std::sync::mpsc::channel::<()>();
+        let threads = self.threads;
+        let joiner = std::thread::spawn(move || {
+            for thread in threads {
+                if thread.join().is_err() {
+                    tracing::error!("a worker had panicked");
+                }
+            }
+            drop(done);
+        });
+        // Disconnected means that every worker is through.
+        let left = deadline.saturating_duration_since(std::time::Instant::now());
+        if all_done.recv_timeout(left) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            self.workers.stopping.cancel();
+        }
+        if joiner.join().is_err() {
+            tracing::error!("the workers could not be waited for");
+        }
+        self.engine.recorder.flush();
+    }
+}
+
+fn bind(address: SocketAddr, door: Door) -> Result<Listener, StartError> {
+    Listener::bind(address, door).map_err(|error| StartError::Listen { address, error })
+}
+
+/// Settings that only a restart changes.
+fn needs_restart(old: &ProxyConfig, new: &ProxyConfig) -> Vec<&'static str> {
+    let listens = |config: &ProxyConfig| -> Vec<(usize, SocketAddr)> {
+        let own = config.routes.iter().enumerate().filter_map(|(place, route)| match route.entry {
+            RouteEntry::Listen(address) => Some((place, address)),
+            RouteEntry::Prefix(_) => None,
+        });
+        own.collect()
+    };
+    let mut changed = Vec::new();
+    // Port 0 stands for whichever port was given.
+    let same = new.listen == old.listen || (new.listen.port() == 0 && new.listen.ip() == old.listen.ip());
+    if !same {
+        changed.push("proxy.listen");
+    }
+    if listens(old) != listens(new) {
+        changed.push("routes with `listen`");
+    }
+    if format!("{:?}", old.ca) != format!("{:?}", new.ca) {
+        changed.push("proxy.ca");
+    }
+    if old.limits.connections != new.limits.connections {
+        changed.push("proxy.limits.connections");
+    }
+    if old.inspect_limit != new.inspect_limit
+        || old.limits.inspect_memory != new.limits.inspect_memory
+    {
+        changed.push("proxy.inspect_limit, proxy.limits.inspect_memory");
+    }
+    changed
+}

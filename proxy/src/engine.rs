@@ -1,0 +1,38 @@
+//! What all workers share: the configuration in force, chaos, the journal's queue, certificates.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
+
+use crate::carry_out::recall::Recall;
+use crate::carry_out::whole::Inspect;
+use crate::chaos::Chaos;
+use crate::live::Live;
+use crate::metrics::Metrics;
+use crate::recorder::Recorder;
+use crate::tls::Leaves;
+use crate::upstream;
+
+/// What all workers share.
+pub(crate) struct Engine {
+    pub(crate) live: ArcSwap<Live>,
+    pub(crate) chaos: Arc<Chaos>,
+    pub(crate) recorder: Recorder,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) leaves: Leaves,
+    pub(crate) upstream_shared: Arc<upstream::Shared>,
+    /// One permit per connection that may be open.
+    pub(crate) connections: Arc<Semaphore>,
+    /// How much body-level rules may hold back, each and in all.
+    pub(crate) inspect: Inspect,
+    /// Answers kept for `stale` and `swapped`.
+    pub(crate) recall: Recall,
+}
+
+impl Engine {
+    /// The configuration in force; who holds it keeps it, whatever is loaded meanwhile.
+    pub(crate) fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+}

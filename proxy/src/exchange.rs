@@ -1,0 +1,298 @@
+//! One exchange, from the request's head to the answer's.
+//!
+//! [`Exchange::run`] is the whole way, one step a line; each step is a module. Decide first, then
+//! act: everything a rule may do stands in the plan before the first byte goes upstream.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use hyper::body::Incoming;
+use squall_journal::record::Outcome;
+use squall_profiles::activation::{Decision, Observe, Snapshot};
+use squall_profiles::facts::{CanonicalUrl, Stage};
+use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
+
+use crate::broken::{Broken, Ledger};
+use crate::carry_out::answer::{self, AnswerContext};
+use crate::carry_out::body::AgentBody;
+use crate::carry_out::{self, Context, edit, hold, shape};
+use crate::chaos::ScopeChaos;
+use crate::classify::{Seen, may_read_ahead};
+use crate::connection::{Connection, Entry};
+use crate::exchange_log::ExchangeLog;
+use crate::forward::{self, Forwarded};
+use crate::live::Live;
+use crate::observed::Observed;
+use crate::problem::Problem;
+use crate::recorder::ExchangeNote;
+use crate::request_body::{ReadAhead, RequestBody};
+use crate::route::{self, Target};
+
+/// Answers one request of a connection.
+pub(crate) async fn serve(
+    connection: &Rc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<Observed>, Broken> {
+    if let Some(problem) = connection.rejected(&request) {
+        return Ok(connection.problem(&problem, None));
+    }
+    if request.method() == Method::CONNECT {
+        return crate::connect::serve(connection, request).await;
+    }
+    match Exchange::open(connection, &request) {
+        Ok(exchange) => exchange.run(request).await,
+        Err(problem) => Ok(connection.problem(&problem, None)),
+    }
+}
+
+/// What an exchange carries along.
+struct Exchange {
+    connection: Rc<Connection>,
+    live: Arc<Live>,
+    target: Target,
+    chaos: Arc<ScopeChaos>,
+    /// The rules it began with, whatever is put in force meanwhile.
+    rules: Snapshot,
+    seen: Seen,
+    log: Rc<ExchangeLog>,
+    /// Of the request: an answer to HEAD has no body, a redirect names the URL as it was written.
+    method: Method,
+    version: Version,
+    /// Kept only when the answer has to be judged too.
+    headers: HeaderMap,
+}
+
+impl Exchange {
+    /// Finds out where a request goes and whose chaos it is under.
+    fn open(connection: &Rc<Connection>, request: &Request<Incoming>) -> Result<Self, Problem> {
+        let started = Instant::now();
+        let engine = &connection.worker.engine;
+        let live = engine.live();
+        let target = route::target(&live, &connection.entry, request)?;
+        let scope = connection.scope_of(&live, request, &target)?;
+        let chaos = engine.chaos.scope(scope.as_deref());
+        let rules = chaos.activation().snapshot();
+        let seen = Seen::of_head(&live, request, &target.url);
+        let mut note = ExchangeNote::new(
+            engine.recorder.begin(started),
+            started,
+            &chaos,
+            seen.kind.into(),
+            request.method().clone(),
+            target.url.as_str().to_owned(),
+        );
+        note.dialect = seen.dialect.map(squall_dialects::Dialect::name);
+        note.tool = seen.tools.first().map(|name| Arc::from(name.as_str()));
+        note.rules = Arc::downgrade(&chaos.activation().rules());
+        let log = ExchangeLog::open(&connection.worker, note);
+        Ok(Self {
+            connection: Rc::clone(connection),
+            live,
+            target,
+            chaos,
+            rules,
+            seen,
+            log,
+            method: request.method().clone(),
+            version: request.version(),
+            headers: HeaderMap::new(),
+        })
+    }
+
+    /// The way of an exchange: decide, answer in the upstream's place or forward, rewrite, shape.
+    async fn run(mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
+        let (request, mut decision) = self.decide(request).await?;
+        self.observe_model();
+        self.wait(&decision.plan.wait_before).await;
+        if let Some((verdict, answer)) = decision.plan.instead.take() {
+            let answer = self.instead(verdict, &answer).await?;
+            return Ok(self.shaped(answer, &decision.plan.shape));
+        }
+        let answer = match self.forward(request, &decision).await? {
+            Forwarded::Answer(answer) => answer,
+            Forwarded::Problem(problem) => {
+                return Ok(self.connection.problem(&problem, Some(&self.log)));
+            }
+            Forwarded::Upgrade(answer) => return Ok(self.observed(answer)),
+        };
+        self.judge(&answer, &mut decision);
+        self.wait(&decision.plan.wait_after).await;
+        let answer = self.substitute(answer, &mut decision).await?;
+        let answer = self.edit(answer, &mut decision).await;
+        Ok(self.shaped(answer, &decision.plan.shape))
+    }
+
+    /// Asks the activation which rules fire; reads the body first if one of them hangs on it.
+    async fn decide(
+        &mut self,
+        request: Request<Incoming>,
+    ) -> Result<(Request<RequestBody>, Decision), Broken> {
+        let passing = |request: Request<Incoming>, log: &Rc<ExchangeLog>| {
+            request.map(|body| RequestBody::passing(body, Rc::clone(log)))
+        };
+        if self.rules.is_empty() {
+            return Ok((passing(request, &self.log), Decision::default()));
+        }
+        let stage = Stage::Request {
+            behind_connect: matches!(self.connection.entry, Entry::Tunnel(_)),
+        };
+        let facts = self.seen.facts(&self.method, &self.target.url, request.headers());
+        let shortlist = self.rules.shortlist(&facts, stage);
+        if shortlist.is_empty() {
+            return Ok((passing(request, &self.log), Decision::default()));
+        }
+        let limit = self.live.config.inspect_limit;
+        let request = if shortlist.needs_body && may_read_ahead(request.headers(), limit) {
+            let (head, body) = request.into_parts();
+            let begun = Instant::now();
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let read = ReadAhead::read(body, limit).await.map_err(|error| self.agent_gone(&error))?;
+            self.log.waited(begun.elapsed());
+            if read.is_whole() {
+                self.seen.read_body(read.bytes.clone());
+            }
+            Request::from_parts(head, RequestBody::read_ahead(read, Rc::clone(&self.log)))
+        } else {
+            passing(request, &self.log)
+        };
+        let facts = self.seen.facts(&self.method, &self.target.url, request.headers());
+        let mut decision = self.rules.decide(&shortlist, &facts, stage, self.chaos.elapsed());
+        if decision.awaits_response() {
+            self.headers = request.headers().clone();
+        }
+        self.log.decided(&mut decision);
+        Ok((request, decision))
+    }
+
+    /// Lets the journal read the model call, unless only heads are to be read.
+    fn observe_model(&self) {
+        let Some(dialect) = self.seen.dialect else { return };
+        if self.chaos.activation().observe != Observe::Headers {
+            self.log.read_model(dialect);
+        }
+    }
+
+    async fn wait(&self, waits: &[(VerdictIndex, Duration)]) {
+        for (verdict, wait) in waits {
+            self.log.applied(*verdict);
+            hold::hold(*wait, &self.ledger()).await;
+        }
+    }
+
+    /// The answer no upstream sent.
+    async fn instead(
+        &self,
+        verdict: VerdictIndex,
+        answer: &Answer,
+    ) -> Result<Response<AgentBody>, Broken> {
+        let context = AnswerContext {
+            verdict,
+            context: self.context(),
+            dialect: self.seen.dialect,
+            as_written: &self.target.as_written,
+            host: self.target.origin.host(),
+        };
+        let made = answer::make(answer, &context).await;
+        if made.is_err() {
+            self.log.end(Outcome::Injected, None);
+        }
+        made
+    }
+
+    /// Sends the request upstream and waits for the answer's head.
+    async fn forward(
+        &self,
+        request: Request<RequestBody>,
+        decision: &Decision,
+    ) -> Result<Forwarded, Broken> {
+        let request = match &decision.plan.shape.up {
+            Some((verdict, rate)) => {
+                self.log.applied(*verdict);
+                request.map(|body| body.throttled(*rate))
+            }
+            None => request,
+        };
+        forward::forward(&self.connection, &self.target, request, self.version, &self.log).await
+    }
+
+    /// Rules that hang on the upstream's status, and what its answer arms.
+    fn judge(&mut self, answer: &Response<Incoming>, decision: &mut Decision) {
+        if !decision.awaits_response() && self.rules.is_empty() {
+            return;
+        }
+        let status = answer.status().as_u16();
+        let facts = self.seen.facts(&self.method, &self.target.url, &self.headers);
+        self.rules.on_response(decision, &facts, status, self.chaos.elapsed());
+        self.log.decided_more(&decision.plan);
+    }
+
+    /// Throws the upstream's answer away where a rule gives another in its place, and keeps it where
+    /// one may give it again.
+    async fn substitute(
+        &self,
+        answer: Response<Incoming>,
+        decision: &mut Decision,
+    ) -> Result<Response<AgentBody>, Broken> {
+        self.log.model_answer_head(answer.headers());
+        let context = self.context();
+        let answer = answer.map(|body| AgentBody::passing(body, context.agent.clone()));
+        match decision.plan.afterwards.take() {
+            None => Ok(answer),
+            Some((verdict, Substitute::Answer(made))) => {
+                drop(answer);
+                self.instead(verdict, &made).await
+            }
+            Some((verdict, Substitute::Reset)) => {
+                self.log.applied(verdict);
+                self.log.end(Outcome::Injected, None);
+                Err(Broken::reset("reset by a rule after the upstream had answered"))
+            }
+            Some((verdict, recalled @ (Substitute::Stale | Substitute::Swapped))) => {
+                let recall = &self.connection.worker.engine.recall;
+                Ok(carry_out::recall::substitute(
+                    recall,
+                    &recalled,
+                    self.recall_key(verdict, decision),
+                    answer,
+                    &context,
+                    verdict,
+                ))
+            }
+        }
+    }
+
+    /// Changes the answer where a rule says so.
+    async fn edit(
+        &self,
+        answer: Response<AgentBody>,
+        decision: &mut Decision,
+    ) -> Response<AgentBody> {
+        if decision.plan.edits.is_empty() {
+            return answer;
+        }
+        let edits = std::mem::take(&mut decision.plan.edits);
+        edit::apply(edits, answer, self.seen.dialect, &self.context()).await
+    }
+
+    /// Hands the answer to hyper, shaped where a rule says so.
+    fn shaped(&self, answer: Response<AgentBody>, plan: &Shape) -> Response<Observed> {
+        let answer = shape::apply(plan, answer, &self.context());
+        self.observed(answer)
+    }
+
+    fn observed(&self, answer: Response<AgentBody>) -> Response<Observed> {
+        self.log.answered(answer.status());
+        answer.map(|body| Observed::new(body, &self.connection, Some(Rc::clone(&self.log))))
+    }
+
+    fn agent_gone(&self, error: &hyper::Error) -> Broken {
+        self.log.end(Outcome::ClientGone, Some(format!("the request's body broke off: {error}")));
+        Broken::close("the request's body broke off")
+    }
+
+    fn ledger(&self) -> Rc<dyn Ledger> {
+        Rc::clone(&self.log) as Rc<dyn Ledger>
+    }
+}

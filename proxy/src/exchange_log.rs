@@ -1,0 +1,244 @@
+//! What one exchange writes down about itself, from its head to the end of its answer.
+//!
+//! Everything that carries the exchange holds a reference: the exchange itself, the request's body,
+//! the answer's body. When the last one is gone the exchange is over, however it ended, and its note
+//! goes to the journal. So nothing that was begun is ever lost from it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use squall_dialects::Dialect;
+use squall_journal::record::Outcome;
+use squall_profiles::activation::Decision;
+use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Verdict, VerdictIndex};
+use squall_profiles::fault::StreamFault;
+
+use crate::broken::Ledger;
+use crate::recorder::{ExchangeNote, ModelTraffic};
+use crate::worker::Worker;
+
+/// Bytes of a model call's request and of its answer that are kept for reading; what is longer is
+/// read as far as it was kept.
+const MODEL_BYTES: usize = 1 << 20;
+
+/// The running account of one exchange.
+pub(crate) struct ExchangeLog {
+    worker: Rc<Worker>,
+    listed: Cell<Option<usize>>,
+    note: RefCell<Option<ExchangeNote>>,
+    verdicts: RefCell<Vec<Verdict>>,
+    /// Verdicts whose part of the plan only takes time: they leave the outcome `ok`.
+    delays: RefCell<Vec<VerdictIndex>>,
+    started: Instant,
+    injected: Cell<Duration>,
+    /// Time spent waiting for the agent or the upstream, which is not Squall's own.
+    waited: Cell<Duration>,
+    request_bytes: Cell<u64>,
+    response_bytes: Cell<u64>,
+    outcome: Cell<Option<Outcome>>,
+    announced: Cell<bool>,
+    model: RefCell<Option<Box<ModelTraffic>>>,
+}
+
+impl ExchangeLog {
+    /// Begins the account of an exchange.
+    pub(crate) fn open(worker: &Rc<Worker>, note: ExchangeNote) -> Rc<Self> {
+        let log = Rc::new(Self {
+            worker: Rc::clone(worker),
+            listed: Cell::new(None),
+            verdicts: RefCell::default(),
+            delays: RefCell::default(),
+            started: note.started,
+            note: RefCell::new(Some(note)),
+            injected: Cell::default(),
+            waited: Cell::default(),
+            request_bytes: Cell::new(0),
+            response_bytes: Cell::new(0),
+            outcome: Cell::new(None),
+            announced: Cell::new(false),
+            model: RefCell::new(None),
+        });
+        log.listed.set(Some(worker.opened(&log)));
+        log
+    }
+
+    /// Writes something down.
+    pub(crate) fn note(&self, write: impl FnOnce(&mut ExchangeNote)) {
+        if let Some(note) = self.note.borrow_mut().as_mut() {
+            write(note);
+        }
+    }
+
+    /// Takes down what was decided; the plan's verdicts move here, where their outcome is kept.
+    pub(crate) fn decided(&self, decision: &mut Decision) {
+        *self.delays.borrow_mut() = delays_alone(&decision.plan);
+        *self.verdicts.borrow_mut() = decision.plan.verdicts.clone();
+        self.note(|note| {
+            note.fingerprint = decision.fingerprint;
+            note.attempt = decision.attempt;
+            note.verdicts_more = decision.more;
+        });
+    }
+
+    /// Takes down verdicts that were added once the upstream's status was known.
+    pub(crate) fn decided_more(&self, plan: &Plan) {
+        let mut verdicts = self.verdicts.borrow_mut();
+        let known = verdicts.len();
+        verdicts.extend(plan.verdicts.iter().skip(known).cloned());
+        drop(verdicts);
+        *self.delays.borrow_mut() = delays_alone(plan);
+    }
+
+    /// Keeps a copy of the model call for the journal to read, off the forwarding path.
+    pub(crate) fn read_model(&self, dialect: &'static dyn Dialect) {
+        *self.model.borrow_mut() = Some(Box::new(ModelTraffic::new(dialect)));
+    }
+
+    /// The head of the model's answer, for reading it.
+    pub(crate) fn model_answer_head(&self, headers: &HeaderMap) {
+        if let Some(model) = self.model.borrow_mut().as_mut() {
+            model.answer_head(headers);
+        }
+    }
+
+    /// Request body bytes went upstream.
+    pub(crate) fn sent_upstream(&self, bytes: &Bytes) {
+        self.request_bytes.set(self.request_bytes.get() + bytes.len() as u64);
+        if let Some(model) = self.model.borrow_mut().as_mut() {
+            model.request(bytes, MODEL_BYTES);
+        }
+    }
+
+    /// Answer body bytes went to the agent.
+    pub(crate) fn sent_to_agent(&self, bytes: &Bytes) {
+        self.response_bytes.set(self.response_bytes.get() + bytes.len() as u64);
+        if let Some(model) = self.model.borrow_mut().as_mut() {
+            model.answer(bytes, MODEL_BYTES);
+        }
+    }
+
+    /// Time spent waiting for somebody else.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.waited.set(self.waited.get() + time);
+    }
+
+    /// The agent got this status.
+    pub(crate) fn answered(&self, status: StatusCode) {
+        self.note(|note| note.status = Some(status));
+    }
+
+    /// The answer was passed on to its end.
+    pub(crate) fn complete(&self) {
+        self.end(Outcome::Ok, None);
+    }
+
+    /// The exchange ended otherwise; the first word counts.
+    pub(crate) fn end(&self, outcome: Outcome, error: Option<String>) {
+        if self.outcome.get().is_none() {
+            self.outcome.set(Some(outcome));
+            if error.is_some() {
+                self.note(|note| note.error = error);
+            }
+        }
+    }
+
+    /// Lists the exchange as open once it has run for `age`.
+    pub(crate) fn announce_if_older_than(&self, age: Duration) {
+        if self.announced.get() || self.started.elapsed() < age {
+            return;
+        }
+        self.announced.set(true);
+        if let Some(note) = self.note.borrow().as_ref() {
+            let mut note = note.clone();
+            self.fill(&mut note);
+            note.outcome = Outcome::Open;
+            self.worker.engine.recorder.record(note);
+        }
+    }
+
+    fn fill(&self, note: &mut ExchangeNote) {
+        note.duration = self.started.elapsed();
+        note.injected = self.injected.get();
+        note.overhead = note.duration.saturating_sub(note.injected + self.waited.get());
+        note.request_bytes = self.request_bytes.get();
+        note.response_bytes = self.response_bytes.get();
+        note.verdicts.clone_from(&self.verdicts.borrow());
+    }
+
+    /// A rule that did more than take time was applied.
+    fn was_changed(&self) -> bool {
+        let delays = self.delays.borrow();
+        self.verdicts.borrow().iter().enumerate().any(|(index, verdict)| {
+            verdict.outcome == RuleOutcome::Applied
+                && !delays.iter().any(|delay| usize::from(*delay) == index)
+        })
+    }
+}
+
+impl Drop for ExchangeLog {
+    fn drop(&mut self) {
+        if let Some(listed) = self.listed.get() {
+            self.worker.closed(listed);
+        }
+        let Some(mut note) = self.note.take() else { return };
+        self.fill(&mut note);
+        // Nobody said how it ended: whoever waited for the answer is gone.
+        let said = self.outcome.get().unwrap_or(Outcome::ClientGone);
+        note.outcome = match said {
+            Outcome::Ok | Outcome::ClientGone if self.was_changed() => {
+                Outcome::Injected
+            }
+            other => other,
+        };
+        note.model = self.model.take();
+        self.worker.engine.recorder.record(note);
+    }
+}
+
+impl Ledger for ExchangeLog {
+    fn applied(&self, verdict: VerdictIndex) {
+        let mut verdicts = self.verdicts.borrow_mut();
+        if let Some(verdict) = verdicts.get_mut(usize::from(verdict))
+            && verdict.outcome != RuleOutcome::Applied
+        {
+            verdict.outcome = RuleOutcome::Applied;
+            self.worker.engine.metrics.fault_applied(&verdict.rule);
+            self.worker.engine.chaos.fault_applied();
+        }
+    }
+
+    fn bypassed(&self, verdict: VerdictIndex, why: String) {
+        if let Some(verdict) = self.verdicts.borrow_mut().get_mut(usize::from(verdict)) {
+            verdict.outcome = RuleOutcome::Bypassed(why);
+        }
+    }
+
+    fn delayed(&self, by: Duration) {
+        self.injected.set(self.injected.get() + by);
+        self.worker.engine.metrics.delayed(by);
+    }
+}
+
+/// The verdicts of a plan whose part only takes time.
+fn delays_alone(plan: &Plan) -> Vec<VerdictIndex> {
+    if plan.is_empty() {
+        return Vec::new();
+    }
+    let shape = &plan.shape;
+    let slow_streams = plan.edits.iter().filter_map(|(verdict, edit)| {
+        matches!(edit, Edit::Stream(StreamFault::Slow { .. })).then_some(*verdict)
+    });
+    plan.wait_before
+        .iter()
+        .chain(&plan.wait_after)
+        .map(|(verdict, _)| *verdict)
+        .chain(shape.down.map(|(verdict, _)| verdict))
+        .chain(shape.up.map(|(verdict, _)| verdict))
+        .chain(shape.slices.map(|(verdict, _)| verdict))
+        .chain(shape.slow_close.map(|(verdict, _)| verdict))
+        .chain(slow_streams)
+        .collect()
+}

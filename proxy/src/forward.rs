@@ -1,0 +1,119 @@
+//! The request on its way upstream, and the answer's head on its way back.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use http::{Request, Response, StatusCode, Uri, Version, uri};
+use squall_journal::record::Outcome;
+
+use crate::broken::Broken;
+use crate::carry_out::body::AgentBody;
+use crate::connection::Connection;
+use crate::exchange_log::ExchangeLog;
+use crate::headers::{self, Passage};
+use crate::problem::Problem;
+use crate::request_body::RequestBody;
+use crate::route::Target;
+use crate::tunnel::Takeover;
+use crate::upstream::{Received, Scheme, ToAgent, UpstreamError};
+
+/// What came of forwarding.
+pub(crate) enum Forwarded {
+    /// The upstream's answer, ready to be passed on.
+    Answer(Response<Received>),
+    /// The upstream granted an upgrade; the connection is taken over after this answer.
+    Upgrade(Response<AgentBody>),
+    /// The upstream could not be used.
+    Problem(Problem),
+}
+
+/// Sends `request` to its target, as an intermediary must and with nothing added.
+pub(crate) async fn forward(
+    connection: &Rc<Connection>,
+    target: &Target,
+    mut request: Request<RequestBody>,
+    agent: Version,
+    log: &Rc<ExchangeLog>,
+) -> Result<Forwarded, Broken> {
+    let upgrade = agent <= Version::HTTP_11 && headers::wants_upgrade(request.headers());
+    let passage = Passage { from: agent, to: agent, upgrade };
+    headers::clean_request(request.headers_mut(), passage);
+    headers::correct_host(request.headers_mut(), &target.host);
+    *request.uri_mut() = uri_for(target, agent);
+    let begun = Instant::now();
+    let sent = connection.worker.upstreams.send(&target.origin, request).await;
+    log.waited(begun.elapsed());
+    let mut answer = match sent {
+        Ok(answer) => answer,
+        Err(error) => return problem(&error, connection, log).map(Forwarded::Problem),
+    };
+    log.note(|note| note.upstream_status = Some(answer.status()));
+    let granted = upgrade && answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let passage = Passage { from: answer.version(), to: agent, upgrade: granted };
+    headers::clean_response(answer.headers_mut(), passage);
+    *answer.version_mut() = agent;
+    if granted {
+        return Ok(Forwarded::Upgrade(take_over(connection, answer, log)));
+    }
+    Ok(Forwarded::Answer(answer))
+}
+
+/// The request target: origin-form on HTTP/1, with the authority on HTTP/2, which has no `Host`.
+fn uri_for(target: &Target, agent: Version) -> Uri {
+    if agent < Version::HTTP_2 {
+        return Uri::from(target.path.clone());
+    }
+    let mut parts = uri::Parts::default();
+    parts.scheme = Some(match target.origin.scheme() {
+        Scheme::Http => uri::Scheme::HTTP,
+        Scheme::Https => uri::Scheme::HTTPS,
+    });
+    parts.authority = target.host.to_str().ok().and_then(|host| host.parse().ok());
+    parts.path_and_query = Some(target.path.clone());
+    Uri::from_parts(parts).unwrap_or_else(|_| Uri::from(target.path.clone()))
+}
+
+/// Ties both sides of an upgrade together once hyper has passed the 101 on.
+fn take_over(
+    connection: &Connection,
+    mut answer: Response<Received>,
+    log: &Rc<ExchangeLog>,
+) -> Response<AgentBody> {
+    let upgrade = hyper::upgrade::on(&mut answer);
+    *connection.takeover.borrow_mut() =
+        Some(Takeover::Upgrade { upgrade, log: Rc::clone(log) });
+    answer.map(|_| AgentBody::empty())
+}
+
+/// What the agent is shown of an upstream that could not be used: a problem, or the same break.
+pub(crate) fn problem(
+    error: &UpstreamError,
+    connection: &Connection,
+    log: &ExchangeLog,
+) -> Result<Problem, Broken> {
+    if error.is_agents() {
+        if connection.framing_broke() {
+            return Ok(bad_framing(log, &error.to_string()));
+        }
+        log.end(Outcome::ClientGone, Some(error.to_string()));
+    } else {
+        connection.worker.engine.metrics.upstream_error(error.reason());
+    }
+    match error.to_agent() {
+        ToAgent::Problem(status) => {
+            let denied = status == StatusCode::FORBIDDEN || status == StatusCode::LOOP_DETECTED;
+            let outcome = if denied { Outcome::Denied } else { Outcome::UpstreamError };
+            log.end(outcome, Some(error.to_string()));
+            Ok(Problem::new(status, error.slug(), error.title(), error.to_string()))
+        }
+        ToAgent::Break(broken) => {
+            log.end(Outcome::UpstreamError, Some(error.to_string()));
+            Err(broken)
+        }
+    }
+}
+
+fn bad_framing(log: &ExchangeLog, why: &str) -> Problem {
+    log.end(Outcome::ClientGone, Some(why.to_owned()));
+    Problem::new(StatusCode::BAD_REQUEST, "bad-framing", "Bad request framing", why)
+}

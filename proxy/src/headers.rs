@@ -1,0 +1,229 @@
+//! What an intermediary must do to header fields, and nothing more (RFC 9110 §7.6).
+//!
+//! Fields of the connection are removed, everything else keeps its order, case and duplicates.
+//! `Via`, `Forwarded` and the like are not added: a stated deviation from §7.6.3, because the agent
+//! must not be able to tell an injected fault from a real one.
+
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{Uri, Version};
+
+/// The header that names a scope; never forwarded.
+pub(crate) const SCOPE: HeaderName = HeaderName::from_static("x-squall-scope");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+
+/// What happens to a message's framing and upgrade fields on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// Version of the connection the message came on.
+    pub(crate) from: Version,
+    /// Version of the connection it leaves on.
+    pub(crate) to: Version,
+    /// The message asks for, or grants, an upgrade that is passed on.
+    pub(crate) upgrade: bool,
+}
+
+impl Passage {
+    fn both_h1(self) -> bool {
+        self.from <= Version::HTTP_11 && self.to <= Version::HTTP_11
+    }
+}
+
+/// Removes what belongs to the connection the request came on.
+pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
+    let trailers = accepts_trailers(headers);
+    clean(headers, passage, |name| {
+        *name == PROXY_AUTHORIZATION || *name == SCOPE || *name == HTTP2_SETTINGS || *name == TE
+    });
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        if passage.to <= Version::HTTP_11 && !passage.upgrade {
+            headers.insert(CONNECTION, HeaderValue::from_static("te"));
+        }
+    }
+}
+
+/// Removes what belongs to the connection the response came on.
+pub(crate) fn clean_response(headers: &mut HeaderMap, passage: Passage) {
+    clean(headers, passage, |_| false);
+}
+
+/// True if the request says that it can take trailers.
+fn accepts_trailers(headers: &HeaderMap) -> bool {
+    headers.get_all(TE).iter().any(|value| {
+        value.to_str().is_ok_and(|value| {
+            value.split(',').any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
+        })
+    })
+}
+
+/// Drops connection fields, those that `Connection` names, and those that `also` says.
+///
+/// Most messages have none: then nothing is touched. A removal rebuilds the map, since
+/// [`HeaderMap::remove`] moves the last field into the gap and order would be lost.
+fn clean(headers: &mut HeaderMap, passage: Passage, also: impl Fn(&HeaderName) -> bool) {
+    let named = connection_options(headers);
+    let drops = |name: &HeaderName| {
+        if *name == TRANSFER_ENCODING {
+            return !passage.both_h1();
+        }
+        if passage.upgrade && (*name == UPGRADE || *name == CONNECTION) {
+            return false;
+        }
+        *name == CONNECTION
+            || *name == KEEP_ALIVE
+            || *name == PROXY_CONNECTION
+            || *name == UPGRADE
+            || also(name)
+            || named.iter().any(|option| option.eq_ignore_ascii_case(name.as_str()))
+    };
+    if !headers.keys().any(&drops) {
+        return;
+    }
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    let mut current: Option<HeaderName> = None;
+    for (name, value) in std::mem::take(headers) {
+        if let Some(name) = name {
+            current = (!drops(&name)).then_some(name);
+        }
+        if let Some(name) = &current {
+            kept.append(name.clone(), value);
+        }
+    }
+    *headers = kept;
+}
+
+/// The field names that `Connection` lists, framing and identity fields excepted: a request that
+/// names `Host` or `Content-Length` there is asking for trouble, not for removal.
+fn connection_options(headers: &HeaderMap) -> Vec<String> {
+    let mut options = Vec::new();
+    for value in headers.get_all(CONNECTION) {
+        let Ok(value) = value.to_str() else { continue };
+        for option in value.split(',').map(str::trim) {
+            let kept = [HOST, CONTENT_LENGTH, TRANSFER_ENCODING]
+                .iter()
+                .any(|name| option.eq_ignore_ascii_case(name.as_str()));
+            if !option.is_empty() && !kept {
+                options.push(option.to_ascii_lowercase());
+            }
+        }
+    }
+    options
+}
+
+/// Makes a `Host` that is there say where the request goes, in its old place (RFC 9112 §3.2.2).
+pub(crate) fn correct_host(headers: &mut HeaderMap, authority: &HeaderValue) {
+    if let Some(host) = headers.get_mut(HOST)
+        && host != authority
+    {
+        *host = authority.clone();
+    }
+}
+
+/// The protocol a request asks to upgrade to, if it does so properly.
+pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE)
+        && headers.get_all(CONNECTION).iter().any(|value| {
+            value.to_str().is_ok_and(|value| {
+                value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
+            })
+        })
+        // h2c upgrade is for one hop and never passed on (RFC 9113 §3.1 has dropped it).
+        && !headers.contains_key(HTTP2_SETTINGS)
+}
+
+/// Path and query of a URI, `/` if it has none.
+pub(crate) fn path_and_query(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |path| if path.as_str().is_empty() { "/" } else { path.as_str() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H1: Passage = Passage { from: Version::HTTP_11, to: Version::HTTP_11, upgrade: false };
+
+    fn map(fields: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            );
+        }
+        headers
+    }
+
+    fn list(headers: &HeaderMap) -> Vec<(&str, &str)> {
+        headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect()
+    }
+
+    #[test]
+    fn connection_fields_go_and_the_rest_keeps_its_order() {
+        for (sent, passage, expected) in [
+            (
+                &[("host", "h"), ("connection", "keep-alive, X-Hop"), ("a", "1"), ("x-hop", "2"), ("b", "3"), ("a", "4")][..],
+                H1,
+                &[("host", "h"), ("a", "1"), ("a", "4"), ("b", "3")][..],
+            ),
+            (
+                &[("proxy-authorization", "Basic x"), ("x-squall-scope", "s"), ("keep-alive", "5"), ("z", "1")],
+                H1,
+                &[("z", "1")],
+            ),
+            (
+                &[("transfer-encoding", "chunked"), ("a", "1")],
+                H1,
+                &[("transfer-encoding", "chunked"), ("a", "1")],
+            ),
+            (
+                &[("transfer-encoding", "chunked"), ("a", "1")],
+                Passage { to: Version::HTTP_2, ..H1 },
+                &[("a", "1")],
+            ),
+            (
+                &[("connection", "Upgrade"), ("upgrade", "websocket"), ("a", "1")],
+                Passage { upgrade: true, ..H1 },
+                &[("connection", "Upgrade"), ("upgrade", "websocket"), ("a", "1")],
+            ),
+            (
+                &[("te", "trailers"), ("a", "1")],
+                H1,
+                &[("a", "1"), ("te", "trailers"), ("connection", "te")],
+            ),
+            (&[("connection", "host"), ("host", "h")], H1, &[("host", "h")]),
+        ] {
+            let mut headers = map(sent);
+            clean_request(&mut headers, passage);
+            assert_eq!(list(&headers), expected, "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn host_is_corrected_in_its_own_place() {
+        let target = HeaderValue::from_static("up:1");
+        for (sent, expected) in [
+            (&[("a", "1"), ("host", "x"), ("b", "2")][..], &[("a", "1"), ("host", "up:1"), ("b", "2")][..]),
+            (&[("a", "1")], &[("a", "1")]),
+        ] {
+            let mut headers = map(sent);
+            correct_host(&mut headers, &target);
+            assert_eq!(list(&headers), expected);
+        }
+    }
+
+    #[test]
+    fn an_upgrade_needs_both_fields_and_is_not_h2c() {
+        for (sent, expected) in [
+            (&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")][..], true),
+            (&[("upgrade", "websocket")], false),
+            (&[("connection", "upgrade, http2-settings"), ("upgrade", "h2c"), ("http2-settings", "x")], false),
+        ] {
+            assert_eq!(wants_upgrade(&map(sent)), expected, "{sent:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Listening sockets, and how accepted connections reach the workers.
+//!
+//! Each listener is accepted from by one task; connections go round the workers, so that a few
+//! long-lived connections spread evenly. A limit on open connections is kept by not accepting:
+//! further ones wait in the kernel's queue.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use crate::worker::{Arrival, Workers};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+
+/// What a connection that comes in through a listener may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// Forward proxy and prefix routes.
+    Main,
+    /// One reverse route: its place in the configuration's list.
+    Route(usize),
+}
+
+/// A bound socket.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: TcpListener,
+    door: Door,
+    /// Where it listens; the port is known even if 0 was asked for.
+    pub(crate) address: SocketAddr,
+}
+
+impl Listener {
+    /// Binds `address`.
+    pub(crate) fn bind(address: SocketAddr, door: Door) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        let socket = TcpListener::from(socket);
+        let address = socket.local_addr()?;
+        Ok(Self { socket, door, address })
+    }
+
+    /// Accepts until `closing`; `limit` holds one permit per connection that may be open.
+    pub(crate) async fn accept(
+        self,
+        workers: Arc<Workers>,
+        limit: Arc<Semaphore>,
+        closing: CancellationToken,
+    ) -> io::Result<()> {
+        let socket = AsyncFd::new(self.socket)?;
+        loop {
+            let permit = tokio::select! {
+                permit = Arc::clone(&limit).acquire_owned() => permit,
+                () = closing.cancelled() => return Ok(()),
+            };
+            let Ok(permit) = permit else { return Ok(()) };
+            let accepted = tokio::select! {
+                accepted = accept_one(&socket) => accepted,
+                () = closing.cancelled() => return Ok(()),
+            };
+            match accepted.and_then(|stream| prepare(stream, self.door, permit)) {
+                Ok(arrival) => workers.hand_over(arrival),
+                Err(error) if is_the_peers(&error) => {}
+                Err(error) => {
+                    // Out of descriptors or memory: say so, and give the machine a moment.
+                    tracing::warn!(address = %self.address, %error, "cannot accept");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+/// One accepted socket. Accepted by hand: tokio's own accept would register the socket with this
+/// thread's reactor, and the worker that gets it has another.
+async fn accept_one(socket: &AsyncFd<TcpListener>) -> io::Result<TcpStream> {
+    loop {
+        let mut ready = socket.readable().await?;
+        match ready.try_io(|socket| socket.get_ref().accept()) {
+            Ok(accepted) => return accepted.map(|(stream, _)| stream),
+            Err(_would_block) => {}
+        }
+    }
+}
+
+fn prepare(stream: TcpStream, door: Door, permit: OwnedSemaphorePermit) -> io::Result<Arrival> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    Ok(Arrival { stream, door, permit })
+}
+
+/// Errors of one connection that was gone before it was accepted, as opposed to errors of ours.
+fn is_the_peers(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | InvalidInput)
+}

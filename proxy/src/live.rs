@@ -1,0 +1,172 @@
+//! The configuration in the form the data plane asks it in; replaced as a whole on reload.
+
+use std::sync::Arc;
+
+use http::Uri;
+use http::header::HeaderValue;
+use squall_dialects::Dialect;
+use squall_profiles::facts::CanonicalUrl;
+use squall_profiles::glob::Glob;
+use squall_profiles::tools::ToolNames;
+
+use crate::config::{ProxyConfig, RouteEntry};
+use crate::upstream::{HostPatterns, Origin};
+
+/// A configuration that cannot be put in force.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A route's upstream is no URL that can be reached.
+    #[error("routes: `{route}`: upstream `{given}` is not an http:// or https:// URL")]
+    Route {
+        /// The route's name.
+        route: String,
+        /// What was written.
+        given: String,
+    },
+    /// A pattern does not compile.
+    #[error("{place}: `{given}`: {why}")]
+    Pattern {
+        /// Which list it is in.
+        place: &'static str,
+        /// What was written.
+        given: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An `llm:` entry names a dialect that does not exist.
+    #[error("llm: unknown dialect `{given}`; there is: {known}")]
+    Dialect {
+        /// What was written.
+        given: String,
+        /// What could have been.
+        known: String,
+    },
+    /// The `tools:` map does not compile.
+    #[error("tools: {0}")]
+    Tools(String),
+    /// Upstream settings cannot be used.
+    #[error("{0}")]
+    Upstream(String),
+}
+
+/// A configuration in force.
+pub(crate) struct Live {
+    pub(crate) config: ProxyConfig,
+    /// Names of upstreams.
+    pub(crate) tools: ToolNames,
+    routes: Vec<LiveRoute>,
+    intercepted: HostPatterns,
+    excluded: HostPatterns,
+    llm: Vec<(Glob, &'static dyn Dialect)>,
+}
+
+/// A reverse route, ready to use.
+pub(crate) struct LiveRoute {
+    prefix: Option<String>,
+    pub(crate) origin: Origin,
+    pub(crate) authority: String,
+    pub(crate) host: HeaderValue,
+    /// Path of the upstream's base URL, without a slash at its end.
+    pub(crate) base_path: String,
+    pub(crate) scope: Option<Arc<str>>,
+}
+
+impl Live {
+    /// Checks and compiles `config`.
+    pub(crate) fn new(config: ProxyConfig) -> Result<Self, ConfigError> {
+        let routes = config.routes.iter().map(LiveRoute::new).collect::<Result<_, _>>()?;
+        let tools = ToolNames::new(
+            config.tools.iter().map(|(name, globs)| (name.as_str(), globs.as_slice())),
+        )
+        .map_err(|error| ConfigError::Tools(error.to_string()))?;
+        let patterns = |place, list: &[String]| {
+            HostPatterns::new(list).map_err(|error| ConfigError::Pattern {
+                place,
+                given: error.pattern.clone(),
+                why: error.to_string(),
+            })
+        };
+        let intercepted = patterns("proxy.intercept.hosts", &config.intercept.hosts)?;
+        let excluded = patterns("proxy.intercept.exclude", &config.intercept.exclude)?;
+        let llm = config.llm.iter().map(llm_endpoint).collect::<Result<_, _>>()?;
+        Ok(Self { tools, routes, intercepted, excluded, llm, config })
+    }
+
+    /// The route with a listener of its own at this place of the configuration.
+    pub(crate) fn route(&self, place: usize) -> Option<&LiveRoute> {
+        self.routes.get(place)
+    }
+
+    /// The route whose prefix takes `path`, and what is left of it; the longest prefix wins.
+    pub(crate) fn prefix_route<'a>(&self, path: &'a str) -> Option<(&LiveRoute, &'a str)> {
+        let takes = |route: &LiveRoute| {
+            let rest = path.strip_prefix(route.prefix.as_deref()?)?;
+            // `/openai` takes `/openai`, `/openai/v1` and `/openai?x`, not `/openainew`.
+            let whole = rest.is_empty() || rest.starts_with(['/', '?']);
+            whole.then_some(rest)
+        };
+        self.routes
+            .iter()
+            .filter_map(|route| Some((route, takes(route)?)))
+            .min_by_key(|(_, rest)| rest.len())
+    }
+
+    /// Whether TLS to this host is intercepted rather than tunnelled.
+    pub(crate) fn intercepts(&self, host: &str) -> bool {
+        self.intercepted.matches(host) && !self.excluded.matches(host)
+    }
+
+    /// The dialect that the `llm:` list gives to a URL.
+    pub(crate) fn llm_dialect(&self, url: &CanonicalUrl) -> Option<&'static dyn Dialect> {
+        self.llm.iter().find(|(glob, _)| glob.matches(url.as_str())).map(|(_, dialect)| *dialect)
+    }
+}
+
+fn llm_endpoint(
+    endpoint: &crate::config::LlmEndpoint,
+) -> Result<(Glob, &'static dyn Dialect), ConfigError> {
+    let glob = Glob::new(&endpoint.match_url).map_err(|error| ConfigError::Pattern {
+        place: "llm",
+        given: endpoint.match_url.clone(),
+        why: error.to_string(),
+    })?;
+    let dialect = squall_dialects::by_name(&endpoint.dialect).ok_or_else(|| {
+        ConfigError::Dialect {
+            given: endpoint.dialect.clone(),
+            known: squall_dialects::names().collect::<Vec<_>>().join(", "),
+        }
+    })?;
+    Ok((glob, dialect))
+}
+
+impl LiveRoute {
+    fn new(route: &crate::config::Route) -> Result<Self, ConfigError> {
+        let bad = || ConfigError::Route {
+            route: route.name.clone(),
+            given: route.upstream.to_string(),
+        };
+        let origin = Origin::of_uri(&route.upstream).ok_or_else(bad)?;
+        let authority = origin.authority();
+        let host = HeaderValue::from_str(&authority).map_err(|_| bad())?;
+        Ok(Self {
+            prefix: match &route.entry {
+                RouteEntry::Prefix(prefix) => Some(with_slash(prefix)),
+                RouteEntry::Listen(_) => None,
+            },
+            origin,
+            authority,
+            host,
+            base_path: base_path(&route.upstream),
+            scope: route.scope.as_deref().map(Arc::from),
+        })
+    }
+}
+
+/// `/prefix`: with a slash in front and none behind.
+fn with_slash(prefix: &str) -> String {
+    format!("/{}", prefix.trim_matches('/'))
+}
+
+fn base_path(uri: &Uri) -> String {
+    uri.path().trim_end_matches('/').to_owned()
+}

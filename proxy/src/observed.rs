@@ -1,0 +1,87 @@
+//! The answer's body as hyper takes it: counted, and the exchange's end noticed.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use squall_journal::record::Outcome;
+
+use crate::broken::Broken;
+use crate::carry_out::body::AgentBody;
+use crate::connection::Connection;
+use crate::exchange_log::ExchangeLog;
+
+/// A body on its way to the agent, with the exchange's account.
+///
+/// Dropped at its end it completes the exchange; dropped before, the agent has gone.
+pub(crate) struct Observed {
+    body: AgentBody,
+    connection: Rc<Connection>,
+    log: Option<Rc<ExchangeLog>>,
+}
+
+impl Observed {
+    /// Accounts for `body` in `log`.
+    pub(crate) fn new(
+        body: AgentBody,
+        connection: &Rc<Connection>,
+        log: Option<Rc<ExchangeLog>>,
+    ) -> Self {
+        Self { body, connection: Rc::clone(connection), log }
+    }
+
+    fn ended(&mut self) {
+        if let Some(log) = self.log.take() {
+            log.complete();
+        }
+    }
+
+    fn broke(&mut self, broken: &Broken) {
+        self.connection.break_off(broken);
+        if let Some(log) = self.log.take() {
+            log.end(Outcome::UpstreamError, Some(broken.why().to_owned()));
+        }
+    }
+}
+
+impl Body for Observed {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let this = &mut *self;
+        let polled = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        match &polled {
+            Some(Ok(frame)) => {
+                if let (Some(bytes), Some(log)) = (frame.data_ref(), &this.log) {
+                    log.sent_to_agent(bytes);
+                }
+            }
+            Some(Err(broken)) => this.broke(broken),
+            None => this.ended(),
+        }
+        Poll::Ready(polled)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        // hyper stops asking once a declared length is reached, or for answers without a body.
+        if self.body.is_end_stream() {
+            self.ended();
+        }
+    }
+}

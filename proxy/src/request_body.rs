@@ -1,0 +1,160 @@
+//! A request's body on its way to the upstream.
+//!
+//! Normally it is the agent's body, frame by frame. What may stand around it: bytes that were read
+//! ahead for a rule, a copy for the journal, a throttle.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use squall_profiles::fault::Throttle;
+
+use crate::exchange_log::ExchangeLog;
+
+/// The body that is sent upstream.
+pub(crate) struct RequestBody {
+    /// Read ahead for a rule, not sent yet.
+    ahead: Option<Bytes>,
+    /// What is still to come from the agent.
+    rest: Option<Incoming>,
+    trailers: Option<HeaderMap>,
+    throttle: Option<Pace>,
+    log: Rc<ExchangeLog>,
+}
+
+impl RequestBody {
+    /// The agent's body as it comes.
+    pub(crate) fn passing(body: Incoming, log: Rc<ExchangeLog>) -> Self {
+        Self { ahead: None, rest: Some(body), trailers: None, throttle: None, log }
+    }
+
+    /// A body of which a part, or all, was read ahead.
+    pub(crate) fn read_ahead(read: ReadAhead, log: Rc<ExchangeLog>) -> Self {
+        let ReadAhead { bytes, trailers, rest } = read;
+        let ahead = (!bytes.is_empty()).then_some(bytes);
+        Self { ahead, rest, trailers, throttle: None, log }
+    }
+
+    /// Lets the body pass no faster than `rate`.
+    pub(crate) fn throttled(mut self, rate: Throttle) -> Self {
+        self.throttle = Some(Pace { rate, wait: None });
+        self
+    }
+}
+
+/// What was read of a body before it was forwarded.
+pub(crate) struct ReadAhead {
+    /// What was read.
+    pub(crate) bytes: Bytes,
+    trailers: Option<HeaderMap>,
+    /// What did not fit the limit.
+    rest: Option<Incoming>,
+}
+
+impl ReadAhead {
+    /// Reads all of `body`, or as much as `limit` allows.
+    pub(crate) async fn read(mut body: Incoming, limit: usize) -> Result<Self, hyper::Error> {
+        use http_body_util::BodyExt as _;
+        let mut bytes = BytesMut::new();
+        let mut trailers = None;
+        while let Some(frame) = body.frame().await {
+            match frame?.into_data() {
+                Ok(data) => bytes.extend_from_slice(&data),
+                Err(frame) => trailers = frame.into_trailers().ok(),
+            }
+            if bytes.len() > limit {
+                return Ok(Self { bytes: bytes.freeze(), trailers, rest: Some(body) });
+            }
+        }
+        Ok(Self { bytes: bytes.freeze(), trailers, rest: None })
+    }
+
+    /// True if nothing is left unread.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.rest.is_none()
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = &mut *self;
+        if let Some(pace) = &mut this.throttle {
+            ready!(pace.poll_ready(cx));
+        }
+        if let Some(bytes) = this.ahead.take() {
+            return Poll::Ready(Some(Ok(this.passed(bytes))));
+        }
+        if let Some(rest) = &mut this.rest {
+            let frame = match ready!(Pin::new(rest).poll_frame(cx)) {
+                Some(frame) => frame?,
+                None => return Poll::Ready(None),
+            };
+            return Poll::Ready(Some(Ok(match frame.into_data() {
+                Ok(bytes) => this.passed(bytes),
+                Err(other) => other,
+            })));
+        }
+        Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ahead.is_none()
+            && self.trailers.is_none()
+            && self.rest.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let ahead = self.ahead.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        let rest = self.rest.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + ahead);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + ahead);
+        }
+        hint
+    }
+}
+
+impl RequestBody {
+    /// Counts what passes and lets the throttle take its time for it.
+    fn passed(&mut self, bytes: Bytes) -> Frame<Bytes> {
+        self.log.sent_upstream(&bytes);
+        if let Some(pace) = &mut self.throttle {
+            pace.charge(bytes.len());
+        }
+        Frame::data(bytes)
+    }
+}
+
+/// Waits out the time that bytes take at a rate.
+struct Pace {
+    rate: Throttle,
+    wait: Option<Pin<Box<dyn Future<Output = ()>>>>,
+}
+
+impl Pace {
+    fn charge(&mut self, bytes: usize) {
+        let nanos = (bytes as u128) * 1_000_000_000 / u128::from(self.rate.bytes_per_second.max(1));
+        let wait = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        self.wait = Some(Box::pin(crate::timer::sleep(wait)));
+    }
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(wait) = &mut self.wait {
+            ready!(wait.as_mut().poll(cx));
+            self.wait = None;
+        }
+        Poll::Ready(())
+    }
+}

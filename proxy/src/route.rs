@@ -1,0 +1,203 @@
+//! Where a request goes: forward mode, a reverse route, or the tunnel it came through.
+
+use std::sync::Arc;
+
+use http::header::HeaderValue;
+use http::uri::{Authority, PathAndQuery};
+use http::{Request, StatusCode, Uri, Version};
+use squall_profiles::facts::CanonicalUrl;
+
+use crate::connection::Entry;
+use crate::headers::path_and_query;
+use crate::listener::Door;
+use crate::live::{Live, LiveRoute};
+use crate::problem::Problem;
+use crate::scope::{self, BadScope};
+use crate::upstream::{Origin, Scheme};
+
+/// Where one request goes.
+pub(crate) struct Target {
+    /// Whom it is sent to.
+    pub(crate) origin: Origin,
+    /// What `Host` must say there.
+    pub(crate) host: HeaderValue,
+    /// What the request line must say there.
+    pub(crate) path: PathAndQuery,
+    /// The whole, as globs see it.
+    pub(crate) url: CanonicalUrl,
+    /// The scope that the path, the credentials of the CONNECT, or the route name.
+    pub(crate) scope: Option<Arc<str>>,
+    /// It was asked for as of a forward proxy, through the main listener.
+    pub(crate) is_forward: bool,
+    /// The URL as the agent wrote it: what a redirect to itself points at.
+    pub(crate) as_written: Uri,
+}
+
+/// Finds where `request` goes.
+pub(crate) fn target<B>(
+    live: &Live,
+    entry: &Entry,
+    request: &Request<B>,
+) -> Result<Target, Problem> {
+    match entry {
+        Entry::Tunnel(tunnel) => {
+            let origin = tunnel.origin.clone();
+            forward(origin, &tunnel.authority, request.uri(), tunnel.scope.clone())
+        }
+        Entry::Door(Door::Route(place)) => {
+            let route = live.route(*place).ok_or_else(|| no_route(request.uri()))?;
+            let (scope, path) = scoped_path(path_and_query(request.uri()))?;
+            reverse(route, path, scope, request.uri())
+        }
+        Entry::Door(Door::Main) if asks_to_forward(live, request) => {
+            absolute(request.uri())
+        }
+        Entry::Door(Door::Main) => {
+            let (scope, path) = scoped_path(path_and_query(request.uri()))?;
+            let (route, rest) =
+                live.prefix_route(path).ok_or_else(|| no_route(request.uri()))?;
+            reverse(route, rest, scope, request.uri())
+        }
+    }
+}
+
+/// True if a request through the main listener asks to be forwarded, rather than for a route.
+///
+/// On HTTP/1 that is the absolute form. On HTTP/2 every request has an authority: there it is for a
+/// route when it names this listener's own port.
+fn asks_to_forward<B>(live: &Live, request: &Request<B>) -> bool {
+    request.uri().authority().is_some_and(|authority| {
+        request.version() < Version::HTTP_2
+            || authority.port_u16() != Some(live.config.listen.port())
+    })
+}
+
+fn absolute(uri: &Uri) -> Result<Target, Problem> {
+    let origin = Origin::of_uri(uri).ok_or_else(|| {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "bad-target",
+            "Bad request target",
+            format!("cannot forward to `{uri}`: only http:// and https:// URLs can be reached"),
+        )
+    })?;
+    let authority = origin.authority();
+    let target = forward(origin, &authority, uri, None)?;
+    Ok(Target { is_forward: true, ..target })
+}
+
+fn forward(
+    origin: Origin,
+    authority: &str,
+    uri: &Uri,
+    scope: Option<Arc<str>>,
+) -> Result<Target, Problem> {
+    let path = uri
+        .path_and_query()
+        .filter(|path| !path.as_str().is_empty())
+        .cloned()
+        .unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let host = HeaderValue::from_str(authority).map_err(|_| bad_path(uri))?;
+    let url = CanonicalUrl::new(origin.scheme().as_str(), authority, path.as_str());
+    let as_written = if uri.authority().is_some() {
+        uri.clone()
+    } else {
+        url.as_str().parse().unwrap_or_else(|_| uri.clone())
+    };
+    Ok(Target { origin, host, path, url, scope, is_forward: false, as_written })
+}
+
+fn reverse(
+    route: &LiveRoute,
+    rest: &str,
+    scope: Option<Arc<str>>,
+    written: &Uri,
+) -> Result<Target, Problem> {
+    let mut path = String::with_capacity(route.base_path.len() + rest.len() + 1);
+    path.push_str(&route.base_path);
+    if !rest.starts_with('/') {
+        path.push('/');
+    }
+    path.push_str(rest);
+    let url = CanonicalUrl::new(route.origin.scheme().as_str(), &route.authority, &path);
+    let path = PathAndQuery::try_from(path).map_err(|_| bad_path(written))?;
+    let as_written = written.path_and_query().cloned().map_or_else(|| written.clone(), Uri::from);
+    Ok(Target {
+        origin: route.origin.clone(),
+        host: route.host.clone(),
+        path,
+        url,
+        scope: scope.or_else(|| route.scope.clone()),
+        is_forward: false,
+        as_written,
+    })
+}
+
+/// Takes `/_scope/SCOPE` off a path.
+fn scoped_path(path: &str) -> Result<(Option<Arc<str>>, &str), Problem> {
+    Ok(match scope::of_path(path).map_err(|bad| bad_scope(&bad))? {
+        Some((scope, rest)) => (Some(Arc::from(scope)), rest),
+        None => (None, path),
+    })
+}
+
+/// The scope of a request: the first of the ways to name one that it uses.
+pub(crate) fn scope_of<B>(
+    request: &Request<B>,
+    target: &Target,
+    use_credentials: bool,
+) -> Result<Option<Arc<str>>, Problem> {
+    let headers = request.headers();
+    let said = |bad: BadScope| bad_scope(&bad);
+    if let Some(scope) = scope::of_header(headers).map_err(said)? {
+        return Ok(Some(Arc::from(scope)));
+    }
+    if let Some(scope) = &target.scope {
+        return Ok(Some(Arc::clone(scope)));
+    }
+    if use_credentials
+        && let Some(user) = scope::of_credentials(headers).map_err(said)?
+        && !user.is_empty()
+    {
+        return Ok(Some(Arc::from(user)));
+    }
+    Ok(scope::of_baggage(headers).map_err(said)?.map(Arc::from))
+}
+
+/// The authority a CONNECT names; the port must be there (RFC 9110 §9.3.6).
+pub(crate) fn connect_authority(uri: &Uri) -> Result<Authority, Problem> {
+    uri.authority().filter(|authority| authority.port_u16().is_some()).cloned().ok_or_else(|| {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "bad-target",
+            "Bad CONNECT target",
+            format!("CONNECT needs host:port, such as `api.openai.com:443`; got `{uri}`"),
+        )
+    })
+}
+
+fn no_route(uri: &Uri) -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "no-route",
+        "No route",
+        format!(
+            "no route of this proxy takes `{}`; use it as HTTP_PROXY, or add a route whose prefix fits",
+            uri.path()
+        ),
+    )
+}
+
+fn bad_path(uri: &Uri) -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad-target",
+        "Bad request target",
+        format!("`{uri}` cannot be sent to an upstream"),
+    )
+}
+
+/// The answer to a scope that cannot be one.
+pub(crate) fn bad_scope(bad: &BadScope) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad-scope", "Bad scope name", bad.to_string())
+}

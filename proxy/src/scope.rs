@@ -1,0 +1,143 @@
+//! Which scope a request falls into.
+//!
+//! By, in order: the `x-squall-scope` header, the path prefix `/_scope/SCOPE/` in reverse mode,
+//! proxy credentials, the W3C `baggage` member `squall.scope`, the scope of the listener or route.
+//! None of them: the default scope.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use http::header::{HeaderName, PROXY_AUTHORIZATION};
+
+use crate::headers::SCOPE;
+
+const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
+const PREFIX: &str = "/_scope/";
+/// Longest scope name.
+const MAX_LENGTH: usize = 128;
+
+/// A scope was named in a way that cannot be one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{place} names the scope `{given}`; a scope is 1 to {MAX_LENGTH} characters of a-z, A-Z, 0-9, `.`, `_` and `-`"
+)]
+pub(crate) struct BadScope {
+    place: &'static str,
+    given: String,
+}
+
+/// Checks a name at the door; inside, a scope is always well-formed.
+fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> {
+    let fits = (1..=MAX_LENGTH).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if fits {
+        return Ok(name);
+    }
+    let given = name.chars().filter(|c| !c.is_control()).take(32).collect();
+    Err(BadScope { place, given })
+}
+
+/// The scope a header names, if one does.
+pub(crate) fn of_header(headers: &HeaderMap) -> Result<Option<&str>, BadScope> {
+    let Some(value) = headers.get(SCOPE) else { return Ok(None) };
+    let name = value.to_str().unwrap_or("\u{fffd}");
+    checked(name.trim(), "the x-squall-scope header").map(Some)
+}
+
+/// The scope in a path `/_scope/SCOPE/rest`, and the rest from its `/` on.
+pub(crate) fn of_path(path: &str) -> Result<Option<(&str, &str)>, BadScope> {
+    let Some(rest) = path.strip_prefix(PREFIX) else { return Ok(None) };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (name, rest) = rest.split_at(end);
+    Ok(Some((checked(name, "the path")?, rest)))
+}
+
+/// The user name of proxy credentials: `Some("")` when they are there without one.
+pub(crate) fn of_credentials(headers: &HeaderMap) -> Result<Option<String>, BadScope> {
+    let Some(value) = headers.get(PROXY_AUTHORIZATION).and_then(|value| value.to_str().ok()) else {
+        return Ok(None);
+    };
+    let Some((scheme, encoded)) = value.split_once(' ') else { return Ok(None) };
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Ok(None);
+    }
+    let decoded = STANDARD.decode(encoded.trim()).ok().and_then(|raw| String::from_utf8(raw).ok());
+    let Some(decoded) = decoded else { return Ok(None) };
+    let user = decoded.split_once(':').map_or(decoded.as_str(), |(user, _)| user);
+    if user.is_empty() {
+        return Ok(Some(String::new()));
+    }
+    checked(user, "the proxy user name").map(|user| Some(user.to_owned()))
+}
+
+/// The scope that W3C baggage carries.
+pub(crate) fn of_baggage(headers: &HeaderMap) -> Result<Option<&str>, BadScope> {
+    for value in headers.get_all(BAGGAGE) {
+        let Ok(value) = value.to_str() else { continue };
+        for member in value.split(',') {
+            let member = member.split(';').next().unwrap_or_default();
+            let Some((key, name)) = member.split_once('=') else { continue };
+            if key.trim() == "squall.scope" {
+                return checked(name.trim(), "the baggage member squall.scope").map(Some);
+            }
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn with(name: HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn a_path_prefix_names_a_scope_and_is_taken_off() {
+        for (path, expected) in [
+            ("/_scope/cell-1/v1/x?y", Ok(Some(("cell-1", "/v1/x?y")))),
+            ("/_scope/a", Ok(Some(("a", "")))),
+            ("/v1/_scope/a", Ok(None)),
+            ("/_scope//x", Err("")),
+            ("/_scope/a%20b/x", Err("a%20b")),
+        ] {
+            assert_eq!(of_path(path).map_err(|bad| bad.given), expected.map_err(str::to_owned));
+        }
+    }
+
+    #[test]
+    fn credentials_name_a_scope_by_their_user() {
+        for (value, expected) in [
+            ("Basic Y2VsbDp4", Some("cell")),
+            ("basic Y2VsbDp4", Some("cell")),
+            ("Basic Ong=", Some("")),
+            ("Bearer abc", None),
+            ("Basic ???", None),
+        ] {
+            let found = of_credentials(&with(PROXY_AUTHORIZATION, value)).unwrap();
+            assert_eq!(found.as_deref(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn baggage_is_searched_member_by_member() {
+        for (value, expected) in [
+            ("a=b, squall.scope=s1;p=1, c=d", Some("s1")),
+            ("squall.scopes=x", None),
+        ] {
+            assert_eq!(of_baggage(&with(BAGGAGE, value)).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_a_scope_is_said_so() {
+        let error = of_header(&with(SCOPE, "a b")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the x-squall-scope header names the scope `a b`; a scope is 1 to 128 characters of \
+             a-z, A-Z, 0-9, `.`, `_` and `-`"
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! Bytes both ways between an agent and an upstream: tunnels and granted upgrades.
+//!
+//! Each direction ends by itself, so a side that has said all may still listen. What breaks one side
+//! breaks the other the same way: FIN as FIN, RST as RST.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use squall_journal::record::Outcome;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+
+use crate::exchange_log::ExchangeLog;
+use crate::wire::Control;
+
+/// Bytes read at once.
+const PIECE: usize = 16 << 10;
+
+/// Who broke a splice.
+enum End {
+    Agent(io::Error),
+    Upstream(io::Error),
+}
+
+/// Passes bytes both ways until both sides have ended or one has broken.
+pub(crate) async fn both_ways<A, U>(agent: A, upstream: U, control: &Control, log: &ExchangeLog)
+where
+    A: AsyncRead + AsyncWrite + Unpin,
+    U: AsyncRead + AsyncWrite + Unpin,
+{
+    let (from_agent, to_agent) = tokio::io::split(agent);
+    let (from_upstream, to_upstream) = tokio::io::split(upstream);
+    let up = one_way(from_agent, to_upstream, End::Agent, End::Upstream, |bytes| {
+        log.sent_upstream(bytes);
+    });
+    let down = one_way(from_upstream, to_agent, End::Upstream, End::Agent, |bytes| {
+        log.sent_to_agent(bytes);
+    });
+    match tokio::try_join!(up, down) {
+        Ok(_) => log.complete(),
+        Err(End::Agent(error)) => {
+            log.end(Outcome::ClientGone, Some(format!("the agent's side broke off: {error}")));
+        }
+        Err(End::Upstream(error)) => {
+            if error.kind() == io::ErrorKind::ConnectionReset {
+                control.reset_on_close();
+            }
+            log.end(Outcome::UpstreamError, Some(format!("the upstream broke off: {error}")));
+        }
+    }
+}
+
+async fn one_way<R, W>(
+    mut from: ReadHalf<R>,
+    mut to: WriteHalf<W>,
+    reading: fn(io::Error) -> End,
+    writing: fn(io::Error) -> End,
+    passed: impl Fn(&Bytes),
+) -> Result<(), End>
+where
+    R: AsyncRead,
+    W: AsyncWrite,
+{
+    let mut buffer = BytesMut::new();
+    loop {
+        buffer.reserve(PIECE);
+        if from.read_buf(&mut buffer).await.map_err(reading)? == 0 {
+            return to.shutdown().await.map_err(writing);
+        }
+        let piece = buffer.split().freeze();
+        to.write_all(&piece).await.map_err(writing)?;
+        to.flush().await.map_err(writing)?;
+        passed(&piece);
+    }
+}

@@ -1,0 +1,116 @@
+//! Carries out the parts of a plan that touch answers and bodies.
+//!
+//! Whoever runs an exchange decides the order; each part here takes an answer and gives one back:
+//!
+//! ```text
+//! upstream's answer ─▶ edit::apply ─▶ shape::apply ─▶ agent
+//!                         ▲
+//! answer::make ───────────┘  (answers no upstream sent come in here, or go straight to the shape)
+//! recall::Recall             (answers kept for `stale` and `swapped`)
+//! ```
+//!
+//! Every part reports to the [`Ledger`] at the moment it takes effect, not when it is set up: a
+//! cut behind the end of the body is a rule that was bypassed. What no rule touches stays the
+//! upstream's own body, byte for byte and frame for frame.
+
+use std::rc::Rc;
+
+use http::{HeaderMap, Method, StatusCode, header};
+use squall_profiles::plan::VerdictIndex;
+
+use crate::broken::Ledger;
+
+pub mod answer;
+pub mod body;
+pub mod codec;
+pub mod edit;
+pub mod flush;
+pub mod hold;
+pub mod recall;
+pub mod shape;
+pub mod whole;
+
+use flush::AgentSide;
+use whole::Inspect;
+
+/// What the parts of a plan need to know of the exchange they are carried out on.
+#[derive(Clone)]
+pub struct Context {
+    /// Where they report.
+    pub ledger: Rc<dyn Ledger>,
+    /// The connection to the agent.
+    pub agent: AgentSide,
+    /// The request's method: an answer to HEAD has no body.
+    pub method: Method,
+    /// What made-up variety (the size of slices) hangs on: this exchange's draw.
+    pub seed: u64,
+    /// How much may be held back for edits of whole bodies.
+    pub inspect: Inspect,
+}
+
+/// One rule's part of a plan on its way through a body: whom to report to, and about what.
+#[derive(Clone)]
+pub(crate) struct Report {
+    ledger: Rc<dyn Ledger>,
+    verdict: VerdictIndex,
+    done: bool,
+    tells_bypass: bool,
+}
+
+impl Report {
+    pub(crate) fn new(context: &Context, verdict: VerdictIndex) -> Self {
+        Self {
+            ledger: Rc::clone(&context.ledger),
+            verdict,
+            done: false,
+            tells_bypass: true,
+        }
+    }
+
+    /// The rule took effect; said once however often it does.
+    pub(crate) fn applied(&mut self) {
+        if !std::mem::replace(&mut self.done, true) {
+            self.ledger.applied(self.verdict);
+        }
+    }
+
+    /// The rule could not take effect; means nothing once it has.
+    pub(crate) fn bypassed(&mut self, why: impl Into<String>) {
+        if !std::mem::replace(&mut self.done, true) && self.tells_bypass {
+            self.ledger.bypassed(self.verdict, why.into());
+        }
+    }
+
+    /// Leaves it to another part of the same rule to say that it was bypassed.
+    pub(crate) fn without_bypass(mut self) -> Self {
+        self.tells_bypass = false;
+        self
+    }
+
+    pub(crate) fn ledger(&self) -> &Rc<dyn Ledger> {
+        &self.ledger
+    }
+}
+
+/// Whether an answer can have a body at all (RFC 9110 §6.4.1).
+pub(crate) fn has_body(method: &Method, status: StatusCode) -> bool {
+    *method != Method::HEAD
+        && !status.is_informational()
+        && status != StatusCode::NO_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+        && !(*method == Method::CONNECT && status.is_success())
+}
+
+/// The body's length as the head declares it.
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,216 @@
+//! Answers that Squall makes up.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Response, StatusCode};
+use squall_dialects::model::ModelError;
+use squall_dialects::{Dialect, ErrorContext};
+use squall_profiles::plan::{Answer, Ending, Reply, VerdictIndex};
+
+use super::body::AgentBody;
+use super::hold::hold;
+use super::{Context, Report, has_body};
+use crate::broken::Broken;
+
+/// What a made-up answer may mention of the request it answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The request's URL as the agent wrote it: absolute in forward mode, its own path with every
+    /// prefix in reverse mode.
+    pub url: &'a str,
+    /// The host, for a made-up failure to resolve it.
+    pub host: &'a str,
+    /// The dialect, for kind `llm`.
+    pub dialect: Option<&'static dyn Dialect>,
+    /// The model asked for, when the request's body was read.
+    pub model: Option<&'a str>,
+}
+
+/// What came of a made-up answer.
+#[derive(Debug)]
+pub enum Made {
+    /// The agent is given this.
+    Response(Response<AgentBody>),
+    /// The agent is given no answer: this goes to hyper as the service's error.
+    Broken(Broken),
+    /// It cannot be carried out here, which is reported: the exchange goes on without it.
+    Bypassed,
+}
+
+/// Makes up an answer, waiting first if it is one that holds.
+///
+/// - A reply gets its `content-length`; to HEAD it gets no body. Any `transfer-encoding` and
+///   `connection` it brings is left out: framing is the connection's.
+/// - A provider's error is put into the words of the exchange's dialect; for an exchange in none,
+///   it is the JSON that most of them would understand.
+/// - A failure to resolve is a 502 whose problem body says so.
+/// - A hold is closed without an answer (CANCEL on HTTP/2), a refusal is reset at once
+///   (`REFUSED_STREAM` on HTTP/2).
+/// - A TLS failure needs a handshake, so it is bypassed here.
+pub async fn make(
+    answer: &Answer,
+    verdict: VerdictIndex,
+    asked: Asked<'_>,
+    context: &Context,
+) -> Made {
+    let mut report = Report::new(context, verdict);
+    let reply = match answer {
+        Answer::Reply(reply) => reply.clone(),
+        Answer::ModelError(error) => model_error(error, asked, context),
+        Answer::RedirectToSelf(status) => {
+            let Ok(location) = HeaderValue::from_str(asked.url) else {
+                report.bypassed("the request's URL cannot stand in a Location header");
+                return Made::Bypassed;
+            };
+            redirect(*status, location)
+        }
+        Answer::DnsFailure => dns_failure(asked.host),
+        Answer::Hold(duration) => {
+            report.applied();
+            hold(*duration, &context.ledger).await;
+            let why = format!("held for {duration:?} and closed by a rule");
+            return broken(Broken::new(Ending::Close, h2::Reason::CANCEL, why), context);
+        }
+        Answer::Refuse => {
+            report.applied();
+            let why = "refused by a rule";
+            return broken(
+                Broken::new(Ending::Reset, h2::Reason::REFUSED_STREAM, why),
+                context,
+            );
+        }
+        Answer::Tls(_) => {
+            report.bypassed("there is no TLS handshake to fail");
+            return Made::Bypassed;
+        }
+    };
+    report.applied();
+    Made::Response(respond(reply, context))
+}
+
+/// Resets in place of an answer (`INTERNAL_ERROR` on HTTP/2): what the agent gets when the upstream
+/// did what was asked and the connection broke before it could say so.
+pub fn reset(verdict: VerdictIndex, context: &Context) -> Broken {
+    Report::new(context, verdict).applied();
+    let broken = Broken::reset("reset in place of the upstream's answer by a rule");
+    context.agent.prepare(&broken);
+    broken
+}
+
+/// A reply as a response to this request.
+pub fn respond(reply: Reply, context: &Context) -> Response<AgentBody> {
+    let Reply {
+        status,
+        mut headers,
+        body,
+    } = reply;
+    for name in [
+        header::TRANSFER_ENCODING,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+    ] {
+        headers.remove(name);
+    }
+    let may_have_length = !status.is_informational() && status != StatusCode::NO_CONTENT;
+    if may_have_length {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    }
+    let body = if has_body(&context.method, status) {
+        body
+    } else {
+        Bytes::new()
+    };
+    let mut response = Response::new(AgentBody::full(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn broken(broken: Broken, context: &Context) -> Made {
+    context.agent.prepare(&broken);
+    Made::Broken(broken)
+}
+
+fn redirect(status: StatusCode, location: HeaderValue) -> Reply {
+    let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
+    Reply {
+        status,
+        headers,
+        body: Bytes::new(),
+    }
+}
+
+fn dns_failure(host: &str) -> Reply {
+    let problem = HeaderValue::from_static("application/problem+json");
+    let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, problem)]);
+    let body = serde_json::json!({
+        "type": "urn:squall:problem:dns-failure",
+        "title": "DNS failure",
+        "status": 502,
+        "detail": format!("DNS: the name `{host}` could not be resolved"),
+    });
+    Reply {
+        status: StatusCode::BAD_GATEWAY,
+        headers,
+        body: Bytes::from(body.to_string()),
+    }
+}
+
+fn model_error(error: &ModelError, asked: Asked<'_>, context: &Context) -> Reply {
+    let Some(dialect) = asked.dialect else {
+        return undialected(error);
+    };
+    let about = ErrorContext {
+        draw: context.seed,
+        model: asked.model,
+    };
+    let wire = dialect.error(error, &about);
+    Reply {
+        status: wire.status,
+        headers: wire.headers,
+        body: wire.body,
+    }
+}
+
+/// A provider's error where no dialect was recognised.
+fn undialected(error: &ModelError) -> Reply {
+    let (status, kind, message, retry_after) = match error {
+        ModelError::RateLimit { retry_after } => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate_limit_error",
+            "Rate limit reached",
+            *retry_after,
+        ),
+        ModelError::ServerError { status } => {
+            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, "server_error", "The server had an error", None)
+        }
+        ModelError::Overloaded => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "overloaded_error",
+            "Overloaded",
+            None,
+        ),
+    };
+    let json = HeaderValue::from_static("application/json");
+    let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
+    if let Some(wait) = retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+    }
+    let body = serde_json::json!({ "error": { "message": message, "type": kind } });
+    Reply {
+        status,
+        headers,
+        body: Bytes::from(body.to_string()),
+    }
+}
+
+/// Rounded up: who waits as told never comes too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+#[cfg(test)]
+mod tests;

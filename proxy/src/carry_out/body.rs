@@ -1,0 +1,145 @@
+//! The one type of body that agents are given.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use squall_profiles::plan::Ending;
+
+use super::flush::{AgentSide, Breaking};
+use crate::broken::Broken;
+
+/// A body on its way to an agent.
+///
+/// Trailers pass, and a length that is known stays known, so hyper frames the answer as the head
+/// says.
+pub struct AgentBody(Kind);
+
+enum Kind {
+    Full(Bytes),
+    Passing(Breaking<Incoming>),
+    Boxed(Boxed),
+}
+
+type Boxed = Pin<Box<dyn Body<Data = Bytes, Error = Broken>>>;
+
+impl AgentBody {
+    /// No body.
+    pub fn empty() -> Self {
+        Self::full(Bytes::new())
+    }
+
+    /// These bytes.
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
+        Self(Kind::Full(bytes.into()))
+    }
+
+    /// An upstream's body as it comes, at no cost but a match. If it breaks off, it does so towards
+    /// the agent in the same way.
+    pub fn passing(body: Incoming, agent: AgentSide) -> Self {
+        Self(Kind::Passing(Breaking::new(body, agent)))
+    }
+
+    /// Any other body.
+    pub fn boxed(body: impl Body<Data = Bytes, Error = Broken> + 'static) -> Self {
+        Self(Kind::Boxed(Box::pin(body)))
+    }
+
+    /// The bytes, when the body is in memory already.
+    pub fn as_full(&self) -> Option<&Bytes> {
+        match &self.0 {
+            Kind::Full(bytes) => Some(bytes),
+            Kind::Passing(_) | Kind::Boxed(_) => None,
+        }
+    }
+}
+
+impl From<Bytes> for AgentBody {
+    fn from(bytes: Bytes) -> Self {
+        Self::full(bytes)
+    }
+}
+
+impl fmt::Debug for AgentBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Full(bytes) => write!(f, "AgentBody::Full({} bytes)", bytes.len()),
+            Kind::Passing(_) => f.write_str("AgentBody::Passing"),
+            Kind::Boxed(_) => f.write_str("AgentBody::Boxed"),
+        }
+    }
+}
+
+impl Body for AgentBody {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match &mut self.0 {
+            Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Passing(body) => Pin::new(body).poll_frame(cx),
+            Kind::Boxed(body) => body.as_mut().poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Passing(body) => body.is_end_stream(),
+            Kind::Boxed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Passing(body) => body.size_hint(),
+            Kind::Boxed(body) => body.size_hint(),
+        }
+    }
+}
+
+/// An upstream's failure as it must look to the agent: an RST stays an RST, a FIN a FIN, and the
+/// reset of an HTTP/2 stream keeps its code.
+impl From<hyper::Error> for Broken {
+    fn from(error: hyper::Error) -> Self {
+        as_it_broke(&error)
+    }
+}
+
+fn as_it_broke(error: &hyper::Error) -> Broken {
+    let why = format!("the upstream broke off: {}", innermost(error));
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(reason) = error
+            .downcast_ref::<h2::Error>()
+            .and_then(h2::Error::reason)
+        {
+            return Broken::new(Ending::Close, reason, why);
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && error.kind() == io::ErrorKind::ConnectionReset
+        {
+            return Broken::reset(why);
+        }
+        cause = error.source();
+    }
+    Broken::close(why)
+}
+
+fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost
+}

@@ -1,0 +1,99 @@
+//! Encoders that can be flushed in the middle.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+use super::Coding;
+
+/// What servers commonly use for answers made on the fly.
+const BROTLI_QUALITY: u32 = 5;
+const BROTLI_WINDOW: u32 = 22;
+const BROTLI_BUFFER: usize = 4096;
+
+/// Encodes one body.
+pub struct Encoder(Kind);
+
+enum Kind {
+    Gzip(GzEncoder<Vec<u8>>),
+    Zlib(ZlibEncoder<Vec<u8>>),
+    RawDeflate(DeflateEncoder<Vec<u8>>),
+    Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
+    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+}
+
+impl Encoder {
+    /// An encoder at the beginning of a body; `deflate` in its zlib wrapper.
+    pub fn new(coding: Coding) -> io::Result<Self> {
+        let out = Vec::new();
+        let level = Compression::default();
+        Ok(Self(match coding {
+            Coding::Gzip => Kind::Gzip(GzEncoder::new(out, level)),
+            Coding::Deflate => Kind::Zlib(ZlibEncoder::new(out, level)),
+            Coding::Brotli => Kind::Brotli(Box::new(brotli::CompressorWriter::new(
+                out,
+                BROTLI_BUFFER,
+                BROTLI_QUALITY,
+                BROTLI_WINDOW,
+            ))),
+            Coding::Zstd => Kind::Zstd(zstd::stream::write::Encoder::new(
+                out,
+                zstd::DEFAULT_COMPRESSION_LEVEL,
+            )?),
+        }))
+    }
+
+    /// An encoder for deflate data without a wrapper.
+    pub(super) fn raw_deflate() -> Self {
+        Self(Kind::RawDeflate(DeflateEncoder::new(
+            Vec::new(),
+            Compression::default(),
+        )))
+    }
+
+    /// Encodes `bytes`; what comes out can be decoded to their end without anything that follows.
+    pub fn push(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        let writer = self.writer();
+        writer.write_all(bytes)?;
+        writer.flush()?;
+        Ok(std::mem::take(self.out()))
+    }
+
+    /// Ends the body.
+    pub fn finish(self) -> io::Result<Vec<u8>> {
+        match self.0 {
+            Kind::Gzip(encoder) => encoder.finish(),
+            Kind::Zlib(encoder) => encoder.finish(),
+            Kind::RawDeflate(encoder) => encoder.finish(),
+            Kind::Brotli(encoder) => Ok(encoder.into_inner()),
+            Kind::Zstd(encoder) => encoder.finish(),
+        }
+    }
+
+    /// Encodes a whole body at once.
+    pub fn whole(mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        self.writer().write_all(bytes)?;
+        self.finish()
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.0 {
+            Kind::Gzip(encoder) => encoder,
+            Kind::Zlib(encoder) => encoder,
+            Kind::RawDeflate(encoder) => encoder,
+            Kind::Brotli(encoder) => encoder,
+            Kind::Zstd(encoder) => encoder,
+        }
+    }
+
+    fn out(&mut self) -> &mut Vec<u8> {
+        match &mut self.0 {
+            Kind::Gzip(encoder) => encoder.get_mut(),
+            Kind::Zlib(encoder) => encoder.get_mut(),
+            Kind::RawDeflate(encoder) => encoder.get_mut(),
+            Kind::Brotli(encoder) => encoder.get_mut(),
+            Kind::Zstd(encoder) => encoder.get_mut(),
+        }
+    }
+}

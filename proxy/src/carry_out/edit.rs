@@ -1,0 +1,80 @@
+//! Changes to upstreams' answers.
+//!
+//! | edit | needs | framing | coding |
+//! |---|---|---|---|
+//! | truncate to bytes | nothing | the right `content-length`, or chunks | counts encoded bytes |
+//! | truncate to a share | the length, else the whole body | the right `content-length` | counts encoded bytes |
+//! | schema drift | the whole body | the right `content-length` | decoded, put back |
+//! | stream fault | one event at a time | chunks | decoded, put back, flushed per event |
+//!
+//! An edit that cannot be made leaves the answer as it came, and says why.
+//!
+//! Fields that vouch for the body's bytes (`content-digest`, `repr-digest`, `digest`,
+//! `content-md5`) go when its content is changed: an upstream that really answered this would not
+//! have vouched for something else. They stay when it is only cut short, because noticing is what
+//! they are for. `etag` and `last-modified` always stay: they are the upstream's names for a
+//! version, and mean nothing about its bytes to anybody else.
+
+mod drift;
+mod stream;
+mod truncate;
+
+use http::{HeaderMap, HeaderName, Response, header};
+use http_body::Body as _;
+use squall_dialects::Dialect;
+use squall_profiles::plan::{Edit, VerdictIndex};
+
+use super::body::AgentBody;
+use super::{Context, Report, has_body};
+
+/// Makes a plan's edits, in order.
+///
+/// Waits for a whole body where an edit needs one; an edit that streams costs no wait. `dialect` is
+/// the exchange's, for kind `llm`.
+pub async fn apply(
+    edits: &[(VerdictIndex, Edit)],
+    mut response: Response<AgentBody>,
+    dialect: Option<&'static dyn Dialect>,
+    context: &Context,
+) -> Response<AgentBody> {
+    for (verdict, edit) in edits {
+        let mut report = Report::new(context, *verdict);
+        if !has_body(&context.method, response.status()) {
+            report.bypassed("the answer has no body");
+            continue;
+        }
+        if response.body().is_end_stream() {
+            report.bypassed("the body is empty");
+            continue;
+        }
+        response = match edit {
+            Edit::Truncate(amount) => truncate::apply(*amount, response, report, context).await,
+            Edit::Drift(drift) => drift::apply(drift, response, report, context).await,
+            Edit::Stream(fault) => stream::apply(fault, response, dialect, report, context).await,
+        };
+    }
+    response
+}
+
+/// Takes out what vouches for bytes that are no longer those.
+fn drop_digests(headers: &mut HeaderMap) {
+    const DIGESTS: [HeaderName; 4] = [
+        HeaderName::from_static("content-digest"),
+        HeaderName::from_static("repr-digest"),
+        HeaderName::from_static("digest"),
+        HeaderName::from_static("content-md5"),
+    ];
+    for name in DIGESTS {
+        headers.remove(name);
+    }
+}
+
+/// Makes the head announce `length`, if it announces one; chunks stay chunks.
+fn correct_length(headers: &mut HeaderMap, length: u64) {
+    if headers.contains_key(header::CONTENT_LENGTH) {
+        headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+}
+
+#[cfg(test)]
+mod tests;

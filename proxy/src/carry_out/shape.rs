@@ -1,0 +1,135 @@
+//! What the transport does to a body: pace, slices, a late end, an end before its time.
+//!
+//! ```text
+//! body ─▶ Sliced ─▶ Paced ─▶ Cut ─▶ SlowClose ─▶ hyper
+//! ```
+//!
+//! The cut counts behind slices and pace, so it counts what the agent really gets. None of them
+//! changes a byte; framing stays what the head says, but for a late end (see [`apply`]).
+
+mod cut;
+mod pace;
+mod slice;
+mod slow_close;
+
+use bytes::Bytes;
+use http::{Response, header};
+use http_body::{Body, SizeHint};
+use squall_profiles::plan::Shape;
+
+use self::cut::Cutting;
+pub use self::pace::Upload;
+use self::pace::{Paced, Pacing};
+use self::slice::Sliced;
+use self::slow_close::SlowClose;
+use super::body::AgentBody;
+use super::flush::AgentSide;
+use super::{Context, Report, declared_length, has_body};
+
+/// Shapes an answer on its way to the agent.
+///
+/// - `down`: the body takes at least its length divided by the rate.
+/// - `slices`: cut at places that hang on the exchange's draw alone, not on how the upstream wrote.
+/// - `cut`: exactly that many encoded body bytes, then the end that was asked for, at once. The
+///   head keeps its framing. A body that is known to be no longer than that is not cut.
+/// - `slow_close`: a wait before the end of the message. On HTTP/1.x a body's last byte would be
+///   that end if its length were announced, so there `content-length` gives way to chunks.
+pub fn apply(
+    shape: &Shape,
+    response: Response<AgentBody>,
+    context: &Context,
+) -> Response<AgentBody> {
+    if shape.down.is_none()
+        && shape.slices.is_none()
+        && shape.cut.is_none()
+        && shape.slow_close.is_none()
+    {
+        return response;
+    }
+    let (mut head, mut body) = response.into_parts();
+    let has_body = has_body(&context.method, head.status);
+    if !has_body || body.is_end_stream() {
+        let why = if has_body {
+            "the body is empty"
+        } else {
+            "the answer has no body"
+        };
+        bypass_all(shape, context, why);
+        return Response::from_parts(head, body);
+    }
+    if let Some((verdict, slices)) = shape.slices {
+        let report = Report::new(context, verdict);
+        body = AgentBody::boxed(Sliced::new(body, slices, context.seed, report));
+    }
+    if let Some((verdict, throttle)) = shape.down {
+        let pacing = Pacing::new(throttle, Report::new(context, verdict));
+        body = AgentBody::boxed(Paced::new(body, pacing));
+    }
+    if let Some((verdict, cut)) = shape.cut {
+        let mut report = Report::new(context, verdict);
+        let length = declared_length(&head.headers).or_else(|| body.size_hint().exact());
+        match length {
+            Some(length) if length <= cut.after_bytes => {
+                report.bypassed(cut::ended_after(length));
+            }
+            _ => {
+                body = AgentBody::boxed(Cutting::new(body, cut, context.agent.clone(), report));
+            }
+        }
+    }
+    if let Some((verdict, wait)) = shape.slow_close {
+        if let AgentSide::Http1(_) = context.agent {
+            head.headers.remove(header::CONTENT_LENGTH);
+        }
+        body = AgentBody::boxed(SlowClose::new(body, wait, Report::new(context, verdict)));
+    }
+    Response::from_parts(head, body)
+}
+
+/// Shapes a request's body on its way to the upstream: `up`, a bandwidth, and nothing else.
+///
+/// When one rule throttles both ways, only the answer's way reports it bypassed.
+pub fn upload<B>(shape: &Shape, body: B, context: &Context) -> Upload<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let Some((verdict, throttle)) = shape.up else {
+        return Upload::Passing(body);
+    };
+    let mut report = Report::new(context, verdict);
+    let both_ways = shape.down.is_some_and(|(down, _)| down == verdict);
+    if both_ways {
+        report = report.without_bypass();
+    }
+    if body.is_end_stream() {
+        report.bypassed("the request has no body");
+        return Upload::Passing(body);
+    }
+    Upload::Paced(Paced::new(body, Pacing::new(throttle, report)))
+}
+
+fn bypass_all(shape: &Shape, context: &Context, why: &str) {
+    let verdicts = [
+        shape.slices.map(|(verdict, _)| verdict),
+        shape.down.map(|(verdict, _)| verdict),
+        shape.cut.map(|(verdict, _)| verdict),
+        shape.slow_close.map(|(verdict, _)| verdict),
+    ];
+    for verdict in verdicts.into_iter().flatten() {
+        Report::new(context, verdict).bypassed(why);
+    }
+}
+
+/// The size of a body of which `waiting` bytes were taken out already.
+fn and(waiting: usize, body: &SizeHint) -> SizeHint {
+    let waiting = waiting as u64;
+    let mut hint = SizeHint::new();
+    hint.set_lower(body.lower() + waiting);
+    if let Some(upper) = body.upper() {
+        hint.set_upper(upper + waiting);
+    }
+    hint
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,3 +8,4 @@ pub mod metrics;
 pub mod recorder;
 pub mod timer;
 pub mod wire;
+pub mod h1;

@@ -256,7 +256,7 @@ mod tests {
                     .unwrap();
             }
         });
-        let (first, mut stream) = sniff(server, Duration::from_secs(60)).await.unwrap();
+        let (first, mut stream) = sniff(server, Duration::from_mins(1)).await.unwrap();
         assert_eq!(first, First::Bytes(Sniff::Http1));
         let mut all = String::new();
         stream.read_to_string(&mut all).await.unwrap();

@@ -1,0 +1,564 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMITS: Limits = Limits {
+    header_bytes: 200,
+    header_count: 5,
+};
+
+/// What a tracker makes of `input` when it comes in pieces that end at `cuts`: the number of bytes
+/// passed, and the last verdict.
+fn run(input: &[u8], cuts: &[usize], mut advance: impl FnMut(&[u8]) -> Progress) -> (usize, Next) {
+    let mut passed = 0;
+    let mut next = Next::More;
+    for end in cuts.iter().copied().chain([input.len()]) {
+        if end < passed {
+            continue;
+        }
+        let progress = advance(&input[passed..end]);
+        passed += progress.passed;
+        next = progress.next;
+    }
+    (passed, next)
+}
+
+fn requests(input: &[u8], cuts: &[usize]) -> (usize, Next) {
+    let mut tracker = Requests::new(LIMITS);
+    run(input, cuts, |bytes| tracker.advance(bytes))
+}
+
+fn response(method: &Method, input: &[u8], cuts: &[usize]) -> (usize, Next, bool) {
+    let mut tracker = Responses::new(LIMITS);
+    tracker.expect(method);
+    let (passed, next) = run(input, cuts, |bytes| tracker.advance(bytes));
+    (passed, next, tracker.is_complete())
+}
+
+fn one_by_one(input: &[u8]) -> Vec<usize> {
+    (0..=input.len()).collect()
+}
+
+#[test]
+fn well_framed_requests_pass_whole() {
+    for input in [
+        "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+        "BREW /pot HTTP/1.1\r\nhost:\r\nX-Empty:\r\nX-Obs: caf\u{e9}\r\nX-Tab:\ta\tb\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length:5 \r\n\r\nhello",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n\
+         00a;x=\"y\";z\r\n0123456789\r\n5  \r\nhello\r\n000\r\nTrailer: t\r\nContent-Length: 9\r\n\r\n\
+         GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET http://h/ HTTP/1.1\r\nHost: h\r\n\r\n",
+    ] {
+        for cuts in [vec![], one_by_one(input.as_bytes())] {
+            assert_eq!(
+                requests(input.as_bytes(), &cuts),
+                (input.len(), Next::More),
+                "{input:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn ambiguous_request_heads_are_refused_whole() {
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n",
+        "x".repeat(200)
+    );
+    let target = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(70_000));
+    let head = |fields: &str| format!("POST / HTTP/1.1\r\nHost: h\r\n{fields}\r\n\r\n");
+    for (input, error) in [
+        (
+            head("Content-Length: 5\r\nTransfer-Encoding: chunked"),
+            FramingError::LengthAndEncoding,
+        ),
+        (
+            head("Transfer-Encoding: chunked\r\nContent-Length: 5"),
+            FramingError::LengthAndEncoding,
+        ),
+        (
+            head("Content-Length: 5\r\nContent-Length: 6"),
+            FramingError::UnequalContentLengths,
+        ),
+        (head("Content-Length: 5, 5"), FramingError::ContentLength),
+        (head("Content-Length: +5"), FramingError::ContentLength),
+        (head("Content-Length: -1"), FramingError::ContentLength),
+        (head("Content-Length: 0x5"), FramingError::ContentLength),
+        (head("Content-Length:"), FramingError::ContentLength),
+        (head("Content-Length: 5 5"), FramingError::ContentLength),
+        (
+            head("Content-Length: 18446744073709551616"),
+            FramingError::ContentLength,
+        ),
+        (
+            head("Content-Length: 18446744073709551615"),
+            FramingError::ContentLength,
+        ),
+        (
+            head("Transfer-Encoding: gzip"),
+            FramingError::TransferEncoding,
+        ),
+        (
+            head("Transfer-Encoding: chunked, gzip"),
+            FramingError::TransferEncoding,
+        ),
+        (
+            head("Transfer-Encoding: gzip, chunked"),
+            FramingError::TransferEncoding,
+        ),
+        (
+            head("Transfer-Encoding: xchunked"),
+            FramingError::TransferEncoding,
+        ),
+        (
+            head("Transfer-Encoding: \"chunked\""),
+            FramingError::TransferEncoding,
+        ),
+        (head("Transfer-Encoding:"), FramingError::TransferEncoding),
+        (
+            head("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+            FramingError::TransferEncoding,
+        ),
+        (head("X: a\r\n b"), FramingError::FoldedField),
+        (head("X: a\r\n\tb"), FramingError::FoldedField),
+        (head("Content-Length : 5"), FramingError::SpaceBeforeColon),
+        (head("X\t: 5"), FramingError::SpaceBeforeColon),
+        (head(": 5"), FramingError::FieldName),
+        (head("no colon"), FramingError::SpaceBeforeColon),
+        (head("nocolon"), FramingError::FieldName),
+        (head("X(y): 5"), FramingError::FieldName),
+        (head("X\u{e9}: 5"), FramingError::FieldName),
+        (head("X: a\0b"), FramingError::ControlCharacter),
+        (head("X: a\x0bb"), FramingError::ControlCharacter),
+        (head("X: a\x7fb"), FramingError::ControlCharacter),
+        (head("X: a\rb"), FramingError::BareCr),
+        (head("X: a\r\r\nY: b"), FramingError::BareCr),
+        (head("X: a\nY: b"), FramingError::BareLf),
+        (head("X: a\r\n\nGET / HTTP/1.1"), FramingError::BareLf),
+        (head("Host: h"), FramingError::RepeatedHost),
+        (
+            head("A:\r\nB:\r\nC:\r\nD:\r\nE:"),
+            FramingError::TooManyFields { limit: 5 },
+        ),
+        (long, FramingError::HeadTooLarge { limit: 200 }),
+        (target, FramingError::HeadTooLarge { limit: 200 }),
+        ("GET / HTTP/1.1\r\n\r\n".into(), FramingError::MissingHost),
+        (
+            "GET / HTTP/1.1\r\n Host: h\r\n\r\n".into(),
+            FramingError::FoldedField,
+        ),
+        (
+            "\nGET / HTTP/1.1\r\nHost: h\r\n\r\n".into(),
+            FramingError::BareLf,
+        ),
+        (
+            "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n".into(),
+            FramingError::TransferEncoding,
+        ),
+        ("GET /\r\n\r\n".into(), FramingError::RequestLine),
+        (
+            "GET  / HTTP/1.1\r\nHost: h\r\n\r\n".into(),
+            FramingError::RequestLine,
+        ),
+        (
+            "GET / x HTTP/1.1\r\nHost: h\r\n\r\n".into(),
+            FramingError::RequestLine,
+        ),
+        (
+            "GET / HTTP/1.1 \r\nHost: h\r\n\r\n".into(),
+            FramingError::RequestLine,
+        ),
+        (
+            " GET / HTTP/1.1\r\nHost: h\r\n\r\n".into(),
+            FramingError::RequestLine,
+        ),
+        (
+            "GET / HTTP/2.0\r\nHost: h\r\n\r\n".into(),
+            FramingError::RequestLine,
+        ),
+        (
+            "GET / http/1.1\r\nHost: h\r\n\r\n".into(),
+            FramingError::RequestLine,
+        ),
+        (
+            "G(T / HTTP/1.1\r\nHost: h\r\n\r\n".into(),
+            FramingError::RequestLine,
+        ),
+        (
+            "GET\t/ HTTP/1.1\r\nHost: h\r\n\r\n".into(),
+            FramingError::RequestLine,
+        ),
+    ] {
+        // A good request before it passes all the same.
+        let before = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+        let input = format!("{before}{input}GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        for cuts in [vec![], one_by_one(input.as_bytes())] {
+            let verdict = requests(input.as_bytes(), &cuts);
+            assert_eq!(verdict, (before.len(), Next::Refused(error)), "{input:?}");
+        }
+    }
+}
+
+#[test]
+fn a_target_longer_than_any_parser_takes_is_refused() {
+    let limits = Limits {
+        header_bytes: 1 << 20,
+        header_count: 5,
+    };
+    let input = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(70_000));
+    let progress = Requests::new(limits).advance(input.as_bytes());
+    assert_eq!(
+        progress.next,
+        Next::Refused(FramingError::TargetTooLong { limit: 65_534 })
+    );
+}
+
+#[test]
+fn a_bad_chunk_is_refused_where_it_is() {
+    let much = format!("5;{}\r\n", "x".repeat(20_000));
+    for (body, good, error) in [
+        ("\r\n", 0, FramingError::ChunkSize),
+        ("x\r\n", 0, FramingError::ChunkSize),
+        (" 5\r\n", 0, FramingError::ChunkSize),
+        ("+5\r\n", 0, FramingError::ChunkSize),
+        ("0x5\r\n", 1, FramingError::ChunkSize),
+        ("5 5\r\n", 2, FramingError::ChunkSize),
+        ("5\nhello", 1, FramingError::BareLf),
+        ("5;x\nhello", 3, FramingError::BareLf),
+        ("5;\0\r\n", 2, FramingError::ChunkExtension),
+        (much.as_str(), 2 + 16_384, FramingError::ChunkExtension),
+        ("5\rhello", 2, FramingError::BareCr),
+        ("10000000000000000\r\n", 16, FramingError::ChunkSize),
+        ("5\r\nhello!\r\n", 8, FramingError::ChunkEnd),
+        ("5\r\nhello\n", 8, FramingError::ChunkEnd),
+        ("5\r\nhello\r5", 9, FramingError::ChunkEnd),
+        ("0\r\n\n", 3, FramingError::BareLf),
+        ("0\r\nX : y\r\n\r\n", 3, FramingError::SpaceBeforeColon),
+        ("0\r\nX: y\r\n z\r\n\r\n", 3, FramingError::FoldedField),
+        ("0\r\nX: \0\r\n\r\n", 3, FramingError::ControlCharacter),
+        (
+            "0\r\nA:\r\nB:\r\nC:\r\nD:\r\nE:\r\nF:\r\n\r\n",
+            3,
+            FramingError::TooManyFields { limit: 5 },
+        ),
+    ] {
+        let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let input = format!("{head}{body}");
+        let (passed, next) = requests(input.as_bytes(), &[]);
+        assert_eq!(next, Next::Refused(error), "{body:?}");
+        assert_eq!(passed, head.len() + good, "{body:?}");
+        let stepwise = requests(input.as_bytes(), &one_by_one(input.as_bytes()));
+        assert_eq!(stepwise, (passed, next), "{body:?}");
+    }
+}
+
+#[test]
+fn behind_an_upgrade_the_answer_decides() {
+    for head in [
+        "CONNECT h:443 HTTP/1.1\r\n\r\n",
+        "CONNECT h:443 HTTP/1.0\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\nok",
+    ] {
+        let input = format!("{head}GET / HTTP/1.1\n");
+        let undecided = Progress {
+            passed: head.len(),
+            next: Next::Undecided,
+        };
+
+        let mut granted = Requests::new(LIMITS);
+        assert_eq!(granted.advance(input.as_bytes()), undecided, "{head:?}");
+        granted.upgraded();
+        let all = Progress {
+            passed: 15,
+            next: Next::More,
+        };
+        assert_eq!(
+            granted.advance(&input.as_bytes()[head.len()..]),
+            all,
+            "{head:?}"
+        );
+
+        let mut refused = Requests::new(LIMITS);
+        assert_eq!(refused.advance(input.as_bytes()), undecided, "{head:?}");
+        refused.not_upgraded();
+        let none = Progress {
+            passed: 0,
+            next: Next::Refused(FramingError::BareLf),
+        };
+        assert_eq!(
+            refused.advance(&input.as_bytes()[head.len()..]),
+            none,
+            "{head:?}"
+        );
+    }
+}
+
+#[test]
+fn responses_end_where_method_and_status_say() {
+    let (get, head, connect) = (&Method::GET, &Method::HEAD, &Method::CONNECT);
+    for (method, input, complete) in [
+        (get, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true),
+        (get, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", false),
+        (get, "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", true),
+        (get, "HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n", true),
+        (get, "HTTP/1.0 200 OK\r\n\r\nuntil close", false),
+        (
+            get,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+            true,
+        ),
+        (
+            get,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n",
+            false,
+        ),
+        (
+            get,
+            "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
+            true,
+        ),
+        (
+            get,
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+            true,
+        ),
+        (head, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", true),
+        (
+            head,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            true,
+        ),
+        (get, "HTTP/1.1 103 Early Hints\r\n\r\n", false),
+        (
+            get,
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n\
+             HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            true,
+        ),
+        (
+            get,
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n\0any\nthing",
+            false,
+        ),
+        (connect, "HTTP/1.1 200 OK\r\n\r\n\0any\nthing", false),
+        (
+            connect,
+            "HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nno",
+            true,
+        ),
+    ] {
+        for cuts in [vec![], one_by_one(input.as_bytes())] {
+            let verdict = response(method, input.as_bytes(), &cuts);
+            assert_eq!(verdict, (input.len(), Next::More, complete), "{input:?}");
+        }
+    }
+}
+
+#[test]
+fn ambiguous_responses_are_refused() {
+    for (input, passed, error) in [
+        (
+            "HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n",
+            0,
+            FramingError::BareLf,
+        ),
+        ("HTTP/1.1 2000 OK\r\n\r\n", 0, FramingError::StatusLine),
+        ("HTTP/1.1 20 OK\r\n\r\n", 0, FramingError::StatusLine),
+        ("HTTP/1.1 099 OK\r\n\r\n", 0, FramingError::StatusLine),
+        ("HTTP/1.1  200 OK\r\n\r\n", 0, FramingError::StatusLine),
+        ("HTTP/1.1\t200 OK\r\n\r\n", 0, FramingError::StatusLine),
+        ("ICY 200 OK\r\n\r\n", 0, FramingError::StatusLine),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n",
+            0,
+            FramingError::LengthAndEncoding,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
+            0,
+            FramingError::UnequalContentLengths,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+            0,
+            FramingError::TransferEncoding,
+        ),
+        (
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            0,
+            FramingError::TransferEncoding,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx",
+            47,
+            FramingError::ChunkSize,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok!",
+            40,
+            FramingError::Unsolicited,
+        ),
+        (
+            "HTTP/1.1 204 No\r\n\r\nHTTP/1.1",
+            19,
+            FramingError::Unsolicited,
+        ),
+    ] {
+        for cuts in [vec![], one_by_one(input.as_bytes())] {
+            let (at, next, _) = response(&Method::GET, input.as_bytes(), &cuts);
+            assert_eq!((at, next), (passed, Next::Refused(error)), "{input:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fin_completes_only_a_body_that_lasts_until_then() {
+    for (input, complete) in [
+        ("HTTP/1.1 200 OK\r\n\r\nsome", true),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome", false),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome",
+            false,
+        ),
+        ("HTTP/1.1 200 OK\r\nCont", false),
+        ("", false),
+    ] {
+        let mut tracker = Responses::new(LIMITS);
+        tracker.expect(&Method::GET);
+        tracker.advance(input.as_bytes());
+        tracker.close();
+        assert_eq!(tracker.is_complete(), complete, "{input:?}");
+    }
+}
+
+/// One request that every strict parser takes.
+fn request() -> impl Strategy<Value = Vec<u8>> {
+    let name = "[A-Za-z!#$%&'*+.^_`|~0-9-]{1,12}";
+    let value = prop::collection::vec(prop_oneof![Just(b'\t'), 0x20u8..0x7f, 0x80u8..=0xff], 0..12);
+    let body = prop_oneof![
+        Just((String::new(), Vec::new())),
+        prop::collection::vec(any::<u8>(), 0..40)
+            .prop_map(|body| (format!("Content-Length: {}\r\n", body.len()), body)),
+        prop::collection::vec(prop::collection::vec(any::<u8>(), 1..20), 0..4).prop_map(|chunks| {
+            let mut body = Vec::new();
+            for chunk in chunks {
+                body.extend_from_slice(format!("{:X}\r\n", chunk.len()).as_bytes());
+                body.extend_from_slice(&chunk);
+                body.extend_from_slice(b"\r\n");
+            }
+            body.extend_from_slice(b"0\r\nX-Sum: 1\r\n\r\n");
+            ("transfer-encoding: chunked\r\n".to_owned(), body)
+        }),
+    ];
+    (
+        "[A-Z-]{1,8}",
+        "/[a-z0-9/?&=+.~_%!$'(),;:@|-]{0,20}",
+        prop::collection::vec((name, value), 0..3),
+        body,
+    )
+        .prop_filter_map(
+            "a field with a meaning of its own",
+            |(method, target, fields, (framing, body))| {
+                if method == "CONNECT" {
+                    return None;
+                }
+                let mut bytes =
+                    format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{framing}").into_bytes();
+                for (name, value) in fields {
+                    if ["host", "upgrade"]
+                        .iter()
+                        .any(|own| name.eq_ignore_ascii_case(own))
+                    {
+                        return None;
+                    }
+                    bytes.extend_from_slice(name.as_bytes());
+                    bytes.push(b':');
+                    bytes.extend_from_slice(&value);
+                    bytes.extend_from_slice(b"\r\n");
+                }
+                bytes.extend_from_slice(b"\r\n");
+                bytes.extend_from_slice(&body);
+                Some(bytes)
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn valid_requests_pass_for_every_chunking(
+        messages in prop::collection::vec(request(), 1..4),
+        mut cuts in prop::collection::vec(0usize..500, 0..20),
+    ) {
+        let input = messages.concat();
+        cuts.retain(|cut| *cut <= input.len());
+        cuts.sort_unstable();
+        prop_assert_eq!(requests(&input, &cuts), (input.len(), Next::More));
+    }
+
+    #[test]
+    fn damaged_requests_get_one_verdict_for_every_chunking(
+        messages in prop::collection::vec(request(), 1..3),
+        at in any::<prop::sample::Index>(),
+        damage in prop::sample::select(b"\r\n \t:\0;x5GTH,".to_vec()),
+        insert: bool,
+        mut cuts in prop::collection::vec(0usize..300, 0..20),
+    ) {
+        let mut input = messages.concat();
+        let at = at.index(input.len());
+        if insert { input.insert(at, damage) } else { input[at] = damage }
+        cuts.retain(|cut| *cut <= input.len());
+        cuts.sort_unstable();
+        let whole = requests(&input, &[]);
+        prop_assert_eq!(requests(&input, &cuts), whole);
+        prop_assert_eq!(requests(&input, &one_by_one(&input)), whole);
+    }
+
+    #[test]
+    fn what_passes_as_a_head_is_one_to_the_parser_behind(
+        message in request(),
+        at in any::<prop::sample::Index>(),
+        damage: u8,
+    ) {
+        let mut input = message;
+        let at = at.index(input.len());
+        input[at] = damage;
+        let mut scan = HeadScan::<RequestLine>::new();
+        let guarded = scan.advance(&input, LIMITS).ok().flatten().map(|(length, _)| length);
+        let mut fields = [httparse::EMPTY_HEADER; 16];
+        let parsed = httparse::Request::new(&mut fields).parse(&input);
+        if let Some(length) = guarded {
+            prop_assert_eq!(parsed, Ok(httparse::Status::Complete(length)));
+            let mut words = input.trim_ascii_start().split(|b| *b == b' ');
+            let (method, target) = (words.next().unwrap(), words.next().unwrap());
+            prop_assert!(Method::from_bytes(method).is_ok());
+            prop_assert!(http::Uri::try_from(target).is_ok());
+        }
+    }
+
+    #[test]
+    fn responses_get_one_verdict_for_every_chunking(
+        status in prop::sample::select(vec!["100", "101", "200", "204", "304", "500", "20", "2 0"]),
+        fields in prop::collection::vec(prop::sample::select(vec![
+            "Content-Length: 3\r\n", "Content-Length: 4\r\n", "Transfer-Encoding: chunked\r\n",
+            "X: y\r\n", "X : y\r\n", "X: y\n",
+        ]), 0..3),
+        body in "[0-9a-f\r\n;x]{0,30}",
+        mut cuts in prop::collection::vec(0usize..150, 0..20),
+    ) {
+        let input = format!("HTTP/1.1 {status} Reason\r\n{}\r\n{body}", fields.concat());
+        let input = input.as_bytes();
+        cuts.retain(|cut| *cut <= input.len());
+        cuts.sort_unstable();
+        let whole = response(&Method::GET, input, &[]);
+        prop_assert_eq!(response(&Method::GET, input, &cuts), whole);
+        prop_assert_eq!(response(&Method::GET, input, &one_by_one(input)), whole);
+    }
+}

@@ -37,8 +37,9 @@ pub trait Dialect: Debug + Send + Sync {
     /// Whether an event's data is the mark that ends a stream; it need not be JSON.
     fn is_end(&self, data: &[u8]) -> bool;
 
-    /// The mark that ends a stream, framed, as the provider sends it; empty when it sends none.
-    fn end(&self) -> Bytes;
+    /// The mark that ends a stream, framed like `frame`, an event of the same stream; empty when
+    /// the provider sends none.
+    fn end(&self, frame: &sse::Frame) -> Bytes;
 
     /// The provider's word for a reason to stop, as a JSON value.
     fn finish_word(&self, finish: &Finish) -> String;

@@ -100,6 +100,9 @@ pub struct Reading<'d> {
     pub deltas: Vec<Delta<'d>>,
     /// Where choices end.
     pub finishes: Vec<Finished>,
+    /// Values that repeat a choice's words token by token, such as log probabilities: they are
+    /// set to null where words are cut.
+    pub mirrors: Vec<(u64, NodeId)>,
     /// Token counts.
     pub usage: Option<Usage>,
     /// True when the provider announces by this event that token counts will follow.

@@ -15,6 +15,8 @@ pub struct Edits<'d> {
     document: &'d Document<'d>,
     replaced: Vec<(Range<usize>, String)>,
     removed: BTreeSet<NodeId>,
+    /// Of `removed`: items that take their list with them when none of its items is kept.
+    pruned: BTreeSet<NodeId>,
 }
 
 impl<'d> Edits<'d> {
@@ -24,6 +26,7 @@ impl<'d> Edits<'d> {
             document,
             replaced: Vec::new(),
             removed: BTreeSet::new(),
+            pruned: BTreeSet::new(),
         }
     }
 
@@ -54,6 +57,13 @@ impl<'d> Edits<'d> {
         if place.0 > 0 {
             self.removed.insert(place);
         }
+    }
+
+    /// Takes out a list's item like [`Self::remove`], and the list itself if it is an object's
+    /// member and all its items are taken out.
+    pub fn prune(&mut self, place: NodeId) {
+        self.remove(place);
+        self.pruned.insert(place);
     }
 
     /// The text with all changes made.
@@ -89,36 +99,50 @@ impl<'d> Edits<'d> {
     /// What to cut out for the removed values: runs of neighbours go together, so that exactly
     /// one comma stays between any two that are kept.
     fn removals(&self) -> Vec<Range<usize>> {
-        let mut containers: BTreeSet<NodeId> = BTreeSet::new();
-        containers.extend(
-            self.removed
+        let mut removed = self.removed.clone();
+        for list in self.containers(&self.pruned) {
+            let emptied = self
+                .children(list)
                 .iter()
-                .filter_map(|&id| self.document.parent(id)),
-        );
+                .all(|item| removed.contains(item));
+            if emptied && self.document.node(list).key_end > 0 {
+                removed.insert(list);
+            }
+        }
+        let containers = self.containers(&removed).into_iter();
         containers
-            .into_iter()
-            .flat_map(|container| self.removals_in(container))
+            .flat_map(|container| self.removals_in(container, &removed))
             .collect()
     }
 
-    fn removals_in(&self, container: NodeId) -> Vec<Range<usize>> {
+    fn containers(&self, ids: &BTreeSet<NodeId>) -> BTreeSet<NodeId> {
+        ids.iter()
+            .filter_map(|&id| self.document.parent(id))
+            .collect()
+    }
+
+    fn children(&self, container: NodeId) -> Vec<NodeId> {
         let container = self.document.value(container);
-        let children: Vec<NodeId> = container
+        container
             .members()
             .chain(container.items())
             .map(super::Value::id)
-            .collect();
+            .collect()
+    }
+
+    fn removals_in(&self, container: NodeId, removed: &BTreeSet<NodeId>) -> Vec<Range<usize>> {
+        let children = self.children(container);
         let mut ranges = Vec::new();
         let mut kept_before = None;
         let mut at = 0;
         while at < children.len() {
-            if !self.removed.contains(&children[at]) {
+            if !removed.contains(&children[at]) {
                 kept_before = Some(children[at]);
                 at += 1;
                 continue;
             }
             let first = children[at];
-            while at < children.len() && self.removed.contains(&children[at]) {
+            while at < children.len() && removed.contains(&children[at]) {
                 at += 1;
             }
             let last = children[at - 1];

@@ -28,6 +28,9 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
         if let Some(said) = choice.get(said) {
             read_said(said, index, &mut reading.deltas);
         }
+        if let Some(logprobs) = choice.get("logprobs").filter(|value| !value.is_null()) {
+            reading.mirrors.push((index, logprobs.id()));
+        }
         if let Some(reason) = choice.get("finish_reason")
             && let Some(word) = reason.as_str()
         {

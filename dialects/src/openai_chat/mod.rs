@@ -56,8 +56,8 @@ impl Dialect for OpenAiChat {
         data.trim_ascii() == b"[DONE]"
     }
 
-    fn end(&self) -> Bytes {
-        Bytes::from_static(b"data: [DONE]\n\n")
+    fn end(&self, frame: &sse::Frame) -> Bytes {
+        frame.another(b"[DONE]")
     }
 
     fn finish_word(&self, finish: &Finish) -> String {
@@ -73,7 +73,7 @@ impl Dialect for OpenAiChat {
     ) -> Bytes {
         let mut edits = Edits::new(event);
         if answer::make_finish(&mut edits, event.root(), choice, finish) {
-            frame.with_data(&edits.apply())
+            frame.another(&edits.apply())
         } else {
             Bytes::new()
         }

@@ -110,6 +110,12 @@ impl Frame {
         edited.freeze()
     }
 
+    /// A further frame, laid out like this one, with other data: the same fields and line breaks,
+    /// but no byte order mark, which only the first frame of a stream may have.
+    pub fn another(&self, data: &[u8]) -> Bytes {
+        self.with_data(data).slice(self.begin..)
+    }
+
     fn fields<'a>(&'a self, name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
         let lines = self
             .lines()

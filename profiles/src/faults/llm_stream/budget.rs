@@ -1,0 +1,105 @@
+//! How much of what a model wrote may stay, and cutting it there.
+
+use squall_dialects::json::{Document, Edits, Kind, raw_length};
+use squall_dialects::model::{Delta, DeltaKind, Reading, Usage};
+use squall_dialects::tokens;
+
+/// Tokens that may still pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    left: u64,
+    spent: u64,
+}
+
+/// How much of one delta stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    /// All of it.
+    All,
+    /// The first so many bytes of what it says.
+    Part(usize),
+    /// Nothing.
+    Nothing,
+}
+
+impl Budget {
+    pub(super) fn new(tokens: u64) -> Self {
+        Self {
+            left: tokens,
+            spent: 0,
+        }
+    }
+
+    /// Tokens that may still pass.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Tokens that passed.
+    pub(super) fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Spends what `delta` costs; tells how much of it that buys. What cannot be cut short (a
+    /// tool's name, arguments that are no string) is bought whole or not at all.
+    pub(super) fn spend(&mut self, delta: &Delta<'_>, document: &Document<'_>) -> Share {
+        let cost = tokens::count(&delta.text);
+        if cost <= self.left {
+            self.left -= cost;
+            self.spent += cost;
+            return Share::All;
+        }
+        let bought = std::mem::take(&mut self.left);
+        if bought == 0 || !can_be_cut(delta, document) {
+            return Share::Nothing;
+        }
+        self.spent += bought;
+        Share::Part(tokens::take(&delta.text, bought).len())
+    }
+}
+
+/// Makes `delta` as short as its share. A tool call of which not even the name stays is taken out.
+pub(super) fn cut(edits: &mut Edits<'_>, document: &Document<'_>, delta: &Delta<'_>, share: Share) {
+    match share {
+        Share::All => {}
+        Share::Part(bytes) => {
+            let raw = document.value(delta.place).raw();
+            let kept = &raw[..raw_length(raw, bytes)];
+            edits.replace(delta.place, format!("{kept}\""));
+        }
+        Share::Nothing if can_be_cut(delta, document) => edits.replace(delta.place, "\"\""),
+        Share::Nothing => edits.prune(delta.removed_with.unwrap_or(delta.place)),
+    }
+}
+
+/// Sets to null what repeats the words of choices that were cut.
+pub(super) fn forget_mirrors(
+    edits: &mut Edits<'_>,
+    reading: &Reading<'_>,
+    was_cut: impl Fn(u64) -> bool,
+) {
+    for (_, mirror) in reading
+        .mirrors
+        .iter()
+        .filter(|(choice, _)| was_cut(*choice))
+    {
+        edits.replace(*mirror, "null");
+    }
+}
+
+/// Makes token counts say that `kept` tokens were written; hidden ones were, too.
+pub(super) fn count_anew(edits: &mut Edits<'_>, usage: &Usage, kept: u64) {
+    let Some(output) = usage.output else { return };
+    let output = output.min(kept.saturating_add(usage.hidden));
+    if let Some(place) = usage.output_place {
+        edits.replace(place, output.to_string());
+    }
+    if let (Some(input), Some(place)) = (usage.input, usage.total_place) {
+        edits.replace(place, input.saturating_add(output).to_string());
+    }
+}
+
+fn can_be_cut(delta: &Delta<'_>, document: &Document<'_>) -> bool {
+    let is_name = matches!(delta.kind, DeltaKind::ToolName { .. });
+    !is_name && document.value(delta.place).kind() == Kind::String
+}

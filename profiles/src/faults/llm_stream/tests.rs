@@ -1,0 +1,565 @@
+use proptest::prelude::*;
+use squall_dialects::{by_name, json, tokens};
+
+use super::*;
+
+const HEAD: &str = r#""id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m""#;
+
+fn dialect() -> &'static dyn Dialect {
+    by_name("openai-chat").expect("built in")
+}
+
+fn editor(fault: &StreamFault, form: AnswerForm) -> StreamEditor {
+    StreamEditor::new(fault, dialect(), form)
+}
+
+/// An event that carries `delta` for choice 0.
+fn chunk(delta: &str) -> String {
+    choice_chunk(0, delta, "null")
+}
+
+fn choice_chunk(choice: u64, delta: &str, finish: &str) -> String {
+    format!(
+        "data: {{{HEAD},\"choices\":[{{\"index\":{choice},\"delta\":{delta},\"logprobs\":null,\
+         \"finish_reason\":{finish}}}]}}\n\n"
+    )
+}
+
+fn word(text: &str) -> String {
+    chunk(&format!("{{\"content\":{}}}", json::quote(text)))
+}
+
+fn role() -> String {
+    chunk(r#"{"role":"assistant","content":""}"#)
+}
+
+fn stop() -> String {
+    choice_chunk(0, "{}", r#""stop""#)
+}
+
+const DONE: &str = "data: [DONE]\n\n";
+
+/// `The capital of France is Paris.`, a token an event.
+fn paris() -> String {
+    let words = ["The", " capital", " of", " France", " is", " Paris", "."]
+        .map(word)
+        .concat();
+    format!("{}{words}{}{DONE}", role(), stop())
+}
+
+/// The same stream with token counts, as `include_usage` gives them.
+fn counted(stream: &str) -> String {
+    let usage = format!(
+        "data: {{{HEAD},\"choices\":[],\"usage\":{{\"prompt_tokens\":10,\"completion_tokens\":7,\
+         \"total_tokens\":17}}}}\n\n"
+    );
+    stream
+        .replace("}]}\n\n", "}],\"usage\":null}\n\n")
+        .replace(DONE, &(usage + DONE))
+}
+
+/// Runs an editor over an answer that comes in one chunk.
+fn run(mut editor: StreamEditor, answer: &str) -> (Vec<Step>, StreamEditor) {
+    let mut steps = editor.push(answer.as_bytes());
+    steps.extend(editor.finish());
+    (steps, editor)
+}
+
+/// What the agent receives, and how it ends: `""`, `"finish"` or `"break"`.
+fn received(steps: &[Step]) -> (String, &'static str) {
+    let mut text = Vec::new();
+    for step in steps {
+        match step {
+            Step::Emit(bytes) => text.extend_from_slice(bytes),
+            Step::Wait(_) => {}
+            Step::End(ending) => {
+                assert_eq!(*ending, Ending::Close);
+                assert_eq!(Some(step), steps.last());
+                return (String::from_utf8(text).expect("UTF-8"), "break");
+            }
+            Step::Finish => {
+                assert_eq!(Some(step), steps.last());
+                return (String::from_utf8(text).expect("UTF-8"), "finish");
+            }
+        }
+    }
+    (String::from_utf8(text).expect("UTF-8"), "")
+}
+
+fn truncated(max_tokens: u64, form: AnswerForm, answer: &str) -> (String, &'static str) {
+    let (steps, editor) = run(editor(&StreamFault::Truncate { max_tokens }, form), answer);
+    assert!(editor.touched(), "{:?}", editor.untouched_because());
+    received(&steps)
+}
+
+fn cut(after_tokens: u64, form: AnswerForm, answer: &str) -> (String, &'static str) {
+    let (steps, editor) = run(editor(&StreamFault::Cut { after_tokens }, form), answer);
+    assert!(editor.touched(), "{:?}", editor.untouched_because());
+    received(&steps)
+}
+
+#[test]
+fn a_truncated_stream_ends_as_the_provider_ends_one() {
+    let expected = format!(
+        "{}{}{}{}{DONE}",
+        role(),
+        word("The"),
+        word(" capital"),
+        choice_chunk(0, "{}", r#""length""#)
+    );
+    assert_eq!(
+        truncated(2, AnswerForm::Stream, &paris()),
+        (expected, "finish")
+    );
+}
+
+#[test]
+fn nothing_is_left_of_a_stream_truncated_to_nothing_but_its_frame() {
+    let expected = format!("{}{}{DONE}", role(), choice_chunk(0, "{}", r#""length""#));
+    assert_eq!(
+        truncated(0, AnswerForm::Stream, &paris()),
+        (expected.clone(), "finish")
+    );
+    // Some servers put the role and the first words into one event.
+    let joined = format!(
+        "{}{DONE}",
+        chunk(r#"{"role":"assistant","content":"Hello"}"#)
+    );
+    assert_eq!(
+        truncated(0, AnswerForm::Stream, &joined),
+        (expected, "finish")
+    );
+}
+
+#[test]
+fn a_delta_of_many_tokens_is_cut_inside() {
+    let stream = word("One two three four") + &stop() + DONE;
+    let (text, _) = truncated(3, AnswerForm::Stream, &stream);
+    let length = choice_chunk(0, "{}", r#""length""#);
+    assert_eq!(text, format!("{}{length}{DONE}", word("One two three")));
+}
+
+#[test]
+fn a_finish_in_the_event_that_is_cut_becomes_length() {
+    let last = |text, reason| choice_chunk(0, &format!("{{\"content\":\"{text}\"}}"), reason);
+    let stream = format!("{}{DONE}", last("One two three", r#""stop""#));
+    let (text, _) = truncated(2, AnswerForm::Stream, &stream);
+    assert_eq!(text, format!("{}{DONE}", last("One two", r#""length""#)));
+}
+
+#[test]
+fn token_counts_are_waited_for_and_say_what_was_kept() {
+    let (text, ending) = truncated(2, AnswerForm::Stream, &counted(&paris()));
+    let without_counts = format!(
+        "{}{}{}{}",
+        role(),
+        word("The"),
+        word(" capital"),
+        choice_chunk(0, "{}", r#""length""#)
+    );
+    let expected = counted(&(without_counts + DONE))
+        .replace("s\":7,", "s\":2,")
+        .replace(":17}", ":12}");
+    assert_eq!((text, ending), (expected, "finish"));
+}
+
+#[test]
+fn counts_that_the_request_asked_for_are_waited_for_unannounced() {
+    let request = ModelRequest {
+        stream: true,
+        usage_in_stream: true,
+        choices: 1,
+        ..ModelRequest::default()
+    };
+    let fault = StreamFault::Truncate { max_tokens: 2 };
+    let editor = editor(&fault, AnswerForm::Stream).for_request(&request);
+    let unannounced = counted(&paris()).replace(",\"usage\":null", "");
+    let (text, ending) = received(&run(editor, &unannounced).0);
+    assert!(
+        text.contains("\"completion_tokens\":2,\"total_tokens\":12"),
+        "{text}"
+    );
+    assert_eq!((ending, text.matches("length").count()), ("finish", 1));
+}
+
+#[test]
+fn the_other_choices_of_a_stream_go_on() {
+    let say = |choice, text| choice_chunk(choice, &format!("{{\"content\":\"{text}\"}}"), "null");
+    let end = |choice, reason| choice_chunk(choice, "{}", reason);
+    let stream = [
+        say(0, "a"),
+        say(1, "b"),
+        say(0, " a"),
+        say(0, " dropped"),
+        end(1, "\"stop\""),
+        end(0, "\"stop\""),
+        DONE.to_owned(),
+    ];
+    let request = ModelRequest {
+        choices: 2,
+        ..ModelRequest::default()
+    };
+    let fault = StreamFault::Truncate { max_tokens: 1 };
+    let editor = editor(&fault, AnswerForm::Stream).for_request(&request);
+    let (text, ending) = received(&run(editor, &stream.concat()).0);
+    let expected = [
+        say(0, "a"),
+        say(1, "b"),
+        end(0, "\"length\""),
+        end(1, "\"stop\""),
+        DONE.to_owned(),
+    ];
+    assert_eq!((text, ending), (expected.concat(), "finish"));
+}
+
+#[test]
+fn tool_calls_count_and_are_cut_like_text() {
+    let call = |index, name: &str| {
+        chunk(&format!(
+            r#"{{"tool_calls":[{{"index":{index},"id":"call_{index}","type":"function","function":{{"name":"{name}","arguments":""}}}}]}}"#
+        ))
+    };
+    let arguments = |index, text: &str| {
+        let text = json::quote(text);
+        chunk(&format!(
+            r#"{{"tool_calls":[{{"index":{index},"function":{{"arguments":{text}}}}}]}}"#
+        ))
+    };
+    let stream = [
+        role(),
+        call(0, "search"),
+        arguments(0, "{\"q\":"),
+        arguments(0, "1}"),
+        call(1, "fetch"),
+        choice_chunk(0, "{}", "\"tool_calls\""),
+        DONE.to_owned(),
+    ];
+    let length = choice_chunk(0, "{}", "\"length\"");
+    // name 1 · `{"` 1 · `q` 1 · `":` 1 · `1` 1 · `}` 1
+    let (text, _) = truncated(3, AnswerForm::Stream, &stream.concat());
+    let kept = [
+        role(),
+        call(0, "search"),
+        arguments(0, "{\"q"),
+        length.clone(),
+        DONE.to_owned(),
+    ];
+    assert_eq!(text, kept.concat());
+    let (text, _) = truncated(6, AnswerForm::Stream, &stream.concat());
+    let kept = stream[..4].concat() + &length + DONE;
+    assert_eq!(text, kept);
+}
+
+#[test]
+fn a_stream_breaks_off_behind_its_last_token() {
+    for (after_tokens, words) in [(0, 0), (1, 1), (3, 3), (7, 7)] {
+        let all = ["The", " capital", " of", " France", " is", " Paris", "."];
+        let expected = role() + &all[..words].iter().copied().map(word).collect::<String>();
+        assert_eq!(
+            cut(after_tokens, AnswerForm::Stream, &paris()),
+            (expected, "break")
+        );
+    }
+}
+
+#[test]
+fn a_break_inside_a_delta_lets_its_first_tokens_through() {
+    let stream = choice_chunk(0, r#"{"content":"One two three"}"#, r#""stop""#) + DONE;
+    let (text, ending) = cut(2, AnswerForm::Stream, &stream);
+    assert_eq!((text, ending), (word("One two"), "break"));
+}
+
+#[test]
+fn a_slow_stream_waits_for_the_first_token_and_then_keeps_pace() {
+    let fault = StreamFault::Slow {
+        time_to_first_token: Duration::from_secs(2),
+        tokens_per_second: Some(4.0),
+    };
+    let stream = [
+        role(),
+        word("One"),
+        word(" two three"),
+        stop(),
+        DONE.to_owned(),
+    ];
+    let (steps, editor) = run(editor(&fault, AnswerForm::Stream), &stream.concat());
+    assert!(editor.touched());
+    let emit = |event: &String| Step::Emit(Bytes::copy_from_slice(event.as_bytes()));
+    let expected = [
+        emit(&stream[0]),
+        Step::Wait(Duration::from_secs(2)),
+        emit(&stream[1]),
+        Step::Wait(Duration::from_millis(500)),
+        emit(&stream[2]),
+        emit(&stream[3]),
+        emit(&stream[4]),
+    ];
+    assert_eq!(steps, expected);
+}
+
+#[test]
+fn events_go_on_as_soon_as_they_are_complete() {
+    for fault in [
+        StreamFault::Truncate { max_tokens: 5 },
+        StreamFault::Cut { after_tokens: 5 },
+        StreamFault::Slow {
+            time_to_first_token: Duration::ZERO,
+            tokens_per_second: None,
+        },
+    ] {
+        let mut editor = editor(&fault, AnswerForm::Stream);
+        let event = word("One");
+        let (head, last) = event.split_at(event.len() - 1);
+        assert_eq!(editor.push(head.as_bytes()), []);
+        assert_eq!(
+            editor.push(last.as_bytes()),
+            [Step::Emit(Bytes::from(event.clone()))]
+        );
+    }
+}
+
+const WHOLE: &str = r#"{ "id": "chatcmpl-1", "big": 12345678901234567890123,
+  "choices": [ {"index": 0, "message": {"role": "assistant", "content": "One t\u0077o three", "refusal": null,
+    "tool_calls": [ {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": "{}"}} ]},
+    "logprobs": {"content": [1]}, "finish_reason": "tool_calls"} ],
+  "usage": {"prompt_tokens": 9, "completion_tokens": 60, "total_tokens": 69,
+    "completion_tokens_details": {"reasoning_tokens": 50}} }"#;
+
+#[test]
+fn a_whole_answer_is_truncated_in_place() {
+    let (text, ending) = truncated(2, AnswerForm::Json, WHOLE);
+    let call = r#" {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": "{}"}} "#;
+    let expected = WHOLE
+        .replace("o three", "o")
+        .replace(&format!(",\n    \"tool_calls\": [{call}]"), "")
+        .replace("\"logprobs\": {\"content\": [1]}", "\"logprobs\": null")
+        .replace("\"tool_calls\"}", "\"length\"}")
+        .replace(": 60,", ": 52,")
+        .replace(": 69,", ": 61,");
+    assert_eq!((text, ending), (expected, ""));
+    // One token more than the text buys the tool's name, but no arguments.
+    let (text, _) = truncated(4, AnswerForm::Json, WHOLE);
+    assert!(
+        text.contains(r#""function": {"name": "search", "arguments": ""}"#),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#""content": "One t\u0077o three""#),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_whole_answer_breaks_off_behind_its_last_token() {
+    for (after_tokens, last) in [
+        (0, "\"content\": \""),
+        (2, "\"One t\\u0077o"),
+        (3, "o three"),
+        (4, "\"search"),
+        (5, "{}"),
+    ] {
+        let (text, ending) = cut(after_tokens, AnswerForm::Json, WHOLE);
+        assert!(text.ends_with(last) && WHOLE.starts_with(&text), "{text}");
+        assert_eq!(ending, "break");
+    }
+}
+
+#[test]
+fn a_whole_answer_comes_when_its_last_token_would() {
+    let fault = StreamFault::Slow {
+        time_to_first_token: Duration::from_secs(1),
+        tokens_per_second: Some(60.0),
+    };
+    let (steps, _) = run(editor(&fault, AnswerForm::Json), WHOLE);
+    let whole = Step::Emit(Bytes::from_static(WHOLE.as_bytes()));
+    assert_eq!(steps, [Step::Wait(Duration::from_secs(2)), whole]);
+}
+
+#[test]
+fn a_fault_that_finds_nothing_to_do_says_why_and_changes_nothing() {
+    let fault = StreamFault::Truncate { max_tokens: 100 };
+    let slow = StreamFault::Slow {
+        time_to_first_token: Duration::ZERO,
+        tokens_per_second: None,
+    };
+    let error = r#"{"error":{"message":"no","type":"server_error"}}"#;
+    for (fault, form, answer, reason) in [
+        (
+            &fault,
+            AnswerForm::Stream,
+            paris(),
+            "the answer ended after 7 of 100 tokens",
+        ),
+        (
+            &fault,
+            AnswerForm::Stream,
+            DONE.to_owned(),
+            "the answer holds no model output",
+        ),
+        (
+            &fault,
+            AnswerForm::Json,
+            WHOLE.to_owned(),
+            "the answer ended after 5 of 100 tokens",
+        ),
+        (
+            &fault,
+            AnswerForm::Json,
+            error.to_owned(),
+            "the answer holds no model output",
+        ),
+        (
+            &fault,
+            AnswerForm::Json,
+            "<html>".to_owned(),
+            "the answer is not JSON at byte 0: expected a value",
+        ),
+        (
+            &slow,
+            AnswerForm::Stream,
+            paris(),
+            "the pace asks for no wait",
+        ),
+    ] {
+        let (steps, editor) = run(editor(fault, form), &answer);
+        assert_eq!(received(&steps), (answer, ""));
+        assert!(!editor.touched());
+        assert_eq!(editor.untouched_because().as_deref(), Some(reason));
+    }
+}
+
+#[test]
+fn a_document_over_the_limit_passes_untouched() {
+    let fault = StreamFault::Truncate { max_tokens: 1 };
+    let mut editor = editor(&fault, AnswerForm::Json).holding_at_most(20);
+    let mut steps = Vec::new();
+    for chunk in WHOLE.as_bytes().chunks(15) {
+        steps.extend(editor.push(chunk));
+    }
+    steps.extend(editor.finish());
+    assert_eq!(received(&steps), (WHOLE.to_owned(), ""));
+    assert_eq!(
+        editor.untouched_because().as_deref(),
+        Some("the answer is longer than 20 bytes")
+    );
+}
+
+#[test]
+fn what_was_held_is_passed_on_when_the_upstream_breaks_off() {
+    for (form, sent) in [
+        (AnswerForm::Json, &WHOLE[..90]),
+        (AnswerForm::Stream, "data: {\"cho"),
+    ] {
+        let mut editor = editor(&StreamFault::Truncate { max_tokens: 1 }, form);
+        assert_eq!(editor.push(sent.as_bytes()), []);
+        assert_eq!(
+            editor.broke_off(),
+            [Step::Emit(Bytes::from_static(sent.as_bytes()))]
+        );
+        assert!(!editor.touched());
+    }
+}
+
+fn any_fault() -> impl Strategy<Value = StreamFault> {
+    prop_oneof![
+        (0_u64..12).prop_map(|max_tokens| StreamFault::Truncate { max_tokens }),
+        (0_u64..12).prop_map(|after_tokens| StreamFault::Cut { after_tokens }),
+        (0_u64..3000, 0.5_f64..50.0).prop_map(|(millis, pace)| StreamFault::Slow {
+            time_to_first_token: Duration::from_millis(millis),
+            tokens_per_second: Some(pace),
+        }),
+    ]
+}
+
+fn any_answer() -> impl Strategy<Value = (AnswerForm, String)> {
+    let words = proptest::collection::vec("[ a-zé😀\"\\\\\n]{0,12}", 0..8);
+    words.prop_map(|words| {
+        let events = words.iter().map(|text| word(text)).collect::<String>();
+        (
+            AnswerForm::Stream,
+            format!("{}: note\n\n{events}{}{DONE}", role(), stop()),
+        )
+    })
+}
+
+/// Pushes an answer in chunks that end at the given places.
+fn run_chunked(mut editor: StreamEditor, answer: &[u8], mut ends: Vec<usize>) -> Vec<Step> {
+    ends.sort_unstable();
+    ends.push(answer.len());
+    let mut steps = Vec::new();
+    let mut start = 0;
+    for end in ends {
+        let end = end.clamp(start, answer.len());
+        steps.extend(editor.push(&answer[start..end]));
+        start = end;
+    }
+    steps.extend(editor.finish());
+    steps
+}
+
+proptest! {
+    #[test]
+    fn the_chunking_never_shows(
+        fault in any_fault(),
+        (form, answer) in prop_oneof![any_answer(), Just((AnswerForm::Json, WHOLE.to_owned()))],
+        crlf: bool,
+        ends in proptest::collection::vec(0_usize..1500, 0..12),
+    ) {
+        let answer = if crlf { answer.replace('\n', "\r\n") } else { answer };
+        let at_once = run(editor(&fault, form), &answer).0;
+        let chunked = run_chunked(editor(&fault, form), answer.as_bytes(), ends);
+        prop_assert_eq!(received(&at_once), received(&chunked));
+        let waits = |steps: &[Step]| -> Vec<Step> {
+            steps.iter().filter(|step| matches!(step, Step::Wait(_))).cloned().collect()
+        };
+        prop_assert_eq!(waits(&at_once), waits(&chunked));
+    }
+
+    #[test]
+    fn an_answer_that_is_short_enough_passes_byte_for_byte(
+        (form, answer) in any_answer(),
+        ends in proptest::collection::vec(0_usize..1500, 0..12),
+    ) {
+        for fault in [
+            StreamFault::Truncate { max_tokens: 1000 },
+            StreamFault::Cut { after_tokens: 1000 },
+        ] {
+            let steps = run_chunked(editor(&fault, form), answer.as_bytes(), ends.clone());
+            prop_assert_eq!(received(&steps), (answer.clone(), ""));
+        }
+    }
+
+    #[test]
+    fn no_more_tokens_pass_than_the_limit(
+        max_tokens in 0_u64..10,
+        (form, answer) in any_answer(),
+    ) {
+        let (steps, editor) = run(editor(&StreamFault::Truncate { max_tokens }, form), &answer);
+        let (text, _) = received(&steps);
+        let said: u64 = text
+            .split("\"content\":")
+            .skip(1)
+            .filter_map(|rest| serde_json::Deserializer::from_str(rest).into_iter::<String>().next())
+            .map(|said| tokens::count(&said.expect("a string")))
+            .sum();
+        prop_assert!(said <= max_tokens || !editor.touched(), "{} > {}", said, max_tokens);
+        prop_assert!(said == max_tokens || !editor.touched());
+    }
+
+    #[test]
+    fn no_answer_makes_an_editor_panic(
+        fault in any_fault(),
+        noise in proptest::collection::vec(any::<u8>(), 0..200),
+        stream: bool,
+    ) {
+        let form = if stream { AnswerForm::Stream } else { AnswerForm::Json };
+        let mut editor = editor(&fault, form);
+        let mut steps = editor.push(&noise);
+        steps.extend(editor.finish());
+        let passed: Vec<u8> = steps.iter().flat_map(|step| match step {
+            Step::Emit(bytes) => bytes.to_vec(),
+            _ => Vec::new(),
+        }).collect();
+        prop_assert_eq!(passed, noise);
+    }
+}

@@ -179,3 +179,28 @@ pub struct LlmRecord {
     /// Names of the tools the model called.
     pub tool_calls: Vec<String>,
 }
+
+/// A rule in force that failed to match an exchange on exactly one condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NearMissRecord {
+    /// The rule's profile.
+    pub profile: String,
+    /// The rule's id.
+    pub rule: String,
+    /// Its family.
+    pub family: String,
+    /// Mode.
+    pub mode: String,
+    /// The condition, and what was there instead.
+    pub why: String,
+}
+
+/// One exchange with why each rule did or did not fire: `GET /v1/exchanges/{id}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExplainedRecord {
+    /// The exchange, eligible rules included.
+    #[serde(flatten)]
+    pub exchange: ExchangeRecord,
+    /// Rules that nearly matched; `null` when the rules that were in force are not any more.
+    pub nearest_misses: Option<Vec<NearMissRecord>>,
+}

@@ -11,10 +11,14 @@ use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder, core::Collector,
 };
-use squall_journal::record::{Kind, Outcome};
-use squall_profiles::rule::{Family, Rule};
+use squall_journal::record::Outcome;
+use squall_profiles::facts::Kind;
+use squall_profiles::rule::Rule;
 
 use self::capped::Capped;
+
+/// Every kind, in the order of its variants.
+const KINDS: [Kind; 4] = [Kind::Llm, Kind::Tool, Kind::Mcp, Kind::Other];
 
 /// How many values a label takes that users choose; further ones are `other`.
 const VALUES: usize = 100;
@@ -24,7 +28,7 @@ const VALUES: usize = 100;
 pub struct Metrics {
     registry: Registry,
     exchanges: IntCounterVec,
-    durations: [Histogram; Kind::ALL.len()],
+    durations: [Histogram; KINDS.len()],
     overhead: Histogram,
     injected_delay: Histogram,
     faults: IntCounterVec,
@@ -124,7 +128,7 @@ impl Metrics {
                 "Exchanges that have ended",
                 &["kind", "dialect", "outcome"],
             ),
-            durations: Kind::ALL.map(|kind| durations.with_label_values(&[kind.as_str()])),
+            durations: KINDS.map(|kind| durations.with_label_values(&[kind.as_str()])),
             overhead: families.histogram(
                 "squall_overhead_seconds",
                 "Time Squall itself added to an exchange, injected delay excluded",
@@ -173,7 +177,7 @@ impl Metrics {
     pub fn fault_applied(&self, rule: &Rule) {
         let profile = self.profiles.name(&rule.profile);
         self.faults
-            .with_label_values(&[profile, family(rule.family), rule.mode])
+            .with_label_values(&[profile, rule.family.as_str(), rule.mode])
             .inc();
     }
 
@@ -246,15 +250,6 @@ impl Metrics {
     /// Everything in Prometheus' text format 0.0.4.
     pub fn render(&self) -> Result<String, prometheus::Error> {
         TextEncoder::new().encode_to_string(&self.registry.gather())
-    }
-}
-
-fn family(family: Family) -> &'static str {
-    match family {
-        Family::Network => "network_faults",
-        Family::Tool => "tool_faults",
-        Family::Llm => "llm_faults",
-        Family::Context => "context_attacks",
     }
 }
 

@@ -15,6 +15,8 @@
 //! call; the first note after a pause wakes it at once.
 
 mod collector;
+mod model;
+mod near_miss;
 mod note;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -31,6 +33,7 @@ use squall_journal::ring::{self, Filter, Page, Ring};
 use tokio::sync::watch;
 
 use self::collector::Collector;
+pub use self::model::ModelTraffic;
 pub use self::note::ExchangeNote;
 use crate::metrics::{Metrics, Sink};
 

@@ -107,8 +107,8 @@ impl ScopeChaos {
     }
 
     /// Time since it was put in force: what windows and ramps go by.
-    pub fn elapsed(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.since)
+    pub fn elapsed(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// Cancelled when a new activation is put on this named scope: connections that carry its

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use prometheus::IntCounter;
-use squall_journal::record::{Kind, Outcome};
+use squall_journal::record::Outcome;
 use squall_journal::redact::Redactor;
 use squall_journal::ring::Entry;
+use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
 
 use super::{BATCH, Event, ExchangeNote, Shared, lock};
@@ -92,7 +93,11 @@ impl Collector {
         let mut taken = std::mem::take(&mut self.taken);
         for note in &mut taken {
             // The queue held the only handle, so nothing is copied here.
-            self.redact(Arc::make_mut(note));
+            let raw = Arc::make_mut(note);
+            self.redact(raw);
+            if let Some(model) = raw.model.take() {
+                raw.llm = Some(Box::new(model.read()));
+            }
             if note.outcome != Outcome::Open {
                 self.count(note);
                 if let Some(watch) = self.shared.watch.get() {

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use squall_journal::id::ExchangeId;
-use squall_journal::record::{ExchangeRecord, Kind, LlmRecord, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::record::{self, ExchangeRecord, LlmRecord, Outcome, RuleOutcome, RuleRecord};
 use squall_journal::ring::{Entry, Traits};
 use squall_journal::timestamp;
 use squall_profiles::activation::Fingerprint;
+use squall_profiles::facts::Kind;
 use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
 
+use super::ModelTraffic;
 use crate::chaos::ScopeChaos;
 
 /// Most rules that a record lists; the rest are counted.
@@ -73,6 +75,8 @@ pub struct ExchangeNote {
     pub rules: Weak<RuleSet>,
     /// Canaries planted in it.
     pub canaries: Vec<String>,
+    /// The bytes of a model call, for the collector to read; it leaves [`Self::llm`].
+    pub model: Option<Box<ModelTraffic>>,
     /// What was read of a model call.
     pub llm: Option<Box<LlmRecord>>,
 }
@@ -112,8 +116,12 @@ impl ExchangeNote {
             verdicts: Vec::new(),
             verdicts_more: 0,
             activation: chaos.id().cloned(),
-            rules: Weak::new(),
+            rules: match chaos.id() {
+                Some(_) => Arc::downgrade(&chaos.activation().rules()),
+                None => Weak::new(),
+            },
             canaries: Vec::new(),
+            model: None,
             llm: None,
         }
     }
@@ -125,7 +133,7 @@ impl ExchangeNote {
         ExchangeRecord {
             id: self.id.to_string(),
             scope: self.scope.to_string(),
-            kind: self.kind,
+            kind: listed(self.kind),
             dialect: self.dialect.map(str::to_owned),
             tool: self.tool.as_deref().map(str::to_owned),
             method: self.method.to_string(),
@@ -167,6 +175,16 @@ impl ExchangeNote {
             .into_iter()
             .map(|(outcome, verdict)| rule(outcome, verdict, ended));
         (rules.collect(), left_out)
+    }
+}
+
+/// The journal's word for a kind.
+fn listed(kind: Kind) -> record::Kind {
+    match kind {
+        Kind::Llm => record::Kind::Llm,
+        Kind::Tool => record::Kind::Tool,
+        Kind::Mcp => record::Kind::Mcp,
+        Kind::Other => record::Kind::Other,
     }
 }
 
@@ -229,7 +247,7 @@ impl Entry for ExchangeNote {
     fn traits(&self) -> Traits<'_> {
         Traits {
             scope: &self.scope,
-            kind: self.kind,
+            kind: listed(self.kind),
             tool: self.tool.as_deref(),
             url: &self.url,
             status: self.status.map(|status| status.as_u16()),

@@ -1,0 +1,207 @@
+//! What is kept of a model call until the collector reads it.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use squall_dialects::{AnswerForm, Dialect, Reader};
+use squall_journal::record::LlmRecord;
+
+use crate::carry_out::codec::{Coding, Decoder, NotInCoding};
+
+/// The bytes of a model call, as they passed: handles to them, bounded, read off the path.
+#[derive(Debug, Clone)]
+pub struct ModelTraffic {
+    dialect: &'static dyn Dialect,
+    request: Kept,
+    answer: Kept,
+    form: Option<AnswerForm>,
+    coding: Option<Coding>,
+}
+
+/// Bytes that a coded answer may decode to; the rest is not read.
+const DECODED: usize = 4 << 20;
+
+/// The beginning of a body.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    chunks: Vec<Bytes>,
+    bytes: usize,
+}
+
+impl ModelTraffic {
+    /// Nothing kept yet of a call in `dialect`.
+    pub fn new(dialect: &'static dyn Dialect) -> Self {
+        Self {
+            dialect,
+            request: Kept::default(),
+            answer: Kept::default(),
+            form: None,
+            coding: None,
+        }
+    }
+
+    /// More of the request's body; what goes over `most` bytes in all is not kept.
+    pub fn request(&mut self, chunk: &Bytes, most: usize) {
+        self.request.push(chunk, most);
+    }
+
+    /// The answer's head. A body in a coding that nobody knows is not read.
+    pub fn answer_head(&mut self, headers: &HeaderMap) {
+        match Coding::of(headers) {
+            Ok(coding) => {
+                self.coding = coding;
+                self.form = AnswerForm::of(headers);
+            }
+            Err(_) => self.form = None,
+        }
+    }
+
+    /// More of the answer's body; what goes over `most` bytes in all is not kept.
+    pub fn answer(&mut self, chunk: &Bytes, most: usize) {
+        if self.form.is_some() {
+            self.answer.push(chunk, most);
+        }
+    }
+
+    /// What the call says about itself.
+    pub(super) fn read(self) -> LlmRecord {
+        let request = self.request.whole();
+        let mut reader = Reader::new(self.dialect, Some(&request));
+        reader.head(self.form);
+        match self.coding {
+            None => self
+                .answer
+                .chunks
+                .iter()
+                .for_each(|chunk| reader.push(chunk)),
+            Some(coding) => {
+                // What came before the body turned out not to be in its coding was read; the
+                // journal says what can be said, and the agent got the bytes as they are.
+                let _ = decode(coding, &self.answer.chunks, &mut reader);
+            }
+        }
+        let call = reader.finish();
+        LlmRecord {
+            model: call.model,
+            stream: call.stream,
+            input_tokens: call.input_tokens,
+            output_tokens: call.output_tokens,
+            finish: call.finish.map(|finish| finish.as_str().to_owned()),
+            tool_calls: call.tool_calls,
+        }
+    }
+}
+
+/// Feeds the reader the decoded body, up to [`DECODED`] bytes of it.
+fn decode(coding: Coding, chunks: &[Bytes], reader: &mut Reader) -> Result<(), NotInCoding> {
+    let mut decoder = Decoder::new(coding)?;
+    let mut piece = vec![0; 16 << 10];
+    let mut total = 0;
+    for chunk in chunks {
+        let mut rest = &chunk[..];
+        loop {
+            let step = decoder.step(rest, &mut piece)?;
+            if step.is_stuck() {
+                break;
+            }
+            rest = &rest[step.read..];
+            reader.push(&piece[..step.written]);
+            total += step.written;
+            if total >= DECODED {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Kept {
+    fn push(&mut self, chunk: &Bytes, most: usize) {
+        let room = most - self.bytes.min(most);
+        let kept = chunk.slice(..chunk.len().min(room));
+        if !kept.is_empty() {
+            self.bytes += kept.len();
+            self.chunks.push(kept);
+        }
+    }
+
+    fn whole(&self) -> Bytes {
+        match self.chunks.as_slice() {
+            [one] => one.clone(),
+            chunks => chunks.concat().into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use http::HeaderValue;
+    use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+
+    use super::*;
+
+    const ANSWER: &str = r#"{"model":"gpt-x-1","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hi"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}"#;
+
+    fn read(answer: &[u8], coding: Option<&'static str>, most: usize) -> LlmRecord {
+        let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(coding) = coding {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+        }
+        let mut traffic = ModelTraffic::new(dialect);
+        for part in [
+            &br#"{"model":"gpt-x","stre"#[..],
+            br#"am":false,"messages":[]}"#,
+        ] {
+            traffic.request(&Bytes::from_static(part), most);
+        }
+        traffic.answer_head(&headers);
+        for chunk in answer.chunks(10) {
+            traffic.answer(&Bytes::copy_from_slice(chunk), most);
+        }
+        traffic.read()
+    }
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder
+            .write_all(text.as_bytes())
+            .expect("a vector takes everything");
+        encoder.finish().expect("a vector takes everything")
+    }
+
+    #[test]
+    fn a_call_is_read_however_its_answer_is_coded() {
+        for (answer, coding) in [(ANSWER.into(), None), (gzip(ANSWER), Some("gzip"))] {
+            let call = read(&answer, coding, 1 << 20);
+            assert_eq!(
+                (call.model.as_deref(), call.input_tokens, call.output_tokens),
+                (Some("gpt-x"), Some(7), Some(2)),
+                "{coding:?}"
+            );
+            assert_eq!(call.finish.as_deref(), Some("done"), "{coding:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_leaves_what_could() {
+        for (what, answer, coding) in [
+            ("an unknown coding", ANSWER.as_bytes(), Some("rot13")),
+            ("not in its coding", ANSWER.as_bytes(), Some("gzip")),
+        ] {
+            let call = read(answer, coding, 1 << 20);
+            assert_eq!(
+                (call.model.as_deref(), call.input_tokens),
+                (Some("gpt-x"), None),
+                "{what}"
+            );
+        }
+        let cut = read(ANSWER.as_bytes(), None, 60);
+        assert_eq!(
+            (cut.model.as_deref(), cut.input_tokens),
+            (Some("gpt-x"), None)
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Why a rule in force did not even match: for explaining an exchange.
+
+use http::HeaderMap;
+use squall_journal::record::NearMissRecord;
+use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
+
+use super::ExchangeNote;
+
+impl ExchangeNote {
+    /// Rules that failed to match on exactly one condition. `None` when the rules that were in force
+    /// are not any more; empty when nothing was in force, or nothing came near.
+    ///
+    /// Looks at every rule. What the journal does not keep (headers, body) counts as absent.
+    pub fn near_misses(&self) -> Option<Vec<NearMissRecord>> {
+        if self.activation.is_none() {
+            return Some(Vec::new());
+        }
+        let rules = self.rules.upgrade()?;
+        let spec = ActivationSpec {
+            profile: String::new(),
+            seed: self.seed,
+            key: None,
+            observe: Observe::default(),
+        };
+        // Near misses need no counters, so those of the activation itself are left alone.
+        let snapshot = Activation::new(String::new(), String::new(), spec, rules).snapshot();
+        let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let tools: Vec<String> = self.tool.iter().map(ToString::to_string).collect();
+        let facts = Facts {
+            kind: self.kind,
+            dialect: self.dialect,
+            tools: &tools,
+            mcp_tool_call: self.kind == Kind::Mcp && self.tool.is_some(),
+            method: &self.method,
+            url: &CanonicalUrl::new(scheme, authority, path),
+            headers: &HeaderMap::new(),
+            model: self.llm.as_ref().and_then(|llm| llm.model.as_deref()),
+            stream: self.llm.as_ref().map(|llm| llm.stream),
+            body: None,
+        };
+        let misses = snapshot
+            .nearest_misses(&facts)
+            .into_iter()
+            .map(|miss| NearMissRecord {
+                profile: miss.rule.profile.clone(),
+                rule: miss.rule.id.clone(),
+                family: miss.rule.family.as_str().to_owned(),
+                mode: miss.rule.mode.to_owned(),
+                why: miss.why,
+            });
+        Some(misses.collect())
+    }
+}

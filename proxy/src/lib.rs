@@ -7,5 +7,6 @@ pub mod config;
 pub mod metrics;
 pub mod recorder;
 pub mod timer;
+pub mod upstream;
 pub mod wire;
 pub mod h1;

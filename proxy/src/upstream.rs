@@ -1,0 +1,310 @@
+//! Upstreams: from an origin and a request to the answer's head.
+//!
+//! ```text
+//! send ─► pool ──────────────────────────────► hyper (http1 | http2) ─► Received
+//!           └ dial: destination → resolve → TCP (→ upstream_proxy) → TLS → what it speaks
+//! ```
+//!
+//! Every worker has an [`Upstreams`] of its own, with its own connections; what is learned and
+//! configured is [`Shared`]. Nothing is ever sent twice: only a request whose first byte was not
+//! written, because the pooled connection was found closed, goes out on another connection.
+//! Dropping the future of [`Upstreams::send`] or the body it gave cancels the upstream: the
+//! HTTP/1.1 connection is closed, the HTTP/2 stream reset.
+
+mod body;
+mod chain;
+mod destination;
+mod dial;
+mod error;
+mod form;
+mod http1;
+mod http2;
+mod open;
+mod origin;
+mod patterns;
+mod pool;
+mod resolve;
+mod send;
+mod settings;
+mod speaks;
+mod tls;
+mod transport;
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Cache};
+use bytes::Bytes;
+use http::{Request, Response, Version};
+use http_body::Body;
+use tokio::time::Instant;
+
+pub use self::body::Received;
+pub use self::destination::OwnListeners;
+pub use self::error::{Cause, ToAgent, UpstreamError};
+pub use self::http1::Switched;
+pub use self::origin::{Origin, Scheme};
+pub use self::patterns::{HostPatterns, PatternError};
+pub use self::resolve::Resolver;
+pub use self::settings::SettingsError;
+pub use self::tls::Alpn;
+pub use self::transport::{Counters, Dialled, Transport};
+
+use self::dial::{Carries, dial, judge};
+use self::open::{deadline, finish_http1, learn_alpn};
+use self::pool::{Endpoint, Pool};
+use self::send::Exchange;
+use self::settings::Settings;
+use self::speaks::Speaks;
+use self::tls::Offer;
+use crate::config::ProxyConfig;
+
+/// What all workers share: settings, the own listeners, what upstreams speak, counters.
+#[derive(Debug)]
+pub struct Shared {
+    settings: ArcSwap<Settings>,
+    own: ArcSwap<OwnListeners>,
+    resolver: Resolver,
+    speaks: Speaks,
+    counters: Arc<Counters>,
+}
+
+impl Shared {
+    /// Compiles `config`; names are resolved by the system.
+    pub fn new(config: &ProxyConfig) -> Result<Arc<Self>, SettingsError> {
+        Self::with_resolver(config, Resolver::System)
+    }
+
+    /// Compiles `config`; names are resolved by `resolver`.
+    pub fn with_resolver(
+        config: &ProxyConfig,
+        resolver: Resolver,
+    ) -> Result<Arc<Self>, SettingsError> {
+        let shared = Arc::new(Self {
+            settings: ArcSwap::from_pointee(Settings::new(config)?),
+            own: ArcSwap::from_pointee(OwnListeners::new(config.own_listeners.iter().copied())),
+            resolver,
+            speaks: Speaks::default(),
+            counters: Arc::default(),
+        });
+        shared.prepare_tls();
+        Ok(shared)
+    }
+
+    /// Puts another configuration in force. Exchanges under way end as they began; connections
+    /// made under the old one are not used again. On an error nothing changes.
+    pub fn reload(self: &Arc<Self>, config: &ProxyConfig) -> Result<(), SettingsError> {
+        self.settings.store(Arc::new(Settings::new(config)?));
+        self.prepare_tls();
+        Ok(())
+    }
+
+    /// Says which addresses Squall itself listens on, as bound (port 0 resolved): the proxy's,
+    /// the routes', the control API's. They are never a destination.
+    pub fn set_own_listeners(&self, own: OwnListeners) {
+        self.own.store(Arc::new(own));
+    }
+
+    /// What has been done with upstream connections so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn refuse_own(&self, address: SocketAddr) -> Result<(), Cause> {
+        self.own
+            .load()
+            .reached_by(address)
+            .map_or(Ok(()), |own| Err(Cause::Loop(own)))
+    }
+
+    /// What `endpoint`'s origin is believed to speak; a worker asks here once and remembers.
+    fn recall<B: 'static>(&self, endpoint: &Endpoint<B>) -> Option<Alpn> {
+        let now = std::time::Instant::now();
+        if let Some(alpn) = endpoint.speaks(now) {
+            return Some(alpn);
+        }
+        let (alpn, until) = self.speaks.recall(&endpoint.origin, now)?;
+        endpoint.note_speaks(alpn, until);
+        Some(alpn)
+    }
+
+    fn forget<B: 'static>(&self, endpoint: &Endpoint<B>) {
+        self.speaks.forget(&endpoint.origin);
+        endpoint.forget_speaks();
+    }
+
+    /// Reads the system's roots beside the start-up instead of in the first exchange.
+    fn prepare_tls(self: &Arc<Self>) {
+        let settings = self.settings.load_full();
+        let started = std::thread::Builder::new()
+            .name("squall-roots".to_owned())
+            .spawn(move || settings.tls.prepare());
+        if let Err(error) = started {
+            tracing::debug!(%error, "no thread to read the system's roots; the first use will");
+        }
+    }
+}
+
+/// What a request's body must be to be sent.
+pub trait OutgoingBody:
+    Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin + 'static
+{
+}
+
+impl<B> OutgoingBody for B where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin + 'static
+{
+}
+
+/// One worker's way to upstreams. Cloning is cheap; clones share their connections.
+///
+/// To be used inside a `LocalSet`: connections are driven by local tasks.
+pub struct Upstreams<B> {
+    shared: Arc<Shared>,
+    settings: Rc<RefCell<Cache<ByRef, Arc<Settings>>>>,
+    pool: Rc<Pool<B>>,
+}
+
+impl<B> Clone for Upstreams<B> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            settings: self.settings.clone(),
+            pool: self.pool.clone(),
+        }
+    }
+}
+
+impl<B: OutgoingBody> Upstreams<B> {
+    /// A worker's upstreams, without connections yet.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        let settings = Rc::new(RefCell::new(Cache::new(ByRef(shared.clone()))));
+        Self {
+            shared,
+            settings,
+            pool: Pool::new(),
+        }
+    }
+
+    /// Sends `request` to `origin` and waits for the answer's head.
+    ///
+    /// The request's version is the agent's: an HTTP/1 exchange goes out as HTTP/1.1, an HTTP/2 one as HTTP/2
+    /// where the upstream speaks it. Target, `Host` and version are rewritten for the next hop;
+    /// fields that belong to the agent's connection must be gone already. A body announced with
+    /// `Expect: 100-continue` is not touched before the upstream asks for it.
+    ///
+    /// The answer's body gives the connection back at its end.
+    pub async fn send(
+        &self,
+        origin: &Origin,
+        request: Request<B>,
+    ) -> Result<Response<Received<B>>, UpstreamError> {
+        let endpoint = self.endpoint(origin);
+        let (exchange, request) = Exchange::begin(&self.shared, &endpoint, request);
+        let sent = if request.version() == Version::HTTP_2 {
+            exchange.on_best(request).await
+        } else {
+            exchange.on_http1(request, None).await
+        };
+        sent.map_err(|cause| UpstreamError::new(origin, cause))
+    }
+
+    /// Judges `origin` as far as that can be done without resolving its name: `allow`, `deny`,
+    /// and Squall's own listeners when it is an IP literal.
+    pub fn check(&self, origin: &Origin) -> Result<(), UpstreamError> {
+        judge(&self.shared, &self.settings(), origin)
+            .map(|_standing| ())
+            .map_err(|cause| UpstreamError::new(origin, cause))
+    }
+
+    /// Dials `origin` without saying anything: what a CONNECT does before its 200. The scheme
+    /// does not matter.
+    pub async fn connect_tcp(&self, origin: &Origin) -> Result<Dialled, UpstreamError> {
+        let settings = self.settings();
+        let deadline = Instant::now() + settings.connect_timeout;
+        dial(&self.shared, &settings, origin, Carries::Bytes, deadline)
+            .await
+            .map_err(|cause| UpstreamError::new(origin, cause))
+    }
+
+    /// Whether a pooled connection to `origin` is open, so that a CONNECT need not dial.
+    pub fn has_live(&self, origin: &Origin) -> bool {
+        self.pool
+            .known(origin, &self.settings())
+            .is_some_and(|endpoint| endpoint.has_idle() || endpoint.h2_with_room().is_some())
+    }
+
+    /// Finds out what a TLS upstream speaks, and so what may be offered to an agent that itself
+    /// does, or does not, offer HTTP/2. Finishes the handshake on `dialled`, or on a connection of
+    /// its own, and pools it; uses what is pooled already where it can.
+    pub async fn learn_alpn(
+        &self,
+        origin: &Origin,
+        dialled: Option<Dialled>,
+        offers_h2: bool,
+    ) -> Result<Alpn, UpstreamError> {
+        let endpoint = self.endpoint(origin);
+        let offer = if offers_h2 { Offer::Both } else { Offer::Http1 };
+        learn_alpn(&self.shared, &endpoint, dialled, offer)
+            .await
+            .map_err(|cause| UpstreamError::new(origin, cause))
+    }
+
+    /// Gives a dialled socket to the pool of a clear-text origin.
+    pub async fn keep(&self, origin: &Origin, dialled: Dialled) -> Result<(), UpstreamError> {
+        let endpoint = self.endpoint(origin);
+        match finish_http1(&endpoint, dialled, deadline(&endpoint)).await {
+            Ok(connection) => {
+                endpoint.keep_new(connection).await;
+                Ok(())
+            }
+            Err(cause) => Err(UpstreamError::new(origin, cause)),
+        }
+    }
+
+    /// Idle HTTP/1.1 connections of this worker.
+    pub fn idle(&self) -> usize {
+        self.pool.idle()
+    }
+
+    /// Lets every pooled connection go: idle ones at once, others when their exchanges end.
+    pub fn close_idle(&self) {
+        self.pool.clear();
+    }
+
+    /// What is shared with the other workers.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn endpoint(&self, origin: &Origin) -> Rc<Endpoint<B>> {
+        self.pool
+            .endpoint(origin, self.settings.borrow_mut().load())
+    }
+
+    fn settings(&self) -> Arc<Settings> {
+        self.settings.borrow_mut().load().clone()
+    }
+}
+
+impl<B> std::fmt::Debug for Upstreams<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upstreams")
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lets [`Cache`] reach the settings through the shared part.
+struct ByRef(Arc<Shared>);
+
+impl std::ops::Deref for ByRef {
+    type Target = ArcSwap<Settings>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0.settings
+    }
+}

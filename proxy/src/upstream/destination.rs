@@ -1,0 +1,382 @@
+//! Which destinations may be reached.
+//!
+//! A destination is judged twice: by its name, and by every address it resolves to, right before
+//! that address is dialled. `deny` wins over `allow`. Link-local and cloud metadata addresses are
+//! denied unless `allow` names them by address. Squall's own listeners are never a destination.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use ipnet::IpNet;
+
+use super::origin::host_and_port;
+use super::patterns::{Pattern, canonical_ip, literal, plain_name};
+use super::settings::SettingsError;
+use crate::config::ProxyConfig;
+
+/// Names under which clouds serve instance credentials.
+const METADATA_NAMES: [&str; 4] = [
+    "metadata.google.internal",
+    "metadata.goog",
+    "instance-data",
+    "instance-data.ec2.internal",
+];
+
+/// Where clouds serve instance credentials, and the link-local networks they live in.
+const METADATA_NETS: [&str; 7] = [
+    "169.254.0.0/16",
+    "fe80::/10",
+    "fd00:ec2::254/128",  // AWS
+    "fd20:ce::254/128",   // Google
+    "100.100.100.200/32", // Alibaba
+    "192.0.0.192/32",     // Oracle
+    "168.63.129.16/32",   // Azure
+];
+
+/// The lists of one configuration, compiled.
+#[derive(Debug)]
+pub(super) struct Destinations {
+    allow: Vec<Pattern>,
+    deny: Vec<Pattern>,
+    metadata: Vec<IpNet>,
+}
+
+/// What a name's check leaves for its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// `allow` names it: its addresses only have to pass `deny`.
+    ByName,
+    /// `allow` does not name it: each address must be in an allowed network too.
+    ByAddress,
+}
+
+impl Destinations {
+    /// Compiles `allow` and `deny`; upstreams of routes count as allowed.
+    pub(super) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
+        let mut allow = patterns("proxy.allow", &config.allow)?;
+        allow.extend(config.routes.iter().filter_map(|route| {
+            let host = route.upstream.host()?;
+            Some(Pattern::exactly(host, route.upstream.port_u16()))
+        }));
+        Ok(Self {
+            allow,
+            deny: patterns("proxy.deny", &config.deny)?,
+            metadata: METADATA_NETS
+                .iter()
+                .filter_map(|net| net.parse().ok())
+                .collect(),
+        })
+    }
+
+    /// Judges the name (or literal) that an agent asked for. The error says which rule denied it.
+    pub(super) fn check_name(&self, host: &str, port: u16) -> Result<Standing, String> {
+        if let Some(address) = literal(host) {
+            return self
+                .check_address(Standing::ByAddress, address, port)
+                .map(|()| Standing::ByAddress);
+        }
+        let name = plain_name(host);
+        if let Some(rule) = self.deny.iter().find(|rule| rule.covers_name(name, port)) {
+            return Err(format!("`proxy.deny` has `{}`", rule.text()));
+        }
+        let mut allowed = self
+            .allow
+            .iter()
+            .filter(|rule| rule.covers_name(name, port))
+            .peekable();
+        let standing = allowed.peek().map(|_| Standing::ByName);
+        if METADATA_NAMES.contains(&name) && !allowed.any(Pattern::names_one_host) {
+            return Err("cloud metadata is denied unless `proxy.allow` names it".to_owned());
+        }
+        if let Some(standing) = standing {
+            return Ok(standing);
+        }
+        if self.allow.iter().any(Pattern::is_network) {
+            return Ok(Standing::ByAddress);
+        }
+        Err(format!(
+            "nothing in `proxy.allow` covers {}; add it there",
+            host_and_port(host, port)
+        ))
+    }
+
+    /// Judges a name that is not dialled but asked for in TLS: only `deny` counts.
+    pub(super) fn check_denied_name(&self, name: &str, port: u16) -> Result<(), String> {
+        let name = plain_name(name);
+        match self.deny.iter().find(|rule| rule.covers_name(name, port)) {
+            Some(rule) => Err(format!(
+                "`proxy.deny` has `{}`, which covers {name}",
+                rule.text()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Judges one address that a checked name resolved to.
+    pub(super) fn check_address(
+        &self,
+        standing: Standing,
+        ip: IpAddr,
+        port: u16,
+    ) -> Result<(), String> {
+        let ip = canonical_ip(ip);
+        if let Some(rule) = self.deny.iter().find(|rule| rule.covers_address(ip, port)) {
+            return Err(format!(
+                "`proxy.deny` has `{}`, which covers {ip}",
+                rule.text()
+            ));
+        }
+        let allowed = || {
+            self.allow
+                .iter()
+                .filter(|rule| rule.covers_address(ip, port))
+        };
+        if !allowed().any(Pattern::names_addresses)
+            && self.metadata.iter().any(|net| net.contains(&ip))
+        {
+            return Err(format!(
+                "{ip} is a link-local or cloud metadata address, denied unless `proxy.allow` \
+                 names the address"
+            ));
+        }
+        if standing == Standing::ByAddress && allowed().next().is_none() {
+            return Err(format!(
+                "nothing in `proxy.allow` covers {}",
+                host_and_port(&ip.to_string(), port)
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn patterns(key: &'static str, entries: &[String]) -> Result<Vec<Pattern>, SettingsError> {
+    let parse = |entry: &String| {
+        Pattern::parse(entry).map_err(|error| SettingsError::Pattern { key, error })
+    };
+    entries.iter().map(parse).collect()
+}
+
+/// Addresses of Squall's own listeners, as bound.
+#[derive(Debug, Default, Clone)]
+pub struct OwnListeners(Vec<SocketAddr>);
+
+impl OwnListeners {
+    /// The listeners at these addresses; a wildcard stands for every local address.
+    pub fn new(bound: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Self(bound.into_iter().collect())
+    }
+
+    /// Adds one more.
+    pub fn push(&mut self, bound: SocketAddr) {
+        self.0.push(bound);
+    }
+
+    /// The listener that a connection to `address` would reach, if any.
+    pub fn reached_by(&self, address: SocketAddr) -> Option<SocketAddr> {
+        let ip = canonical_ip(address.ip());
+        self.0.iter().copied().find(|own| {
+            own.port() == address.port()
+                && (canonical_ip(own.ip()) == ip || (own.ip().is_unspecified() && is_local(ip)))
+        })
+    }
+}
+
+/// True when this machine owns the address: a socket can be bound to it.
+fn is_local(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists(allow: &[&str], deny: &[&str]) -> Destinations {
+        let mut config = ProxyConfig::with_home("/nowhere".into());
+        config.allow = allow.iter().map(ToString::to_string).collect();
+        config.deny = deny.iter().map(ToString::to_string).collect();
+        Destinations::new(&config).unwrap()
+    }
+
+    fn may(lists: &Destinations, host: &str, port: u16, resolved: &str) -> bool {
+        lists
+            .check_name(host, port)
+            .and_then(|standing| lists.check_address(standing, resolved.parse().unwrap(), port))
+            .is_ok()
+    }
+
+    #[test]
+    fn deny_wins_and_both_the_name_and_the_address_count() {
+        for (allow, deny, host, port, resolved, allowed) in [
+            (
+                &["*"][..],
+                &[][..],
+                "example.com",
+                80,
+                "93.184.215.14",
+                true,
+            ),
+            (
+                &["*"],
+                &["example.com"],
+                "example.com",
+                80,
+                "93.184.215.14",
+                false,
+            ),
+            (
+                &["*"],
+                &["example.com"],
+                "example.com.",
+                80,
+                "93.184.215.14",
+                false,
+            ),
+            (
+                &["*"],
+                &["*.example.com"],
+                "a.b.example.com",
+                80,
+                "1.1.1.1",
+                false,
+            ),
+            (
+                &["*"],
+                &["*.example.com"],
+                "example.com",
+                80,
+                "1.1.1.1",
+                true,
+            ),
+            (&["*"], &["*:25"], "mail.example", 25, "1.1.1.1", false),
+            (&["*"], &["*:25"], "mail.example", 26, "1.1.1.1", true),
+            (
+                &["*"],
+                &["10.0.0.0/8"],
+                "innocent.example",
+                80,
+                "10.1.2.3",
+                false,
+            ),
+            (
+                &["*"],
+                &["10.0.0.0/8"],
+                "innocent.example",
+                80,
+                "::ffff:10.1.2.3",
+                false,
+            ),
+            (
+                &["*"],
+                &["10.0.0.0/8"],
+                "innocent.example",
+                80,
+                "64:ff9b::a01:203",
+                false,
+            ),
+            (&["api.example"], &[], "api.example", 443, "1.1.1.1", true),
+            (
+                &["api.example"],
+                &[],
+                "other.example",
+                443,
+                "1.1.1.1",
+                false,
+            ),
+            (
+                &["api.example:443"],
+                &[],
+                "api.example",
+                80,
+                "1.1.1.1",
+                false,
+            ),
+            (&["10.0.0.0/8"], &[], "intern.example", 80, "10.9.9.9", true),
+            (
+                &["10.0.0.0/8"],
+                &[],
+                "intern.example",
+                80,
+                "11.9.9.9",
+                false,
+            ),
+            (
+                &["10.0.0.0/8"],
+                &["10.9.0.0/16"],
+                "intern.example",
+                80,
+                "10.9.9.9",
+                false,
+            ),
+            (&["10.0.0.1:80"], &[], "10.0.0.1", 80, "10.0.0.1", true),
+            (&["10.0.0.1:80"], &[], "10.0.0.1", 81, "10.0.0.1", false),
+            (&["[::1]:80"], &[], "::1", 80, "::1", true),
+            (&[], &[], "example.com", 80, "1.1.1.1", false),
+        ] {
+            let lists = lists(allow, deny);
+            let case = format!("{allow:?} {deny:?} {host}:{port} → {resolved}");
+            assert_eq!(may(&lists, host, port, resolved), allowed, "{case}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_denied_unless_allow_names_its_address() {
+        let open = lists(&["*"], &[]);
+        for address in [
+            "169.254.169.254",
+            "::ffff:169.254.169.254",
+            "::169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+            "fd00:ec2::254",
+            "100.100.100.200",
+            "fe80::1",
+        ] {
+            assert!(
+                !may(&open, "rebound.example", 80, address),
+                "{address} by name"
+            );
+            assert!(
+                open.check_name(address, 80).is_err(),
+                "{address} as written"
+            );
+        }
+        assert!(open.check_name("metadata.google.internal", 80).is_err());
+        assert!(open.check_name("metadata.google.internal.", 80).is_err());
+
+        let named = lists(&["*", "169.254.169.254"], &[]);
+        assert!(may(&named, "169.254.169.254", 80, "169.254.169.254"));
+        let default = ProxyConfig::with_home("/nowhere".into());
+        let default = Destinations::new(&default).unwrap();
+        assert!(!may(&default, "169.254.169.254", 80, "169.254.169.254"));
+    }
+
+    #[test]
+    fn an_entry_that_is_no_pattern_is_named() {
+        for entry in ["10.0.0.0/40", "h:99999", "", ":80", "fe80::zz"] {
+            let mut config = ProxyConfig::with_home("/nowhere".into());
+            config.deny = vec![entry.to_owned()];
+            let error = Destinations::new(&config).unwrap_err().to_string();
+            assert!(
+                error.contains("proxy.deny") && error.contains(entry),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn own_listeners_are_found_behind_wildcards_and_aliases() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let own = OwnListeners::new([at("127.0.0.1:7070"), at("0.0.0.0:7071"), at("[::]:7072")]);
+        for (address, found) in [
+            ("127.0.0.1:7070", true),
+            ("[::ffff:127.0.0.1]:7070", true),
+            ("0.0.0.0:7070", true),
+            ("127.0.0.2:7070", false), // another program may listen there
+            ("127.0.0.2:7071", true),
+            ("127.9.9.9:7072", true),
+            ("[::1]:7072", true),
+            ("127.0.0.1:7073", false),
+            ("192.0.2.1:7071", false),
+        ] {
+            assert_eq!(own.reached_by(at(address)).is_some(), found, "{address}");
+        }
+    }
+}

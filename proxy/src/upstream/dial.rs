@@ -1,0 +1,173 @@
+//! From an origin to a connected socket: judge the name, resolve it, judge every address, dial.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::Shared;
+use super::destination::Standing;
+use super::error::Cause;
+use super::origin::{Origin, Scheme};
+use super::settings::Settings;
+use super::transport::{Dialled, OpenConnection};
+
+/// How long an address is tried alone before the next one is tried beside it (RFC 8305 §5).
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// What the connection will carry; decides how `upstream_proxy` is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carries {
+    /// Bytes of the upstream's own: TLS or a tunnel.
+    Bytes,
+    /// Clear HTTP requests, which a proxy takes in absolute form.
+    ClearHttp,
+}
+
+impl Carries {
+    pub(super) fn for_origin(origin: &Origin) -> Self {
+        match origin.scheme() {
+            Scheme::Http => Self::ClearHttp,
+            Scheme::Https => Self::Bytes,
+        }
+    }
+}
+
+/// Dials `origin` by the rules of `settings`, until `deadline`.
+pub(super) async fn dial(
+    shared: &Shared,
+    settings: &Settings,
+    origin: &Origin,
+    carries: Carries,
+    deadline: Instant,
+) -> Result<Dialled, Cause> {
+    let standing = judge(shared, settings, origin)?;
+    let (host, port) = settings.connect_to.target(origin.host(), origin.port());
+    if let Some(proxy) = &settings.proxy {
+        return proxy
+            .dial(shared, settings, (host, port), carries, deadline)
+            .await;
+    }
+    let resolved = in_time(settings, deadline, &[], shared.resolver.resolve(host, port)).await?;
+    let mut addresses = Vec::with_capacity(resolved.len());
+    let mut denied = None;
+    for address in resolved {
+        shared.refuse_own(address)?;
+        match settings
+            .destinations
+            .check_address(standing, address.ip(), port)
+        {
+            Ok(()) => addresses.push(address),
+            Err(why) => denied = Some(why),
+        }
+    }
+    match denied {
+        Some(why) if addresses.is_empty() => Err(Cause::Denied(why)),
+        _ => connect(shared, settings, &addresses, deadline).await,
+    }
+}
+
+/// What can be said of an origin without resolving it.
+pub(super) fn judge(
+    shared: &Shared,
+    settings: &Settings,
+    origin: &Origin,
+) -> Result<Standing, Cause> {
+    let lists = &settings.destinations;
+    let (host, port) = (origin.host(), origin.port());
+    let standing = lists.check_name(host, port).map_err(Cause::Denied)?;
+    if origin.server_name() != host {
+        lists
+            .check_denied_name(origin.server_name(), port)
+            .map_err(Cause::Denied)?;
+    }
+    let (target, port) = settings.connect_to.target(host, port);
+    if let Ok(ip) = target.parse() {
+        shared.refuse_own(SocketAddr::new(ip, port))?;
+        lists
+            .check_address(standing, ip, port)
+            .map_err(Cause::Denied)?;
+    }
+    Ok(standing)
+}
+
+/// Connects to the first of `addresses` that answers, in order.
+pub(super) async fn connect(
+    shared: &Shared,
+    settings: &Settings,
+    addresses: &[SocketAddr],
+    deadline: Instant,
+) -> Result<Dialled, Cause> {
+    let (socket, address) = in_time(settings, deadline, addresses, any_of(addresses)).await?;
+    // Nagle's algorithm holds back the small writes that streams of events are made of.
+    socket
+        .set_nodelay(true)
+        .map_err(|error| Cause::Unreachable(error.to_string()))?;
+    Ok(Dialled {
+        socket,
+        address,
+        open: OpenConnection::count(&shared.counters),
+    })
+}
+
+/// Runs a step of connecting until the deadline.
+pub(super) async fn in_time<T>(
+    settings: &Settings,
+    deadline: Instant,
+    addresses: &[SocketAddr],
+    step: impl Future<Output = Result<T, Cause>>,
+) -> Result<T, Cause> {
+    match timeout_at(deadline, step).await {
+        Ok(done) => done,
+        Err(_elapsed) => Err(Cause::ConnectTimeout(
+            settings.connect_timeout,
+            addresses.to_vec(),
+        )),
+    }
+}
+
+async fn any_of(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), Cause> {
+    let mut waiting = addresses.iter().copied();
+    let mut attempts = FuturesUnordered::new();
+    let mut failures = Vec::new();
+    attempts.extend(waiting.next().map(attempt));
+    while !attempts.is_empty() {
+        let more = waiting.len() > 0;
+        tokio::select! {
+            Some((address, connected)) = attempts.next() => match connected {
+                Ok(socket) => return Ok((socket, address)),
+                Err(error) => failures.push((address, error)),
+            },
+            () = sleep(HEAD_START), if more => {}
+        }
+        attempts.extend(waiting.next().map(attempt));
+    }
+    Err(why_none(&failures))
+}
+
+async fn attempt(address: SocketAddr) -> (SocketAddr, io::Result<TcpStream>) {
+    (address, TcpStream::connect(address).await)
+}
+
+/// One cause for all that failed: a refusal says most, so it is what is told.
+fn why_none(failures: &[(SocketAddr, io::Error)]) -> Cause {
+    let of_kind = |kind: io::ErrorKind| -> Vec<SocketAddr> {
+        failures
+            .iter()
+            .filter(|(_, error)| error.kind() == kind)
+            .map(|(at, _)| *at)
+            .collect()
+    };
+    let refused = of_kind(io::ErrorKind::ConnectionRefused);
+    if !refused.is_empty() {
+        return Cause::Refused(refused);
+    }
+    let each: Vec<String> = failures
+        .iter()
+        .map(|(at, error)| format!("{at}: {error}"))
+        .collect();
+    Cause::Unreachable(each.join("; "))
+}

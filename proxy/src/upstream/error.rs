@@ -1,0 +1,339 @@
+//! Why an upstream could not be used, in one clear sentence and in a word for metrics.
+//!
+//! What went wrong before an upstream was spoken to gives the agent a problem body; an upstream
+//! that breaks off is passed on as it broke. [`UpstreamError::to_agent`] says which.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::StatusCode;
+use squall_profiles::plan::Ending;
+
+use super::origin::Origin;
+use crate::broken::Broken;
+
+/// An upstream that could not be reached, refused, or broke before its answer's head.
+#[derive(Debug)]
+pub struct UpstreamError {
+    place: String,
+    cause: Cause,
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub enum Cause {
+    /// The name has no address.
+    Dns(String),
+    /// Every address refused the connection.
+    Refused(Vec<SocketAddr>),
+    /// Nothing was connected, or no TLS handshake finished, in this time.
+    ConnectTimeout(Duration, Vec<SocketAddr>),
+    /// The network says that there is no way there.
+    Unreachable(String),
+    /// The certificate is out of its dates.
+    TlsExpired(String),
+    /// The certificate is for other names.
+    TlsWrongHost(String),
+    /// No root that Squall trusts signed the certificate.
+    TlsUnknownIssuer(String),
+    /// The handshake failed in another way.
+    TlsHandshake(String),
+    /// `upstream_proxy` could not be used, or said no.
+    ProxyRefused(String),
+    /// No head came in this time after the request's end.
+    ResponseTimeout(Duration),
+    /// RST before the head.
+    Reset,
+    /// FIN before the head.
+    Closed,
+    /// The answer's head or framing is not HTTP.
+    Framing(String),
+    /// HTTP/2 stream or connection ended with this code.
+    H2(h2::Reason),
+    /// `allow` and `deny` forbid it.
+    Denied(String),
+    /// The destination is one of Squall's own listeners.
+    Loop(SocketAddr),
+    /// The agent's request body broke off: not the upstream's fault.
+    RequestBody(String),
+}
+
+/// What the agent is shown for an [`UpstreamError`].
+#[derive(Debug)]
+pub enum ToAgent {
+    /// A problem body with this status and the error's sentence.
+    Problem(StatusCode),
+    /// The same break: FIN, RST or the HTTP/2 code.
+    Break(Broken),
+}
+
+impl UpstreamError {
+    pub(crate) fn new(origin: &Origin, cause: Cause) -> Self {
+        Self {
+            place: origin.host_and_port(),
+            cause,
+        }
+    }
+
+    /// What went wrong.
+    pub fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// One of a fixed set of words: the `reason` of `squall_upstream_errors_total`.
+    pub fn reason(&self) -> &'static str {
+        match self.cause {
+            Cause::Dns(_) => "dns",
+            Cause::Refused(_) => "refused",
+            Cause::ConnectTimeout(..) => "connect_timeout",
+            Cause::Unreachable(_) => "unreachable",
+            Cause::TlsExpired(_) => "tls_expired",
+            Cause::TlsWrongHost(_) => "tls_wrong_host",
+            Cause::TlsUnknownIssuer(_) => "tls_unknown_issuer",
+            Cause::TlsHandshake(_) => "tls_handshake",
+            Cause::ProxyRefused(_) => "proxy_refused",
+            Cause::ResponseTimeout(_) => "response_timeout",
+            Cause::Reset => "reset",
+            Cause::Closed => "closed",
+            Cause::Framing(_) => "framing",
+            Cause::H2(_) => "h2",
+            Cause::Denied(_) => "denied",
+            Cause::Loop(_) => "loop",
+            Cause::RequestBody(_) => "request_body",
+        }
+    }
+
+    /// The last part of the problem's type.
+    pub fn slug(&self) -> &'static str {
+        match self.cause {
+            Cause::Denied(_) => "destination-denied",
+            Cause::Loop(_) => "loop",
+            Cause::Dns(_) => "dns-failure",
+            Cause::ConnectTimeout(..) | Cause::ResponseTimeout(_) => "upstream-timeout",
+            Cause::TlsExpired(_)
+            | Cause::TlsWrongHost(_)
+            | Cause::TlsUnknownIssuer(_)
+            | Cause::TlsHandshake(_) => "upstream-tls",
+            Cause::Framing(_) => "upstream-framing",
+            Cause::Refused(_)
+            | Cause::Unreachable(_)
+            | Cause::ProxyRefused(_)
+            | Cause::Reset
+            | Cause::Closed
+            | Cause::H2(_)
+            | Cause::RequestBody(_) => "upstream-unreachable",
+        }
+    }
+
+    /// The problem's title.
+    pub fn title(&self) -> &'static str {
+        match self.slug() {
+            "destination-denied" => "Destination denied",
+            "loop" => "Destination is Squall itself",
+            "dns-failure" => "Name not resolved",
+            "upstream-timeout" => "Upstream timed out",
+            "upstream-tls" => "TLS with the upstream failed",
+            "upstream-framing" => "Bad answer from the upstream",
+            _ => "Upstream unreachable",
+        }
+    }
+
+    /// What the agent is shown.
+    pub fn to_agent(&self) -> ToAgent {
+        match &self.cause {
+            Cause::ConnectTimeout(..) | Cause::ResponseTimeout(_) => {
+                ToAgent::Problem(StatusCode::GATEWAY_TIMEOUT)
+            }
+            Cause::Denied(_) => ToAgent::Problem(StatusCode::FORBIDDEN),
+            Cause::Loop(_) => ToAgent::Problem(StatusCode::LOOP_DETECTED),
+            Cause::Dns(_)
+            | Cause::Refused(_)
+            | Cause::Unreachable(_)
+            | Cause::TlsExpired(_)
+            | Cause::TlsWrongHost(_)
+            | Cause::TlsUnknownIssuer(_)
+            | Cause::TlsHandshake(_)
+            | Cause::ProxyRefused(_)
+            | Cause::Framing(_) => ToAgent::Problem(StatusCode::BAD_GATEWAY),
+            Cause::Reset => ToAgent::Break(Broken::reset(self.to_string())),
+            Cause::Closed | Cause::RequestBody(_) => {
+                ToAgent::Break(Broken::close(self.to_string()))
+            }
+            Cause::H2(reason) => {
+                ToAgent::Break(Broken::new(Ending::Close, *reason, self.to_string()))
+            }
+        }
+    }
+
+    /// True when it is the agent who went away, not the upstream that failed.
+    pub fn is_agents(&self) -> bool {
+        matches!(self.cause, Cause::RequestBody(_))
+    }
+}
+
+impl fmt::Display for UpstreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = &self.place;
+        match &self.cause {
+            Cause::Dns(why) => write!(
+                f,
+                "{place} could not be resolved: {why}; check the name, or name an address for it \
+                 in `proxy.connect_to`"
+            ),
+            Cause::Refused(addresses) => write!(
+                f,
+                "{place} refused the connection{}; is the upstream running?",
+                At(addresses)
+            ),
+            Cause::ConnectTimeout(after, addresses) => write!(
+                f,
+                "{place} could not be connected within {after:?}{}; check the address, or raise \
+                 `proxy.upstream.connect_timeout`",
+                At(addresses)
+            ),
+            Cause::Unreachable(why) => write!(f, "{place} cannot be reached: {why}"),
+            Cause::TlsExpired(why) => {
+                write!(
+                    f,
+                    "{place} has a certificate that is out of its dates: {why}"
+                )
+            }
+            Cause::TlsWrongHost(why) => {
+                write!(f, "{place} has a certificate for another name: {why}")
+            }
+            Cause::TlsUnknownIssuer(why) => write!(
+                f,
+                "{place} has a certificate that no trusted root signed: {why}; add its root to \
+                 `proxy.upstream_ca`"
+            ),
+            Cause::TlsHandshake(why) => write!(f, "TLS with {place} failed: {why}"),
+            Cause::ProxyRefused(why) => write!(
+                f,
+                "{place} could not be reached through `proxy.upstream_proxy`: {why}"
+            ),
+            Cause::ResponseTimeout(after) => write!(
+                f,
+                "{place} sent no answer within {after:?} of the request's end \
+                 (`proxy.upstream.response_timeout`)"
+            ),
+            Cause::Reset => write!(f, "{place} reset the connection before it answered"),
+            Cause::Closed => write!(f, "{place} closed the connection before it answered"),
+            Cause::Framing(why) => write!(f, "{place} sent an answer that is not HTTP: {why}"),
+            Cause::H2(reason) => write!(f, "{place} ended the HTTP/2 stream: {reason}"),
+            Cause::Denied(why) => write!(f, "{place} is not an allowed destination: {why}"),
+            Cause::Loop(own) => write!(
+                f,
+                "{place} is {own}, one of Squall's own listeners; requests through the proxy \
+                 cannot go there"
+            ),
+            Cause::RequestBody(why) => {
+                write!(f, "the request body for {place} broke off: {why}")
+            }
+        }
+    }
+}
+
+impl Error for UpstreamError {}
+
+/// ` (at 127.0.0.1:1 and 127.0.0.2:1)`.
+struct At<'a>(&'a [SocketAddr]);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((last, others)) = self.0.split_last() else {
+            return Ok(());
+        };
+        f.write_str(" (at ")?;
+        for (n, address) in others.iter().enumerate() {
+            write!(f, "{}{address}", if n == 0 { "" } else { ", " })?;
+        }
+        write!(f, "{}{last})", if others.is_empty() { "" } else { " and " })
+    }
+}
+
+/// What an error of hyper's means before the head.
+pub(super) fn cause_of(error: &hyper::Error) -> Cause {
+    if error.is_user() {
+        return Cause::RequestBody(innermost(error));
+    }
+    if error.is_parse() {
+        return Cause::Framing(innermost(error));
+    }
+    break_of(error).into()
+}
+
+/// How an upstream broke off.
+#[derive(Debug)]
+pub(super) enum Break {
+    /// The HTTP/2 code it gave.
+    H2(h2::Reason),
+    /// RST.
+    Reset,
+    /// FIN.
+    Closed,
+    /// Bytes that are not HTTP.
+    Framing(String),
+}
+
+impl From<Break> for Cause {
+    fn from(seen: Break) -> Self {
+        match seen {
+            Break::H2(reason) => Self::H2(reason),
+            Break::Reset => Self::Reset,
+            Break::Closed => Self::Closed,
+            Break::Framing(why) => Self::Framing(why),
+        }
+    }
+}
+
+impl From<Break> for Broken {
+    /// The same break in an answer's body, for the agent to see.
+    fn from(seen: Break) -> Self {
+        match seen {
+            Break::H2(reason) => {
+                let why = format!("the upstream ended the stream: {reason}");
+                Self::new(Ending::Close, reason, why)
+            }
+            Break::Reset => Self::reset("the upstream reset the connection in its answer"),
+            Break::Closed => Self::close("the upstream closed the connection in its answer"),
+            Break::Framing(why) => Self::close(format!("the upstream's answer is not HTTP: {why}")),
+        }
+    }
+}
+
+/// How an upstream broke off, as far as hyper's error tells.
+pub(super) fn break_of(error: &hyper::Error) -> Break {
+    let mut link: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = link {
+        if let Some(h2) = error.downcast_ref::<h2::Error>() {
+            return match (h2.reason(), h2.get_io()) {
+                (Some(reason), _) => Break::H2(reason),
+                // h2's word for a connection that ended without GOAWAY is `BrokenPipe`.
+                (None, Some(io)) if io.kind() == io::ErrorKind::ConnectionReset => Break::Reset,
+                (None, _) => Break::Closed,
+            };
+        }
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return match io.kind() {
+                io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::ConnectionAborted => Break::Reset,
+                io::ErrorKind::InvalidData => Break::Framing(io.to_string()),
+                _ => Break::Closed,
+            };
+        }
+        link = error.source();
+    }
+    Break::Closed
+}
+
+fn innermost(error: &hyper::Error) -> String {
+    let mut innermost: &dyn Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}

@@ -1,0 +1,170 @@
+//! A request in the form that its next hop takes: origin-form with `Host` on HTTP/1.1
+//! (RFC 9112 §3.2), scheme and authority without `Host` on HTTP/2 (RFC 9113 §8.3.1).
+//!
+//! Fields that belong to one connection are the caller's to remove; this only translates.
+
+use http::header::{COOKIE, HOST, PROXY_AUTHORIZATION};
+use http::uri::{Authority, PathAndQuery, Scheme as UriScheme};
+use http::{HeaderValue, Request, Uri, Version};
+
+use super::chain::UpstreamProxy;
+use super::origin::{Origin, Scheme};
+
+/// Makes `request` one for an HTTP/1.1 upstream.
+pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &Origin) {
+    if !request.headers().contains_key(HOST) {
+        let host = asked_host(request.uri(), origin);
+        request.headers_mut().insert(HOST, host);
+    }
+    if request.version() == Version::HTTP_2 {
+        join_cookies(request);
+    }
+    if request.uri().authority().is_some() {
+        let path = path_of(request.uri());
+        *request.uri_mut() = Uri::from(path);
+    }
+    *request.version_mut() = Version::HTTP_11;
+}
+
+/// Makes `request` one in clear text for another proxy: absolute-form, its credentials.
+pub(super) fn for_proxy<B>(request: &mut Request<B>, origin: &Origin, proxy: &UpstreamProxy) {
+    for_http1(request, origin);
+    absolute(request, origin, authority_of(origin));
+    if let Some(authorization) = proxy.authorization() {
+        request
+            .headers_mut()
+            .insert(PROXY_AUTHORIZATION, authorization.clone());
+    }
+}
+
+/// Makes `request` one for an HTTP/2 upstream.
+pub(super) fn for_http2<B>(request: &mut Request<B>, origin: &Origin) {
+    let written = request.headers_mut().remove(HOST);
+    let authority = written
+        .and_then(|host| Authority::try_from(host.as_bytes()).ok())
+        .or_else(|| request.uri().authority().cloned())
+        .or_else(|| authority_of(origin));
+    absolute(request, origin, authority);
+    *request.version_mut() = Version::HTTP_2;
+}
+
+fn absolute<B>(request: &mut Request<B>, origin: &Origin, authority: Option<Authority>) {
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(match origin.scheme() {
+        Scheme::Http => UriScheme::HTTP,
+        Scheme::Https => UriScheme::HTTPS,
+    });
+    parts.authority = authority;
+    parts.path_and_query = Some(path_of(request.uri()));
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+}
+
+fn path_of(uri: &Uri) -> PathAndQuery {
+    let path = uri
+        .path_and_query()
+        .filter(|path| !path.as_str().is_empty());
+    path.cloned()
+        .unwrap_or_else(|| PathAndQuery::from_static("/"))
+}
+
+fn authority_of(origin: &Origin) -> Option<Authority> {
+    origin.authority().parse().ok()
+}
+
+/// `Host` as the agent would have written it: its own authority, else the origin's.
+fn asked_host(uri: &Uri, origin: &Origin) -> HeaderValue {
+    let written = uri.authority().and_then(|authority| {
+        let host = authority
+            .as_str()
+            .rsplit_once('@')
+            .map_or(authority.as_str(), |(_, host)| host);
+        HeaderValue::from_str(host).ok()
+    });
+    written
+        .or_else(|| HeaderValue::from_str(&origin.authority()).ok())
+        .unwrap_or_else(|| HeaderValue::from_static(""))
+}
+
+/// HTTP/2 may split cookies into several fields, HTTP/1.1 may not (RFC 9113 §8.2.3).
+fn join_cookies<B>(request: &mut Request<B>) {
+    let crumbs: Vec<&[u8]> = request
+        .headers()
+        .get_all(COOKIE)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    if crumbs.len() < 2 {
+        return;
+    }
+    if let Ok(whole) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
+        request.headers_mut().insert(COOKIE, whole);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(uri: &str, version: Version, fields: &[(&str, &str)]) -> Request<()> {
+        let mut builder = Request::builder().uri(uri).version(version);
+        for (name, value) in fields {
+            builder = builder.header(*name, *value);
+        }
+        builder.body(()).unwrap()
+    }
+
+    #[test]
+    fn an_http2_request_becomes_an_http1_one() {
+        let origin = Origin::new(Scheme::Https, "up.example", 443);
+        let fields = [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2")];
+        let mut request = request("https://Asked.example/p?q", Version::HTTP_2, &fields);
+        for_http1(&mut request, &origin);
+        assert_eq!(request.uri(), "/p?q");
+        assert_eq!(request.version(), Version::HTTP_11);
+        assert_eq!(request.headers()[HOST], "Asked.example");
+        assert_eq!(request.headers()[COOKIE], "a=1; b=2");
+    }
+
+    #[test]
+    fn an_http1_request_keeps_its_host_and_its_target() {
+        let origin = Origin::new(Scheme::Http, "up.example", 8080);
+        for (uri, target) in [
+            ("/p?q", "/p?q"),
+            ("*", "*"),
+            ("http://up.example:8080/p", "/p"),
+            ("http://up.example:8080", "/"),
+        ] {
+            let mut request = request(uri, Version::HTTP_11, &[("host", "kept:1")]);
+            for_http1(&mut request, &origin);
+            assert_eq!(request.uri(), target);
+            assert_eq!(request.headers()[HOST], "kept:1");
+        }
+    }
+
+    #[test]
+    fn an_http2_upstream_gets_the_host_as_authority() {
+        let origin = Origin::new(Scheme::Http, "up.example", 8080);
+        for (uri, fields, whole) in [
+            ("/p", &[("host", "asked:1")][..], "http://asked:1/p"),
+            ("http://other/p", &[], "http://other/p"),
+            ("/p", &[], "http://up.example:8080/p"),
+        ] {
+            let mut request = request(uri, Version::HTTP_2, fields);
+            for_http2(&mut request, &origin);
+            assert_eq!(request.uri(), whole);
+            assert!(!request.headers().contains_key(HOST));
+        }
+    }
+
+    #[test]
+    fn another_proxy_gets_the_absolute_form_and_its_credentials() {
+        let origin = Origin::new(Scheme::Http, "up.example", 80);
+        let proxy = UpstreamProxy::parse("http://u:p@proxy:3128").unwrap();
+        let mut request = request("/p", Version::HTTP_11, &[("host", "up.example")]);
+        for_proxy(&mut request, &origin, &proxy);
+        assert_eq!(request.uri(), "http://up.example/p");
+        assert!(request.headers().contains_key(PROXY_AUTHORIZATION));
+    }
+}

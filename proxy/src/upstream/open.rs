@@ -1,0 +1,194 @@
+//! Opening connections: dial, TLS, and finding out whether the upstream speaks HTTP/2.
+
+use std::rc::Rc;
+use std::time::Instant as Moment;
+
+use tokio::time::{Instant, timeout};
+
+use super::dial::{Carries, dial, in_time, judge};
+use super::error::Cause;
+use super::http1::Http1;
+use super::http2::Http2;
+use super::origin::Scheme;
+use super::pool::{Endpoint, SharedH2};
+use super::speaks::{FirstFrame, PROBE_PATIENCE};
+use super::tls::{Alpn, Offer};
+use super::transport::{Dialled, Transport};
+use super::{OutgoingBody, Shared};
+
+/// What a connection for an HTTP/2 exchange turned out to be.
+pub(super) enum Opened<B> {
+    /// HTTP/2, already in the pool.
+    H2(Rc<SharedH2<B>>),
+    /// HTTP/1.1, for this exchange.
+    Http1(Http1<B>),
+    /// The upstream speaks HTTP/1.1 only, and this was found out on a connection that is of no
+    /// more use.
+    NotH2,
+}
+
+/// Dials for an HTTP/1.1 exchange.
+pub(super) async fn open_http1<B: OutgoingBody>(
+    shared: &Shared,
+    endpoint: &Endpoint<B>,
+) -> Result<Http1<B>, Cause> {
+    let deadline = deadline(endpoint);
+    let dialled = dial_for(shared, endpoint, deadline).await?;
+    finish_http1(endpoint, dialled, deadline).await
+}
+
+/// Makes a dialled socket an HTTP/1.1 connection.
+pub(super) async fn finish_http1<B: OutgoingBody>(
+    endpoint: &Endpoint<B>,
+    dialled: Dialled,
+    deadline: Instant,
+) -> Result<Http1<B>, Cause> {
+    let transport = match endpoint.origin.scheme() {
+        Scheme::Http => Transport::clear(dialled),
+        Scheme::Https => {
+            handshake(endpoint, Offer::Http1, dialled, deadline)
+                .await?
+                .0
+        }
+    };
+    Http1::open(transport, &endpoint.settings).await
+}
+
+/// Dials for an HTTP/2 exchange, and learns what the upstream speaks.
+pub(super) async fn open_any<B: OutgoingBody>(
+    shared: &Shared,
+    endpoint: &Rc<Endpoint<B>>,
+) -> Result<Opened<B>, Cause> {
+    // Another proxy takes clear requests in absolute form, on HTTP/1.1.
+    if endpoint.origin.scheme() == Scheme::Http && endpoint.settings.proxy.is_some() {
+        learn(shared, endpoint, Alpn::Http1);
+        return Ok(Opened::NotH2);
+    }
+    let deadline = deadline(endpoint);
+    let dialled = dial_for(shared, endpoint, deadline).await?;
+    match endpoint.origin.scheme() {
+        Scheme::Https => finish_tls(shared, endpoint, Offer::Both, dialled, deadline).await,
+        Scheme::Http => probe(shared, endpoint, dialled).await,
+    }
+}
+
+/// Does the handshake on a dialled socket; what was agreed on says what it becomes.
+pub(super) async fn finish_tls<B: OutgoingBody>(
+    shared: &Shared,
+    endpoint: &Endpoint<B>,
+    offer: Offer,
+    dialled: Dialled,
+    deadline: Instant,
+) -> Result<Opened<B>, Cause> {
+    let (transport, alpn) = handshake(endpoint, offer, dialled, deadline).await?;
+    if offer == Offer::Both {
+        learn(shared, endpoint, alpn);
+    }
+    match alpn {
+        Alpn::H2 => {
+            let connection = Http2::open(transport, &endpoint.settings).await?;
+            Ok(Opened::H2(endpoint.keep_h2(connection)))
+        }
+        Alpn::Http1 => Http1::open(transport, &endpoint.settings)
+            .await
+            .map(Opened::Http1),
+    }
+}
+
+/// Finds out what a TLS upstream speaks, and leaves a connection in the pool.
+pub(super) async fn learn_alpn<B: OutgoingBody>(
+    shared: &Shared,
+    endpoint: &Rc<Endpoint<B>>,
+    dialled: Option<Dialled>,
+    offer: Offer,
+) -> Result<Alpn, Cause> {
+    match offer {
+        Offer::Both if endpoint.h2_with_room().is_some() => return Ok(Alpn::H2),
+        Offer::Both if endpoint.has_idle() && shared.recall(endpoint) == Some(Alpn::Http1) => {
+            return Ok(Alpn::Http1);
+        }
+        Offer::Http1 if endpoint.has_idle() => return Ok(Alpn::Http1),
+        Offer::Both | Offer::Http1 => {}
+    }
+    let deadline = deadline(endpoint);
+    let dialled = match dialled {
+        Some(dialled) => {
+            judge(shared, &endpoint.settings, &endpoint.origin)?;
+            dialled
+        }
+        None => dial_for(shared, endpoint, deadline).await?,
+    };
+    match finish_tls(shared, endpoint, offer, dialled, deadline).await? {
+        Opened::Http1(connection) => {
+            endpoint.keep_new(connection).await;
+            Ok(Alpn::Http1)
+        }
+        Opened::H2(_) => Ok(Alpn::H2),
+        Opened::NotH2 => Ok(Alpn::Http1),
+    }
+}
+
+/// When connecting has to be done that begins now.
+pub(super) fn deadline<B>(endpoint: &Endpoint<B>) -> Instant {
+    Instant::now() + endpoint.settings.connect_timeout
+}
+
+/// Speaks HTTP/2 to a clear-text upstream and looks at what it answers first.
+async fn probe<B: OutgoingBody>(
+    shared: &Shared,
+    endpoint: &Endpoint<B>,
+    dialled: Dialled,
+) -> Result<Opened<B>, Cause> {
+    let (io, verdict) = FirstFrame::watch(Transport::clear(dialled));
+    let connection = Http2::open(io, &endpoint.settings).await?;
+    let alpn = match timeout(PROBE_PATIENCE, verdict).await {
+        Ok(Ok(true)) => Alpn::H2,
+        // Other bytes, a close, or nothing at all.
+        Ok(Ok(false) | Err(_)) | Err(_) => Alpn::Http1,
+    };
+    learn(shared, endpoint, alpn);
+    Ok(match alpn {
+        Alpn::H2 => Opened::H2(endpoint.keep_h2(connection)),
+        // Dropping the connection closes it.
+        Alpn::Http1 => Opened::NotH2,
+    })
+}
+
+async fn handshake<B>(
+    endpoint: &Endpoint<B>,
+    offer: Offer,
+    dialled: Dialled,
+    deadline: Instant,
+) -> Result<(Transport, Alpn), Cause> {
+    let Dialled {
+        socket,
+        address,
+        open,
+    } = dialled;
+    let (name, settings) = (endpoint.origin.server_name(), &endpoint.settings);
+    let handshake = settings.tls.handshake(name, offer, socket);
+    let (stream, alpn) = in_time(settings, deadline, &[address], handshake).await?;
+    Ok((Transport::tls(stream, open), alpn))
+}
+
+async fn dial_for<B>(
+    shared: &Shared,
+    endpoint: &Endpoint<B>,
+    deadline: Instant,
+) -> Result<Dialled, Cause> {
+    let origin = &endpoint.origin;
+    dial(
+        shared,
+        &endpoint.settings,
+        origin,
+        Carries::for_origin(origin),
+        deadline,
+    )
+    .await
+}
+
+fn learn<B: 'static>(shared: &Shared, endpoint: &Endpoint<B>, alpn: Alpn) {
+    let now = Moment::now();
+    let until = shared.speaks.learn(&endpoint.origin, alpn, now);
+    endpoint.note_speaks(alpn, until);
+}

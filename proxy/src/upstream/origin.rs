@@ -1,0 +1,247 @@
+//! Where requests go: scheme, host and port, and the name a TLS handshake asks for.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::Uri;
+use http::uri::Authority;
+
+/// An upstream as requests name it: what connections are pooled by.
+///
+/// The host is kept in lower case and without the brackets of an IPv6 literal. Cloning is cheap.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    scheme: Scheme,
+    port: u16,
+    host: Arc<str>,
+    /// The name asked for in TLS when it is not the host.
+    server_name: Option<Arc<str>>,
+}
+
+/// How an origin is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// Clear text.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Scheme {
+    /// The port used when none is written (RFC 9110 §4.2).
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    /// As written in a URL.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+impl Origin {
+    /// An origin by its parts; `host` is a name or an IP literal, with or without brackets.
+    pub fn new(scheme: Scheme, host: &str, port: u16) -> Self {
+        Self {
+            scheme,
+            port,
+            host: canonical_host(host),
+            server_name: None,
+        }
+    }
+
+    /// The origin of an absolute URI; `ws` and `wss` are `http` and `https`.
+    ///
+    /// `None` when the URI has no host or another scheme.
+    pub fn of_uri(uri: &Uri) -> Option<Self> {
+        let scheme = match uri.scheme_str()? {
+            "http" | "ws" => Scheme::Http,
+            "https" | "wss" => Scheme::Https,
+            _ => return None,
+        };
+        Some(Self::of_authority(scheme, uri.authority()?))
+    }
+
+    /// The origin of an authority (a `Host` header, a CONNECT target) under `scheme`.
+    pub fn of_authority(scheme: Scheme, authority: &Authority) -> Self {
+        let port = authority.port_u16().unwrap_or(scheme.default_port());
+        Self::new(scheme, authority.host(), port)
+    }
+
+    /// The same place under another scheme: what a CONNECT target becomes once its first bytes
+    /// have been seen.
+    #[must_use]
+    pub fn with_scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = scheme;
+        self
+    }
+
+    /// The same place, asked for by this name in TLS: the agent's own SNI.
+    #[must_use]
+    pub fn with_server_name(mut self, name: &str) -> Self {
+        let name = canonical_host(name);
+        self.server_name = (name != self.host).then_some(name);
+        self
+    }
+
+    /// How it is spoken to.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Name or IP literal, lower case, no brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// TCP port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The name asked for and verified in TLS.
+    pub fn server_name(&self) -> &str {
+        self.server_name.as_deref().unwrap_or(&self.host)
+    }
+
+    /// The authority as a URL has it: default port left out, IPv6 in brackets.
+    pub fn authority(&self) -> String {
+        if self.port == self.scheme.default_port() {
+            bracketed(&self.host)
+        } else {
+            host_and_port(&self.host, self.port)
+        }
+    }
+
+    /// `host:port`, always with the port.
+    pub fn host_and_port(&self) -> String {
+        host_and_port(&self.host, self.port)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme.as_str(), self.authority())
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")?;
+        match &self.server_name {
+            Some(name) => write!(f, " (as {name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `host:port` as it is written in a CONNECT line.
+pub(crate) fn host_and_port(host: &str, port: u16) -> String {
+    format!("{}:{port}", bracketed(host))
+}
+
+/// Splits `host:port`, `[v6]:port` or a bare host; `None` when the port is not one.
+pub(crate) fn split_host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, after) = rest.split_once(']')?;
+        return match after.strip_prefix(':') {
+            Some(port) => Some((host, Some(port.parse().ok()?))),
+            None if after.is_empty() => Some((host, None)),
+            None => None,
+        };
+    }
+    match text.rsplit_once(':') {
+        // A second colon without brackets: an IPv6 literal, not a port.
+        Some((host, _)) if host.contains(':') => Some((text, None)),
+        Some((host, port)) => Some((host, Some(port.parse().ok()?))),
+        None => Some((text, None)),
+    }
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    }
+}
+
+fn canonical_host(host: &str) -> Arc<str> {
+    let host = host
+        .strip_prefix('[')
+        .and_then(|h| h.strip_suffix(']'))
+        .unwrap_or(host);
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return ip.to_string().into();
+    }
+    if host.bytes().any(|b| b.is_ascii_uppercase()) {
+        host.to_ascii_lowercase().into()
+    } else {
+        host.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_place_is_one_origin_however_it_is_written() {
+        for (a, b) in [
+            ("http://Example.COM/x", "http://example.com:80/y?z"),
+            ("https://[::1]:443/", "https://[0:0:0:0:0:0:0:1]/"),
+            ("ws://h/", "http://h/"),
+        ] {
+            let a: Uri = a.parse().unwrap();
+            let b: Uri = b.parse().unwrap();
+            assert_eq!(Origin::of_uri(&a).unwrap(), Origin::of_uri(&b).unwrap());
+        }
+    }
+
+    #[test]
+    fn another_scheme_port_or_server_name_is_another_origin() {
+        let origin = Origin::new(Scheme::Https, "h", 443);
+        assert_ne!(origin, origin.clone().with_scheme(Scheme::Http));
+        assert_ne!(origin, Origin::new(Scheme::Https, "h", 444));
+        assert_ne!(origin, origin.clone().with_server_name("g"));
+        assert_eq!(origin, origin.clone().with_server_name("H"));
+    }
+
+    #[test]
+    fn an_authority_leaves_the_default_port_out() {
+        for (host, port, authority) in [
+            ("h", 443, "h"),
+            ("h", 80, "h:80"),
+            ("::1", 443, "[::1]"),
+            ("::1", 8, "[::1]:8"),
+        ] {
+            assert_eq!(
+                Origin::new(Scheme::Https, host, port).authority(),
+                authority
+            );
+        }
+    }
+
+    #[test]
+    fn a_port_is_split_from_names_and_literals() {
+        for (text, split) in [
+            ("h", Some(("h", None))),
+            ("h:1", Some(("h", Some(1)))),
+            ("[::1]:1", Some(("::1", Some(1)))),
+            ("[::1]", Some(("::1", None))),
+            ("::1", Some(("::1", None))),
+            ("h:99999", None),
+            ("h:", None),
+            ("[::1]x", None),
+        ] {
+            assert_eq!(split_host_and_port(text), split, "{text}");
+        }
+    }
+}

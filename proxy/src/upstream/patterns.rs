@@ -1,0 +1,253 @@
+//! Patterns over hosts: globs, addresses, networks, each on every port or on one.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+use super::origin::split_host_and_port;
+
+/// Text that is no pattern over hosts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{pattern}` is {why}; write a host (`*.example.com`), a `host:port`, an address or a network (`10.0.0.0/8`)"
+)]
+pub struct PatternError {
+    /// The pattern as written.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+/// A list of patterns over hosts, whatever the port.
+#[derive(Debug)]
+pub struct HostPatterns(Vec<Pattern>);
+
+impl HostPatterns {
+    /// Parses each entry.
+    pub fn new(entries: &[String]) -> Result<Self, PatternError> {
+        entries
+            .iter()
+            .map(|entry| Pattern::parse(entry))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// True when one of them covers `host`, a name or an IP literal without brackets.
+    pub fn matches(&self, host: &str) -> bool {
+        match literal(host) {
+            Some(ip) => self
+                .0
+                .iter()
+                .any(|pattern| pattern.covers_ip(canonical_ip(ip))),
+            None => self
+                .0
+                .iter()
+                .any(|pattern| pattern.covers_host(plain_name(host))),
+        }
+    }
+}
+
+/// One entry of a list.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    text: String,
+    what: What,
+    port: Option<u16>,
+}
+
+#[derive(Debug)]
+enum What {
+    /// Lower-case glob over the name; `*` matches any text.
+    Name(String),
+    Net(IpNet),
+}
+
+impl Pattern {
+    /// As written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// One host, on one port if one is given.
+    pub(super) fn exactly(host: &str, port: Option<u16>) -> Self {
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_ascii_lowercase();
+        let what = match literal(&host) {
+            Some(ip) => What::Net(canonical_ip(ip).into()),
+            None => What::Name(plain_name(&host).to_owned()),
+        };
+        Self {
+            text: host,
+            what,
+            port,
+        }
+    }
+
+    pub(super) fn parse(entry: &str) -> Result<Self, PatternError> {
+        let bad = |why| PatternError {
+            pattern: entry.to_owned(),
+            why,
+        };
+        let text = entry.trim();
+        if text.contains('/') {
+            let net: IpNet = text.parse().map_err(|_| bad("not a network"))?;
+            return Ok(Self {
+                text: text.to_owned(),
+                what: What::Net(net.trunc()),
+                port: None,
+            });
+        }
+        let (host, port) = split_host_and_port(text).ok_or_else(|| bad("not a port"))?;
+        if host.is_empty() {
+            return Err(bad("no host"));
+        }
+        if host.contains(':') && literal(host).is_none() {
+            return Err(bad("not an address"));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            ..Self::exactly(host, port)
+        })
+    }
+
+    /// Whether it covers a name, in lower case and without a final dot.
+    pub(super) fn covers_name(&self, name: &str, port: u16) -> bool {
+        self.covers_port(port) && self.covers_host(name)
+    }
+
+    /// Whether it covers an address, canonical.
+    pub(super) fn covers_address(&self, ip: IpAddr, port: u16) -> bool {
+        self.covers_port(port) && self.covers_ip(ip)
+    }
+
+    fn covers_host(&self, name: &str) -> bool {
+        matches!(&self.what, What::Name(glob) if glob_matches(glob, name))
+    }
+
+    /// Globs cover addresses too (`*`, `10.*`): they are what an agent may have written.
+    fn covers_ip(&self, ip: IpAddr) -> bool {
+        match &self.what {
+            What::Net(net) => net.contains(&ip),
+            What::Name(glob) => glob.contains('*') && glob_matches(glob, &ip.to_string()),
+        }
+    }
+
+    fn covers_port(&self, port: u16) -> bool {
+        self.port.is_none_or(|own| own == port)
+    }
+
+    /// Whether it is an address or a network.
+    pub(super) fn is_network(&self) -> bool {
+        matches!(self.what, What::Net(_))
+    }
+
+    /// Whether it is an address or a network, and not simply all of them.
+    pub(super) fn names_addresses(&self) -> bool {
+        matches!(&self.what, What::Net(net) if net.prefix_len() > 0)
+    }
+
+    /// Whether it is a name without a glob.
+    pub(super) fn names_one_host(&self) -> bool {
+        matches!(&self.what, What::Name(glob) if !glob.contains('*'))
+    }
+}
+
+/// `*` matches any run of characters, everything else itself; `name` is in lower case.
+fn glob_matches(glob: &str, name: &str) -> bool {
+    let (glob, name) = (glob.as_bytes(), name.as_bytes());
+    let (mut g, mut n) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if g < glob.len() && glob[g] == b'*' {
+            retry = Some((g + 1, n));
+            g += 1;
+        } else if g < glob.len() && glob[g] == name[n] {
+            g += 1;
+            n += 1;
+        } else if let Some((after_star, from)) = retry {
+            retry = Some((after_star, from + 1));
+            g = after_star;
+            n = from + 1;
+        } else {
+            return false;
+        }
+    }
+    glob[g..].iter().all(|&b| b == b'*')
+}
+
+/// The address that is really reached: IPv4 inside IPv6 taken out (mapped, compatible, NAT64),
+/// the unspecified address read as loopback, as the kernel does.
+pub(super) fn canonical_ip(ip: IpAddr) -> IpAddr {
+    let ip = match ip {
+        IpAddr::V6(v6) => embedded_v4(v6).map_or(ip, IpAddr::V4),
+        IpAddr::V4(_) => ip,
+    };
+    match ip {
+        IpAddr::V4(v4) if v4.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(v6) if v6.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    }
+}
+
+fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+    const MAPPED: [u16; 6] = [0, 0, 0, 0, 0, 0xffff];
+    const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+    const COMPATIBLE: [u16; 6] = [0; 6];
+    let [prefix @ .., high, low] = v6.segments();
+    // `::1` and `::` are IPv6's own, the rest of ::/16 below 0.1.0.0 means nothing.
+    let embeds = prefix == MAPPED || prefix == NAT64 || (prefix == COMPATIBLE && high != 0);
+    embeds.then(|| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
+}
+
+/// The address that a host is, if it is one.
+pub(super) fn literal(host: &str) -> Option<IpAddr> {
+    host.parse().ok()
+}
+
+/// A name without the dot that makes it absolute.
+pub(super) fn plain_name(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_covers_names_and_literals() {
+        let list = [
+            "*.example".to_owned(),
+            "10.0.0.0/8".to_owned(),
+            "::1".to_owned(),
+        ];
+        let list = HostPatterns::new(&list).unwrap();
+        for (host, covered) in [
+            ("a.example", true),
+            ("a.example.", true),
+            ("example", false),
+            ("10.1.2.3", true),
+            ("11.1.2.3", false),
+            ("::1", true),
+        ] {
+            assert_eq!(list.matches(host), covered, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_star_matches_any_text() {
+        for (glob, name, matches) in [
+            ("*", "", true),
+            ("*.b", "a.b", true),
+            ("*.b", "b", false),
+            ("a*c", "abbc", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxcyyb", false),
+            ("**", "x", true),
+            ("abc", "abcd", false),
+        ] {
+            assert_eq!(glob_matches(glob, name), matches, "{glob} {name}");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Connections that are kept for the next request, per worker and per origin.
+//!
+//! Idle HTTP/1.1 connections are a stack: the last one used is the next one used, so that the
+//! others can grow old and be closed. HTTP/2 connections are shared; another one is opened only
+//! when the upstream's limit of streams is reached. Nothing here reads the clock per request:
+//! a sweep, a few times per `idle_timeout`, counts ticks.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hyper::client::conn::http2;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+
+use super::body::Sent;
+use super::http1::Http1;
+use super::http2::Http2;
+use super::origin::Origin;
+use super::settings::Settings;
+use super::tls::Alpn;
+
+/// Idle HTTP/1.1 connections kept per origin and worker; more are closed when their exchange ends.
+const IDLE_PER_ORIGIN: usize = 1024;
+
+/// Sweeps per `idle_timeout`. A connection is kept for at least three quarters of it, and never
+/// longer than all of it.
+const TICKS: u32 = 4;
+
+/// Least time between two sweeps, whatever `idle_timeout` is.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+
+/// One worker's connections.
+pub(super) struct Pool<B> {
+    endpoints: RefCell<HashMap<Origin, Rc<Endpoint<B>>>>,
+    tick: Rc<Cell<u32>>,
+    sweeping: Cell<bool>,
+    period: Cell<Duration>,
+}
+
+impl<B: 'static> Pool<B> {
+    pub(super) fn new() -> Rc<Self> {
+        Rc::new(Self {
+            endpoints: RefCell::default(),
+            tick: Rc::default(),
+            sweeping: Cell::new(false),
+            period: Cell::default(),
+        })
+    }
+
+    /// The connections to `origin` under `settings`. Those made under older settings are let go.
+    pub(super) fn endpoint(
+        self: &Rc<Self>,
+        origin: &Origin,
+        settings: &Arc<Settings>,
+    ) -> Rc<Endpoint<B>> {
+        if let Some(endpoint) = self.endpoints.borrow().get(origin)
+            && Arc::ptr_eq(&endpoint.settings, settings)
+        {
+            return endpoint.clone();
+        }
+        let endpoint = Rc::new(Endpoint {
+            origin: origin.clone(),
+            settings: settings.clone(),
+            tick: self.tick.clone(),
+            idle: RefCell::default(),
+            h2: RefCell::default(),
+            speaks: Cell::new(None),
+            probing: Cell::new(false),
+            probed: Notify::new(),
+            retired: Cell::new(false),
+        });
+        if let Some(old) = self
+            .endpoints
+            .borrow_mut()
+            .insert(origin.clone(), endpoint.clone())
+        {
+            old.retire();
+        }
+        self.period
+            .set((settings.idle_timeout / TICKS).max(SHORTEST_PERIOD));
+        self.sweep_from_now_on();
+        endpoint
+    }
+
+    /// The connections to `origin`, if there ever were any under `settings`.
+    pub(super) fn known(
+        &self,
+        origin: &Origin,
+        settings: &Arc<Settings>,
+    ) -> Option<Rc<Endpoint<B>>> {
+        let endpoints = self.endpoints.borrow();
+        endpoints
+            .get(origin)
+            .filter(|e| Arc::ptr_eq(&e.settings, settings))
+            .cloned()
+    }
+
+    /// Connections waiting for a request.
+    pub(super) fn idle(&self) -> usize {
+        self.endpoints
+            .borrow()
+            .values()
+            .map(|endpoint| endpoint.idle.borrow().len())
+            .sum()
+    }
+
+    /// Lets every connection go: idle ones close, busy ones when their exchange ends.
+    pub(super) fn clear(&self) {
+        for (_, endpoint) in self.endpoints.borrow_mut().drain() {
+            endpoint.retire();
+        }
+    }
+
+    fn sweep_from_now_on(self: &Rc<Self>) {
+        if self.sweeping.replace(true) {
+            return;
+        }
+        let pool: Weak<Self> = Rc::downgrade(self);
+        let mut period = self.period.get();
+        spawn_local(async move {
+            loop {
+                tokio::time::sleep(period).await;
+                let Some(pool) = pool.upgrade() else { return };
+                if pool.sweep() {
+                    pool.sweeping.set(false);
+                    return;
+                }
+                period = pool.period.get();
+            }
+        });
+    }
+
+    /// Closes what is too old; true when nothing is left.
+    fn sweep(&self) -> bool {
+        let tick = self.tick.get().wrapping_add(1);
+        self.tick.set(tick);
+        let mut endpoints = self.endpoints.borrow_mut();
+        endpoints.retain(|_, endpoint| {
+            endpoint.sweep(tick);
+            !endpoint.is_empty() || Rc::strong_count(endpoint) > 1
+        });
+        endpoints.is_empty()
+    }
+}
+
+/// One worker's connections to one origin.
+pub(super) struct Endpoint<B> {
+    pub(super) origin: Origin,
+    pub(super) settings: Arc<Settings>,
+    tick: Rc<Cell<u32>>,
+    idle: RefCell<Vec<Idle<B>>>,
+    h2: RefCell<Vec<Rc<SharedH2<B>>>>,
+    /// What it speaks and until when that is believed, so that the shared table is seldom asked.
+    speaks: Cell<Option<(Alpn, Instant)>>,
+    probing: Cell<bool>,
+    probed: Notify,
+    /// Settings have changed: nothing is kept any more.
+    retired: Cell<bool>,
+}
+
+struct Idle<B> {
+    connection: Http1<B>,
+    since: u32,
+}
+
+/// An HTTP/2 connection and how busy it is.
+pub(super) struct SharedH2<B> {
+    sender: http2::SendRequest<Sent<B>>,
+    streams: Cell<usize>,
+    limit: Rc<Cell<usize>>,
+    used: Cell<u32>,
+}
+
+impl<B: 'static> Endpoint<B> {
+    /// An idle connection that is ready for a request.
+    pub(super) fn take_idle(&self) -> Option<Http1<B>> {
+        let mut idle = self.idle.borrow_mut();
+        while let Some(Idle { connection, .. }) = idle.pop() {
+            if connection.is_ready() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// True when an HTTP/1.1 connection is idle and open.
+    pub(super) fn has_idle(&self) -> bool {
+        self.idle
+            .borrow()
+            .iter()
+            .any(|idle| idle.connection.is_ready())
+    }
+
+    /// Keeps a connection for the next request, as soon as it is ready for one.
+    pub(super) fn keep(self: &Rc<Self>, mut connection: Http1<B>) {
+        if connection.is_ready() {
+            self.push(connection);
+        } else if !connection.is_closed() {
+            // The request's body is still on its way, or the connection says `close`.
+            let endpoint = Rc::downgrade(self);
+            spawn_local(async move {
+                if connection.becomes_ready().await
+                    && let Some(endpoint) = endpoint.upgrade()
+                {
+                    endpoint.push(connection);
+                }
+            });
+        }
+    }
+
+    /// Keeps a connection just made, which is ready once its driver has run.
+    pub(super) async fn keep_new(&self, mut connection: Http1<B>) {
+        if connection.becomes_ready().await {
+            self.push(connection);
+        }
+    }
+
+    fn push(&self, connection: Http1<B>) {
+        let mut idle = self.idle.borrow_mut();
+        let kept = !self.retired.get() && !self.settings.idle_timeout.is_zero();
+        if kept && idle.len() < IDLE_PER_ORIGIN {
+            idle.push(Idle {
+                connection,
+                since: self.tick.get(),
+            });
+        }
+    }
+
+    /// An HTTP/2 connection with room for another stream.
+    pub(super) fn h2_with_room(&self) -> Option<Rc<SharedH2<B>>> {
+        let mut shared = self.h2.borrow_mut();
+        shared.retain(|connection| !connection.sender.is_closed());
+        shared
+            .iter()
+            .find(|connection| connection.has_room())
+            .cloned()
+    }
+
+    /// Keeps an HTTP/2 connection for all exchanges to come.
+    pub(super) fn keep_h2(&self, connection: Http2<B>) -> Rc<SharedH2<B>> {
+        let shared = Rc::new(SharedH2 {
+            sender: connection.sender,
+            streams: Cell::new(0),
+            limit: connection.limit,
+            used: Cell::new(self.tick.get()),
+        });
+        if !self.retired.get() {
+            self.h2.borrow_mut().push(shared.clone());
+        }
+        shared
+    }
+
+    /// What it is believed to speak at `now`, as far as this worker remembers.
+    pub(super) fn speaks(&self, now: Instant) -> Option<Alpn> {
+        self.speaks
+            .get()
+            .filter(|(_, until)| now < *until)
+            .map(|(alpn, _)| alpn)
+    }
+
+    pub(super) fn note_speaks(&self, alpn: Alpn, until: Instant) {
+        self.speaks.set(Some((alpn, until)));
+    }
+
+    pub(super) fn forget_speaks(&self) {
+        self.speaks.set(None);
+    }
+
+    /// Waits for the dial that finds out what this origin speaks, or becomes that dial: then the
+    /// guard ends the others' wait when it is dropped, however the dial went.
+    pub(super) async fn probe(self: &Rc<Self>) -> Option<Probing<B>> {
+        if self.probing.replace(true) {
+            self.probed.notified().await;
+            return None;
+        }
+        Some(Probing(self.clone()))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.idle.borrow().is_empty() && self.h2.borrow().is_empty()
+    }
+
+    fn sweep(&self, tick: u32) {
+        let fresh = |since: u32| tick.wrapping_sub(since) < TICKS;
+        self.idle
+            .borrow_mut()
+            .retain(|idle| fresh(idle.since) && !idle.connection.is_closed());
+        self.h2.borrow_mut().retain(|connection| {
+            !connection.sender.is_closed()
+                && (connection.streams.get() > 0 || fresh(connection.used.get()))
+        });
+    }
+
+    fn retire(&self) {
+        self.retired.set(true);
+        self.idle.borrow_mut().clear();
+        self.h2.borrow_mut().clear();
+    }
+}
+
+/// See [`Endpoint::probe`].
+pub(super) struct Probing<B>(Rc<Endpoint<B>>);
+
+impl<B> Drop for Probing<B> {
+    fn drop(&mut self) {
+        self.0.probing.set(false);
+        self.0.probed.notify_waiters();
+    }
+}
+
+impl<B> SharedH2<B> {
+    /// A sender of its own for one request.
+    pub(super) fn sender(&self) -> http2::SendRequest<Sent<B>> {
+        self.sender.clone()
+    }
+
+    fn has_room(&self) -> bool {
+        self.streams.get() < self.limit.get()
+    }
+}
+
+/// A stream that counts as open until dropped.
+pub(super) struct Stream<B> {
+    connection: Rc<SharedH2<B>>,
+    tick: Rc<Cell<u32>>,
+}
+
+impl<B> Stream<B> {
+    pub(super) fn open(connection: Rc<SharedH2<B>>, endpoint: &Endpoint<B>) -> Self {
+        connection.streams.set(connection.streams.get() + 1);
+        Self {
+            connection,
+            tick: endpoint.tick.clone(),
+        }
+    }
+}
+
+impl<B> Drop for Stream<B> {
+    fn drop(&mut self) {
+        self.connection
+            .streams
+            .set(self.connection.streams.get().saturating_sub(1));
+        self.connection.used.set(self.tick.get());
+    }
+}
+
+/// What an exchange holds of the pool.
+pub(super) enum Lease<B> {
+    /// A connection of its own, to be given back.
+    Http1(Rc<Endpoint<B>>, Http1<B>),
+    /// One stream of a shared connection.
+    H2(#[expect(dead_code, reason = "held for its drop")] Stream<B>),
+}
+
+impl<B: 'static> Lease<B> {
+    /// The exchange is over and its connection unharmed.
+    pub(super) fn end(self) {
+        if let Self::Http1(endpoint, connection) = self {
+            endpoint.keep(connection);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! One request out, one head back.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::EXPECT;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::body::{Gate, Received, Sent};
+use super::error::{Cause, cause_of};
+use super::form;
+use super::http1::Http1;
+use super::open::{Opened, open_any, open_http1};
+use super::origin::Scheme;
+use super::pool::{Endpoint, Lease, SharedH2, Stream};
+use super::tls::Alpn;
+use super::{OutgoingBody, Shared};
+
+/// A request that waits for its answer's head.
+pub(super) struct Exchange<'a, B> {
+    shared: &'a Shared,
+    endpoint: &'a Rc<Endpoint<B>>,
+    gate: Option<Arc<Gate>>,
+    limit: Option<Limit>,
+}
+
+/// `response_timeout`, and the request's end that it counts from.
+struct Limit {
+    after: Duration,
+    ended: Option<oneshot::Receiver<()>>,
+}
+
+type Sending<B> = Result<Response<Incoming>, TrySendError<Request<Sent<B>>>>;
+
+impl<'a, B: OutgoingBody> Exchange<'a, B> {
+    /// Prepares `request` to be sent; the body is wrapped, everything else left alone.
+    pub(super) fn begin(
+        shared: &'a Shared,
+        endpoint: &'a Rc<Endpoint<B>>,
+        request: Request<B>,
+    ) -> (Self, Request<Sent<B>>) {
+        let mut request = request.map(Sent::new);
+        let limit = endpoint.settings.response_timeout.map(|after| Limit {
+            after,
+            ended: Some(request.body_mut().watch_end()),
+        });
+        (
+            Self {
+                shared,
+                endpoint,
+                gate: None,
+                limit,
+            },
+            request,
+        )
+    }
+
+    /// Sends it on HTTP/1.1.
+    pub(super) async fn on_http1(
+        mut self,
+        mut request: Request<Sent<B>>,
+        opened: Option<Http1<B>>,
+    ) -> Result<Response<Received<B>>, Cause> {
+        self.write_for_http1(&mut request);
+        let (mut connection, mut pooled) = match opened {
+            Some(connection) => (connection, false),
+            None => self.take_or_open().await?,
+        };
+        loop {
+            let sending = connection.send(request);
+            match self.head_in_time(sending).await? {
+                Ok(response) => return Ok(self.received(response, connection)),
+                Err(mut failed) => match failed.take_message().filter(|_| pooled) {
+                    // Found closed before the first byte was written: replaced, not retried.
+                    Some(unsent) => {
+                        self.shared.counters.count_replaced();
+                        request = unsent;
+                        (connection, pooled) = self.take_or_open().await?;
+                    }
+                    None => return Err(connection.cause_of(&failed.into_error())),
+                },
+            }
+        }
+    }
+
+    /// Sends it on HTTP/2 where the upstream speaks it, on HTTP/1.1 elsewhere.
+    pub(super) async fn on_best(
+        mut self,
+        mut request: Request<Sent<B>>,
+    ) -> Result<Response<Received<B>>, Cause> {
+        loop {
+            let (shared_connection, pooled) = match self.best().await? {
+                Best::Pooled(connection) => (connection, true),
+                Best::Opened(connection) => (connection, false),
+                Best::Http1(opened) => return self.on_http1(request, opened).await,
+            };
+            form::for_http2(&mut request, &self.endpoint.origin);
+            let stream = Stream::open(shared_connection.clone(), self.endpoint);
+            let mut sender = shared_connection.sender();
+            match self.head_in_time(sender.try_send_request(request)).await? {
+                Ok(response) => {
+                    let lease = Lease::H2(stream);
+                    return Ok(response.map(|body| Received::new(body, lease, None)));
+                }
+                Err(mut failed) => match failed.take_message().filter(|_| pooled) {
+                    Some(unsent) => {
+                        self.shared.counters.count_replaced();
+                        request = unsent;
+                    }
+                    None => return Err(self.cause_on_h2(&failed.into_error())),
+                },
+            }
+        }
+    }
+
+    fn write_for_http1(&mut self, request: &mut Request<Sent<B>>) {
+        let Endpoint {
+            origin, settings, ..
+        } = &**self.endpoint;
+        match &settings.proxy {
+            Some(proxy) if origin.scheme() == Scheme::Http => {
+                form::for_proxy(request, origin, proxy);
+            }
+            _ => form::for_http1(request, origin),
+        }
+        if request.headers().contains_key(EXPECT) {
+            let gate = Arc::<Gate>::default();
+            request.body_mut().hold(gate.clone());
+            let opened = gate.clone();
+            hyper::ext::on_informational(request, move |response| {
+                if response.status() == StatusCode::CONTINUE {
+                    opened.open();
+                }
+            });
+            self.gate = Some(gate);
+        }
+    }
+
+    async fn take_or_open(&self) -> Result<(Http1<B>, bool), Cause> {
+        match self.endpoint.take_idle() {
+            Some(connection) => Ok((connection, true)),
+            None => Ok((open_http1(self.shared, self.endpoint).await?, false)),
+        }
+    }
+
+    fn received(
+        &mut self,
+        response: Response<Incoming>,
+        connection: Http1<B>,
+    ) -> Response<Received<B>> {
+        let gate = self.gate.take().inspect(|gate| gate.answered());
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let switched = connection.into_switched();
+            return response.map(|body| Received::switching(body, switched));
+        }
+        let lease = Lease::Http1(self.endpoint.clone(), connection);
+        response.map(|body| Received::new(body, lease, gate))
+    }
+
+    async fn best(&self) -> Result<Best<B>, Cause> {
+        let endpoint = self.endpoint;
+        let mut waited = false;
+        loop {
+            if let Some(connection) = endpoint.h2_with_room() {
+                return Ok(Best::Pooled(connection));
+            }
+            if self.shared.recall(endpoint) == Some(Alpn::Http1) {
+                return Ok(Best::Http1(None));
+            }
+            // The first of those that come at once finds out; the others wait for that, once.
+            let guard = if waited { None } else { endpoint.probe().await };
+            if guard.is_none() && !waited {
+                waited = true;
+                continue;
+            }
+            let opened = open_any(self.shared, endpoint).await;
+            drop(guard);
+            return Ok(match opened? {
+                Opened::H2(connection) => Best::Opened(connection),
+                Opened::Http1(connection) => Best::Http1(Some(connection)),
+                Opened::NotH2 => Best::Http1(None),
+            });
+        }
+    }
+
+    /// An upstream that breaks HTTP/2 may not speak it any more: the next exchange asks again.
+    fn cause_on_h2(&self, error: &hyper::Error) -> Cause {
+        let cause = cause_of(error);
+        if matches!(
+            cause,
+            Cause::Framing(_) | Cause::H2(h2::Reason::HTTP_1_1_REQUIRED)
+        ) {
+            self.shared.forget(self.endpoint);
+        }
+        cause
+    }
+
+    async fn head_in_time(
+        &mut self,
+        head: impl Future<Output = Sending<B>>,
+    ) -> Result<Sending<B>, Cause> {
+        let Some(limit) = &mut self.limit else {
+            return Ok(head.await);
+        };
+        let mut head = std::pin::pin!(head);
+        if let Some(ended) = &mut limit.ended {
+            tokio::select! {
+                biased;
+                head = &mut head => return Ok(head),
+                _ended = ended => limit.ended = None,
+            }
+        }
+        timeout(limit.after, head)
+            .await
+            .map_err(|_| Cause::ResponseTimeout(limit.after))
+    }
+}
+
+enum Best<B> {
+    /// From the pool.
+    Pooled(Rc<SharedH2<B>>),
+    /// Made for this exchange.
+    Opened(Rc<SharedH2<B>>),
+    /// HTTP/1.1, perhaps on a connection just made.
+    Http1(Option<Http1<B>>),
+}

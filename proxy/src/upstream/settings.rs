@@ -1,0 +1,142 @@
+//! What a [`ProxyConfig`] says about upstreams, compiled once and shared by every worker.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::chain::UpstreamProxy;
+use super::destination::Destinations;
+use super::origin::split_host_and_port;
+use super::patterns::PatternError;
+use super::tls::TlsClients;
+use crate::config::ProxyConfig;
+
+/// The part of a configuration that is about upstreams.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(super) destinations: Destinations,
+    pub(super) connect_to: ConnectTo,
+    pub(super) proxy: Option<UpstreamProxy>,
+    pub(super) tls: TlsClients,
+    pub(super) connect_timeout: Duration,
+    pub(super) response_timeout: Option<Duration>,
+    pub(super) idle_timeout: Duration,
+    /// Fields in an answer's head.
+    pub(super) header_count: usize,
+    /// Bytes in an answer's head on HTTP/2.
+    pub(super) header_bytes: u32,
+}
+
+impl Settings {
+    pub(super) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
+        Ok(Self {
+            destinations: Destinations::new(config)?,
+            connect_to: ConnectTo::new(&config.connect_to)?,
+            proxy: config
+                .upstream_proxy
+                .as_deref()
+                .map(UpstreamProxy::parse)
+                .transpose()?,
+            tls: TlsClients::new(&config.upstream_ca)?,
+            connect_timeout: config.upstream.connect,
+            response_timeout: config.upstream.response,
+            idle_timeout: config.upstream.idle,
+            header_count: config.limits.header_count,
+            header_bytes: u32::try_from(config.limits.header_bytes).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// An entry of `allow` or `deny`.
+    #[error("`{key}`: {error}")]
+    Pattern {
+        /// The list.
+        key: &'static str,
+        /// The entry and what is wrong with it.
+        error: PatternError,
+    },
+    /// An entry of `connect_to`.
+    #[error(
+        "`proxy.connect_to`: `{entry}` is not `host:port`; write for example \"api.openai.com:443\": \"127.0.0.1:8443\""
+    )]
+    ConnectTo {
+        /// The side as written.
+        entry: String,
+    },
+    /// `upstream_proxy`. The value is not repeated: it may hold a password.
+    #[error(
+        "`proxy.upstream_proxy`: {why}; write `http://host:port` or `http://user:password@host:port`"
+    )]
+    UpstreamProxy {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file of `upstream_ca`.
+    #[error("`proxy.upstream_ca`: {}: {why}", path.display())]
+    UpstreamCa {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// `connect_to`: what is dialled in another's place. Names, TLS and headers stay the agent's.
+#[derive(Debug, Default)]
+pub(super) struct ConnectTo(HashMap<(String, u16), (String, u16)>);
+
+impl ConnectTo {
+    fn new(entries: &[(String, String)]) -> Result<Self, SettingsError> {
+        let side = |text: &str| match split_host_and_port(text) {
+            Some((host, Some(port))) if !host.is_empty() => Ok((host.to_ascii_lowercase(), port)),
+            _ => Err(SettingsError::ConnectTo {
+                entry: text.to_owned(),
+            }),
+        };
+        entries
+            .iter()
+            .map(|(from, to)| Ok((side(from)?, side(to)?)))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// What to dial for `host:port`.
+    pub(super) fn target<'a>(&'a self, host: &'a str, port: u16) -> (&'a str, u16) {
+        if self.0.is_empty() {
+            return (host, port);
+        }
+        match self.0.get(&(host.to_owned(), port)) {
+            Some((host, port)) => (host, *port),
+            None => (host, port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connect_to_redirects_exactly_the_named_pair() {
+        let entries = [("API.example:443".to_owned(), "127.0.0.1:8443".to_owned())];
+        let connect_to = ConnectTo::new(&entries).unwrap();
+        assert_eq!(connect_to.target("api.example", 443), ("127.0.0.1", 8443));
+        assert_eq!(connect_to.target("api.example", 80), ("api.example", 80));
+    }
+
+    #[test]
+    fn a_side_without_a_port_is_refused() {
+        for side in ["api.example", "h:x", ":80"] {
+            let entries = [(side.to_owned(), "127.0.0.1:1".to_owned())];
+            assert!(
+                ConnectTo::new(&entries)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(side)
+            );
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What upstreams speak: learned when they are dialled, remembered for a while, shared by all
+//! workers.
+//!
+//! Behind TLS the handshake tells. A clear-text upstream is asked once, with an HTTP/2 preface,
+//! when an agent first comes with HTTP/2 (RFC 9113 §3.3): one that answers with SETTINGS speaks
+//! it, any other answer, a close or a silence means HTTP/1.1.
+
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+
+use super::origin::Origin;
+use super::tls::Alpn;
+
+/// How long what was learned is believed.
+const BELIEVED_FOR: Duration = Duration::from_mins(10);
+
+/// How long an upstream may think about an HTTP/2 preface.
+pub(super) const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Entries kept; past it, what is no longer believed is forgotten, then everything.
+const REMEMBERED: usize = 10_000;
+
+/// What each origin speaks.
+#[derive(Debug, Default)]
+pub(super) struct Speaks(Mutex<HashMap<Origin, (Alpn, Instant)>>);
+
+impl Speaks {
+    /// What `origin` is believed to speak at `now`, and until when.
+    pub(super) fn recall(&self, origin: &Origin, now: Instant) -> Option<(Alpn, Instant)> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(origin).copied().filter(|(_, until)| now < *until)
+    }
+
+    /// Notes what `origin` spoke at `now`.
+    /// Gives until when that is believed.
+    pub(super) fn learn(&self, origin: &Origin, alpn: Alpn, now: Instant) -> Instant {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.retain(|_, (_, until)| now < *until);
+        }
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        let until = now + BELIEVED_FOR;
+        known.insert(origin.clone(), (alpn, until));
+        until
+    }
+
+    /// Takes back what was learned of `origin`.
+    pub(super) fn forget(&self, origin: &Origin) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(origin);
+    }
+}
+
+/// Watches the first frame that an upstream sends, and tells whether it is SETTINGS.
+///
+/// hyper speaks through it from the first byte on, so that a connection that turns out to be
+/// HTTP/2 is used at once instead of being made again.
+#[derive(Debug)]
+pub(super) struct FirstFrame<T> {
+    io: T,
+    head: Vec<u8>,
+    told: Option<oneshot::Sender<bool>>,
+}
+
+impl<T> FirstFrame<T> {
+    /// The receiver gets `true` for SETTINGS, `false` for other bytes; a close drops it.
+    pub(super) fn watch(io: T) -> (Self, oneshot::Receiver<bool>) {
+        let (told, verdict) = oneshot::channel();
+        (
+            Self {
+                io,
+                head: Vec::with_capacity(FRAME_HEAD),
+                told: Some(told),
+            },
+            verdict,
+        )
+    }
+
+    fn see(&mut self, bytes: &[u8]) {
+        if self.told.is_none() || bytes.is_empty() {
+            return;
+        }
+        let missing = FRAME_HEAD - self.head.len();
+        self.head
+            .extend_from_slice(&bytes[..bytes.len().min(missing)]);
+        let Some(verdict) = is_settings(&self.head) else {
+            return;
+        };
+        if let Some(told) = self.told.take() {
+            // Nobody waits for the verdict any more when the exchange was given up.
+            let _: Result<(), bool> = told.send(verdict);
+        }
+    }
+}
+
+/// Bytes of a frame's head (RFC 9113 §4.1).
+const FRAME_HEAD: usize = 9;
+
+/// A whole head: length, type 4, flags without ACK, stream 0. `None` while bytes are missing.
+fn is_settings(head: &[u8]) -> Option<bool> {
+    if head.starts_with(b"H") {
+        return Some(false); // "HTTP/1.1 400": 4.7 MB of SETTINGS are not to be waited for
+    }
+    let [_, _, _, kind, flags, stream @ ..] = head else {
+        return None;
+    };
+    (stream.len() == 4).then(|| *kind == 4 && flags & 1 == 0 && stream.iter().all(|&b| b == 0))
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for FirstFrame<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
+        this.see(&buffer.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for FirstFrame<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::Scheme;
+
+    #[test]
+    fn only_a_settings_frame_is_http2() {
+        for (bytes, verdict) in [
+            (&b"\0\0\x12\x04\0\0\0\0\0"[..], Some(true)),
+            (b"\0\0\0\x04\0\0\0\0\0", Some(true)),
+            (b"\0\0\0\x04\x01\0\0\0\0", Some(false)), // an ACK comes second at the earliest
+            (b"\0\0\x08\x07\0\0\0\0\0", Some(false)), // GOAWAY
+            (b"\0\0\0\x04\0\0\0\0\x01", Some(false)),
+            (b"HTTP/1.1 ", Some(false)),
+            (b"H", Some(false)),
+            (b"\0\0\x12\x04", None),
+        ] {
+            assert_eq!(is_settings(bytes), verdict, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_learned_is_believed_for_a_while() {
+        let (speaks, now) = (Speaks::default(), Instant::now());
+        let origin = Origin::new(Scheme::Https, "h", 443);
+        assert_eq!(speaks.recall(&origin, now), None);
+        speaks.learn(&origin, Alpn::H2, now);
+        assert_eq!(
+            speaks.recall(&origin, now),
+            Some((Alpn::H2, now + BELIEVED_FOR))
+        );
+        assert_eq!(speaks.recall(&origin, now + BELIEVED_FOR), None);
+        speaks.forget(&origin);
+        assert_eq!(speaks.recall(&origin, now), None);
+    }
+}

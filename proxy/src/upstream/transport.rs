@@ -1,0 +1,178 @@
+//! A connection to an upstream as hyper sees it: clear or TLS, counted while it is open.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// What has been done with upstream connections, over all workers.
+#[derive(Debug, Default)]
+pub struct Counters {
+    opened: AtomicU64,
+    closed: AtomicU64,
+    replaced: AtomicU64,
+}
+
+impl Counters {
+    /// TCP connections open now.
+    pub fn open(&self) -> u64 {
+        self.opened()
+            .saturating_sub(self.closed.load(Ordering::Relaxed))
+    }
+
+    /// TCP connections made since the start.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+
+    /// Pooled connections that were found closed and replaced by others.
+    pub fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_replaced(&self) {
+        self.replaced.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts a connection as open until dropped.
+#[derive(Debug)]
+pub(super) struct OpenConnection(Arc<Counters>);
+
+impl OpenConnection {
+    pub(super) fn count(counters: &Arc<Counters>) -> Self {
+        counters.opened.fetch_add(1, Ordering::Relaxed);
+        Self(counters.clone())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.closed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A connected socket on which nothing has been said yet.
+#[derive(Debug)]
+pub struct Dialled {
+    pub(super) socket: TcpStream,
+    pub(super) address: SocketAddr,
+    pub(super) open: OpenConnection,
+}
+
+impl Dialled {
+    /// The address that was dialled: the upstream's, or that of `upstream_proxy`.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Resolves when the upstream has sent something, or has closed, before anything was said to
+    /// it.
+    pub async fn speaks(&self) {
+        // An error is the upstream's way of speaking too: the tunnel will find it.
+        let _seen = self.socket.peek(&mut [0]).await;
+    }
+
+    /// The connection, for a tunnel.
+    pub fn into_stream(self) -> Transport {
+        Transport::clear(self)
+    }
+}
+
+/// A connection to an upstream: what the HTTP client, or a tunnel, speaks through.
+#[derive(Debug)]
+pub struct Transport {
+    io: Io,
+    _open: OpenConnection,
+}
+
+#[derive(Debug)]
+enum Io {
+    Clear(TcpStream),
+    // Boxed: a TLS session is a kilobyte, and this moves into the connection's task.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Transport {
+    pub(super) fn clear(dialled: Dialled) -> Self {
+        Self {
+            io: Io::Clear(dialled.socket),
+            _open: dialled.open,
+        }
+    }
+
+    pub(super) fn tls(stream: TlsStream<TcpStream>, open: OpenConnection) -> Self {
+        Self {
+            io: Io::Tls(Box::new(stream)),
+            _open: open,
+        }
+    }
+}
+
+impl Transport {
+    /// True when a protocol says goodbye before the FIN.
+    pub(super) fn has_farewell(&self) -> bool {
+        matches!(self.io, Io::Tls(_))
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().io {
+            Io::Clear(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Io::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().io {
+            Io::Clear(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Io::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().io {
+            Io::Clear(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+            Io::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().io {
+            Io::Clear(socket) => Pin::new(socket).poll_flush(cx),
+            Io::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().io {
+            Io::Clear(socket) => Pin::new(socket).poll_shutdown(cx),
+            Io::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

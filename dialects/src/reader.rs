@@ -185,3 +185,82 @@ fn shortened(name: &str) -> String {
     }
     name[..end].to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::by_name;
+
+    fn reader(form: Option<AnswerForm>) -> Reader {
+        let mut reader = Reader::new(by_name("openai-chat").expect("built in"), None);
+        reader.head(form);
+        reader
+    }
+
+    fn usage_event(output: u64) -> String {
+        format!("data: {{\"choices\":[],\"usage\":{{\"completion_tokens\":{output}}}}}\n\n")
+    }
+
+    #[test]
+    fn an_event_over_the_limit_is_passed_over() {
+        let mut reader = reader(Some(AnswerForm::Stream));
+        let padding = "x".repeat(EVENT_LIMIT);
+        reader.push(usage_event(1).as_bytes());
+        reader.push(
+            format!("data: {{\"x\":\"{padding}\",\"usage\":{{\"completion_tokens\":2}}}}\n\n")
+                .as_bytes(),
+        );
+        assert_eq!(reader.finish().output_tokens, Some(1));
+    }
+
+    #[test]
+    fn a_document_over_the_limit_is_not_read_and_not_kept() {
+        for (padding, expected) in [(0, Some(7)), (ANSWER_LIMIT, None)] {
+            let mut reader = reader(Some(AnswerForm::Json));
+            let padding = " ".repeat(padding);
+            for chunk in ["{\"usage\":{\"completion_tokens\":7}", &padding, "}"] {
+                reader.push(chunk.as_bytes());
+            }
+            assert_eq!(matches!(reader.answer, Answer::Unread), expected.is_none());
+            assert_eq!(reader.finish().output_tokens, expected);
+        }
+    }
+
+    #[test]
+    fn no_more_tool_calls_are_kept_than_the_limit() {
+        let mut reader = reader(Some(AnswerForm::Stream));
+        let name = "n".repeat(500);
+        for index in 0..1000 {
+            let call = format!("{{\"index\":{index},\"function\":{{\"name\":\"{name}\"}}}}");
+            let event =
+                format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n");
+            reader.push(event.as_bytes());
+        }
+        let calls = reader.finish().tool_calls;
+        assert_eq!(calls.len(), TOOL_CALL_LIMIT);
+        assert!(calls.iter().all(|name| name.len() == NAME_LIMIT));
+    }
+
+    #[test]
+    fn an_answer_in_another_form_is_left_alone() {
+        let mut reader = reader(None);
+        reader.push(usage_event(1).as_bytes());
+        assert_eq!(reader.finish(), ModelCall::default());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            request in proptest::collection::vec(any::<u8>(), 0..60),
+            answer in proptest::collection::vec(any::<u8>(), 0..200),
+            stream: bool,
+        ) {
+            let mut reader = Reader::new(by_name("openai-chat").expect("built in"), Some(&request));
+            reader.head(Some(if stream { AnswerForm::Stream } else { AnswerForm::Json }));
+            reader.push(&answer);
+            reader.finish();
+        }
+    }
+}

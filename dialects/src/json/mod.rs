@@ -11,6 +11,8 @@
 mod document;
 mod edit;
 mod parse;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use document::{Document, Items, Kind, Members, NodeId, Value};

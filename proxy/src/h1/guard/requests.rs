@@ -1,7 +1,6 @@
 //! The side on which requests come.
 
 use std::cell::{Cell, RefCell};
-use std::fmt::Write as _;
 use std::io;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -206,11 +205,9 @@ fn sentinel() -> &'static Sentinel {
         SystemRandom::new()
             .fill(&mut token)
             .expect("the system gives random bytes");
-        let mut text = format!("{}/", Sentinel::METHOD);
-        for byte in token {
-            write!(text, "{byte:02x}").expect("writing to a string succeeds");
-        }
-        text.push_str(" HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n");
-        Sentinel(text)
+        let (method, token) = (Sentinel::METHOD, u128::from_be_bytes(token));
+        Sentinel(format!(
+            "{method}/{token:032x} HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n"
+        ))
     })
 }

@@ -1,0 +1,179 @@
+//! The handshake of an intercepted connection, as its server.
+//!
+//! It is done in two steps: first the `ClientHello` is read, then somebody decides whether to go on
+//! with a config for that host, to fail the handshake, or to leave the connection untouched.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use rustls::server::Accepted;
+use rustls::{AlertDescription, ServerConfig};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_rustls::StartHandshake;
+use tokio_rustls::server::TlsStream;
+
+use super::client_hello::{ClientHello, HelloReader};
+use crate::wire::Rewind;
+
+/// Bytes for the first read: most hellos fit.
+const FIRST_READ: usize = 2048;
+
+/// A fatal `handshake_failure` in a TLS 1.2 record, which every version takes in this place
+/// (RFC 8446 §5.1, §6).
+const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
+
+/// Why a handshake did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// The agent looked at our certificate and refused it: most often it was not told to trust the
+    /// CA.
+    #[error("the client refused our certificate ({})", alert_name(*.alert))]
+    CertificateRejected {
+        /// What it said: `UnknownCA`, `BadCertificate`, `CertificateUnknown`, `CertificateExpired`
+        /// and the like.
+        alert: AlertDescription,
+    },
+    /// The agent gave up for another reason.
+    #[error("the client ended the handshake ({})", alert_name(*.alert))]
+    Alert {
+        /// What it said.
+        alert: AlertDescription,
+    },
+    /// The agent closed without a word. Some do that when they refuse a certificate.
+    #[error("the client closed the connection during the handshake")]
+    Closed,
+    /// What the agent sent cannot be answered: no TLS, no version or cipher in common, no
+    /// application protocol in common.
+    #[error("the handshake is impossible: {0}")]
+    Impossible(rustls::Error),
+    /// The connection broke.
+    #[error("the connection failed during the handshake: {0}")]
+    Io(io::Error),
+}
+
+impl HandshakeError {
+    fn from_io(error: io::Error) -> Self {
+        use AlertDescription as Alert;
+        let inside = error
+            .get_ref()
+            .and_then(|inside| inside.downcast_ref::<rustls::Error>());
+        match inside {
+            Some(rustls::Error::AlertReceived(alert)) => match alert {
+                Alert::UnknownCA
+                | Alert::BadCertificate
+                | Alert::CertificateUnknown
+                | Alert::CertificateExpired
+                | Alert::CertificateRevoked
+                | Alert::UnsupportedCertificate
+                | Alert::AccessDenied
+                | Alert::NoCertificate => Self::CertificateRejected { alert: *alert },
+                _ => Self::Alert { alert: *alert },
+            },
+            Some(other) => Self::Impossible(other.clone()),
+            None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Closed,
+            None => Self::Io(error),
+        }
+    }
+}
+
+/// The alert in the words of the standard: `unknown_ca`.
+fn alert_name(alert: AlertDescription) -> String {
+    let mut name = String::new();
+    let mut last = '_';
+    for c in format!("{alert:?}").chars() {
+        if c.is_ascii_uppercase() && !last.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_lowercase());
+        last = c;
+    }
+    name
+}
+
+/// A connection whose `ClientHello` was read, and nothing sent yet.
+pub struct Started<T> {
+    stream: T,
+    hello: ClientHello,
+    accepted: Accepted,
+    seen: Bytes,
+    unread: usize,
+}
+
+/// Reads the `ClientHello` on `stream`.
+///
+/// Waits for as long as the agent takes: callers put a time-out around it. A hello that cannot be
+/// understood is answered with the alert for it.
+pub async fn accept<T>(mut stream: T) -> Result<Started<T>, HandshakeError>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut reader = HelloReader::new();
+    let mut bytes = BytesMut::with_capacity(FIRST_READ);
+    loop {
+        bytes.clear();
+        if stream
+            .read_buf(&mut bytes)
+            .await
+            .map_err(HandshakeError::Io)?
+            == 0
+        {
+            return Err(HandshakeError::Closed);
+        }
+        match reader.read(&bytes) {
+            Ok(None) => {}
+            Ok(Some(read)) => {
+                return Ok(Started {
+                    stream,
+                    hello: read.hello,
+                    accepted: read.accepted,
+                    seen: read.seen,
+                    unread: read.unread,
+                });
+            }
+            Err(refused) => {
+                // The handshake is lost already; its own error says more than a failed farewell.
+                let _ = send_and_close(&mut stream, &refused.alert).await;
+                return Err(HandshakeError::Impossible(refused.error));
+            }
+        }
+    }
+}
+
+impl<T> Started<T> {
+    /// What the agent asks for.
+    pub fn hello(&self) -> &ClientHello {
+        &self.hello
+    }
+
+    /// Gives the connection back as if nothing had been read: for hosts that are not intercepted.
+    pub fn into_untouched(self) -> Rewind<T> {
+        Rewind::new(self.stream, self.seen)
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Started<T> {
+    /// Goes on to the end of the handshake with `config`.
+    pub async fn finish(
+        self,
+        config: Arc<ServerConfig>,
+    ) -> Result<TlsStream<Rewind<T>>, HandshakeError> {
+        let unread = self.seen.slice(self.seen.len() - self.unread..);
+        let stream = Rewind::new(self.stream, unread);
+        let handshake = StartHandshake::from_parts(self.accepted, stream).into_stream(config);
+        handshake.await.map_err(HandshakeError::from_io)
+    }
+
+    /// Fails the handshake with a fatal `handshake_failure` alert and closes for writing.
+    pub async fn fail(mut self) -> io::Result<()> {
+        send_and_close(&mut self.stream, &HANDSHAKE_FAILURE).await
+    }
+}
+
+async fn send_and_close<T: AsyncWrite + Unpin>(stream: &mut T, bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.shutdown().await
+}
+
+#[cfg(test)]
+mod tests;

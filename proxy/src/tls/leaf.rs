@@ -1,0 +1,333 @@
+//! Certificates for the hosts that are intercepted, minted on demand.
+//!
+//! One leaf key serves all hosts of a process and is never written down; the CA's key signs and
+//! does nothing else. Signing takes some tens of microseconds, so it is done where it is needed:
+//! askers for the same host wait for one mint.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use quick_cache::sync::Cache;
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType, SerialNumber,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::{DnsName, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
+
+use super::ca::{BACK_DATE, CertificateAuthority, Validity, new_root};
+use super::{files, provider, wall_clock};
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// How long a leaf is valid after its making. With the back-dating well below the 398 days that
+/// clients accept at most.
+const LIFE: Duration = Duration::from_hours(24 * 90);
+
+/// A leaf is replaced when it is valid for less than this.
+const SPARE: Duration = DAY;
+
+/// Hosts whose leaves are kept.
+const HOSTS: usize = 4096;
+
+/// The longest common name (RFC 5280, ub-common-name).
+const LONGEST_NAME: usize = 64;
+
+/// Where a leaf for the wrong host is valid: nowhere (RFC 2606).
+const WRONG_HOST: &str = "wrong-host.invalid";
+
+/// What the agent is offered by ALPN: never more than the upstream speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Alpn {
+    /// HTTP/1.1 alone.
+    Http1,
+    /// HTTP/2 alone.
+    Http2,
+    /// Both, HTTP/2 preferred.
+    Both,
+}
+
+impl Alpn {
+    const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Both];
+
+    fn protocols(self) -> Vec<Vec<u8>> {
+        let (h1, h2) = (b"http/1.1".to_vec(), b"h2".to_vec());
+        match self {
+            Self::Http1 => vec![h1],
+            Self::Http2 => vec![h2],
+            Self::Both => vec![h2, h1],
+        }
+    }
+}
+
+/// What is wrong with a leaf that must not be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// Its validity ended a day ago.
+    Expired,
+    /// It is for another host.
+    WrongHost,
+    /// Its CA is known to nobody.
+    Untrusted,
+}
+
+/// Why there is no leaf.
+#[derive(Debug, thiserror::Error)]
+pub enum LeafError {
+    /// No certificate can be for this name.
+    #[error("`{host}` is neither a host name nor an IP address, so no certificate can be for it")]
+    Host {
+        /// The name.
+        host: String,
+    },
+    /// Signing failed.
+    #[error("cannot mint a certificate: {0}")]
+    Mint(#[from] rcgen::Error),
+    /// The TLS library refused what was minted.
+    #[error("cannot use a minted certificate: {0}")]
+    Use(#[from] rustls::Error),
+}
+
+/// Leaves of this process, by host, with a config to serve each.
+pub struct LeafCache {
+    authority: Arc<CertificateAuthority>,
+    /// An authority that no agent knows.
+    stranger: OnceLock<Issuer<'static, KeyPair>>,
+    key_pair: KeyPair,
+    key: Arc<dyn SigningKey>,
+    /// What configs are copied from: one ticketer for all of them, so sessions resume.
+    resuming: ServerConfig,
+    /// As above, but every handshake is a full one.
+    forgetful: ServerConfig,
+    leaves: Cache<String, Arc<Leaf>>,
+    minted: AtomicU64,
+    clock: fn() -> SystemTime,
+}
+
+/// The leaf for one host.
+#[derive(Debug)]
+struct Leaf {
+    resolver: Arc<SingleCertAndKey>,
+    replace_at: SystemTime,
+    configs: [OnceLock<Arc<ServerConfig>>; Alpn::ALL.len()],
+}
+
+impl LeafCache {
+    /// An empty cache of leaves signed by `authority`, with a new leaf key.
+    pub fn new(authority: Arc<CertificateAuthority>) -> Result<Self, LeafError> {
+        Self::with_clock(authority, wall_clock)
+    }
+
+    fn with_clock(
+        authority: Arc<CertificateAuthority>,
+        clock: fn() -> SystemTime,
+    ) -> Result<Self, LeafError> {
+        let key_pair = KeyPair::generate()?;
+        let der = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key_pair.serialize_der()));
+        let key = rustls::crypto::ring::sign::any_ecdsa_type(&der)?;
+
+        let nothing = CertifiedKey::new(Vec::new(), Arc::clone(&key));
+        let mut forgetful = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(nothing)));
+        forgetful.session_storage = Arc::new(NoServerSessionStorage {});
+        forgetful.send_tls13_tickets = 0;
+        let mut resuming = forgetful.clone();
+        resuming.ticketer = rustls::crypto::ring::Ticketer::new()?;
+        // One is enough for clients that resume at all, and each costs its encryption.
+        resuming.send_tls13_tickets = 1;
+
+        Ok(Self {
+            authority,
+            stranger: OnceLock::new(),
+            key_pair,
+            key,
+            resuming,
+            forgetful,
+            leaves: Cache::new(HOSTS),
+            minted: AtomicU64::new(0),
+            clock,
+        })
+    }
+
+    /// The config that serves `host` (a name, or an IP address with or without brackets), minting
+    /// its leaf if need be.
+    ///
+    /// Callers that ask for the same host at the same time wait for one mint. A leaf is replaced a
+    /// day before it ends.
+    pub fn config(&self, host: &str, alpn: Alpn) -> Result<Arc<ServerConfig>, LeafError> {
+        let host = canonical(host);
+        let leaf = self.leaf(&host)?;
+        let config = leaf.configs[alpn as usize]
+            .get_or_init(|| Arc::new(serving(&self.resuming, Arc::clone(&leaf.resolver), alpn)));
+        Ok(Arc::clone(config))
+    }
+
+    /// A config that serves `host` with a leaf no careful client accepts. Sessions are not resumed
+    /// and none can be resumed later, so that the leaf is looked at each time.
+    pub fn flawed(
+        &self,
+        host: &str,
+        flaw: Flaw,
+        alpn: Alpn,
+    ) -> Result<Arc<ServerConfig>, LeafError> {
+        let host = canonical(host);
+        let now = (self.clock)();
+        let validity = self.validity(now);
+        let resolver = match flaw {
+            Flaw::Expired => {
+                let validity = Validity {
+                    not_before: (now - LIFE).into(),
+                    not_after: (now - DAY).into(),
+                };
+                self.mint(&host, validity, self.authority.issuer())?
+            }
+            Flaw::WrongHost => self.mint(WRONG_HOST, validity, self.authority.issuer())?,
+            Flaw::Untrusted => self.mint(&host, validity, self.stranger(now)?)?,
+        };
+        Ok(Arc::new(serving(&self.forgetful, resolver, alpn)))
+    }
+
+    /// How many leaves were minted so far, flawed ones included.
+    pub fn minted(&self) -> u64 {
+        self.minted.load(Ordering::Relaxed)
+    }
+
+    /// Who signs the leaves.
+    pub fn authority(&self) -> &CertificateAuthority {
+        &self.authority
+    }
+
+    fn leaf(&self, host: &str) -> Result<Arc<Leaf>, LeafError> {
+        let now = (self.clock)();
+        if let Some(leaf) = self.leaves.get(host) {
+            if now < leaf.replace_at {
+                return Ok(leaf);
+            }
+            self.leaves.remove_if(host, |leaf| now >= leaf.replace_at);
+        }
+        self.leaves.get_or_insert_with(host, || {
+            let validity = self.validity(now);
+            let resolver = self.mint(host, validity, self.authority.issuer())?;
+            let replace_at = SystemTime::from(validity.not_after) - SPARE;
+            Ok(Arc::new(Leaf {
+                resolver,
+                replace_at,
+                configs: Default::default(),
+            }))
+        })
+    }
+
+    /// Never beyond the CA's own, which some clients insist on.
+    fn validity(&self, now: SystemTime) -> Validity {
+        let authority = self.authority.validity();
+        Validity {
+            not_before: authority.not_before.max((now - BACK_DATE).into()),
+            not_after: authority.not_after.min((now + LIFE).into()),
+        }
+    }
+
+    fn mint(
+        &self,
+        host: &str,
+        validity: Validity,
+        issuer: &Issuer<'_, KeyPair>,
+    ) -> Result<Arc<SingleCertAndKey>, LeafError> {
+        let certificate = params(host, validity)?.signed_by(&self.key_pair, issuer)?;
+        let mut chain = vec![certificate.der().clone()];
+        chain.extend_from_slice(self.authority.intermediates());
+        self.minted.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(
+            CertifiedKey::new(chain, Arc::clone(&self.key)).into(),
+        ))
+    }
+
+    fn stranger(&self, now: SystemTime) -> Result<&Issuer<'static, KeyPair>, LeafError> {
+        if let Some(stranger) = self.stranger.get() {
+            return Ok(stranger);
+        }
+        // Made twice when two ask at once; the second is thrown away.
+        let stranger = Issuer::new(new_root(now), KeyPair::generate()?);
+        Ok(self.stranger.get_or_init(|| stranger))
+    }
+}
+
+impl std::fmt::Debug for LeafCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LeafCache")
+            .field("authority", &self.authority.subject())
+            .field("hosts", &self.leaves.len())
+            .field("minted", &self.minted())
+            .finish_non_exhaustive()
+    }
+}
+
+fn serving(base: &ServerConfig, resolver: Arc<SingleCertAndKey>, alpn: Alpn) -> ServerConfig {
+    let mut config = base.clone();
+    config.cert_resolver = resolver;
+    config.alpn_protocols = alpn.protocols();
+    config
+}
+
+/// One way to write each host: lower case, without a final dot or brackets.
+fn canonical(host: &str) -> Cow<'_, str> {
+    let host = host
+        .strip_prefix('[')
+        .and_then(|h| h.strip_suffix(']'))
+        .unwrap_or(host);
+    let host = host.strip_suffix('.').unwrap_or(host);
+    if host.bytes().any(|b| b.is_ascii_uppercase()) {
+        Cow::Owned(host.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(host)
+    }
+}
+
+fn params(host: &str, validity: Validity) -> Result<CertificateParams, LeafError> {
+    let bad_host = || LeafError::Host {
+        host: host.to_owned(),
+    };
+    let name = if let Ok(address) = host.parse::<IpAddr>() {
+        SanType::IpAddress(address)
+    } else {
+        DnsName::try_from(host).map_err(|_| bad_host())?;
+        SanType::DnsName(host.try_into().map_err(|_| bad_host())?)
+    };
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    let common_name = if host.len() > LONGEST_NAME {
+        "Squall leaf"
+    } else {
+        host
+    };
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
+    params.subject_alt_names = vec![name];
+    params.serial_number = Some(random_serial());
+    params.not_before = validity.not_before;
+    params.not_after = validity.not_after;
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    Ok(params)
+}
+
+/// 127 random bits: positive, and within the 20 bytes of RFC 5280 §4.1.2.2. Clients refuse two
+/// certificates of one issuer with one serial.
+pub(super) fn random_serial() -> SerialNumber {
+    let mut serial: [u8; 16] = files::random();
+    // The first bit is the sign; the second keeps the length the same.
+    serial[0] = serial[0] & 0x7f | 0x40;
+    SerialNumber::from_slice(&serial)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,25 @@
-//! placeholder
+//! The control API: what is in force, what went through, as JSON over HTTP.
+//!
+//! A thin shell around [`Chaos`](squall_proxy::chaos::Chaos) and
+//! [`Recorder`](squall_proxy::recorder::Recorder): each route reads a request, asks one of them and
+//! writes the answer down. It decides no fault and touches no agent's traffic. Every error is an
+//! RFC 9457 problem ([`problem`]); who may ask is settled before any route is reached ([`access`]).
+//!
+//! ```text
+//! request ─▶ access ─▶ route ─▶ document, query ─▶ Chaos, Recorder ─▶ JSON, events
+//!                └────────┴──────────┴───────────────────┴──────────▶ problem
+//! ```
+
+pub mod access;
+mod document;
+mod duration;
+mod page;
+pub mod problem;
+mod query;
+mod routes;
+mod serve;
+mod state;
+
+pub use self::routes::router;
+pub use self::serve::{ServeError, serve};
+pub use self::state::{ApiState, Broken, Listening, Readiness};

@@ -17,6 +17,11 @@ pub struct EventId {
     number: u64,
 }
 
+impl EventId {
+    /// An id that no log ever gives: whoever asks for what came after it is told of a gap.
+    pub const ELSEWHERE: Self = Self { log: 0, number: 0 };
+}
+
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}-{}", self.log, self.number)
@@ -87,10 +92,10 @@ pub struct EventLog<E> {
 }
 
 impl<E: Clone> EventLog<E> {
-    /// An empty log; `log` tells it from the logs of other daemons.
+    /// An empty log; `log`, at least 1, tells it from the logs of other daemons.
     pub fn new(log: u32, bounds: Bounds) -> Self {
         Self {
-            log,
+            log: log.max(1),
             bounds,
             newest: 0,
             events: VecDeque::new(),
@@ -197,6 +202,11 @@ mod tests {
             (id(7, 5), vec![7, 8, 9, 10], Some(Gap { missed: Some(1) })),
             (id(7, 0), vec![7, 8, 9, 10], Some(Gap { missed: Some(6) })),
             (id(6, 9), vec![7, 8, 9, 10], Some(Gap { missed: None })),
+            (
+                EventId::ELSEWHERE,
+                vec![7, 8, 9, 10],
+                Some(Gap { missed: None }),
+            ),
             (id(7, 11), vec![7, 8, 9, 10], Some(Gap { missed: None })),
         ] {
             let batch = log.after(seen, 100);

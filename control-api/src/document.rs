@@ -1,0 +1,106 @@
+//! Documents that are sent: JSON or YAML by their `Content-Type`, bounded.
+
+use axum::extract::{FromRequest, Request};
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use serde::de::IgnoredAny;
+
+use crate::problem::{Detail, Problem};
+
+/// Longest document, bytes.
+pub(crate) const MOST: usize = 1 << 20;
+
+/// A document as it was sent.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) text: String,
+    form: Form,
+}
+
+/// How a document is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    Yaml,
+    /// The sender does not know: no type at all, or what curl says of any `-d`.
+    Unstated,
+}
+
+impl Form {
+    fn of(content_type: &str) -> Option<Self> {
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        match media_type.to_ascii_lowercase().as_str() {
+            "application/json" | "text/json" => Some(Self::Json),
+            "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => {
+                Some(Self::Yaml)
+            }
+            other if other.ends_with("+json") => Some(Self::Json),
+            other if other.ends_with("+yaml") => Some(Self::Yaml),
+            ""
+            | "application/x-www-form-urlencoded"
+            | "text/plain"
+            | "application/octet-stream" => Some(Self::Unstated),
+            _ => None,
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Document {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let content_type = match request.headers().get(CONTENT_TYPE) {
+            Some(value) => value.to_str().unwrap_or("\u{fffd}").to_owned(),
+            None => String::new(),
+        };
+        let form = Form::of(&content_type).ok_or_else(|| {
+            Problem::unsupported_type(format!(
+                "`{content_type}` is not read here; send application/json or application/yaml"
+            ))
+        })?;
+        let body = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| {
+                let detail = rejection.body_text();
+                match rejection.into_response().status() {
+                    StatusCode::PAYLOAD_TOO_LARGE => {
+                        Problem::too_large(format!("a document may have {MOST} bytes"))
+                    }
+                    _ => Problem::malformed(format!("the body cannot be read: {detail}")),
+                }
+            })?;
+        let text = String::from_utf8(body.into())
+            .map_err(|error| Problem::malformed(format!("the document is not UTF-8: {error}")))?;
+        Ok(Self { text, form })
+    }
+}
+
+impl Document {
+    /// Refuses a document that is announced as JSON and is none: YAML takes more.
+    pub(crate) fn check_form(&self) -> Result<(), Problem> {
+        if self.form == Form::Json {
+            serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
+        }
+        Ok(())
+    }
+
+    /// The document as a value; what does not say that it is YAML is JSON.
+    pub(crate) fn value(&self) -> Result<serde_json::Value, Problem> {
+        match self.form {
+            Form::Json | Form::Unstated => {
+                serde_json::from_str(&self.text).map_err(|error| not_json(&error))
+            }
+            Form::Yaml => serde_saphyr::from_str(&self.text).map_err(|error| {
+                let detail = format!("the document is not YAML: {error}");
+                Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
+            }),
+        }
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    let detail = format!("the document is not JSON: {error}");
+    Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
+}

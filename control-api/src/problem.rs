@@ -1,0 +1,218 @@
+//! Why the API refused: RFC 9457 problem details.
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Why the API refused, as `application/problem+json`.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    status: StatusCode,
+    /// Last part of its `type`.
+    slug: &'static str,
+    title: &'static str,
+    detail: String,
+    errors: Vec<Detail>,
+    /// Further members.
+    more: Option<Box<Value>>,
+}
+
+/// One thing wrong with what was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Detail {
+    /// What is wrong, and what to write instead.
+    pub detail: String,
+    /// JSON pointer (RFC 6901) into the document that was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// Name of the query parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+}
+
+impl Detail {
+    /// Something wrong at `pointer` in the document.
+    pub fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            detail: detail.into(),
+            pointer: Some(pointer.into()),
+            parameter: None,
+        }
+    }
+
+    /// Something wrong with a query parameter.
+    pub fn parameter(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            detail: detail.into(),
+            pointer: None,
+            parameter: Some(name.into()),
+        }
+    }
+}
+
+impl Problem {
+    /// A problem of its own `slug`, the last part of its `type`.
+    fn new(
+        status: StatusCode,
+        slug: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            status,
+            slug,
+            title,
+            detail: detail.into(),
+            errors: Vec::new(),
+            more: None,
+        }
+    }
+
+    /// 400: the request cannot be read.
+    pub(crate) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed",
+            "Malformed request",
+            detail,
+        )
+    }
+
+    /// 401: no token, or one nobody knows.
+    pub(crate) fn unauthenticated(detail: impl Into<String>) -> Self {
+        let status = StatusCode::UNAUTHORIZED;
+        Self::new(status, "unauthenticated", "Token required", detail)
+    }
+
+    /// 403: not from here, or not by this token.
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "Not allowed", detail)
+    }
+
+    /// 404: there is no such thing.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
+    }
+
+    /// 405: the thing is there, the method is not.
+    pub(crate) fn method_not_allowed(detail: impl Into<String>) -> Self {
+        let status = StatusCode::METHOD_NOT_ALLOWED;
+        Self::new(status, "method-not-allowed", "Method not allowed", detail)
+    }
+
+    /// 409: what is there stands against it.
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", "Conflict", detail)
+    }
+
+    /// 412: it is not the version that was named.
+    pub(crate) fn precondition_failed(detail: impl Into<String>) -> Self {
+        let status = StatusCode::PRECONDITION_FAILED;
+        Self::new(status, "precondition-failed", "It has changed", detail)
+    }
+
+    /// 413: more than is read.
+    pub(crate) fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too-large",
+            "Document too large",
+            detail,
+        )
+    }
+
+    /// 415: a form nobody reads here.
+    pub(crate) fn unsupported_type(detail: impl Into<String>) -> Self {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        Self::new(
+            status,
+            "unsupported-type",
+            "Unsupported content type",
+            detail,
+        )
+    }
+
+    /// 422: it can be read and makes no sense; `errors` says where.
+    pub(crate) fn invalid(errors: Vec<Detail>) -> Self {
+        let detail = match errors.as_slice() {
+            [only] => only.detail.clone(),
+            several => format!("{} things are wrong with the document", several.len()),
+        };
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid",
+            "Invalid document",
+            detail,
+        )
+        .with_errors(errors)
+    }
+
+    /// 500: our fault.
+    pub(crate) fn internal(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "Squall failed",
+            detail,
+        )
+    }
+
+    /// 503: not now.
+    pub(crate) fn not_ready(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "not-ready",
+            "Not ready",
+            detail,
+        )
+    }
+
+    /// The problem with the places where it is.
+    #[must_use]
+    pub(crate) fn with_errors(self, errors: Vec<Detail>) -> Self {
+        Self { errors, ..self }
+    }
+
+    /// The problem with the members of an object beside its own.
+    #[must_use]
+    pub(crate) fn with_more(self, more: Value) -> Self {
+        Self {
+            more: Some(Box::new(more)),
+            ..self
+        }
+    }
+
+    fn document(&self) -> Value {
+        let mut document = json!({
+            "type": format!("urn:squall:problem:{}", self.slug),
+            "title": self.title,
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if !self.errors.is_empty() {
+            document["errors"] = json!(self.errors);
+        }
+        if let Some(Value::Object(more)) = self.more.as_deref() {
+            for (name, value) in more {
+                document[name] = value.clone();
+            }
+        }
+        document
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = self.document().to_string();
+        let content_type = HeaderValue::from_static("application/problem+json");
+        let mut response = (self.status, [(CONTENT_TYPE, content_type)], body).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            // RFC 9110 §15.5.2 asks for it.
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}

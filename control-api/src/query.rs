@@ -1,0 +1,90 @@
+//! Query parameters: each is known, given once, and readable, or the request is refused.
+
+use axum::extract::{FromRequestParts, Query};
+use http::request::Parts;
+
+use crate::problem::{Detail, Problem};
+
+/// The query of a request, taken apart parameter by parameter; [`Params::finish`] refuses what
+/// nobody took.
+#[derive(Debug)]
+pub(crate) struct Params {
+    given: Vec<(String, String)>,
+    known: Vec<&'static str>,
+    errors: Vec<Detail>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Query(given) = Query::try_from_uri(&parts.uri)
+            .map_err(|error| Problem::malformed(format!("the query cannot be read: {error}")))?;
+        Ok(Self {
+            given,
+            known: Vec::new(),
+            errors: Vec::new(),
+        })
+    }
+}
+
+impl Params {
+    /// The parameter `name`, if it is given.
+    pub(crate) fn take(&mut self, name: &'static str) -> Option<String> {
+        self.known.push(name);
+        let mut values = self.given.extract_if(.., |(given, _)| given == name);
+        let first = values.next().map(|(_, value)| value);
+        if values.next().is_some() {
+            self.errors.push(Detail::parameter(
+                name,
+                format!("`{name}` is given more than once"),
+            ));
+        }
+        first
+    }
+
+    /// The parameter `name` as `read` understands it; `expected` says what that is.
+    pub(crate) fn read<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.take(name)?;
+        let value = read(&text);
+        if value.is_none() {
+            let text: String = text.chars().take(40).collect();
+            let detail = format!("`{name}` is `{text}`; it must be {expected}");
+            self.errors.push(Detail::parameter(name, detail));
+        }
+        value
+    }
+
+    /// A switch: `true` or `false`, false when it is not given.
+    pub(crate) fn switch(&mut self, name: &'static str) -> bool {
+        self.read(name, "true or false", |text| match text {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        })
+        .unwrap_or(false)
+    }
+
+    /// Refuses the request if any parameter could not be read or is none of those asked for.
+    pub(crate) fn finish(mut self) -> Result<(), Problem> {
+        for (name, _) in &self.given {
+            let known = self.known.join(", ");
+            let name: String = name.chars().take(40).collect();
+            let detail = if known.is_empty() {
+                format!("there is no parameter `{name}` here")
+            } else {
+                format!("there is no parameter `{name}` here; there are {known}")
+            };
+            self.errors.push(Detail::parameter(name, detail));
+        }
+        match self.errors.first() {
+            None => Ok(()),
+            Some(first) => Err(Problem::malformed(first.detail.clone()).with_errors(self.errors)),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is in force.
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use squall_journal::activation::ActivationRecord;
+use squall_proxy::chaos::{DEFAULT_SCOPE, PutError};
+
+use super::chaos_request;
+use super::path::Scope;
+use crate::ApiState;
+use crate::document::Document;
+use crate::page::{self, Page};
+use crate::problem::{Detail, Problem};
+use crate::query::Params;
+
+/// What is in force for everything that is in no named scope.
+pub(super) async fn show_default(
+    state: State<ApiState>,
+    params: Params,
+) -> Result<Json<ActivationRecord>, Problem> {
+    show(state, Scope(DEFAULT_SCOPE.to_owned()), params).await
+}
+
+/// Puts chaos in force for everything that is in no named scope.
+pub(super) async fn put_default(
+    state: State<ApiState>,
+    params: Params,
+    document: Document,
+) -> Result<Json<ActivationRecord>, Problem> {
+    put(state, Scope(DEFAULT_SCOPE.to_owned()), params, document).await
+}
+
+/// Ends the default scope's chaos; with `all=true` every scope's, in one swap.
+pub(super) async fn end_default(
+    State(state): State<ApiState>,
+    mut params: Params,
+) -> Result<StatusCode, Problem> {
+    let all = params.switch("all");
+    params.finish()?;
+    if all {
+        state.chaos.end_all(None);
+    } else {
+        state.chaos.end(DEFAULT_SCOPE);
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Scopes that are known: those with chaos of their own and those seen under the default one.
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    mut params: Params,
+) -> Result<Json<Page<ActivationRecord>>, Problem> {
+    let limit = page::limit(&mut params);
+    let cursor = params.take("cursor");
+    params.finish()?;
+    let mut scopes = state.chaos.list();
+    scopes.sort_unstable_by(|a, b| a.scope.cmp(&b.scope));
+    Ok(page::by_name(
+        scopes,
+        |scope| &scope.scope,
+        cursor.as_deref(),
+        limit,
+    ))
+}
+
+/// What is in force for one scope, its own or the default one's.
+pub(super) async fn show(
+    State(state): State<ApiState>,
+    Scope(scope): Scope,
+    params: Params,
+) -> Result<Json<ActivationRecord>, Problem> {
+    params.finish()?;
+    Ok(Json(state.chaos.look(&scope)))
+}
+
+/// Puts chaos in force for one scope, in place of what was there.
+pub(super) async fn put(
+    State(state): State<ApiState>,
+    Scope(scope): Scope,
+    params: Params,
+    document: Document,
+) -> Result<Json<ActivationRecord>, Problem> {
+    params.finish()?;
+    let request = chaos_request::read(&document.value()?).map_err(Problem::invalid)?;
+    match state.chaos.put(&scope, request) {
+        Ok(record) => Ok(Json(record)),
+        Err(PutError::UnknownProfile(name)) => {
+            let library = state.chaos.library();
+            let listed = library.list();
+            let names = listed.iter().map(|profile| profile.name.as_str());
+            let mut detail = format!("there is no profile `{name}`");
+            if let Some(nearest) = chaos_request::nearest(&name, names) {
+                detail = format!("{detail}, did you mean `{nearest}`?");
+            }
+            Err(Problem::invalid(vec![Detail::at("/profile", detail)]))
+        }
+        Err(PutError::Profile(error)) => Err(Problem::invalid(vec![Detail::at(
+            error.pointer.clone(),
+            error.to_string(),
+        )])),
+    }
+}
+
+/// Ends one scope's own chaos: it is under the default one again.
+pub(super) async fn end(
+    State(state): State<ApiState>,
+    Scope(scope): Scope,
+    params: Params,
+) -> Result<StatusCode, Problem> {
+    params.finish()?;
+    state.chaos.end(&scope);
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,177 @@
+//! What happens, as it happens: server-sent events that resume.
+//!
+//! A stream keeps nothing but the id of the event it came to; the recorder's log is asked for what
+//! came after. A reader that does not read is not read for, and costs nothing.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::sse::{self, Sse};
+use futures_util::Stream;
+use http::HeaderMap;
+use serde::Serialize;
+use serde_json::json;
+use squall_journal::events::EventId;
+use squall_journal::ring::Entry;
+use squall_proxy::recorder::{Event, Recorder};
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::ApiState;
+use crate::problem::Problem;
+use crate::query::Params;
+
+/// How often a silent stream says that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How soon a client should come back, told to it.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Events taken from the log at a time.
+const AT_ONCE: usize = 64;
+
+/// Events from now on, or after `Last-Event-ID`.
+pub(super) async fn stream(
+    State(state): State<ApiState>,
+    mut params: Params,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Problem> {
+    let wanted = Wanted {
+        scope: params.take("scope"),
+        faults: params.switch("faults"),
+    };
+    params.finish()?;
+    let resumed = headers.get("last-event-id").map(|id| {
+        // An id nobody gave is like one of yesterday's daemon: everything held, and a gap.
+        id.to_str()
+            .ok()
+            .and_then(|id| id.parse().ok())
+            .unwrap_or(EventId::ELSEWHERE)
+    });
+    let reader = Reader::new(&state, wanted, resumed);
+    let events = futures_util::stream::unfold(reader, |mut reader| async {
+        let event = reader.next().await?;
+        Some((Ok(event), reader))
+    });
+    Ok(Sse::new(events))
+}
+
+/// Which events a stream wants.
+#[derive(Debug)]
+struct Wanted {
+    /// Only this scope's.
+    scope: Option<String>,
+    /// Of exchanges only those to which a rule was applied.
+    faults: bool,
+}
+
+impl Wanted {
+    fn holds(&self, event: &Event) -> bool {
+        let scope = match event {
+            Event::Exchange(note) => &note.scope,
+            Event::Chaos(event) => event.now.scope.as_str(),
+        };
+        if self.scope.as_ref().is_some_and(|wanted| wanted != scope) {
+            return false;
+        }
+        match event {
+            Event::Exchange(note) => !self.faults || note.had_fault("*"),
+            Event::Chaos(_) => true,
+        }
+    }
+}
+
+/// One stream.
+struct Reader {
+    recorder: Recorder,
+    changes: watch::Receiver<()>,
+    wanted: Wanted,
+    /// The event it came to.
+    last: EventId,
+    ready: VecDeque<sse::Event>,
+    heartbeat: Interval,
+    stopping: CancellationToken,
+}
+
+impl Reader {
+    fn new(state: &ApiState, wanted: Wanted, resumed: Option<EventId>) -> Self {
+        let mut heartbeat = tokio::time::interval(HEARTBEAT);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        heartbeat.reset();
+        // Taken before the newest id, so that nothing falls between the two.
+        let changes = state.recorder.changes();
+        let newest = state.recorder.newest_event();
+        let mut opening = sse::Event::default().retry(RETRY).comment("squall events");
+        if resumed.is_none() {
+            // A client that is cut before the first event resumes from here.
+            opening = opening.id(newest.to_string());
+        }
+        Self {
+            recorder: state.recorder.clone(),
+            changes,
+            wanted,
+            last: resumed.unwrap_or(newest),
+            ready: VecDeque::from([opening]),
+            heartbeat,
+            stopping: state.stopping.clone(),
+        }
+    }
+
+    /// The next event to send; `None` when the daemon stops.
+    async fn next(&mut self) -> Option<sse::Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            self.changes.mark_unchanged();
+            if self.read() {
+                continue;
+            }
+            tokio::select! {
+                changed = self.changes.changed() => changed.ok()?,
+                _ = self.heartbeat.tick() => {
+                    // With its id, so that a stream whose filter lets little through resumes from
+                    // where it came to and not from the last event it showed.
+                    let alive = sse::Event::default().id(self.last.to_string()).comment("alive");
+                    self.ready.push_back(alive);
+                }
+                () = self.stopping.cancelled() => return None,
+            }
+        }
+    }
+
+    /// Takes what is new from the log; whether there was anything.
+    fn read(&mut self) -> bool {
+        let batch = self.recorder.events_after(self.last, AT_ONCE);
+        self.last = batch.last;
+        if let Some(gap) = batch.gap {
+            let missed = json!({ "missed": gap.missed });
+            self.ready
+                .push_back(sse::Event::default().event("gap").data(missed.to_string()));
+        }
+        for (id, event) in &batch.events {
+            if self.wanted.holds(event) {
+                self.ready.push_back(written(*id, event));
+            }
+        }
+        !batch.events.is_empty() || batch.gap.is_some()
+    }
+}
+
+fn written(id: EventId, event: &Event) -> sse::Event {
+    let (name, data) = match event {
+        Event::Exchange(note) => ("exchange", text(&note.to_record())),
+        Event::Chaos(event) => ("chaos", text(&**event)),
+    };
+    sse::Event::default()
+        .id(id.to_string())
+        .event(name)
+        .data(data)
+}
+
+fn text(document: &impl Serialize) -> String {
+    json!(document).to_string()
+}

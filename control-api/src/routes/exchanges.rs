@@ -1,0 +1,66 @@
+//! What went through.
+
+use axum::Json;
+use axum::extract::State;
+use squall_journal::id::ExchangeId;
+use squall_journal::record::{ExchangeRecord, ExplainedRecord, Kind};
+use squall_journal::ring::{Filter, StatusFilter};
+use squall_journal::timestamp;
+
+use super::path::ExchangeName;
+use crate::ApiState;
+use crate::page::{self, Page};
+use crate::problem::Problem;
+use crate::query::Params;
+
+/// Exchanges, newest first. A cursor stays where it is whatever comes in.
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    mut params: Params,
+) -> Result<Json<Page<ExchangeRecord>>, Problem> {
+    let filter = Filter {
+        scope: params.take("scope"),
+        kind: params.read("kind", "llm, tool, mcp or other", Kind::parse),
+        host: params.take("host"),
+        tool: params.take("tool"),
+        fault: params.take("fault"),
+        status: params.read(
+            "status",
+            "a status like 503, 5xx or none",
+            StatusFilter::parse,
+        ),
+        since_ms: params.read("since", "a time like 2026-11-21T23:01:40Z", |text| {
+            timestamp::parse(text).ok()
+        }),
+    };
+    let limit = page::limit(&mut params);
+    let after: Option<ExchangeId> =
+        params.read("cursor", "the next_cursor of the page before", |text| {
+            text.parse().ok()
+        });
+    params.finish()?;
+    let page = state.recorder.exchanges(&filter, after, limit);
+    Ok(Json(Page {
+        items: page.items.iter().map(|note| note.to_record()).collect(),
+        next_cursor: page.next.map(|id| id.to_string()),
+    }))
+}
+
+/// One exchange, with why each rule did or did not fire.
+pub(super) async fn show(
+    State(state): State<ApiState>,
+    ExchangeName(id): ExchangeName,
+    params: Params,
+) -> Result<Json<ExplainedRecord>, Problem> {
+    params.finish()?;
+    let id: ExchangeId = id
+        .parse()
+        .map_err(|error| Problem::not_found(format!("there is no such exchange: {error}")))?;
+    let note = state.recorder.exchange(id).ok_or_else(|| {
+        Problem::not_found(format!("exchange {id} is not held any more, or never was"))
+    })?;
+    Ok(Json(ExplainedRecord {
+        exchange: note.to_record(),
+        nearest_misses: note.near_misses(),
+    }))
+}

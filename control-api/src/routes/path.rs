@@ -1,0 +1,61 @@
+//! Names in paths, checked at the door.
+
+use axum::extract::{FromRequestParts, Path};
+use http::request::Parts;
+
+use crate::problem::Problem;
+
+/// A scope in a path: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, as the proxy takes them.
+#[derive(Debug)]
+pub(super) struct Scope(pub(super) String);
+
+/// A profile in a path: any non-empty text; the library knows which names there are.
+#[derive(Debug)]
+pub(super) struct ProfileName(pub(super) String);
+
+/// An exchange in a path.
+#[derive(Debug)]
+pub(super) struct ExchangeName(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Scope {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let name = segment(parts, state).await?;
+        let fits = (1..=128).contains(&name.len())
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        if fits {
+            return Ok(Self(name));
+        }
+        let name: String = name.chars().take(40).collect();
+        Err(Problem::malformed(format!(
+            "`{name}` cannot be a scope; a scope is 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` \
+             and `-`"
+        )))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ProfileName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        segment(parts, state).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ExchangeName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        segment(parts, state).await.map(Self)
+    }
+}
+
+async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
+    let Path(segment) = Path::from_request_parts(parts, state)
+        .await
+        .map_err(|rejection| Problem::malformed(rejection.body_text()))?;
+    Ok(segment)
+}

@@ -1,0 +1,255 @@
+//! Profiles: the API's over files over built-in ones.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+use serde_json::json;
+use squall_profiles::error::ProfileError;
+use squall_profiles::library::{Library, RemoveError, Source};
+use squall_profiles::profile::{self, Profile};
+use squall_proxy::chaos::{EditError, INLINE, NO_CHAOS};
+
+use super::chaos_request::nearest;
+use super::path::ProfileName;
+use crate::ApiState;
+use crate::document::Document;
+use crate::page::{self, Page};
+use crate::problem::{Detail, Problem};
+use crate::query::Params;
+
+/// A line of the list.
+#[derive(Debug, Serialize)]
+pub(super) struct Listed {
+    name: String,
+    source: &'static str,
+    description: String,
+    rules: usize,
+}
+
+/// Profiles by name.
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    mut params: Params,
+) -> Result<Json<Page<Listed>>, Problem> {
+    let limit = page::limit(&mut params);
+    let cursor = params.take("cursor");
+    params.finish()?;
+    let mut listed: Vec<Listed> = state
+        .chaos
+        .library()
+        .list()
+        .into_iter()
+        .map(|profile| Listed {
+            name: profile.name,
+            source: profile.source.as_str(),
+            description: profile.description,
+            rules: profile.rules,
+        })
+        .collect();
+    listed.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(page::by_name(
+        listed,
+        |profile| &profile.name,
+        cursor.as_deref(),
+        limit,
+    ))
+}
+
+/// One profile as the document it was written as: JSON, or with `Accept: application/yaml` its own
+/// text, comments and all.
+pub(super) async fn show(
+    State(state): State<ApiState>,
+    ProfileName(name): ProfileName,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    let library = state.chaos.library();
+    let Some((source, profile)) = library.get(&name) else {
+        return Err(unknown(&library, &name));
+    };
+    let tag = etag(profile);
+    let is_known = headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .any(|known| names(known, &tag));
+    let wants_yaml = headers
+        .get_all(ACCEPT)
+        .iter()
+        .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("yaml")));
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else if wants_yaml {
+        let content_type = HeaderValue::from_static("application/yaml");
+        ([(CONTENT_TYPE, content_type)], profile.text.to_string()).into_response()
+    } else {
+        let mut document = profile.document();
+        if let Some(members) = document.as_object_mut() {
+            members.entry("name").or_insert_with(|| json!(name));
+        }
+        Json(document).into_response()
+    };
+    response.headers_mut().insert(ETAG, tag);
+    response
+        .headers_mut()
+        .insert(SOURCE, HeaderValue::from_static(source.as_str()));
+    Ok(response)
+}
+
+/// Where the profile that is shown comes from.
+const SOURCE: HeaderName = HeaderName::from_static("squall-profile-source");
+
+/// Puts a profile; in force, it takes effect at once.
+pub(super) async fn put(
+    State(state): State<ApiState>,
+    ProfileName(name): ProfileName,
+    params: Params,
+    headers: HeaderMap,
+    document: Document,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    document.check_form()?;
+    check_name(&name)?;
+    let profile = profile::parse(&name, &document.text).map_err(|errors| refused(&errors))?;
+    if let Some(named) = profile.name.as_ref().filter(|named| **named != name) {
+        let detail = format!("the document names the profile `{named}`, the path `{name}`");
+        return Err(Problem::invalid(vec![Detail::at("/name", detail)]));
+    }
+    let (tag, rules) = (etag(&profile), profile.rules.len());
+    let mut created = false;
+    let edited = state.chaos.edit(|library| {
+        check_version(library, &name, &headers)?;
+        created = !matches!(library.get(&name), Some((Source::Api, _)));
+        library
+            .with_api(&name, profile)
+            .map_err(|error| refused(&[error]))
+    });
+    edited.map_err(in_force)?;
+    let status = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let body = Json(json!({ "name": name, "source": Source::Api.as_str(), "rules": rules }));
+    Ok((status, [(ETAG, tag)], body).into_response())
+}
+
+/// Deletes a profile that the API put; what it stood over, if anything, holds again.
+pub(super) async fn delete(
+    State(state): State<ApiState>,
+    ProfileName(name): ProfileName,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    params.finish()?;
+    let edited = state.chaos.edit(|library| {
+        check_version(library, &name, &headers)?;
+        library.without_api(&name).map_err(|error| match error {
+            RemoveError::Unknown(_) => unknown(library, &name),
+            RemoveError::NotFromApi { .. } => Problem::conflict(error.to_string()),
+        })
+    });
+    edited.map_err(in_force)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A profile that is put must have a name that files and commands can write.
+fn check_name(name: &str) -> Result<(), Problem> {
+    let fits = (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let detail = if !fits {
+        "a profile's name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`".to_owned()
+    } else if [NO_CHAOS, INLINE].contains(&name) {
+        format!("`{name}` is reserved; give the profile another name")
+    } else {
+        return Ok(());
+    };
+    Err(Problem::invalid(vec![Detail::at("/name", detail)]))
+}
+
+/// `If-Match` and `If-None-Match`, RFC 9110 §13.1, against the profile that holds.
+fn check_version(library: &Library, name: &str, headers: &HeaderMap) -> Result<(), Problem> {
+    let current = library.get(name).map(|(_, profile)| etag(profile));
+    let matches = |header: HeaderName| {
+        headers.get_all(header).iter().any(|value| match &current {
+            Some(tag) => value == "*" || names(value, tag),
+            None => false,
+        })
+    };
+    if headers.contains_key(IF_MATCH) && !matches(IF_MATCH) {
+        return Err(Problem::precondition_failed(format!(
+            "profile `{name}` is not the version named by If-Match; get it again and edit that"
+        )));
+    }
+    if matches(IF_NONE_MATCH) {
+        return Err(Problem::precondition_failed(format!(
+            "profile `{name}` exists"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a list of entity tags names this one; weak tags compare by their text.
+fn names(list: &HeaderValue, tag: &HeaderValue) -> bool {
+    let Ok(list) = list.to_str() else {
+        return false;
+    };
+    list.split(',').any(|one| {
+        let one = one.trim();
+        one.strip_prefix("W/").unwrap_or(one) == tag
+    })
+}
+
+/// Half of a digest of the text, in quotes.
+fn etag(profile: &Profile) -> HeaderValue {
+    let digest = digest(&SHA256, profile.text.as_bytes());
+    let mut half = [0; 16];
+    half.copy_from_slice(&digest.as_ref()[..16]);
+    HeaderValue::from_str(&format!("\"{:032x}\"", u128::from_be_bytes(half)))
+        .expect("hex digits in quotes are a header value")
+}
+
+fn unknown(library: &Library, name: &str) -> Problem {
+    let listed = library.list();
+    let shown: String = name.chars().take(64).collect();
+    let near = nearest(name, listed.iter().map(|profile| profile.name.as_str()));
+    Problem::not_found(match near {
+        Some(near) => format!("there is no profile `{shown}`, did you mean `{near}`?"),
+        None => format!("there is no profile `{shown}`"),
+    })
+}
+
+/// Errors without a pointer say that the text could not be read at all.
+fn refused(errors: &[ProfileError]) -> Problem {
+    let details: Vec<Detail> = errors
+        .iter()
+        .map(|error| {
+            let place = error.position;
+            let detail = if place.line == 0 {
+                error.message.clone()
+            } else {
+                format!(
+                    "line {}, column {}: {}",
+                    place.line, place.column, error.message
+                )
+            };
+            Detail::at(error.pointer.clone(), detail)
+        })
+        .collect();
+    Problem::invalid(details)
+}
+
+fn in_force(error: EditError<Problem>) -> Problem {
+    match error {
+        EditError::Change(problem) => problem,
+        EditError::InForce { profile, source } => Problem::conflict(format!(
+            "profile `{profile}` is in force and would no longer be valid: {source}"
+        )),
+    }
+}

@@ -1,0 +1,43 @@
+//! The API on a socket.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{ApiState, router};
+
+/// Why the API cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Everybody on the network could switch chaos.
+    #[error(
+        "the control API has no `api.tokens` and would listen on {0}, which is not loopback; give it \
+         tokens, or listen on 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
+    /// The listener failed.
+    #[error("the control API's listener failed: {0}")]
+    Listener(#[from] std::io::Error),
+}
+
+/// Serves the API until `shutdown`; then streams of events end, open requests are finished, and it
+/// returns. Refuses to begin on an address that is not loopback when there are no tokens.
+pub async fn serve(
+    listener: TcpListener,
+    state: ApiState,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let address = listener.local_addr()?;
+    if state.access.load().is_open() && !address.ip().is_loopback() {
+        return Err(ServeError::Exposed(address));
+    }
+    let state = ApiState {
+        stopping: shutdown.clone(),
+        ..state
+    };
+    axum::serve(listener, router(state))
+        .with_graceful_shutdown(shutdown.cancelled_owned())
+        .await?;
+    Ok(())
+}

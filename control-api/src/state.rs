@@ -1,0 +1,75 @@
+//! What the routes share.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use serde::Serialize;
+use squall_proxy::chaos::Chaos;
+use squall_proxy::metrics::Metrics;
+use squall_proxy::recorder::Recorder;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Access;
+
+/// What the routes share; clones share it too.
+#[derive(Clone)]
+pub struct ApiState {
+    /// What is in force.
+    pub chaos: Arc<Chaos>,
+    /// What went through.
+    pub recorder: Recorder,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// Who may ask; swapped when the config is read anew.
+    pub access: Arc<ArcSwap<Access>>,
+    /// The interception CA's certificate as PEM, asked for each time: it may be rotated.
+    pub ca_pem: Arc<dyn Fn() -> Bytes + Send + Sync>,
+    /// How the daemon does, asked for each time.
+    pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
+    /// Where the proxy listens, for `/proxy.pac`.
+    pub proxy: SocketAddr,
+    /// Cancelled when the daemon stops: streams of events end.
+    pub stopping: CancellationToken,
+}
+
+impl fmt::Debug for ApiState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiState")
+            .field("proxy", &self.proxy)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the daemon does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Readiness {
+    /// Whether traffic can come in.
+    #[serde(skip)]
+    pub ready: bool,
+    /// What listens where.
+    pub listeners: Vec<Listening>,
+    /// Files that cannot be read; the last good version of each is in force. They make nobody
+    /// unready.
+    pub broken: Vec<Broken>,
+}
+
+/// A listener.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listening {
+    /// `proxy`, `api`, or a route's name.
+    pub name: String,
+    /// Its address with the port it really has.
+    pub address: SocketAddr,
+}
+
+/// A file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// The file.
+    pub file: String,
+    /// What is wrong, with line and column.
+    pub error: String,
+}

@@ -23,7 +23,11 @@ impl Broken {
     /// An end that looks like `ending` on HTTP/1.1 and like `reason` on HTTP/2; `why` is for the
     /// journal.
     pub fn new(ending: Ending, reason: h2::Reason, why: impl Into<String>) -> Self {
-        Self { ending, reason: reason.into(), why: why.into() }
+        Self {
+            ending,
+            reason: reason.into(),
+            why: why.into(),
+        }
     }
 
     /// FIN with the framing incomplete; INTERNAL_ERROR on HTTP/2.

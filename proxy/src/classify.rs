@@ -36,10 +36,15 @@ impl Seen {
         let mcp = [&MCP_METHOD, &MCP_SESSION, &MCP_VERSION]
             .into_iter()
             .any(|name| headers.contains_key(name));
-        let mut tools: Vec<String> =
-            live.tools.names(url).into_iter().map(str::to_owned).collect();
-        let mcp_tool_call =
-            headers.get(MCP_METHOD).is_some_and(|method| method.as_bytes() == b"tools/call");
+        let mut tools: Vec<String> = live
+            .tools
+            .names(url)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let mcp_tool_call = headers
+            .get(MCP_METHOD)
+            .is_some_and(|method| method.as_bytes() == b"tools/call");
         if mcp_tool_call && let Some(name) = headers.get(MCP_NAME).and_then(|n| n.to_str().ok()) {
             tools.push(name.to_owned());
         }
@@ -49,7 +54,15 @@ impl Seen {
             None if crate::headers::wants_upgrade(headers) => Kind::Other,
             None => Kind::Tool,
         };
-        Self { kind, dialect, tools, mcp_tool_call, model: None, stream: None, body: None }
+        Self {
+            kind,
+            dialect,
+            tools,
+            mcp_tool_call,
+            model: None,
+            stream: None,
+            body: None,
+        }
     }
 
     /// Adds what the whole body tells.
@@ -66,6 +79,11 @@ impl Seen {
             }
         }
         self.body = Some(body);
+    }
+
+    /// The model asked for, once the body is read.
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     /// The exchange as rules see it.
@@ -96,12 +114,22 @@ pub(crate) fn may_read_ahead(headers: &HeaderMap, limit: u64) -> bool {
     if headers.contains_key(CONTENT_ENCODING) || crate::headers::wants_upgrade(headers) {
         return false;
     }
-    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let declared = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok());
     if let Some(length) = declared.and_then(|length| length.trim().parse::<u64>().ok()) {
         return length <= limit;
     }
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
+    let kind = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     kind == "application/json"
         || kind == "application/x-www-form-urlencoded"
         || (kind.starts_with("application/") && kind.ends_with("+json"))
@@ -121,12 +149,18 @@ mod tests {
             (&[("content-type", "application/vnd.api+json")], true),
             (&[("content-type", "application/grpc")], false),
             (&[], false),
-            (&[("content-length", "3"), ("content-encoding", "gzip")], false),
+            (
+                &[("content-length", "3"), ("content-encoding", "gzip")],
+                false,
+            ),
         ] {
             let headers = fields
                 .iter()
                 .map(|(name, value)| {
-                    (HeaderName::from_static(name), HeaderValue::from_static(value))
+                    (
+                        HeaderName::from_static(name),
+                        HeaderValue::from_static(value),
+                    )
                 })
                 .collect();
             assert_eq!(may_read_ahead(&headers, 10), expected, "{fields:?}");

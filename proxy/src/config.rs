@@ -159,7 +159,10 @@ impl ProxyConfig {
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             credentials: Credentials::Scope,
             ca: CaSource::Home(home),
-            intercept: Intercept { hosts: vec!["*".into()], exclude: Vec::new() },
+            intercept: Intercept {
+                hosts: vec!["*".into()],
+                exclude: Vec::new(),
+            },
             connect_to: Vec::new(),
             upstream_ca: Vec::new(),
             upstream_proxy: None,

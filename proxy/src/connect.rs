@@ -18,7 +18,7 @@ use squall_profiles::fault::TlsFailure;
 use squall_profiles::plan::{Answer, VerdictIndex};
 
 use crate::broken::{Broken, Ledger};
-use crate::carry_out::answer::{self, AnswerContext};
+use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::hold;
 use crate::chaos::ScopeChaos;
@@ -76,7 +76,7 @@ impl Connect {
             engine.recorder.begin(started),
             started,
             &chaos,
-            Kind::Other.into(),
+            Kind::Other,
             Method::CONNECT,
             origin.host_and_port(),
         );
@@ -100,11 +100,16 @@ impl Connect {
             self.log.applied(*verdict);
             hold::hold(*wait, &self.ledger()).await;
         }
-        let tls_failure = match decision.plan.instead.take() {
-            Some((verdict, Answer::Tls(failure))) => Some((verdict, failure)),
-            Some((verdict, answer)) => return self.instead(verdict, &answer).await,
-            None => None,
-        };
+        let mut tls_failure = None;
+        match decision.plan.instead.take() {
+            Some((verdict, Answer::Tls(failure))) => tls_failure = Some((verdict, failure)),
+            Some((verdict, answer)) => {
+                if let Some(answer) = self.make(&answer, verdict).await? {
+                    return Ok(answer);
+                }
+            }
+            None => {}
+        }
         let dialled = match self.dial(tls_failure.is_some()).await {
             Ok(dialled) => dialled,
             Err(error) => {
@@ -120,8 +125,13 @@ impl Connect {
         if rules.is_empty() {
             return Decision::default();
         }
-        let tools: Vec<String> =
-            self.live.tools.names(&self.url).into_iter().map(str::to_owned).collect();
+        let tools: Vec<String> = self
+            .live
+            .tools
+            .names(&self.url)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         let facts = Facts {
             kind: Kind::Other,
             dialect: None,
@@ -138,32 +148,33 @@ impl Connect {
         if shortlist.is_empty() {
             return Decision::default();
         }
-        let mut decision =
-            rules.decide(&shortlist, &facts, Stage::Connect, self.chaos.elapsed());
+        let mut decision = rules.decide(&shortlist, &facts, Stage::Connect, self.chaos.elapsed());
         self.log.decided(&mut decision);
         decision
     }
 
-    async fn instead(
+    /// An answer no upstream sent; `None` when it cannot be made at a CONNECT.
+    async fn make(
         &self,
-        verdict: VerdictIndex,
         answer: &Answer,
-    ) -> Result<Response<Observed>, Broken> {
-        let as_written = http::Uri::from(self.authority.clone());
-        let context = AnswerContext {
-            verdict,
-            context: self.connection.context(&self.live, &self.log, &Method::CONNECT, 0),
-            dialect: None,
-            as_written: &as_written,
+        verdict: VerdictIndex,
+    ) -> Result<Option<Response<Observed>>, Broken> {
+        let asked = Asked {
+            url: self.authority.as_str(),
             host: self.origin.host(),
+            dialect: None,
+            model: None,
         };
-        let made = answer::make(answer, &context).await;
-        match made {
-            Ok(answer) => {
+        let context = self
+            .connection
+            .context(&self.log, &Method::CONNECT, self.log.seed());
+        match answer::make(answer, verdict, asked, &context).await {
+            Made::Response(answer) => {
                 self.log.answered(answer.status());
-                Ok(self.connection.closing(self.observed(answer)))
+                Ok(Some(self.observed(answer)))
             }
-            Err(broken) => {
+            Made::Bypassed => Ok(None),
+            Made::Broken(broken) => {
                 self.log.end(Outcome::Injected, None);
                 Err(broken)
             }
@@ -212,13 +223,15 @@ impl Connect {
         let connection = &self.connection;
         if connection.is_h2() {
             let upgrade = hyper::upgrade::on(request);
-            let (worker, control) =
-                (Rc::clone(&connection.worker), Rc::clone(&connection.control));
+            let (worker, control) = (
+                Rc::clone(&connection.worker),
+                Rc::clone(&connection.control),
+            );
             tokio::task::spawn_local(async move {
                 match upgrade.await {
                     Ok(io) => {
                         let io = hyper_util::rt::TokioIo::new(io);
-                        takeover.run(worker, io, control).await;
+                        takeover.run(worker, Box::new(io), control).await;
                     }
                     Err(error) => tracing::debug!(%error, "a CONNECT stream ended early"),
                 }

@@ -29,8 +29,8 @@ use crate::carry_out::flush::{AgentSide, ResetOnClose};
 use crate::config::Credentials;
 use crate::exchange;
 use crate::exchange_log::ExchangeLog;
-use crate::h1::guard::{RequestGuard, RequestState};
 use crate::h1::Limits;
+use crate::h1::guard::{RequestGuard, RequestState};
 use crate::listener::Door;
 use crate::live::Live;
 use crate::metrics::Side;
@@ -73,7 +73,11 @@ pub(crate) enum Entry {
 
 /// Serves a connection that a listener accepted.
 pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
-    let Arrival { stream, door, permit } = arrival;
+    let Arrival {
+        stream,
+        door,
+        permit,
+    } = arrival;
     let stream = match TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
@@ -123,8 +127,10 @@ where
     Box::pin(async move {
         let live = worker.engine.live();
         let limits = &live.config.limits;
-        let heads =
-            Limits { header_bytes: limits.header_bytes, header_count: limits.header_count };
+        let heads = Limits {
+            header_bytes: limits.header_bytes,
+            header_count: limits.header_count,
+        };
         let io = RequestGuard::new(io, heads, Some(limits.header_timeout));
         let guard = io.state();
         let socket = Rc::clone(&control) as Rc<dyn ResetOnClose>;
@@ -165,7 +171,7 @@ where
         match (result, takeover) {
             (Ok(()), Some(takeover)) => {
                 let io = Rewind::new(io.into_rewind(), parts.read_buf);
-                takeover.run(worker, io, control).await;
+                takeover.run(worker, Box::new(io), control).await;
             }
             _ => close(io, &control).await,
         }
@@ -292,7 +298,9 @@ impl Connection {
 
     /// True when the body of the request in work was refused for its framing.
     pub(crate) fn framing_broke(&self) -> bool {
-        self.guard.as_ref().is_some_and(|guard| guard.body_error().is_some())
+        self.guard
+            .as_ref()
+            .is_some_and(|guard| guard.body_error().is_some())
     }
 
     /// The answer to a request that stands for a head which the guard refused.
@@ -300,12 +308,18 @@ impl Connection {
         let rejection = self.guard.as_ref()?.take_rejection(request.uri().path())?;
         let detail = rejection.reason.to_string();
         Some(match rejection.status {
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
-                Problem::new(rejection.status, "head-too-large", "Request head too large", detail)
-            }
-            StatusCode::REQUEST_TIMEOUT => {
-                Problem::new(rejection.status, "head-timeout", "Request head too slow", detail)
-            }
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Problem::new(
+                rejection.status,
+                "head-too-large",
+                "Request head too large",
+                detail,
+            ),
+            StatusCode::REQUEST_TIMEOUT => Problem::new(
+                rejection.status,
+                "head-timeout",
+                "Request head too slow",
+                detail,
+            ),
             status => Problem::new(status, "bad-framing", "Bad request framing", detail),
         })
     }
@@ -325,7 +339,9 @@ impl Connection {
             answer.headers_mut().insert(PROXY_AUTHENTICATE, challenge);
         }
         if !self.is_h2() && closes(problem.status) {
-            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            answer
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(log) = log {
             log.answered(reply.status);
@@ -360,18 +376,13 @@ impl Connection {
             Credentials::Required => required(request)?,
             Credentials::Scope => {}
         }
-        let user = scope::of_credentials(request.headers()).map_err(|bad| route::bad_scope(&bad))?;
+        let user =
+            scope::of_credentials(request.headers()).map_err(|bad| route::bad_scope(&bad))?;
         Ok(user.filter(|user| !user.is_empty()).map(Arc::from))
     }
 
     /// What those who carry out a plan on an exchange of this connection need to know.
-    pub(crate) fn context(
-        &self,
-        live: &Live,
-        log: &Rc<ExchangeLog>,
-        method: &Method,
-        seed: u64,
-    ) -> Context {
+    pub(crate) fn context(&self, log: &Rc<ExchangeLog>, method: &Method, seed: u64) -> Context {
         Context {
             ledger: Rc::clone(log) as Rc<dyn Ledger>,
             agent: self.agent.clone(),

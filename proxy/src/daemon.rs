@@ -18,7 +18,7 @@ use crate::listener::{Door, Listener};
 use crate::live::{ConfigError, Live};
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
-use crate::tls::{CertificateAuthority, Leaves};
+use crate::tls::{CertificateAuthority, LeafCache, LeafError};
 use crate::upstream::{self, OwnListeners};
 use crate::worker::Workers;
 
@@ -48,6 +48,9 @@ pub enum StartError {
         /// What the system said.
         error: io::Error,
     },
+    /// No certificates can be made.
+    #[error(transparent)]
+    Certificates(#[from] LeafError),
     /// The system gives no thread.
     #[error("cannot start a worker: {0}")]
     Worker(io::Error),
@@ -86,15 +89,21 @@ impl Proxy {
             live: ArcSwap::from_pointee(live),
             chaos: parts.chaos,
             recorder: parts.recorder,
-            leaves: Leaves::new(parts.ca),
+            leaves: LeafCache::new(parts.ca)?,
             metrics: parts.metrics,
             upstream_shared,
             connections: Arc::new(Semaphore::new(limits.connections)),
             inspect: Inspect::new(inspect_limit, limits.inspect_memory),
-            recall: Recall::default(),
+            recall: Recall::new(inspect_limit, limits.inspect_memory),
         });
         let (workers, threads) = Workers::start(&engine, workers).map_err(StartError::Worker)?;
-        let proxy = Self { engine, workers, threads, address, routes };
+        let proxy = Self {
+            engine,
+            workers,
+            threads,
+            address,
+            routes,
+        };
         proxy.refuse_loops([]);
         for listener in listeners {
             proxy.workers.listen(listener);
@@ -114,8 +123,14 @@ impl Proxy {
 
     /// Refuses to forward to the proxy's own listeners and to `others` of this daemon.
     pub fn refuse_loops(&self, others: impl IntoIterator<Item = SocketAddr>) {
-        let own = self.routes.iter().map(|(_, address)| *address).chain([self.address]);
-        self.engine.upstream_shared.set_own_listeners(OwnListeners::new(own.chain(others)));
+        let own = self
+            .routes
+            .iter()
+            .map(|(_, address)| *address)
+            .chain([self.address]);
+        self.engine
+            .upstream_shared
+            .set_own_listeners(OwnListeners::new(own.chain(others)));
     }
 
     /// Puts another configuration in force for exchanges that begin from now on. Gives the names of
@@ -166,15 +181,20 @@ fn bind(address: SocketAddr, door: Door) -> Result<Listener, StartError> {
 /// Settings that only a restart changes.
 fn needs_restart(old: &ProxyConfig, new: &ProxyConfig) -> Vec<&'static str> {
     let listens = |config: &ProxyConfig| -> Vec<(usize, SocketAddr)> {
-        let own = config.routes.iter().enumerate().filter_map(|(place, route)| match route.entry {
-            RouteEntry::Listen(address) => Some((place, address)),
-            RouteEntry::Prefix(_) => None,
-        });
+        let own = config
+            .routes
+            .iter()
+            .enumerate()
+            .filter_map(|(place, route)| match route.entry {
+                RouteEntry::Listen(address) => Some((place, address)),
+                RouteEntry::Prefix(_) => None,
+            });
         own.collect()
     };
     let mut changed = Vec::new();
     // Port 0 stands for whichever port was given.
-    let same = new.listen == old.listen || (new.listen.port() == 0 && new.listen.ip() == old.listen.ip());
+    let same =
+        new.listen == old.listen || (new.listen.port() == 0 && new.listen.ip() == old.listen.ip());
     if !same {
         changed.push("proxy.listen");
     }

@@ -11,7 +11,7 @@ use crate::chaos::Chaos;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
-use crate::tls::Leaves;
+use crate::tls::LeafCache;
 use crate::upstream;
 
 /// What all workers share.
@@ -20,7 +20,7 @@ pub(crate) struct Engine {
     pub(crate) chaos: Arc<Chaos>,
     pub(crate) recorder: Recorder,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) leaves: Leaves,
+    pub(crate) leaves: LeafCache,
     pub(crate) upstream_shared: Arc<upstream::Shared>,
     /// One permit per connection that may be open.
     pub(crate) connections: Arc<Semaphore>,

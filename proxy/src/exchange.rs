@@ -7,17 +7,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderMap, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::{Decision, Observe, Snapshot};
-use squall_profiles::facts::{CanonicalUrl, Stage};
+use squall_profiles::facts::Stage;
 use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
+use squall_profiles::rule::Rule;
 
 use crate::broken::{Broken, Ledger};
-use crate::carry_out::answer::{self, AnswerContext};
+use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::{self, Context, edit, hold, shape};
+use crate::carry_out::recall::{Kept, Owner};
+use crate::carry_out::{Context, edit, hold, shape};
 use crate::chaos::ScopeChaos;
 use crate::classify::{Seen, may_read_ahead};
 use crate::connection::{Connection, Entry};
@@ -29,6 +31,7 @@ use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
 use crate::request_body::{ReadAhead, RequestBody};
 use crate::route::{self, Target};
+use crate::upstream::Received;
 
 /// Answers one request of a connection.
 pub(crate) async fn serve(
@@ -79,7 +82,7 @@ impl Exchange {
             engine.recorder.begin(started),
             started,
             &chaos,
-            seen.kind.into(),
+            seen.kind,
             request.method().clone(),
             target.url.as_str().to_owned(),
         );
@@ -106,21 +109,23 @@ impl Exchange {
         let (request, mut decision) = self.decide(request).await?;
         self.observe_model();
         self.wait(&decision.plan.wait_before).await;
-        if let Some((verdict, answer)) = decision.plan.instead.take() {
-            let answer = self.instead(verdict, &answer).await?;
+        if let Some((verdict, answer)) = decision.plan.instead.take()
+            && let Some(answer) = self.make(&answer, verdict).await?
+        {
             return Ok(self.shaped(answer, &decision.plan.shape));
         }
         let answer = match self.forward(request, &decision).await? {
             Forwarded::Answer(answer) => answer,
+            Forwarded::Upgrade(answer) => return Ok(self.observed(answer)),
             Forwarded::Problem(problem) => {
                 return Ok(self.connection.problem(&problem, Some(&self.log)));
             }
-            Forwarded::Upgrade(answer) => return Ok(self.observed(answer)),
         };
         self.judge(&answer, &mut decision);
         self.wait(&decision.plan.wait_after).await;
         let answer = self.substitute(answer, &mut decision).await?;
-        let answer = self.edit(answer, &mut decision).await;
+        let edits = &decision.plan.edits;
+        let answer = edit::apply(edits, answer, self.seen.dialect, &self.context()).await;
         Ok(self.shaped(answer, &decision.plan.shape))
     }
 
@@ -138,7 +143,9 @@ impl Exchange {
         let stage = Stage::Request {
             behind_connect: matches!(self.connection.entry, Entry::Tunnel(_)),
         };
-        let facts = self.seen.facts(&self.method, &self.target.url, request.headers());
+        let facts = self
+            .seen
+            .facts(&self.method, &self.target.url, request.headers());
         let shortlist = self.rules.shortlist(&facts, stage);
         if shortlist.is_empty() {
             return Ok((passing(request, &self.log), Decision::default()));
@@ -148,7 +155,9 @@ impl Exchange {
             let (head, body) = request.into_parts();
             let begun = Instant::now();
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            let read = ReadAhead::read(body, limit).await.map_err(|error| self.agent_gone(&error))?;
+            let read = ReadAhead::read(body, limit)
+                .await
+                .map_err(|error| self.agent_gone(&error))?;
             self.log.waited(begun.elapsed());
             if read.is_whole() {
                 self.seen.read_body(read.bytes.clone());
@@ -157,8 +166,12 @@ impl Exchange {
         } else {
             passing(request, &self.log)
         };
-        let facts = self.seen.facts(&self.method, &self.target.url, request.headers());
-        let mut decision = self.rules.decide(&shortlist, &facts, stage, self.chaos.elapsed());
+        let facts = self
+            .seen
+            .facts(&self.method, &self.target.url, request.headers());
+        let mut decision = self
+            .rules
+            .decide(&shortlist, &facts, stage, self.chaos.elapsed());
         if decision.awaits_response() {
             self.headers = request.headers().clone();
         }
@@ -168,7 +181,9 @@ impl Exchange {
 
     /// Lets the journal read the model call, unless only heads are to be read.
     fn observe_model(&self) {
-        let Some(dialect) = self.seen.dialect else { return };
+        let Some(dialect) = self.seen.dialect else {
+            return;
+        };
         if self.chaos.activation().observe != Observe::Headers {
             self.log.read_model(dialect);
         }
@@ -181,24 +196,27 @@ impl Exchange {
         }
     }
 
-    /// The answer no upstream sent.
-    async fn instead(
+    /// An answer no upstream sent; `None` when it cannot be made here, and the exchange goes on.
+    async fn make(
         &self,
-        verdict: VerdictIndex,
         answer: &Answer,
-    ) -> Result<Response<AgentBody>, Broken> {
-        let context = AnswerContext {
-            verdict,
-            context: self.context(),
-            dialect: self.seen.dialect,
-            as_written: &self.target.as_written,
+        verdict: VerdictIndex,
+    ) -> Result<Option<Response<AgentBody>>, Broken> {
+        let url = self.target.as_written.to_string();
+        let asked = Asked {
+            url: &url,
             host: self.target.origin.host(),
+            dialect: self.seen.dialect,
+            model: self.seen.model(),
         };
-        let made = answer::make(answer, &context).await;
-        if made.is_err() {
-            self.log.end(Outcome::Injected, None);
+        match answer::make(answer, verdict, asked, &self.context()).await {
+            Made::Response(answer) => Ok(Some(answer)),
+            Made::Bypassed => Ok(None),
+            Made::Broken(broken) => {
+                self.log.end(Outcome::Injected, None);
+                Err(broken)
+            }
         }
-        made
     }
 
     /// Sends the request upstream and waits for the answer's head.
@@ -214,17 +232,27 @@ impl Exchange {
             }
             None => request,
         };
-        forward::forward(&self.connection, &self.target, request, self.version, &self.log).await
+        forward::forward(
+            &self.connection,
+            &self.target,
+            request,
+            self.version,
+            &self.log,
+        )
+        .await
     }
 
     /// Rules that hang on the upstream's status, and what its answer arms.
-    fn judge(&mut self, answer: &Response<Incoming>, decision: &mut Decision) {
+    fn judge(&mut self, answer: &Response<Received<RequestBody>>, decision: &mut Decision) {
         if !decision.awaits_response() && self.rules.is_empty() {
             return;
         }
         let status = answer.status().as_u16();
-        let facts = self.seen.facts(&self.method, &self.target.url, &self.headers);
-        self.rules.on_response(decision, &facts, status, self.chaos.elapsed());
+        let facts = self
+            .seen
+            .facts(&self.method, &self.target.url, &self.headers);
+        self.rules
+            .on_response(decision, &facts, status, self.chaos.elapsed());
         self.log.decided_more(&decision.plan);
     }
 
@@ -232,48 +260,93 @@ impl Exchange {
     /// one may give it again.
     async fn substitute(
         &self,
-        answer: Response<Incoming>,
+        answer: Response<Received<RequestBody>>,
         decision: &mut Decision,
     ) -> Result<Response<AgentBody>, Broken> {
         self.log.model_answer_head(answer.headers());
         let context = self.context();
         let answer = answer.map(|body| AgentBody::passing(body, context.agent.clone()));
         match decision.plan.afterwards.take() {
-            None => Ok(answer),
+            None => Ok(self.remember(answer, decision)),
             Some((verdict, Substitute::Answer(made))) => {
-                drop(answer);
-                self.instead(verdict, &made).await
+                // The upstream has done what it was asked; what it says of it is dropped.
+                Ok(self.make(&made, verdict).await?.unwrap_or(answer))
             }
             Some((verdict, Substitute::Reset)) => {
-                self.log.applied(verdict);
                 self.log.end(Outcome::Injected, None);
-                Err(Broken::reset("reset by a rule after the upstream had answered"))
+                Err(answer::reset(verdict, &context))
             }
-            Some((verdict, recalled @ (Substitute::Stale | Substitute::Swapped))) => {
+            Some((verdict, recalled)) => Ok(self.recall(verdict, &recalled, answer, decision)),
+        }
+    }
+
+    /// Lets rules that give old answers again see this one.
+    fn remember(
+        &self,
+        mut answer: Response<AgentBody>,
+        decision: &Decision,
+    ) -> Response<AgentBody> {
+        for verdict in &decision.plan.verdicts {
+            if remembers(&verdict.rule) {
+                let owner = self.owner(&verdict.rule);
                 let recall = &self.connection.worker.engine.recall;
-                Ok(carry_out::recall::substitute(
-                    recall,
-                    &recalled,
-                    self.recall_key(verdict, decision),
-                    answer,
-                    &context,
-                    verdict,
-                ))
+                answer = recall.note(owner, self.call(decision), answer);
+            }
+        }
+        answer
+    }
+
+    /// An answer given before, in place of this one.
+    fn recall(
+        &self,
+        verdict: VerdictIndex,
+        which: &Substitute,
+        answer: Response<AgentBody>,
+        decision: &Decision,
+    ) -> Response<AgentBody> {
+        let recall = &self.connection.worker.engine.recall;
+        let kept = decision
+            .plan
+            .verdicts
+            .get(usize::from(verdict))
+            .and_then(|decided| {
+                let owner = self.owner(&decided.rule);
+                match which {
+                    Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
+                    _ => recall.stale(&owner),
+                }
+            });
+        match kept {
+            Some(kept) => {
+                self.log.applied(verdict);
+                drop(answer);
+                Kept::into_response(kept)
+            }
+            None => {
+                self.log
+                    .bypassed(verdict, "there is no earlier answer to give again".into());
+                self.remember(answer, decision)
             }
         }
     }
 
-    /// Changes the answer where a rule says so.
-    async fn edit(
-        &self,
-        answer: Response<AgentBody>,
-        decision: &mut Decision,
-    ) -> Response<AgentBody> {
-        if decision.plan.edits.is_empty() {
-            return answer;
+    fn owner(&self, rule: &Rule) -> Owner {
+        Owner {
+            activation: self.chaos.activation().id.clone(),
+            scope: self.chaos.scope().to_string(),
+            rule: rule.id.clone(),
         }
-        let edits = std::mem::take(&mut decision.plan.edits);
-        edit::apply(edits, answer, self.seen.dialect, &self.context()).await
+    }
+
+    /// What tells this call from others: its fingerprint, or method and URL where none was taken.
+    fn call(&self, decision: &Decision) -> u64 {
+        decision.fingerprint.map_or_else(
+            || {
+                let call = format!("{} {}", self.method, self.target.url.as_str());
+                xxhash_rust::xxh3::xxh3_64(call.as_bytes())
+            },
+            |fingerprint| fingerprint.0,
+        )
     }
 
     /// Hands the answer to hyper, shaped where a rule says so.
@@ -288,11 +361,24 @@ impl Exchange {
     }
 
     fn agent_gone(&self, error: &hyper::Error) -> Broken {
-        self.log.end(Outcome::ClientGone, Some(format!("the request's body broke off: {error}")));
+        self.log.end(
+            Outcome::ClientGone,
+            Some(format!("the request's body broke off: {error}")),
+        );
         Broken::close("the request's body broke off")
     }
 
     fn ledger(&self) -> Rc<dyn Ledger> {
         Rc::clone(&self.log) as Rc<dyn Ledger>
     }
+
+    fn context(&self) -> Context {
+        self.connection
+            .context(&self.log, &self.method, self.log.seed())
+    }
+}
+
+/// Whether a rule may give an answer again that it saw before.
+fn remembers(rule: &Rule) -> bool {
+    matches!(rule.mode, "stale" | "swapped")
 }

@@ -13,8 +13,8 @@ use http::{HeaderMap, StatusCode};
 use squall_dialects::Dialect;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::Decision;
-use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Verdict, VerdictIndex};
 use squall_profiles::fault::StreamFault;
+use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Verdict, VerdictIndex};
 
 use crate::broken::Ledger;
 use crate::recorder::{ExchangeNote, ModelTraffic};
@@ -65,6 +65,14 @@ impl ExchangeLog {
         log
     }
 
+    /// What made-up variety hangs on: different for every exchange, the same when the exchange is.
+    pub(crate) fn seed(&self) -> u64 {
+        self.note.borrow().as_ref().map_or(0, |note| {
+            let fingerprint = note.fingerprint.map_or(0, |fingerprint| fingerprint.0);
+            note.seed ^ fingerprint ^ note.attempt.unwrap_or(0).rotate_left(32)
+        })
+    }
+
     /// Writes something down.
     pub(crate) fn note(&self, write: impl FnOnce(&mut ExchangeNote)) {
         if let Some(note) = self.note.borrow_mut().as_mut() {
@@ -106,7 +114,8 @@ impl ExchangeLog {
 
     /// Request body bytes went upstream.
     pub(crate) fn sent_upstream(&self, bytes: &Bytes) {
-        self.request_bytes.set(self.request_bytes.get() + bytes.len() as u64);
+        self.request_bytes
+            .set(self.request_bytes.get() + bytes.len() as u64);
         if let Some(model) = self.model.borrow_mut().as_mut() {
             model.request(bytes, MODEL_BYTES);
         }
@@ -114,7 +123,8 @@ impl ExchangeLog {
 
     /// Answer body bytes went to the agent.
     pub(crate) fn sent_to_agent(&self, bytes: &Bytes) {
-        self.response_bytes.set(self.response_bytes.get() + bytes.len() as u64);
+        self.response_bytes
+            .set(self.response_bytes.get() + bytes.len() as u64);
         if let Some(model) = self.model.borrow_mut().as_mut() {
             model.answer(bytes, MODEL_BYTES);
         }
@@ -145,6 +155,11 @@ impl ExchangeLog {
         }
     }
 
+    /// Takes everything back: other accounts will speak for this one.
+    pub(crate) fn forget(&self) {
+        self.note.take();
+    }
+
     /// Lists the exchange as open once it has run for `age`.
     pub(crate) fn announce_if_older_than(&self, age: Duration) {
         if self.announced.get() || self.started.elapsed() < age {
@@ -162,7 +177,9 @@ impl ExchangeLog {
     fn fill(&self, note: &mut ExchangeNote) {
         note.duration = self.started.elapsed();
         note.injected = self.injected.get();
-        note.overhead = note.duration.saturating_sub(note.injected + self.waited.get());
+        note.overhead = note
+            .duration
+            .saturating_sub(note.injected + self.waited.get());
         note.request_bytes = self.request_bytes.get();
         note.response_bytes = self.response_bytes.get();
         note.verdicts.clone_from(&self.verdicts.borrow());
@@ -171,10 +188,14 @@ impl ExchangeLog {
     /// A rule that did more than take time was applied.
     fn was_changed(&self) -> bool {
         let delays = self.delays.borrow();
-        self.verdicts.borrow().iter().enumerate().any(|(index, verdict)| {
-            verdict.outcome == RuleOutcome::Applied
-                && !delays.iter().any(|delay| usize::from(*delay) == index)
-        })
+        self.verdicts
+            .borrow()
+            .iter()
+            .enumerate()
+            .any(|(index, verdict)| {
+                verdict.outcome == RuleOutcome::Applied
+                    && !delays.iter().any(|delay| usize::from(*delay) == index)
+            })
     }
 }
 
@@ -183,14 +204,14 @@ impl Drop for ExchangeLog {
         if let Some(listed) = self.listed.get() {
             self.worker.closed(listed);
         }
-        let Some(mut note) = self.note.take() else { return };
+        let Some(mut note) = self.note.take() else {
+            return;
+        };
         self.fill(&mut note);
         // Nobody said how it ended: whoever waited for the answer is gone.
         let said = self.outcome.get().unwrap_or(Outcome::ClientGone);
         note.outcome = match said {
-            Outcome::Ok | Outcome::ClientGone if self.was_changed() => {
-                Outcome::Injected
-            }
+            Outcome::Ok | Outcome::ClientGone if self.was_changed() => Outcome::Injected,
             other => other,
         };
         note.model = self.model.take();
@@ -206,7 +227,6 @@ impl Ledger for ExchangeLog {
         {
             verdict.outcome = RuleOutcome::Applied;
             self.worker.engine.metrics.fault_applied(&verdict.rule);
-            self.worker.engine.chaos.fault_applied();
         }
     }
 

@@ -20,7 +20,7 @@ use crate::upstream::{Received, Scheme, ToAgent, UpstreamError};
 /// What came of forwarding.
 pub(crate) enum Forwarded {
     /// The upstream's answer, ready to be passed on.
-    Answer(Response<Received>),
+    Answer(Response<Received<RequestBody>>),
     /// The upstream granted an upgrade; the connection is taken over after this answer.
     Upgrade(Response<AgentBody>),
     /// The upstream could not be used.
@@ -36,12 +36,20 @@ pub(crate) async fn forward(
     log: &Rc<ExchangeLog>,
 ) -> Result<Forwarded, Broken> {
     let upgrade = agent <= Version::HTTP_11 && headers::wants_upgrade(request.headers());
-    let passage = Passage { from: agent, to: agent, upgrade };
+    let passage = Passage {
+        from: agent,
+        to: agent,
+        upgrade,
+    };
     headers::clean_request(request.headers_mut(), passage);
     headers::correct_host(request.headers_mut(), &target.host);
     *request.uri_mut() = uri_for(target, agent);
     let begun = Instant::now();
-    let sent = connection.worker.upstreams.send(&target.origin, request).await;
+    let sent = connection
+        .worker
+        .upstreams
+        .send(&target.origin, request)
+        .await;
     log.waited(begun.elapsed());
     let mut answer = match sent {
         Ok(answer) => answer,
@@ -49,7 +57,11 @@ pub(crate) async fn forward(
     };
     log.note(|note| note.upstream_status = Some(answer.status()));
     let granted = upgrade && answer.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let passage = Passage { from: answer.version(), to: agent, upgrade: granted };
+    let passage = Passage {
+        from: answer.version(),
+        to: agent,
+        upgrade: granted,
+    };
     headers::clean_response(answer.headers_mut(), passage);
     *answer.version_mut() = agent;
     if granted {
@@ -76,13 +88,15 @@ fn uri_for(target: &Target, agent: Version) -> Uri {
 /// Ties both sides of an upgrade together once hyper has passed the 101 on.
 fn take_over(
     connection: &Connection,
-    mut answer: Response<Received>,
+    answer: Response<Received<RequestBody>>,
     log: &Rc<ExchangeLog>,
 ) -> Response<AgentBody> {
-    let upgrade = hyper::upgrade::on(&mut answer);
-    *connection.takeover.borrow_mut() =
-        Some(Takeover::Upgrade { upgrade, log: Rc::clone(log) });
-    answer.map(|_| AgentBody::empty())
+    let (head, upstream) = answer.into_parts();
+    *connection.takeover.borrow_mut() = Some(Takeover::Upgrade {
+        upstream,
+        log: Rc::clone(log),
+    });
+    Response::from_parts(head, AgentBody::empty())
 }
 
 /// What the agent is shown of an upstream that could not be used: a problem, or the same break.
@@ -97,14 +111,27 @@ pub(crate) fn problem(
         }
         log.end(Outcome::ClientGone, Some(error.to_string()));
     } else {
-        connection.worker.engine.metrics.upstream_error(error.reason());
+        connection
+            .worker
+            .engine
+            .metrics
+            .upstream_error(error.reason());
     }
     match error.to_agent() {
         ToAgent::Problem(status) => {
             let denied = status == StatusCode::FORBIDDEN || status == StatusCode::LOOP_DETECTED;
-            let outcome = if denied { Outcome::Denied } else { Outcome::UpstreamError };
+            let outcome = if denied {
+                Outcome::Denied
+            } else {
+                Outcome::UpstreamError
+            };
             log.end(outcome, Some(error.to_string()));
-            Ok(Problem::new(status, error.slug(), error.title(), error.to_string()))
+            Ok(Problem::new(
+                status,
+                error.slug(),
+                error.title(),
+                error.to_string(),
+            ))
         }
         ToAgent::Break(broken) => {
             log.end(Outcome::UpstreamError, Some(error.to_string()));
@@ -115,5 +142,10 @@ pub(crate) fn problem(
 
 fn bad_framing(log: &ExchangeLog, why: &str) -> Problem {
     log.end(Outcome::ClientGone, Some(why.to_owned()));
-    Problem::new(StatusCode::BAD_REQUEST, "bad-framing", "Bad request framing", why)
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad-framing",
+        "Bad request framing",
+        why,
+    )
 }

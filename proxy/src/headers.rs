@@ -5,8 +5,8 @@
 //! must not be able to tell an injected fault from a real one.
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
-    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use http::{Uri, Version};
 
@@ -56,7 +56,9 @@ pub(crate) fn clean_response(headers: &mut HeaderMap, passage: Passage) {
 fn accepts_trailers(headers: &HeaderMap) -> bool {
     headers.get_all(TE).iter().any(|value| {
         value.to_str().is_ok_and(|value| {
-            value.split(',').any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
+            value
+                .split(',')
+                .any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
         })
     })
 }
@@ -79,7 +81,9 @@ fn clean(headers: &mut HeaderMap, passage: Passage, also: impl Fn(&HeaderName) -
             || *name == PROXY_CONNECTION
             || *name == UPGRADE
             || also(name)
-            || named.iter().any(|option| option.eq_ignore_ascii_case(name.as_str()))
+            || named
+                .iter()
+                .any(|option| option.eq_ignore_ascii_case(name.as_str()))
     };
     if !headers.keys().any(&drops) {
         return;
@@ -138,14 +142,24 @@ pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
 
 /// Path and query of a URI, `/` if it has none.
 pub(crate) fn path_and_query(uri: &Uri) -> &str {
-    uri.path_and_query().map_or("/", |path| if path.as_str().is_empty() { "/" } else { path.as_str() })
+    uri.path_and_query().map_or("/", |path| {
+        if path.as_str().is_empty() {
+            "/"
+        } else {
+            path.as_str()
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const H1: Passage = Passage { from: Version::HTTP_11, to: Version::HTTP_11, upgrade: false };
+    const H1: Passage = Passage {
+        from: Version::HTTP_11,
+        to: Version::HTTP_11,
+        upgrade: false,
+    };
 
     fn map(fields: &[(&str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -159,19 +173,34 @@ mod tests {
     }
 
     fn list(headers: &HeaderMap) -> Vec<(&str, &str)> {
-        headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect()
+        headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect()
     }
 
     #[test]
     fn connection_fields_go_and_the_rest_keeps_its_order() {
         for (sent, passage, expected) in [
             (
-                &[("host", "h"), ("connection", "keep-alive, X-Hop"), ("a", "1"), ("x-hop", "2"), ("b", "3"), ("a", "4")][..],
+                &[
+                    ("host", "h"),
+                    ("connection", "keep-alive, X-Hop"),
+                    ("a", "1"),
+                    ("x-hop", "2"),
+                    ("b", "3"),
+                    ("a", "4"),
+                ][..],
                 H1,
                 &[("host", "h"), ("a", "1"), ("a", "4"), ("b", "3")][..],
             ),
             (
-                &[("proxy-authorization", "Basic x"), ("x-squall-scope", "s"), ("keep-alive", "5"), ("z", "1")],
+                &[
+                    ("proxy-authorization", "Basic x"),
+                    ("x-squall-scope", "s"),
+                    ("keep-alive", "5"),
+                    ("z", "1"),
+                ],
                 H1,
                 &[("z", "1")],
             ),
@@ -182,20 +211,38 @@ mod tests {
             ),
             (
                 &[("transfer-encoding", "chunked"), ("a", "1")],
-                Passage { to: Version::HTTP_2, ..H1 },
+                Passage {
+                    to: Version::HTTP_2,
+                    ..H1
+                },
                 &[("a", "1")],
             ),
             (
-                &[("connection", "Upgrade"), ("upgrade", "websocket"), ("a", "1")],
-                Passage { upgrade: true, ..H1 },
-                &[("connection", "Upgrade"), ("upgrade", "websocket"), ("a", "1")],
+                &[
+                    ("connection", "Upgrade"),
+                    ("upgrade", "websocket"),
+                    ("a", "1"),
+                ],
+                Passage {
+                    upgrade: true,
+                    ..H1
+                },
+                &[
+                    ("connection", "Upgrade"),
+                    ("upgrade", "websocket"),
+                    ("a", "1"),
+                ],
             ),
             (
                 &[("te", "trailers"), ("a", "1")],
                 H1,
                 &[("a", "1"), ("te", "trailers"), ("connection", "te")],
             ),
-            (&[("connection", "host"), ("host", "h")], H1, &[("host", "h")]),
+            (
+                &[("connection", "host"), ("host", "h")],
+                H1,
+                &[("host", "h")],
+            ),
         ] {
             let mut headers = map(sent);
             clean_request(&mut headers, passage);
@@ -207,7 +254,10 @@ mod tests {
     fn host_is_corrected_in_its_own_place() {
         let target = HeaderValue::from_static("up:1");
         for (sent, expected) in [
-            (&[("a", "1"), ("host", "x"), ("b", "2")][..], &[("a", "1"), ("host", "up:1"), ("b", "2")][..]),
+            (
+                &[("a", "1"), ("host", "x"), ("b", "2")][..],
+                &[("a", "1"), ("host", "up:1"), ("b", "2")][..],
+            ),
             (&[("a", "1")], &[("a", "1")]),
         ] {
             let mut headers = map(sent);
@@ -219,9 +269,22 @@ mod tests {
     #[test]
     fn an_upgrade_needs_both_fields_and_is_not_h2c() {
         for (sent, expected) in [
-            (&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")][..], true),
+            (
+                &[
+                    ("connection", "keep-alive, Upgrade"),
+                    ("upgrade", "websocket"),
+                ][..],
+                true,
+            ),
             (&[("upgrade", "websocket")], false),
-            (&[("connection", "upgrade, http2-settings"), ("upgrade", "h2c"), ("http2-settings", "x")], false),
+            (
+                &[
+                    ("connection", "upgrade, http2-settings"),
+                    ("upgrade", "h2c"),
+                    ("http2-settings", "x"),
+                ],
+                false,
+            ),
         ] {
             assert_eq!(wants_upgrade(&map(sent)), expected, "{sent:?}");
         }

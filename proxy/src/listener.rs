@@ -5,12 +5,12 @@
 //! further ones wait in the kernel's queue.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::unix::AsyncFd;
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -40,14 +40,22 @@ pub(crate) struct Listener {
 impl Listener {
     /// Binds `address`.
     pub(crate) fn bind(address: SocketAddr, door: Door) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::STREAM,
+            Some(Protocol::TCP),
+        )?;
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         let socket = TcpListener::from(socket);
         let address = socket.local_addr()?;
-        Ok(Self { socket, door, address })
+        Ok(Self {
+            socket,
+            door,
+            address,
+        })
     }
 
     /// Accepts until `closing`; `limit` holds one permit per connection that may be open.
@@ -57,7 +65,7 @@ impl Listener {
         limit: Arc<Semaphore>,
         closing: CancellationToken,
     ) -> io::Result<()> {
-        let socket = AsyncFd::new(self.socket)?;
+        let socket = tokio::net::TcpListener::from_std(self.socket)?;
         loop {
             let permit = tokio::select! {
                 permit = Arc::clone(&limit).acquire_owned() => permit,
@@ -65,7 +73,7 @@ impl Listener {
             };
             let Ok(permit) = permit else { return Ok(()) };
             let accepted = tokio::select! {
-                accepted = accept_one(&socket) => accepted,
+                accepted = socket.accept() => accepted.map(|(stream, _)| stream),
                 () = closing.cancelled() => return Ok(()),
             };
             match accepted.and_then(|stream| prepare(stream, self.door, permit)) {
@@ -81,26 +89,20 @@ impl Listener {
     }
 }
 
-/// One accepted socket. Accepted by hand: tokio's own accept would register the socket with this
-/// thread's reactor, and the worker that gets it has another.
-async fn accept_one(socket: &AsyncFd<TcpListener>) -> io::Result<TcpStream> {
-    loop {
-        let mut ready = socket.readable().await?;
-        match ready.try_io(|socket| socket.get_ref().accept()) {
-            Ok(accepted) => return accepted.map(|(stream, _)| stream),
-            Err(_would_block) => {}
-        }
-    }
-}
-
+/// A socket on its way to a worker: taken off this thread's reactor, since the worker has another.
 fn prepare(stream: TcpStream, door: Door, permit: OwnedSemaphorePermit) -> io::Result<Arrival> {
-    stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)?;
-    Ok(Arrival { stream, door, permit })
+    Ok(Arrival {
+        stream: stream.into_std()?,
+        door,
+        permit,
+    })
 }
 
 /// Errors of one connection that was gone before it was accepted, as opposed to errors of ours.
 fn is_the_peers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput};
-    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | InvalidInput)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionReset | Interrupted | InvalidInput
+    )
 }

@@ -6,7 +6,6 @@ use http::Uri;
 use http::header::HeaderValue;
 use squall_dialects::Dialect;
 use squall_profiles::facts::CanonicalUrl;
-use squall_profiles::glob::Glob;
 use squall_profiles::tools::ToolNames;
 
 use crate::config::{ProxyConfig, RouteEntry};
@@ -57,7 +56,8 @@ pub(crate) struct Live {
     routes: Vec<LiveRoute>,
     intercepted: HostPatterns,
     excluded: HostPatterns,
-    llm: Vec<(Glob, &'static dyn Dialect)>,
+    /// Dialects' names and the URLs that speak them.
+    llm: ToolNames,
 }
 
 /// A reverse route, ready to use.
@@ -74,9 +74,16 @@ pub(crate) struct LiveRoute {
 impl Live {
     /// Checks and compiles `config`.
     pub(crate) fn new(config: ProxyConfig) -> Result<Self, ConfigError> {
-        let routes = config.routes.iter().map(LiveRoute::new).collect::<Result<_, _>>()?;
+        let routes = config
+            .routes
+            .iter()
+            .map(LiveRoute::new)
+            .collect::<Result<_, _>>()?;
         let tools = ToolNames::new(
-            config.tools.iter().map(|(name, globs)| (name.as_str(), globs.as_slice())),
+            config
+                .tools
+                .iter()
+                .map(|(name, globs)| (name.as_str(), globs.as_slice())),
         )
         .map_err(|error| ConfigError::Tools(error.to_string()))?;
         let patterns = |place, list: &[String]| {
@@ -88,8 +95,15 @@ impl Live {
         };
         let intercepted = patterns("proxy.intercept.hosts", &config.intercept.hosts)?;
         let excluded = patterns("proxy.intercept.exclude", &config.intercept.exclude)?;
-        let llm = config.llm.iter().map(llm_endpoint).collect::<Result<_, _>>()?;
-        Ok(Self { tools, routes, intercepted, excluded, llm, config })
+        let llm = llm_endpoints(&config)?;
+        Ok(Self {
+            tools,
+            routes,
+            intercepted,
+            excluded,
+            llm,
+            config,
+        })
     }
 
     /// The route with a listener of its own at this place of the configuration.
@@ -118,25 +132,37 @@ impl Live {
 
     /// The dialect that the `llm:` list gives to a URL.
     pub(crate) fn llm_dialect(&self, url: &CanonicalUrl) -> Option<&'static dyn Dialect> {
-        self.llm.iter().find(|(glob, _)| glob.matches(url.as_str())).map(|(_, dialect)| *dialect)
+        self.llm
+            .names(url)
+            .into_iter()
+            .find_map(squall_dialects::by_name)
     }
 }
 
-fn llm_endpoint(
-    endpoint: &crate::config::LlmEndpoint,
-) -> Result<(Glob, &'static dyn Dialect), ConfigError> {
-    let glob = Glob::new(&endpoint.match_url).map_err(|error| ConfigError::Pattern {
-        place: "llm",
-        given: endpoint.match_url.clone(),
-        why: error.to_string(),
-    })?;
-    let dialect = squall_dialects::by_name(&endpoint.dialect).ok_or_else(|| {
-        ConfigError::Dialect {
-            given: endpoint.dialect.clone(),
-            known: squall_dialects::names().collect::<Vec<_>>().join(", "),
+fn llm_endpoints(config: &ProxyConfig) -> Result<ToolNames, ConfigError> {
+    for endpoint in &config.llm {
+        if squall_dialects::by_name(&endpoint.dialect).is_none() {
+            return Err(ConfigError::Dialect {
+                given: endpoint.dialect.clone(),
+                known: squall_dialects::ALL
+                    .iter()
+                    .map(|dialect| dialect.name())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            });
         }
-    })?;
-    Ok((glob, dialect))
+    }
+    let globs: Vec<_> = config
+        .llm
+        .iter()
+        .map(|endpoint| (endpoint.dialect.as_str(), vec![endpoint.match_url.clone()]))
+        .collect();
+    ToolNames::new(
+        globs
+            .iter()
+            .map(|(dialect, globs)| (*dialect, globs.as_slice())),
+    )
+    .map_err(|error| ConfigError::Tools(error.to_string()))
 }
 
 impl LiveRoute {
@@ -162,9 +188,14 @@ impl LiveRoute {
     }
 }
 
-/// `/prefix`: with a slash in front and none behind.
+/// `/prefix`: with a slash in front and none behind; nothing for `/`, which takes every path.
 fn with_slash(prefix: &str) -> String {
-    format!("/{}", prefix.trim_matches('/'))
+    let name = prefix.trim_matches('/');
+    if name.is_empty() {
+        String::new()
+    } else {
+        format!("/{name}")
+    }
 }
 
 fn base_path(uri: &Uri) -> String {

@@ -29,7 +29,11 @@ impl Observed {
         connection: &Rc<Connection>,
         log: Option<Rc<ExchangeLog>>,
     ) -> Self {
-        Self { body, connection: Rc::clone(connection), log }
+        Self {
+            body,
+            connection: Rc::clone(connection),
+            log,
+        }
     }
 
     fn ended(&mut self) {

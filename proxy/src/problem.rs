@@ -9,30 +9,35 @@ use squall_profiles::plan::Reply;
 
 /// One reason why the proxy answers by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// Status, also in the body.
-    pub status: StatusCode,
+    pub(crate) status: StatusCode,
     /// Last part of the problem's `type`, such as `upstream-refused`.
-    pub slug: &'static str,
+    pub(crate) slug: &'static str,
     /// Short and the same for every occurrence.
-    pub title: &'static str,
+    pub(crate) title: &'static str,
     /// This occurrence: where, what, and what to do instead.
-    pub detail: String,
+    pub(crate) detail: String,
 }
 
 impl Problem {
     /// A problem from its parts.
-    pub fn new(
+    pub(crate) fn new(
         status: StatusCode,
         slug: &'static str,
         title: &'static str,
         detail: impl Into<String>,
     ) -> Self {
-        Self { status, slug, title, detail: detail.into() }
+        Self {
+            status,
+            slug,
+            title,
+            detail: detail.into(),
+        }
     }
 
     /// The problem as a complete reply.
-    pub fn to_reply(&self) -> Reply {
+    pub(crate) fn to_reply(&self) -> Reply {
         let body = serde_json::json!({
             "type": format!("urn:squall:problem:{}", self.slug),
             "title": self.title,
@@ -40,8 +45,15 @@ impl Problem {
             "detail": self.detail,
         });
         let mut headers = HeaderMap::with_capacity(2);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        Reply { status: self.status, headers, body: Bytes::from(body.to_string()) }
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        Reply {
+            status: self.status,
+            headers,
+            body: Bytes::from(body.to_string()),
+        }
     }
 }
 
@@ -51,8 +63,13 @@ mod tests {
 
     #[test]
     fn a_problem_is_a_problem_json_document() {
-        let reply = Problem::new(StatusCode::NOT_FOUND, "no-route", "No route", "nothing at /x")
-            .to_reply();
+        let reply = Problem::new(
+            StatusCode::NOT_FOUND,
+            "no-route",
+            "No route",
+            "nothing at /x",
+        )
+        .to_reply();
         assert_eq!(reply.headers[CONTENT_TYPE], "application/problem+json");
         let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!(

@@ -30,14 +30,30 @@ pub(crate) struct RequestBody {
 impl RequestBody {
     /// The agent's body as it comes.
     pub(crate) fn passing(body: Incoming, log: Rc<ExchangeLog>) -> Self {
-        Self { ahead: None, rest: Some(body), trailers: None, throttle: None, log }
+        Self {
+            ahead: None,
+            rest: Some(body),
+            trailers: None,
+            throttle: None,
+            log,
+        }
     }
 
     /// A body of which a part, or all, was read ahead.
     pub(crate) fn read_ahead(read: ReadAhead, log: Rc<ExchangeLog>) -> Self {
-        let ReadAhead { bytes, trailers, rest } = read;
+        let ReadAhead {
+            bytes,
+            trailers,
+            rest,
+        } = read;
         let ahead = (!bytes.is_empty()).then_some(bytes);
-        Self { ahead, rest, trailers, throttle: None, log }
+        Self {
+            ahead,
+            rest,
+            trailers,
+            throttle: None,
+            log,
+        }
     }
 
     /// Lets the body pass no faster than `rate`.
@@ -68,10 +84,18 @@ impl ReadAhead {
                 Err(frame) => trailers = frame.into_trailers().ok(),
             }
             if bytes.len() > limit {
-                return Ok(Self { bytes: bytes.freeze(), trailers, rest: Some(body) });
+                return Ok(Self {
+                    bytes: bytes.freeze(),
+                    trailers,
+                    rest: Some(body),
+                });
             }
         }
-        Ok(Self { bytes: bytes.freeze(), trailers, rest: None })
+        Ok(Self {
+            bytes: bytes.freeze(),
+            trailers,
+            rest: None,
+        })
     }
 
     /// True if nothing is left unread.
@@ -105,7 +129,11 @@ impl Body for RequestBody {
                 Err(other) => other,
             })));
         }
-        Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+        Poll::Ready(
+            this.trailers
+                .take()
+                .map(|trailers| Ok(Frame::trailers(trailers))),
+        )
     }
 
     fn is_end_stream(&self) -> bool {
@@ -116,7 +144,10 @@ impl Body for RequestBody {
 
     fn size_hint(&self) -> SizeHint {
         let ahead = self.ahead.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        let rest = self.rest.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
+        let rest = self
+            .rest
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower() + ahead);
         if let Some(upper) = rest.upper() {

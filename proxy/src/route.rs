@@ -13,7 +13,7 @@ use crate::listener::Door;
 use crate::live::{Live, LiveRoute};
 use crate::problem::Problem;
 use crate::scope::{self, BadScope};
-use crate::upstream::{Origin, Scheme};
+use crate::upstream::Origin;
 
 /// Where one request goes.
 pub(crate) struct Target {
@@ -42,20 +42,24 @@ pub(crate) fn target<B>(
     match entry {
         Entry::Tunnel(tunnel) => {
             let origin = tunnel.origin.clone();
-            forward(origin, &tunnel.authority, request.uri(), tunnel.scope.clone())
+            forward(
+                origin,
+                &tunnel.authority,
+                request.uri(),
+                tunnel.scope.clone(),
+            )
         }
         Entry::Door(Door::Route(place)) => {
             let route = live.route(*place).ok_or_else(|| no_route(request.uri()))?;
             let (scope, path) = scoped_path(path_and_query(request.uri()))?;
             reverse(route, path, scope, request.uri())
         }
-        Entry::Door(Door::Main) if asks_to_forward(live, request) => {
-            absolute(request.uri())
-        }
+        Entry::Door(Door::Main) if asks_to_forward(live, request) => absolute(request.uri()),
         Entry::Door(Door::Main) => {
             let (scope, path) = scoped_path(path_and_query(request.uri()))?;
-            let (route, rest) =
-                live.prefix_route(path).ok_or_else(|| no_route(request.uri()))?;
+            let (route, rest) = live
+                .prefix_route(path)
+                .ok_or_else(|| no_route(request.uri()))?;
             reverse(route, rest, scope, request.uri())
         }
     }
@@ -83,7 +87,10 @@ fn absolute(uri: &Uri) -> Result<Target, Problem> {
     })?;
     let authority = origin.authority();
     let target = forward(origin, &authority, uri, None)?;
-    Ok(Target { is_forward: true, ..target })
+    Ok(Target {
+        is_forward: true,
+        ..target
+    })
 }
 
 fn forward(
@@ -104,7 +111,15 @@ fn forward(
     } else {
         url.as_str().parse().unwrap_or_else(|_| uri.clone())
     };
-    Ok(Target { origin, host, path, url, scope, is_forward: false, as_written })
+    Ok(Target {
+        origin,
+        host,
+        path,
+        url,
+        scope,
+        is_forward: false,
+        as_written,
+    })
 }
 
 fn reverse(
@@ -121,7 +136,10 @@ fn reverse(
     path.push_str(rest);
     let url = CanonicalUrl::new(route.origin.scheme().as_str(), &route.authority, &path);
     let path = PathAndQuery::try_from(path).map_err(|_| bad_path(written))?;
-    let as_written = written.path_and_query().cloned().map_or_else(|| written.clone(), Uri::from);
+    let as_written = written
+        .path_and_query()
+        .cloned()
+        .map_or_else(|| written.clone(), Uri::from);
     Ok(Target {
         origin: route.origin.clone(),
         host: route.host.clone(),
@@ -166,14 +184,17 @@ pub(crate) fn scope_of<B>(
 
 /// The authority a CONNECT names; the port must be there (RFC 9110 §9.3.6).
 pub(crate) fn connect_authority(uri: &Uri) -> Result<Authority, Problem> {
-    uri.authority().filter(|authority| authority.port_u16().is_some()).cloned().ok_or_else(|| {
-        Problem::new(
-            StatusCode::BAD_REQUEST,
-            "bad-target",
-            "Bad CONNECT target",
-            format!("CONNECT needs host:port, such as `api.openai.com:443`; got `{uri}`"),
-        )
-    })
+    uri.authority()
+        .filter(|authority| authority.port_u16().is_some())
+        .cloned()
+        .ok_or_else(|| {
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "bad-target",
+                "Bad CONNECT target",
+                format!("CONNECT needs host:port, such as `api.openai.com:443`; got `{uri}`"),
+            )
+        })
 }
 
 fn no_route(uri: &Uri) -> Problem {
@@ -199,5 +220,10 @@ fn bad_path(uri: &Uri) -> Problem {
 
 /// The answer to a scope that cannot be one.
 pub(crate) fn bad_scope(bad: &BadScope) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "bad-scope", "Bad scope name", bad.to_string())
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad-scope",
+        "Bad scope name",
+        bad.to_string(),
+    )
 }

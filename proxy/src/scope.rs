@@ -29,7 +29,9 @@ pub(crate) struct BadScope {
 /// Checks a name at the door; inside, a scope is always well-formed.
 fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> {
     let fits = (1..=MAX_LENGTH).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     if fits {
         return Ok(name);
     }
@@ -39,14 +41,18 @@ fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> 
 
 /// The scope a header names, if one does.
 pub(crate) fn of_header(headers: &HeaderMap) -> Result<Option<&str>, BadScope> {
-    let Some(value) = headers.get(SCOPE) else { return Ok(None) };
+    let Some(value) = headers.get(SCOPE) else {
+        return Ok(None);
+    };
     let name = value.to_str().unwrap_or("\u{fffd}");
     checked(name.trim(), "the x-squall-scope header").map(Some)
 }
 
 /// The scope in a path `/_scope/SCOPE/rest`, and the rest from its `/` on.
 pub(crate) fn of_path(path: &str) -> Result<Option<(&str, &str)>, BadScope> {
-    let Some(rest) = path.strip_prefix(PREFIX) else { return Ok(None) };
+    let Some(rest) = path.strip_prefix(PREFIX) else {
+        return Ok(None);
+    };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
     Ok(Some((checked(name, "the path")?, rest)))
@@ -54,16 +60,28 @@ pub(crate) fn of_path(path: &str) -> Result<Option<(&str, &str)>, BadScope> {
 
 /// The user name of proxy credentials: `Some("")` when they are there without one.
 pub(crate) fn of_credentials(headers: &HeaderMap) -> Result<Option<String>, BadScope> {
-    let Some(value) = headers.get(PROXY_AUTHORIZATION).and_then(|value| value.to_str().ok()) else {
+    let Some(value) = headers
+        .get(PROXY_AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+    else {
         return Ok(None);
     };
-    let Some((scheme, encoded)) = value.split_once(' ') else { return Ok(None) };
+    let Some((scheme, encoded)) = value.split_once(' ') else {
+        return Ok(None);
+    };
     if !scheme.eq_ignore_ascii_case("basic") {
         return Ok(None);
     }
-    let decoded = STANDARD.decode(encoded.trim()).ok().and_then(|raw| String::from_utf8(raw).ok());
-    let Some(decoded) = decoded else { return Ok(None) };
-    let user = decoded.split_once(':').map_or(decoded.as_str(), |(user, _)| user);
+    let decoded = STANDARD
+        .decode(encoded.trim())
+        .ok()
+        .and_then(|raw| String::from_utf8(raw).ok());
+    let Some(decoded) = decoded else {
+        return Ok(None);
+    };
+    let user = decoded
+        .split_once(':')
+        .map_or(decoded.as_str(), |(user, _)| user);
     if user.is_empty() {
         return Ok(Some(String::new()));
     }
@@ -76,7 +94,9 @@ pub(crate) fn of_baggage(headers: &HeaderMap) -> Result<Option<&str>, BadScope> 
         let Ok(value) = value.to_str() else { continue };
         for member in value.split(',') {
             let member = member.split(';').next().unwrap_or_default();
-            let Some((key, name)) = member.split_once('=') else { continue };
+            let Some((key, name)) = member.split_once('=') else {
+                continue;
+            };
             if key.trim() == "squall.scope" {
                 return checked(name.trim(), "the baggage member squall.scope").map(Some);
             }
@@ -103,7 +123,10 @@ mod tests {
             ("/_scope//x", Err("")),
             ("/_scope/a%20b/x", Err("a%20b")),
         ] {
-            assert_eq!(of_path(path).map_err(|bad| bad.given), expected.map_err(str::to_owned));
+            assert_eq!(
+                of_path(path).map_err(|bad| bad.given),
+                expected.map_err(str::to_owned)
+            );
         }
     }
 

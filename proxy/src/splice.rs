@@ -29,22 +29,40 @@ where
 {
     let (from_agent, to_agent) = tokio::io::split(agent);
     let (from_upstream, to_upstream) = tokio::io::split(upstream);
-    let up = one_way(from_agent, to_upstream, End::Agent, End::Upstream, |bytes| {
-        log.sent_upstream(bytes);
-    });
-    let down = one_way(from_upstream, to_agent, End::Upstream, End::Agent, |bytes| {
-        log.sent_to_agent(bytes);
-    });
+    let up = one_way(
+        from_agent,
+        to_upstream,
+        End::Agent,
+        End::Upstream,
+        |bytes| {
+            log.sent_upstream(bytes);
+        },
+    );
+    let down = one_way(
+        from_upstream,
+        to_agent,
+        End::Upstream,
+        End::Agent,
+        |bytes| {
+            log.sent_to_agent(bytes);
+        },
+    );
     match tokio::try_join!(up, down) {
         Ok(_) => log.complete(),
         Err(End::Agent(error)) => {
-            log.end(Outcome::ClientGone, Some(format!("the agent's side broke off: {error}")));
+            log.end(
+                Outcome::ClientGone,
+                Some(format!("the agent's side broke off: {error}")),
+            );
         }
         Err(End::Upstream(error)) => {
             if error.kind() == io::ErrorKind::ConnectionReset {
                 control.reset_on_close();
             }
-            log.end(Outcome::UpstreamError, Some(format!("the upstream broke off: {error}")));
+            log.end(
+                Outcome::UpstreamError,
+                Some(format!("the upstream broke off: {error}")),
+            );
         }
     }
 }

@@ -9,20 +9,23 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use squall_journal::record::Outcome;
 use squall_profiles::fault::TlsFailure;
 use squall_profiles::plan::VerdictIndex;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::broken::Ledger;
 use crate::connection::{Entry, serve_h1, serve_h2};
 use crate::exchange_log::ExchangeLog;
+use crate::request_body::RequestBody;
 use crate::splice;
-use crate::tls::{Hello, Rejected};
-use crate::upstream::{Alpn, Dialled, Origin, Scheme};
-use crate::wire::sniff::{First, Sniff, sniff};
+use crate::tls::{self, ClientHello, Flaw, HandshakeError, Started};
+use crate::upstream::{Alpn, Dialled, Origin, Received, Scheme};
+use crate::wire::sniff::{Sniff, classify};
 use crate::wire::{Control, Rewind};
 use crate::worker::Worker;
+use tokio_rustls::server::TlsStream;
 
 /// What the exchanges of an intercepted connection share.
 #[derive(Clone)]
@@ -35,6 +38,15 @@ pub(crate) struct Tunnel {
     pub(crate) scope: Option<Arc<str>>,
 }
 
+/// A connection that was taken over: behind a box, since what comes through it may be a connection of
+/// the same kind again.
+pub(crate) type Io = Box<dyn Stream>;
+
+/// Anything that can be read and written.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
+
 /// What becomes of a connection after hyper has answered on it.
 pub(crate) enum Takeover {
     /// A CONNECT was answered with 200.
@@ -42,7 +54,7 @@ pub(crate) enum Takeover {
     /// An upgrade was granted: the upstream's side of it.
     Upgrade {
         /// The upstream's side.
-        upgrade: hyper::upgrade::OnUpgrade,
+        upstream: Received<RequestBody>,
         /// The upgrade's account, which ends with it.
         log: Rc<ExchangeLog>,
     },
@@ -60,24 +72,21 @@ pub(crate) struct Opening {
 
 impl Takeover {
     /// Takes the connection over.
-    pub(crate) fn run<I>(
+    pub(crate) fn run(
         self,
         worker: Rc<Worker>,
-        io: I,
+        io: Io,
         control: Rc<Control>,
-    ) -> Pin<Box<dyn Future<Output = ()>>>
-    where
-        I: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
+    ) -> Pin<Box<dyn Future<Output = ()>>> {
         match self {
             Self::Connect(opening) => Box::pin(opening.run(worker, io, control)),
-            Self::Upgrade { upgrade, log } => Box::pin(async move {
-                match upgrade.await {
-                    Ok(upstream) => {
-                        let upstream = hyper_util::rt::TokioIo::new(upstream);
-                        splice::both_ways(io, upstream, &control, &log).await;
-                    }
-                    Err(error) => log.end(Outcome::UpstreamError, Some(error.to_string())),
+            Self::Upgrade { upstream, log } => Box::pin(async move {
+                match upstream.into_switched().await {
+                    Some(upstream) => splice::both_ways(io, upstream, &control, &log).await,
+                    None => log.end(
+                        Outcome::UpstreamError,
+                        Some("the upstream broke off right after granting the upgrade".into()),
+                    ),
                 }
             }),
         }
@@ -85,14 +94,11 @@ impl Takeover {
 }
 
 impl Opening {
-    async fn run<I>(mut self: Box<Self>, worker: Rc<Worker>, io: I, control: Rc<Control>)
-    where
-        I: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
+    async fn run(mut self: Box<Self>, worker: Rc<Worker>, io: Io, control: Rc<Control>) {
         if !self.intercepted && self.tls_failure.is_none() {
             return self.pass_on(&worker, io, &control).await;
         }
-        let Some((first, io)) = self.first_bytes(&worker, io).await else {
+        let Some((first, io)) = self.first_bytes(io).await else {
             self.log.forget();
             return;
         };
@@ -109,80 +115,127 @@ impl Opening {
     }
 
     /// Waits for the agent's first bytes, or for an upstream that speaks first.
-    async fn first_bytes<I>(&mut self, worker: &Worker, io: I) -> Option<(Sniff, Rewind<I>)>
-    where
-        I: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
-        let patience = worker.engine.live().config.limits.idle_timeout;
-        let sniffed = sniff(io, patience, self.dialled.as_ref().map(Dialled::speaks)).await;
-        match sniffed {
-            Ok((First::Bytes(first), io)) => Some((first, io)),
-            Ok((First::Silence, io)) => Some((Sniff::Other, io)),
-            Ok((First::Closed, _)) | Err(_) => None,
-        }
+    async fn first_bytes(&self, mut io: Io) -> Option<(Sniff, Rewind<Io>)> {
+        let mut seen = BytesMut::with_capacity(1024);
+        let first = loop {
+            let read = tokio::select! {
+                read = io.read_buf(&mut seen) => read,
+                () = spoken(self.dialled.as_ref()) => break Sniff::Other,
+            };
+            match (read.ok()?, classify(&seen)) {
+                (0, _) if seen.is_empty() => return None,
+                (0, _) => break Sniff::Other,
+                (_, Sniff::NeedMore) => {}
+                (_, first) => break first,
+            }
+        };
+        Some((first, Rewind::new(io, seen.freeze())))
     }
 
     /// Answers the agent's handshake in the upstream's name.
-    async fn intercept<I>(mut self: Box<Self>, worker: Rc<Worker>, io: I, control: Rc<Control>)
-    where
-        I: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
-        let hello = match Hello::read(io).await {
-            Ok(hello) => hello,
-            Err(error) => return self.log.end(Outcome::ClientGone, Some(error.to_string())),
+    async fn intercept(
+        mut self: Box<Self>,
+        worker: Rc<Worker>,
+        io: Rewind<Io>,
+        control: Rc<Control>,
+    ) {
+        let patience = worker.engine.live().config.limits.header_timeout;
+        let started = match tokio::time::timeout(patience, tls::accept(io)).await {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => return self.log.end(Outcome::ClientGone, Some(error.to_string())),
+            Err(_) => {
+                let why = format!("no whole ClientHello within {patience:?}");
+                return self.log.end(Outcome::ClientGone, Some(why));
+            }
         };
-        let name = hello.server_name().map_or_else(|| self.tunnel.origin.host().to_owned(), str::to_owned);
+        let hello = started.hello();
+        let name = hello
+            .server_name
+            .clone()
+            .unwrap_or_else(|| self.tunnel.origin.host().to_owned());
         if let Some((verdict, failure)) = self.tls_failure.take() {
             self.log.applied(verdict);
-            let leaves = &worker.engine.leaves;
-            leaves.fail(hello, &name, failure).await;
+            fail(&worker, started, &name, failure).await;
             return self.log.end(Outcome::Injected, None);
         }
+        if !speaks_http(hello) {
+            return self
+                .pass_on(&worker, started.into_untouched(), &control)
+                .await;
+        }
         let origin = self.tunnel.origin.clone().with_server_name(&name);
-        let offers_h2 = hello.offers_h2();
-        let speaks = match worker.upstreams.learn_alpn(&origin, self.dialled.take(), offers_h2).await {
-            Ok(alpn) => alpn,
-            // The agent gets its 502 as an answer to its request.
-            Err(_) => Alpn::Http1,
+        let offers_h2 = hello.offers_http2();
+        let learned = worker
+            .upstreams
+            .learn_alpn(&origin, self.dialled.take(), offers_h2)
+            .await;
+        let alpn = match learned {
+            Ok(Alpn::Http1) => tls::Alpn::Http1,
+            // On an error the agent gets its 502 as an answer to its request, in its own version.
+            Ok(Alpn::H2) | Err(_) => tls::Alpn::Both,
         };
-        let config = match worker.engine.leaves.config(&name, speaks == Alpn::H2).await {
+        let config = match worker.engine.leaves.config(&name, alpn) {
             Ok(config) => config,
-            Err(error) => {
-                tracing::error!(host = %name, %error, "cannot make a certificate");
-                return self.log.end(Outcome::UpstreamError, Some(error.to_string()));
-            }
+            Err(error) => return self.log.end(Outcome::ClientGone, Some(error.to_string())),
         };
-        match hello.finish(config).await {
-            Ok(stream) => {
-                self.log.forget();
-                let tunnel = Tunnel { origin, ..(*self.tunnel).clone() };
-                let entry = Entry::Tunnel(Rc::new(tunnel));
-                if speaks == Alpn::H2 && offers_h2 {
-                    serve_h2(worker, stream, control, entry).await;
-                } else {
-                    serve_h1(worker, stream, control, entry).await;
-                }
+        match tokio::time::timeout(patience, started.finish(config)).await {
+            Ok(Ok(stream)) => {
+                self.serve_intercepted(worker, origin, stream, control)
+                    .await
             }
-            Err(rejected) => self.rejected(&worker, &name, &rejected),
+            Ok(Err(error)) => self.not_trusted(&name, &error),
+            Err(_) => {
+                let why = format!("the TLS handshake took longer than {patience:?}");
+                self.log.end(Outcome::ClientGone, Some(why));
+            }
+        }
+    }
+
+    async fn serve_intercepted(
+        self: Box<Self>,
+        worker: Rc<Worker>,
+        origin: Origin,
+        stream: TlsStream<Rewind<Rewind<Io>>>,
+        control: Rc<Control>,
+    ) {
+        self.log.forget();
+        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let Tunnel {
+            authority, scope, ..
+        } = (*self.tunnel).clone();
+        let entry = Entry::Tunnel(Rc::new(Tunnel {
+            origin,
+            authority,
+            scope,
+        }));
+        drop(self);
+        if is_h2 {
+            serve_h2(worker, stream, control, entry).await;
+        } else {
+            serve_h1(worker, stream, control, entry).await;
         }
     }
 
     /// Serves HTTP that comes through the CONNECT in the clear.
-    async fn serve_clear<I>(
+    async fn serve_clear(
         mut self: Box<Self>,
         worker: Rc<Worker>,
-        io: I,
+        io: Rewind<Io>,
         control: Rc<Control>,
         first: Sniff,
-    ) where
-        I: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
+    ) {
         let origin = self.tunnel.origin.clone().with_scheme(Scheme::Http);
-        if let Some(dialled) = self.dialled.take() {
-            worker.upstreams.keep(&origin, dialled).await;
+        if let Some(dialled) = self.dialled.take()
+            && let Err(error) = worker.upstreams.keep(&origin, dialled).await
+        {
+            tracing::debug!(%error, "a dialled connection was gone before its first request");
         }
         self.log.forget();
-        let tunnel = Tunnel { authority: origin.authority(), origin, scope: self.tunnel.scope.clone() };
+        let tunnel = Tunnel {
+            authority: origin.authority(),
+            origin,
+            scope: self.tunnel.scope.clone(),
+        };
         let entry = Entry::Tunnel(Rc::new(tunnel));
         match first {
             Sniff::H2Preface => serve_h2(worker, io, control, entry).await,
@@ -191,10 +244,7 @@ impl Opening {
     }
 
     /// Passes bytes both ways, untouched.
-    async fn pass_on<I>(mut self: Box<Self>, worker: &Worker, io: I, control: &Control)
-    where
-        I: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
+    async fn pass_on(mut self: Box<Self>, worker: &Worker, io: impl Stream, control: &Control) {
         self.log.answered(http::StatusCode::OK);
         let dialled = match self.dialled.take() {
             Some(dialled) => dialled,
@@ -202,7 +252,9 @@ impl Opening {
                 Ok(dialled) => dialled,
                 Err(error) => {
                     worker.engine.metrics.upstream_error(error.reason());
-                    return self.log.end(Outcome::UpstreamError, Some(error.to_string()));
+                    return self
+                        .log
+                        .end(Outcome::UpstreamError, Some(error.to_string()));
                 }
             },
         };
@@ -211,19 +263,62 @@ impl Opening {
 
     fn bypass_tls_failure(&mut self) {
         if let Some((verdict, _)) = self.tls_failure.take() {
-            self.log.bypassed(verdict, "no TLS handshake came through the CONNECT".into());
+            self.log
+                .bypassed(verdict, "no TLS handshake came through the CONNECT".into());
         }
     }
 
     /// The agent does not trust us: the one failure whose cure is on its side.
-    fn rejected(&self, worker: &Worker, host: &str, rejected: &Rejected) {
-        if rejected.of_certificate() {
-            worker.engine.recorder.certificate_rejected(host);
-            tracing::warn!(host, "{}", advice(host));
-            self.log.end(Outcome::ClientRejectedCa, Some(advice(host)));
+    fn not_trusted(&self, host: &str, error: &HandshakeError) {
+        if matches!(error, HandshakeError::CertificateRejected { .. }) {
+            let advice = advice(host);
+            tracing::warn!("{advice}");
+            self.log.end(Outcome::ClientRejectedCa, Some(advice));
         } else {
-            self.log.end(Outcome::ClientGone, Some(rejected.to_string()));
+            self.log.end(Outcome::ClientGone, Some(error.to_string()));
         }
+    }
+}
+
+/// Whether what the agent offers can be HTTP; without ALPN it nearly always is.
+fn speaks_http(hello: &ClientHello) -> bool {
+    hello.alpn.is_empty()
+        || hello
+            .alpn
+            .iter()
+            .any(|id| id == b"h2" || id.starts_with(b"http/1"))
+}
+
+/// Fails a handshake as a rule says.
+async fn fail(worker: &Worker, started: Started<Rewind<Io>>, host: &str, failure: TlsFailure) {
+    let flaw = match failure {
+        TlsFailure::Expired => Flaw::Expired,
+        TlsFailure::WrongHost => Flaw::WrongHost,
+        TlsFailure::Untrusted => Flaw::Untrusted,
+        TlsFailure::Handshake => {
+            if let Err(error) = started.fail().await {
+                tracing::debug!(%error, "the agent was gone before its handshake was failed");
+            }
+            return;
+        }
+    };
+    let alpn = if started.hello().offers_http2() {
+        tls::Alpn::Both
+    } else {
+        tls::Alpn::Http1
+    };
+    match worker.engine.leaves.flawed(host, flaw, alpn) {
+        // An agent that goes on all the same has nobody to talk to.
+        Ok(config) => drop(started.finish(config).await),
+        Err(error) => tracing::error!(%error, "cannot make a flawed certificate"),
+    }
+}
+
+/// Resolves when the upstream has said something, or has ended, before the agent said anything.
+async fn spoken(dialled: Option<&Dialled>) {
+    match dialled {
+        Some(dialled) => dialled.speaks().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::connection;
 use crate::engine::Engine;
 use crate::exchange_log::ExchangeLog;
 use crate::listener::{Door, Listener};
+use crate::request_body::RequestBody;
 use crate::upstream::Upstreams;
 use crate::wire::Control;
 
@@ -68,11 +69,18 @@ impl Workers {
             jobs.push(sender);
             receivers.push(receiver);
         }
-        let workers = Arc::new(Self { jobs, next: AtomicUsize::new(0), draining, stopping });
+        let workers = Arc::new(Self {
+            jobs,
+            next: AtomicUsize::new(0),
+            draining,
+            stopping,
+        });
         let mut threads = Vec::with_capacity(count);
         for (number, receiver) in receivers.into_iter().enumerate() {
             let (engine, workers) = (Arc::clone(engine), Arc::clone(&workers));
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
             let thread = std::thread::Builder::new().name(format!("squall-{number}"));
             threads.push(thread.spawn(move || {
                 let local = tokio::task::LocalSet::new();
@@ -99,7 +107,7 @@ impl Workers {
 /// What connections and exchanges of one worker share.
 pub(crate) struct Worker {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) upstreams: Rc<Upstreams>,
+    pub(crate) upstreams: Upstreams<RequestBody>,
     pub(crate) draining: CancellationToken,
     connections: RefCell<slab::Slab<Watched>>,
     open: RefCell<slab::Slab<Weak<ExchangeLog>>>,
@@ -141,8 +149,10 @@ impl Worker {
     fn round(&self) {
         let limit = self.engine.live().config.limits.idle_timeout;
         for (_, watched) in self.connections.borrow().iter() {
-            let Some(control) = watched.control.upgrade() else { continue };
-            let bytes = control.bytes_in() + control.bytes_out();
+            let Some(control) = watched.control.upgrade() else {
+                continue;
+            };
+            let bytes = control.received() + control.sent();
             if bytes != watched.bytes_seen.replace(bytes) {
                 watched.idle_for.set(Duration::ZERO);
                 continue;
@@ -163,7 +173,7 @@ impl Worker {
 /// A worker's life: serve what arrives until told to stop.
 async fn run(engine: Arc<Engine>, workers: Arc<Workers>, mut jobs: mpsc::UnboundedReceiver<Job>) {
     let worker = Rc::new(Worker {
-        upstreams: Rc::new(Upstreams::new(Arc::clone(&engine.upstream_shared))),
+        upstreams: Upstreams::new(Arc::clone(&engine.upstream_shared)),
         engine,
         draining: workers.draining.clone(),
         connections: RefCell::default(),

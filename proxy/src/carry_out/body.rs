@@ -8,11 +8,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use squall_profiles::plan::Ending;
 
 use super::flush::{AgentSide, Breaking};
 use crate::broken::Broken;
+use crate::request_body::RequestBody;
+use crate::upstream::Received;
 
 /// A body on its way to an agent.
 ///
@@ -22,7 +23,7 @@ pub struct AgentBody(Kind);
 
 enum Kind {
     Full(Bytes),
-    Passing(Breaking<Incoming>),
+    Passing(Breaking<Received<RequestBody>>),
     Boxed(Boxed),
 }
 
@@ -41,7 +42,7 @@ impl AgentBody {
 
     /// An upstream's body as it comes, at no cost but a match. If it breaks off, it does so towards
     /// the agent in the same way.
-    pub fn passing(body: Incoming, agent: AgentSide) -> Self {
+    pub(crate) fn passing(body: Received<RequestBody>, agent: AgentSide) -> Self {
         Self(Kind::Passing(Breaking::new(body, agent)))
     }
 

@@ -94,6 +94,13 @@ pub struct Watched<IO> {
     side: Rc<Http1Side>,
 }
 
+impl<IO> Watched<IO> {
+    /// The IO itself, once hyper is through with it.
+    pub fn into_inner(self) -> IO {
+        self.io
+    }
+}
+
 impl<IO: Read + Unpin> Read for Watched<IO> {
     fn poll_read(
         mut self: Pin<&mut Self>,

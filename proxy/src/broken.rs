@@ -30,12 +30,12 @@ impl Broken {
         }
     }
 
-    /// FIN with the framing incomplete; INTERNAL_ERROR on HTTP/2.
+    /// FIN with the framing incomplete; `INTERNAL_ERROR` on HTTP/2.
     pub fn close(why: impl Into<String>) -> Self {
         Self::new(Ending::Close, h2::Reason::INTERNAL_ERROR, why)
     }
 
-    /// RST; INTERNAL_ERROR on HTTP/2.
+    /// RST; `INTERNAL_ERROR` on HTTP/2.
     pub fn reset(why: impl Into<String>) -> Self {
         Self::new(Ending::Reset, h2::Reason::INTERNAL_ERROR, why)
     }

@@ -22,7 +22,7 @@ use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::hold;
 use crate::chaos::ScopeChaos;
-use crate::connection::{Connection, Entry};
+use crate::connection::{Connection, Entry, connect_scope};
 use crate::exchange_log::ExchangeLog;
 use crate::live::Live;
 use crate::observed::Observed;
@@ -67,7 +67,7 @@ impl Connect {
             return Err(nested());
         }
         let authority = route::connect_authority(request.uri())?;
-        let scope = connection.scope_of_connect(live, request)?;
+        let scope = connect_scope(live, request)?;
         let origin = Origin::of_authority(Scheme::Https, &authority);
         let url = CanonicalUrl::new("https", &origin.authority(), "/");
         let engine = &connection.worker.engine;

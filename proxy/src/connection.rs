@@ -83,11 +83,8 @@ pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
         Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
     };
     let engine = Arc::clone(&worker.engine);
-    let wire = match Wire::new(stream) {
-        Ok(wire) => wire,
-        // Gone between the accept and now.
-        Err(_) => return,
-    };
+    // An error: it is gone between the accept and now.
+    let Ok(wire) = Wire::new(stream) else { return };
     let control = wire.control();
     let watched = worker.watch(&control);
     let open = engine.metrics.connections(Side::Agent);
@@ -365,22 +362,6 @@ impl Connection {
         route::scope_of(request, target, use_credentials)
     }
 
-    /// The scope of a CONNECT: only credentials can name it.
-    pub(crate) fn scope_of_connect(
-        &self,
-        live: &Live,
-        request: &Request<Incoming>,
-    ) -> Result<Option<Arc<str>>, Problem> {
-        match live.config.credentials {
-            Credentials::None => return Ok(None),
-            Credentials::Required => required(request)?,
-            Credentials::Scope => {}
-        }
-        let user =
-            scope::of_credentials(request.headers()).map_err(|bad| route::bad_scope(&bad))?;
-        Ok(user.filter(|user| !user.is_empty()).map(Arc::from))
-    }
-
     /// What those who carry out a plan on an exchange of this connection need to know.
     pub(crate) fn context(&self, log: &Rc<ExchangeLog>, method: &Method, seed: u64) -> Context {
         Context {
@@ -391,6 +372,20 @@ impl Connection {
             inspect: self.worker.engine.inspect.clone(),
         }
     }
+}
+
+/// The scope of a CONNECT: only credentials can name it.
+pub(crate) fn connect_scope(
+    live: &Live,
+    request: &Request<Incoming>,
+) -> Result<Option<Arc<str>>, Problem> {
+    match live.config.credentials {
+        Credentials::None => return Ok(None),
+        Credentials::Required => required(request)?,
+        Credentials::Scope => {}
+    }
+    let user = scope::of_credentials(request.headers()).map_err(|bad| route::bad_scope(&bad))?;
+    Ok(user.filter(|user| !user.is_empty()).map(Arc::from))
 }
 
 /// Answers after which an HTTP/1 connection cannot go on: what follows is not known to be HTTP.

@@ -18,7 +18,7 @@ use squall_profiles::rule::Rule;
 use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::recall::{Kept, Owner};
+use crate::carry_out::recall::Owner;
 use crate::carry_out::{Context, edit, hold, shape};
 use crate::chaos::ScopeChaos;
 use crate::classify::{Seen, may_read_ahead};
@@ -311,23 +311,27 @@ impl Exchange {
             .get(usize::from(verdict))
             .and_then(|decided| {
                 let owner = self.owner(&decided.rule);
-                match which {
+                let kept = match which {
                     Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
                     _ => recall.stale(&owner),
-                }
+                };
+                kept.map(|kept| (owner, kept))
             });
-        match kept {
-            Some(kept) => {
-                self.log.applied(verdict);
-                drop(answer);
-                Kept::into_response(kept)
+        let Some((owner, kept)) = kept else {
+            self.log
+                .bypassed(verdict, "there is no earlier answer to give again".into());
+            return self.remember(answer, decision);
+        };
+        self.log.applied(verdict);
+        let (recall, call) = (recall.clone(), self.call(decision));
+        let inspect = self.connection.worker.engine.inspect.clone();
+        tokio::task::spawn_local(async move {
+            // Read to its end unseen, to be the earlier answer of the next exchange.
+            if let Err(why) = recall.note_unseen(owner, call, answer, &inspect).await {
+                tracing::debug!(%why, "an answer that was replaced could not be kept");
             }
-            None => {
-                self.log
-                    .bypassed(verdict, "there is no earlier answer to give again".into());
-                self.remember(answer, decision)
-            }
-        }
+        });
+        kept.into_response()
     }
 
     fn owner(&self, rule: &Rule) -> Owner {

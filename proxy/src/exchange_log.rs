@@ -83,7 +83,9 @@ impl ExchangeLog {
     /// Takes down what was decided; the plan's verdicts move here, where their outcome is kept.
     pub(crate) fn decided(&self, decision: &mut Decision) {
         *self.delays.borrow_mut() = delays_alone(&decision.plan);
-        *self.verdicts.borrow_mut() = decision.plan.verdicts.clone();
+        self.verdicts
+            .borrow_mut()
+            .clone_from(&decision.plan.verdicts);
         self.note(|note| {
             note.fingerprint = decision.fingerprint;
             note.attempt = decision.attempt;

@@ -97,12 +97,12 @@ impl Live {
         let excluded = patterns("proxy.intercept.exclude", &config.intercept.exclude)?;
         let llm = llm_endpoints(&config)?;
         Ok(Self {
+            config,
             tools,
             routes,
             intercepted,
             excluded,
             llm,
-            config,
         })
     }
 

@@ -1,6 +1,6 @@
 //! What comes through a CONNECT after its 200: TLS to intercept, plain HTTP to serve, or bytes.
 //!
-//! An excluded host's bytes are passed on untouched. Otherwise the first bytes decide: a ClientHello
+//! An excluded host's bytes are passed on untouched. Otherwise the first bytes decide: a `ClientHello`
 //! is intercepted, HTTP of any method is served, everything else is tunnelled, and so is an upstream
 //! that speaks first.
 
@@ -181,7 +181,7 @@ impl Opening {
         match tokio::time::timeout(patience, started.finish(config)).await {
             Ok(Ok(stream)) => {
                 self.serve_intercepted(worker, origin, stream, control)
-                    .await
+                    .await;
             }
             Ok(Err(error)) => self.not_trusted(&name, &error),
             Err(_) => {

@@ -38,6 +38,8 @@ pub struct Splitter {
     searched: usize,
     /// Where in a line `searched` stands.
     at: At,
+    /// The line before ended in CRLF.
+    crlf: bool,
     /// The event at hand is over the limit and passes in pieces.
     oversize: bool,
     /// No frame was handed back yet: a byte order mark may come.
@@ -59,6 +61,7 @@ impl Splitter {
             pending: BytesMut::new(),
             searched: 0,
             at: At::Start,
+            crlf: false,
             oversize: false,
             first: true,
         }
@@ -102,6 +105,7 @@ impl Splitter {
             return chunk;
         }
         self.at = At::Start;
+        self.crlf = chunk.starts_with(b"\n");
         let Some(rest) = chunk.strip_prefix(b"\n") else {
             return chunk;
         };
@@ -128,9 +132,13 @@ impl Splitter {
         let line_is_empty = self.at != At::Middle && length == 0;
         let (line_break, at) = match &rest[length..] {
             [b'\r', b'\n', ..] => (2, At::Start),
+            // Where lines end in CRLF the LF is on its way. Where they do not, an event must not
+            // wait for a byte that never comes.
+            [b'\r'] if line_is_empty && self.crlf && !self.oversize => return None,
             [b'\r'] => (1, At::AfterReturn),
             _ => (1, At::Start),
         };
+        self.crlf = line_break == 2;
         self.searched += length + line_break;
         self.at = at;
         Some(line_is_empty)

@@ -58,7 +58,8 @@ fn split(stream: &[u8], size: usize) {
         if let Some(data) = frame.data() {
             let again = frame.with_data(&data);
             let mut splitter = Splitter::default();
-            let again = splitter.push(&again);
+            let mut again = splitter.push(&again);
+            again.extend(splitter.finish());
             let unmarked = !frame.bytes().starts_with(b"\xef\xbb\xbf");
             assert!(!unmarked || again[0].data() == Some(data));
         }

@@ -1,6 +1,7 @@
 //! An index over a JSON text.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::parse::Parser;
@@ -128,13 +129,28 @@ impl<'a> Document<'a> {
         &self.nodes[id.0 as usize]
     }
 
-    /// The container that a value stands in; `None` for the outermost one. Looks through the
-    /// values before it.
-    pub(super) fn parent(&self, id: NodeId) -> Option<NodeId> {
-        (0..id.0)
-            .rev()
-            .find(|&index| self.nodes[index as usize].next > id.0)
-            .map(NodeId)
+    /// The containers that these values stand in.
+    pub(super) fn containers(&self, ids: &BTreeSet<NodeId>) -> BTreeSet<NodeId> {
+        let mut found = BTreeSet::new();
+        let Some(&last) = ids.last() else {
+            return found;
+        };
+        let mut around: Vec<NodeId> = Vec::new();
+        for id in (0..=last.0).map(NodeId) {
+            while around
+                .last()
+                .is_some_and(|&open| self.node(open).next <= id.0)
+            {
+                around.pop();
+            }
+            if ids.contains(&id) {
+                found.extend(around.last());
+            }
+            if matches!(self.node(id).kind, Kind::Object | Kind::Array) {
+                around.push(id);
+            }
+        }
+        found
     }
 }
 

@@ -100,7 +100,7 @@ impl<'d> Edits<'d> {
     /// one comma stays between any two that are kept.
     fn removals(&self) -> Vec<Range<usize>> {
         let mut removed = self.removed.clone();
-        for list in self.containers(&self.pruned) {
+        for list in self.document.containers(&self.pruned) {
             let emptied = self
                 .children(list)
                 .iter()
@@ -109,15 +109,9 @@ impl<'d> Edits<'d> {
                 removed.insert(list);
             }
         }
-        let containers = self.containers(&removed).into_iter();
+        let containers = self.document.containers(&removed).into_iter();
         containers
             .flat_map(|container| self.removals_in(container, &removed))
-            .collect()
-    }
-
-    fn containers(&self, ids: &BTreeSet<NodeId>) -> BTreeSet<NodeId> {
-        ids.iter()
-            .filter_map(|&id| self.document.parent(id))
             .collect()
     }
 

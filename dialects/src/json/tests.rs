@@ -212,6 +212,17 @@ fn a_pruned_list_goes_when_nothing_is_left_of_it() {
     }
 }
 
+#[test]
+fn taking_out_every_item_of_a_long_list_is_no_work_of_its_own() {
+    let text = format!("{{\"list\":[{}0],\"kept\":1}}", "0,".repeat(20_000));
+    let document = Document::parse(text.as_bytes()).expect("JSON");
+    let mut edits = Edits::new(&document);
+    for item in document.root().get("list").expect("list").items() {
+        edits.prune(item.id());
+    }
+    assert_eq!(edits.apply(), b"{\"kept\":1}");
+}
+
 /// JSON values, and texts that are almost JSON.
 fn any_json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![

@@ -25,6 +25,7 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
             .get("index")
             .and_then(Value::as_u64)
             .unwrap_or(position);
+        let before = reading.deltas.len();
         if let Some(said) = choice.get(said) {
             read_said(said, index, &mut reading.deltas);
         }
@@ -34,7 +35,7 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
         if let Some(reason) = choice.get("finish_reason")
             && let Some(word) = reason.as_str()
         {
-            let refused = said_no(&reading.deltas, index);
+            let refused = said_no(&reading.deltas[before..]);
             let finish = match finish(&word) {
                 Finish::Done if refused => Finish::Refused,
                 finish => finish,
@@ -144,11 +145,10 @@ fn read_function<'d>(
 }
 
 /// Whether a choice refused in the field meant for it.
-fn said_no(deltas: &[Delta<'_>], choice: u64) -> bool {
-    let refusal = |delta: &Delta<'_>| {
-        delta.choice == choice && delta.kind == DeltaKind::Refusal && !delta.text.is_empty()
-    };
-    deltas.iter().any(refusal)
+fn said_no(deltas: &[Delta<'_>]) -> bool {
+    deltas
+        .iter()
+        .any(|delta| delta.kind == DeltaKind::Refusal && !delta.text.is_empty())
 }
 
 fn read_usage(usage: Value<'_>) -> Option<Usage> {

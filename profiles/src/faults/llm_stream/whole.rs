@@ -1,5 +1,7 @@
 //! Faults on an answer that is one JSON document.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bytes::{Bytes, BytesMut};
 use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits, raw_length};
@@ -158,14 +160,16 @@ fn truncate(
     dialect: &dyn Dialect,
 ) -> Option<Vec<Step>> {
     let mut edits = Edits::new(document);
-    let mut budgets: Vec<(u64, Budget)> = Vec::new();
-    let mut cut: Vec<u64> = Vec::new();
+    let mut budgets: BTreeMap<u64, Budget> = BTreeMap::new();
+    let mut cut: BTreeSet<u64> = BTreeSet::new();
     for delta in &reading.deltas {
-        let budget = budget_of(&mut budgets, delta.choice, max_tokens);
+        let budget = budgets
+            .entry(delta.choice)
+            .or_insert_with(|| Budget::new(max_tokens));
         let share = budget.spend(delta, document);
         if share != Share::All {
             budget::cut(&mut edits, document, delta, share);
-            cut.push(delta.choice);
+            cut.insert(delta.choice);
         }
     }
     if cut.is_empty() {
@@ -180,20 +184,10 @@ fn truncate(
     }
     budget::forget_mirrors(&mut edits, reading, |choice| cut.contains(&choice));
     if let Some(usage) = &reading.usage {
-        let kept = budgets.iter().map(|(_, budget)| budget.spent()).sum();
+        let kept = budgets.values().map(Budget::spent).sum();
         budget::count_anew(&mut edits, usage, kept);
     }
     Some(emit(Bytes::from(edits.apply())))
-}
-
-/// The budget of a choice; choices are few.
-fn budget_of(budgets: &mut Vec<(u64, Budget)>, choice: u64, tokens: u64) -> &mut Budget {
-    let known = budgets.iter().position(|(known, _)| *known == choice);
-    let index = known.unwrap_or_else(|| {
-        budgets.push((choice, Budget::new(tokens)));
-        budgets.len() - 1
-    });
-    &mut budgets[index].1
 }
 
 /// The document up to the end of its `after_tokens`th token, then the break. `None`: it has fewer.

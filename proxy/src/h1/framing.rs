@@ -87,6 +87,7 @@ pub struct Requests {
     state: State,
     scan: HeadScan<RequestLine>,
     begun: bool,
+    head_refused: bool,
 }
 
 impl Requests {
@@ -97,6 +98,7 @@ impl Requests {
             state: State::Head,
             scan: HeadScan::new(),
             begun: false,
+            head_refused: false,
         }
     }
 
@@ -115,7 +117,7 @@ impl Requests {
                         self.begun = !rest.is_empty();
                         break Next::More;
                     }
-                    Err(error) => self.state = State::Refused(error),
+                    Err(error) => self.refuse_head(error),
                 },
                 State::Body { body, upgrade } => {
                     let advance = body.advance(rest, self.limits);
@@ -152,9 +154,15 @@ impl Requests {
         }
     }
 
-    /// Refuses everything that is not passed yet, for `error`.
-    pub fn refuse(&mut self, error: FramingError) {
+    /// Refuses the head that has begun, and everything behind it, for `error`.
+    pub fn refuse_head(&mut self, error: FramingError) {
         self.state = State::Refused(error);
+        self.head_refused = true;
+    }
+
+    /// Whether it was a head that was refused, and not part of a body.
+    pub fn is_head_refused(&self) -> bool {
+        self.head_refused
     }
 
     /// Where the connection is after the last bytes.

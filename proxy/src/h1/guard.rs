@@ -116,8 +116,8 @@ impl<T, S> Guard<T, S> {
         &self.inner
     }
 
-    /// Ends the checking and gives the stream back, with the bytes that were read and not given on
-    /// in front of it: for the new protocol after an upgrade.
+    /// Ends the checking and gives the stream back for the new protocol after an upgrade, with the
+    /// bytes that are held here in front. What hyper has read and not used goes in front of those.
     pub fn into_rewind(self) -> Rewind<T> {
         Rewind::new(self.inner, self.held.freeze())
     }

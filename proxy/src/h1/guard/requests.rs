@@ -155,8 +155,8 @@ impl Side for RequestSide {
 
     fn refused(&mut self, error: FramingError) -> Option<Bytes> {
         self.lingers = true;
-        let in_body = self.state.position.replace(Position::Refused) == Position::Body;
-        if in_body {
+        self.state.position.set(Position::Refused);
+        if !self.tracker.is_head_refused() {
             self.state.body_error.set(Some(error));
             return None;
         }
@@ -176,7 +176,7 @@ impl Side for RequestSide {
     }
 
     fn time_out(&mut self) -> FramingError {
-        self.tracker.refuse(FramingError::HeadTimeout);
+        self.tracker.refuse_head(FramingError::HeadTimeout);
         FramingError::HeadTimeout
     }
 

@@ -120,11 +120,12 @@ struct Leaf {
 impl LeafCache {
     /// An empty cache of leaves signed by `authority`, with a new leaf key.
     pub fn new(authority: Arc<CertificateAuthority>) -> Result<Self, LeafError> {
-        Self::with_clock(authority, wall_clock)
+        Self::with(authority, HOSTS, wall_clock)
     }
 
-    fn with_clock(
+    fn with(
         authority: Arc<CertificateAuthority>,
+        hosts: usize,
         clock: fn() -> SystemTime,
     ) -> Result<Self, LeafError> {
         let key_pair = KeyPair::generate()?;
@@ -150,7 +151,7 @@ impl LeafCache {
             key,
             resuming,
             forgetful,
-            leaves: Cache::new(HOSTS),
+            leaves: Cache::new(hosts),
             minted: AtomicU64::new(0),
             clock,
         })

@@ -51,6 +51,17 @@ impl<'d> Edits<'d> {
         }
     }
 
+    /// Adds a member to an object, behind the one at `place`, which must not be taken out; does
+    /// nothing behind a value that is no member.
+    pub fn insert_after(&mut self, place: NodeId, key: &str, json: &str) {
+        let node = self.document.node(place);
+        if node.key_end > 0 {
+            let behind = span(&(node.end..node.end));
+            self.replaced
+                .push((behind, format!(",{}:{json}", quote(key))));
+        }
+    }
+
     /// Takes out an object member or a list's item, with the comma that is left over; does
     /// nothing to the outermost value.
     pub fn remove(&mut self, place: NodeId) {

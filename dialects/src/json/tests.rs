@@ -183,6 +183,13 @@ fn an_edit_touches_nothing_else() {
     }
     let renamed = edited(text, &["c"], |edits, id| edits.rename(id, "x\"y"));
     assert_eq!(renamed, text.replace("\"c\"", r#""x\"y""#));
+    let longer = edited(text, &["a", "c"], |edits, id| {
+        edits.insert_after(id, "n", "[]");
+    });
+    let expected = text
+        .replace("e5,", "e5,\"n\":[],")
+        .replace("9\"}", "9\",\"n\":[]}");
+    assert_eq!(longer, expected);
     let replaced = edited(text, &["b", "c"], |edits, id| edits.replace(id, "null"));
     assert_eq!(replaced, text.replace(r#"[1, {"c" : "\u00e9"}]"#, "null"));
 }

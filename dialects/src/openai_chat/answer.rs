@@ -218,17 +218,17 @@ pub(super) fn make_finish(
             .get("index")
             .and_then(Value::as_u64)
             .unwrap_or(position);
-        let (Some(delta), Some(reason)) = (item.get("delta"), item.get("finish_reason")) else {
+        let Some(delta) = item.get("delta").filter(|_| !found && index == choice) else {
             edits.remove(item.id());
             continue;
         };
-        if found || index != choice {
-            edits.remove(item.id());
-            continue;
-        }
         found = true;
         edits.replace(delta.id(), "{}");
-        edits.replace(reason.id(), finish_word(finish));
+        match item.get("finish_reason") {
+            Some(reason) => edits.replace(reason.id(), finish_word(finish)),
+            // Some servers mention it only at the end.
+            None => edits.insert_after(delta.id(), "finish_reason", &finish_word(finish)),
+        }
         if let Some(logprobs) = item.get("logprobs") {
             edits.replace(logprobs.id(), "null");
         }

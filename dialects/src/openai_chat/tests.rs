@@ -269,6 +269,17 @@ fn the_end_of_a_choice_is_made_after_its_last_event() {
     );
 }
 
+#[test]
+fn the_end_of_a_choice_names_its_reason_even_after_events_that_do_not() {
+    let frames =
+        sse::Splitter::default().push(b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n");
+    let data = frames[0].data().expect("data");
+    let document = Document::parse(&data).expect("JSON");
+    let made = OpenAiChat.finish_events(&frames[0], &document, 0, &Finish::Length);
+    let expected = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n";
+    assert_eq!(String::from_utf8_lossy(&made), expected);
+}
+
 fn error(error: &ModelError) -> WireReply {
     OpenAiChat.error(
         error,

@@ -308,3 +308,6 @@ impl std::ops::Deref for ByRef {
         &self.0.settings
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -308,16 +308,13 @@ impl From<Break> for Broken {
 pub(super) fn break_of(error: &hyper::Error) -> Break {
     let mut link: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = link {
-        if let Some(h2) = error.downcast_ref::<h2::Error>() {
-            return match (h2.reason(), h2.get_io()) {
-                (Some(reason), _) => Break::H2(reason),
-                // h2's word for a connection that ended without GOAWAY is `BrokenPipe`.
-                (None, Some(io)) if io.kind() == io::ErrorKind::ConnectionReset => Break::Reset,
-                (None, _) => Break::Closed,
-            };
+        if let Some(reason) = error.downcast_ref().and_then(h2::Error::reason) {
+            return Break::H2(reason);
         }
         if let Some(io) = error.downcast_ref::<io::Error>() {
             return match io.kind() {
+                // Without the kernel's code it is h2's word for a FIN without GOAWAY.
+                io::ErrorKind::BrokenPipe if io.raw_os_error().is_none() => Break::Closed,
                 io::ErrorKind::ConnectionReset
                 | io::ErrorKind::BrokenPipe
                 | io::ErrorKind::ConnectionAborted => Break::Reset,

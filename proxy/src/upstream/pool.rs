@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use hyper::client::conn::http2;
 use tokio::sync::Notify;
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
 
 use super::body::Sent;
 use super::http1::Http1;
@@ -176,14 +176,19 @@ pub(super) struct SharedH2<B> {
 
 impl<B: 'static> Endpoint<B> {
     /// An idle connection that is ready for a request.
-    pub(super) fn take_idle(&self) -> Option<Http1<B>> {
-        let mut idle = self.idle.borrow_mut();
-        while let Some(Idle { connection, .. }) = idle.pop() {
+    ///
+    /// One that has been idle for a while is looked at after the reactor has had its turn, so that
+    /// a FIN that came meanwhile is seen.
+    pub(super) async fn take_idle(&self) -> Option<Http1<B>> {
+        loop {
+            let Idle { connection, since } = self.idle.borrow_mut().pop()?;
+            if connection.is_ready() && since != self.tick.get() {
+                yield_now().await;
+            }
             if connection.is_ready() {
                 return Some(connection);
             }
         }
-        None
     }
 
     /// True when an HTTP/1.1 connection is idle and open.

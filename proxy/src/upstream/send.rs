@@ -142,7 +142,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     }
 
     async fn take_or_open(&self) -> Result<(Http1<B>, bool), Cause> {
-        match self.endpoint.take_idle() {
+        match self.endpoint.take_idle().await {
             Some(connection) => Ok((connection, true)),
             None => Ok((open_http1(self.shared, self.endpoint).await?, false)),
         }

@@ -217,6 +217,9 @@ fn cause_of(error: &io::Error) -> Cause {
         CertificateError::UnknownIssuer => {
             Cause::TlsUnknownIssuer("its issuer is not known".to_owned())
         }
+        CertificateError::BadSignature => Cause::TlsUnknownIssuer(
+            "its issuer has the name of a trusted root, but another key".to_owned(),
+        ),
         // What webpki says of a self-signed server certificate made with `openssl req -x509`.
         CertificateError::Other(_) if why.contains("CaUsedAsEndEntity") => {
             Cause::TlsUnknownIssuer("it is self-signed".to_owned())

@@ -189,10 +189,10 @@ fn is_local(ip: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn lists(allow: &[&str], deny: &[&str]) -> Destinations {
+    fn lists(allow: &str, deny: &str) -> Destinations {
         let mut config = ProxyConfig::with_home("/nowhere".into());
-        config.allow = allow.iter().map(ToString::to_string).collect();
-        config.deny = deny.iter().map(ToString::to_string).collect();
+        config.allow = allow.split_whitespace().map(str::to_owned).collect();
+        config.deny = deny.split_whitespace().map(str::to_owned).collect();
         Destinations::new(&config).unwrap()
     }
 
@@ -206,110 +206,68 @@ mod tests {
     #[test]
     fn deny_wins_and_both_the_name_and_the_address_count() {
         for (allow, deny, host, port, resolved, allowed) in [
+            ("*", "", "example.com", 80, "93.184.215.14", true),
             (
-                &["*"][..],
-                &[][..],
+                "*",
                 "example.com",
-                80,
-                "93.184.215.14",
-                true,
-            ),
-            (
-                &["*"],
-                &["example.com"],
                 "example.com",
                 80,
                 "93.184.215.14",
                 false,
             ),
             (
-                &["*"],
-                &["example.com"],
+                "*",
+                "example.com",
                 "example.com.",
                 80,
                 "93.184.215.14",
                 false,
             ),
             (
-                &["*"],
-                &["*.example.com"],
+                "*",
+                "*.example.com",
                 "a.b.example.com",
                 80,
                 "1.1.1.1",
                 false,
             ),
+            ("*", "*.example.com", "example.com", 80, "1.1.1.1", true),
+            ("*", "*:25", "mail.example", 25, "1.1.1.1", false),
+            ("*", "*:25", "mail.example", 26, "1.1.1.1", true),
+            ("*", "10.0.0.0/8", "innocent.example", 80, "10.1.2.3", false),
             (
-                &["*"],
-                &["*.example.com"],
-                "example.com",
-                80,
-                "1.1.1.1",
-                true,
-            ),
-            (&["*"], &["*:25"], "mail.example", 25, "1.1.1.1", false),
-            (&["*"], &["*:25"], "mail.example", 26, "1.1.1.1", true),
-            (
-                &["*"],
-                &["10.0.0.0/8"],
-                "innocent.example",
-                80,
-                "10.1.2.3",
-                false,
-            ),
-            (
-                &["*"],
-                &["10.0.0.0/8"],
+                "*",
+                "10.0.0.0/8",
                 "innocent.example",
                 80,
                 "::ffff:10.1.2.3",
                 false,
             ),
             (
-                &["*"],
-                &["10.0.0.0/8"],
+                "*",
+                "10.0.0.0/8",
                 "innocent.example",
                 80,
                 "64:ff9b::a01:203",
                 false,
             ),
-            (&["api.example"], &[], "api.example", 443, "1.1.1.1", true),
+            ("api.example", "", "api.example", 443, "1.1.1.1", true),
+            ("api.example", "", "other.example", 443, "1.1.1.1", false),
+            ("api.example:443", "", "api.example", 80, "1.1.1.1", false),
+            ("10.0.0.0/8", "", "intern.example", 80, "10.9.9.9", true),
+            ("10.0.0.0/8", "", "intern.example", 80, "11.9.9.9", false),
             (
-                &["api.example"],
-                &[],
-                "other.example",
-                443,
-                "1.1.1.1",
-                false,
-            ),
-            (
-                &["api.example:443"],
-                &[],
-                "api.example",
-                80,
-                "1.1.1.1",
-                false,
-            ),
-            (&["10.0.0.0/8"], &[], "intern.example", 80, "10.9.9.9", true),
-            (
-                &["10.0.0.0/8"],
-                &[],
-                "intern.example",
-                80,
-                "11.9.9.9",
-                false,
-            ),
-            (
-                &["10.0.0.0/8"],
-                &["10.9.0.0/16"],
+                "10.0.0.0/8",
+                "10.9.0.0/16",
                 "intern.example",
                 80,
                 "10.9.9.9",
                 false,
             ),
-            (&["10.0.0.1:80"], &[], "10.0.0.1", 80, "10.0.0.1", true),
-            (&["10.0.0.1:80"], &[], "10.0.0.1", 81, "10.0.0.1", false),
-            (&["[::1]:80"], &[], "::1", 80, "::1", true),
-            (&[], &[], "example.com", 80, "1.1.1.1", false),
+            ("10.0.0.1:80", "", "10.0.0.1", 80, "10.0.0.1", true),
+            ("10.0.0.1:80", "", "10.0.0.1", 81, "10.0.0.1", false),
+            ("[::1]:80", "", "::1", 80, "::1", true),
+            ("", "", "example.com", 80, "1.1.1.1", false),
         ] {
             let lists = lists(allow, deny);
             let case = format!("{allow:?} {deny:?} {host}:{port} → {resolved}");
@@ -319,7 +277,7 @@ mod tests {
 
     #[test]
     fn metadata_is_denied_unless_allow_names_its_address() {
-        let open = lists(&["*"], &[]);
+        let open = lists("*", "");
         for address in [
             "169.254.169.254",
             "::ffff:169.254.169.254",
@@ -341,7 +299,7 @@ mod tests {
         assert!(open.check_name("metadata.google.internal", 80).is_err());
         assert!(open.check_name("metadata.google.internal.", 80).is_err());
 
-        let named = lists(&["*", "169.254.169.254"], &[]);
+        let named = lists("* 169.254.169.254", "");
         assert!(may(&named, "169.254.169.254", 80, "169.254.169.254"));
         let default = ProxyConfig::with_home("/nowhere".into());
         let default = Destinations::new(&default).unwrap();

@@ -150,9 +150,9 @@ fn a_break_before_the_head_is_passed_on_as_it_was() {
             let mut peer = script.accept().await;
             peer.head().await;
             if reset {
-                peer.reset()
+                peer.reset();
             } else {
-                drop(peer)
+                drop(peer);
             }
             let error = sent.await.unwrap().unwrap_err();
             assert_eq!(error.reason(), reason);

@@ -1,2 +1,37 @@
-//! placeholder
-fn main() {}
+//! The `squall` binary. Each command is a file under [`commands`]; what they share is below it.
+//!
+//! ```text
+//! args ──▶ commands ──▶ daemon    (serve, run, demo: proxy and API in this process)
+//!                   └─▶ client    (everything else: the control API)
+//! ```
+
+mod args;
+mod client;
+mod commands;
+mod config;
+mod daemon;
+mod demo;
+mod failure;
+mod home;
+mod pointing;
+mod render;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = args::Arguments::parse();
+    match commands::run(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.is_silent() {
+                let paint = render::paint::Paint::stderr();
+                for line in failure.to_string().lines() {
+                    eprintln!("{} {line}", paint.bad("squall:"));
+                }
+            }
+            failure.exit_code()
+        }
+    }
+}

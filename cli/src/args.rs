@@ -1,0 +1,359 @@
+//! What may be written on the command line. Every flag has a variable `SQUALL_…`; the flag wins.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{address, quantity};
+
+/// A chaos proxy for AI agents: failures on the wire between an agent and everything it depends on.
+#[derive(Debug, Parser)]
+#[command(
+    name = "squall",
+    version,
+    max_term_width = 100,
+    after_help = "Start with `squall demo`; then `squall run --profile rate_limit_storm -- YOUR PROGRAM`.\n\
+                  Exit codes: 0 passed, 1 failed, 2 usage or invalid file, 3 could not run, \
+                  130 interrupted."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show Squall at work: two tools, a simulated model and a small agent, under six weathers
+    ///
+    /// Needs no network, no key and no configuration.
+    Demo(Demo),
+    /// Run the daemon: the proxy and its control API
+    Serve(Serve),
+    /// Run a program with all its traffic going through a private proxy
+    ///
+    /// The program gets the proxy and CA variables of its surroundings; its input, output, signals
+    /// and exit code pass through. A summary of exchanges and faults follows on stderr.
+    Run(Run),
+    /// Print the variables that point any program at the proxy
+    ///
+    /// For bash: eval "$(squall env)"
+    Env(Env),
+    /// The interception CA
+    Ca {
+        #[command(subcommand)]
+        action: Ca,
+    },
+    /// Show what is in force
+    Status(Remote),
+    /// Show exchanges as they happen
+    Tail(Tail),
+    /// Say why each rule did or did not fire on one exchange
+    Explain(Explain),
+    /// End all chaos at once, or one scope's
+    Off(Off),
+    /// Profiles: named sets of faults
+    Profile {
+        #[command(subcommand)]
+        action: Profile,
+    },
+    /// Print a JSON Schema, for editors
+    Schema {
+        /// Which file it describes
+        of: SchemaOf,
+    },
+    /// The agent of the demo
+    #[command(hide = true)]
+    DemoAgent(DemoAgent),
+}
+
+/// How to reach a running daemon.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Remote {
+    /// Control API of the daemon
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SQUALL_SERVER",
+        default_value = "http://127.0.0.1:7071"
+    )]
+    pub(crate) server: String,
+    /// Token, where the daemon asks for one
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "SQUALL_TOKEN",
+        hide_env_values = true
+    )]
+    pub(crate) token: Option<String>,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Leave everything running afterwards, and say what to try
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// What every draw hangs on
+    #[arg(long, value_name = "N", env = "SQUALL_SEED", default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Print the results as one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoAgent {
+    /// Base URL of the model
+    #[arg(long, default_value = "http://model.test")]
+    pub(crate) model: String,
+    /// Base URL of the flight search
+    #[arg(long, default_value = "http://flights.test")]
+    pub(crate) search: String,
+    /// Base URL of the booking service
+    #[arg(long, default_value = "http://booking.test")]
+    pub(crate) booking: String,
+    /// What to do
+    #[arg(default_value = crate::demo::TASK)]
+    pub(crate) task: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) daemon: Daemon,
+    /// Time that open exchanges get to finish after SIGTERM
+    #[arg(long, value_name = "TIME", env = "SQUALL_GRACE", default_value = "10s", value_parser = quantity::duration)]
+    pub(crate) grace: Duration,
+    /// How much to log: error, warn, info, debug, trace, or per module as in `squall_proxy=debug`
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        env = "SQUALL_LOG_LEVEL",
+        default_value = "info"
+    )]
+    pub(crate) log_level: String,
+    /// How to log
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "SQUALL_LOG_FORMAT",
+        default_value = "text"
+    )]
+    pub(crate) log_format: LogFormat,
+}
+
+/// What `serve` and `run` say about the daemon they start.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Daemon {
+    /// Configuration file [default: squall.yaml, if it is there]
+    #[arg(short, long, value_name = "FILE", env = "SQUALL_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Address of the proxy; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", env = "SQUALL_PROXY", value_parser = address)]
+    pub(crate) proxy: Option<SocketAddr>,
+    /// Address of the control API; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", env = "SQUALL_API", value_parser = address)]
+    pub(crate) api: Option<SocketAddr>,
+    /// Profile in force from the start, for the default scope
+    #[arg(long, value_name = "NAME", env = "SQUALL_PROFILE")]
+    pub(crate) profile: Option<String>,
+    /// What every draw hangs on [default: 42]
+    #[arg(long, value_name = "N", env = "SQUALL_SEED")]
+    pub(crate) seed: Option<u64>,
+    /// Threads that carry traffic [default: one per core]
+    #[arg(long, value_name = "N", env = "SQUALL_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) daemon: Daemon,
+    /// Print no summary
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Env {
+    /// Whose syntax to write
+    #[arg(long, default_value = "bash")]
+    pub(crate) shell: Shell,
+    /// Scope that the program's traffic belongs to
+    #[arg(long)]
+    pub(crate) scope: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    /// bash, zsh and other POSIX shells
+    Bash,
+    /// fish
+    Fish,
+    /// PowerShell
+    Powershell,
+    /// A .env file
+    Dotenv,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ca {
+    /// Show where the CA is, its fingerprint and how long it is valid
+    Show {
+        /// Print one JSON document on stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the CA's certificate (never its key)
+    Export {
+        /// Where to; default: stdout
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Together with the system's roots, for programs that replace theirs
+        #[arg(long)]
+        bundle: bool,
+    },
+    /// Make a new CA; programs must trust the new one, and daemons restart
+    Rotate,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    /// Only this scope
+    #[arg(long)]
+    pub(crate) scope: Option<String>,
+    /// Only exchanges that a fault was applied to
+    #[arg(long)]
+    pub(crate) faults: bool,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Id of the exchange, from `squall tail`
+    pub(crate) exchange: String,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Off {
+    /// Only this scope
+    #[arg(long)]
+    pub(crate) scope: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Profile {
+    /// List the daemon's profiles
+    List(Remote),
+    /// Print one profile
+    Show {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Check profile files; needs no daemon
+    Validate {
+        /// The files, YAML or JSON
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Print one JSON document on stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a profile in force
+    Use {
+        /// Its name, or `none`
+        name: String,
+        /// For this scope; default: the default scope
+        #[arg(long)]
+        scope: Option<String>,
+        /// What every draw hangs on
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+        /// End it by itself after this time
+        #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+        ttl: Option<Duration>,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Give the daemon a profile, or a new version of one
+    Put {
+        /// The file, YAML or JSON
+        file: PathBuf,
+        /// Its name, if not the one in the file
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Delete a profile that came by API
+    Delete {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// squall.yaml
+    Config,
+    /// A profile file
+    Profile,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn help_reads_well() {
+        let mut command = Arguments::command()
+            .term_width(100)
+            .mut_args(|arg| arg.hide_env(true));
+        command.build();
+        let mut pages = vec![command.render_long_help().to_string()];
+        for name in ["demo", "serve", "run", "env", "ca", "tail", "profile"] {
+            let sub = command.find_subcommand_mut(name).expect(name);
+            pages.push(sub.render_long_help().to_string());
+        }
+        insta::assert_snapshot!(pages.join("\n---\n"));
+    }
+}

@@ -1,0 +1,229 @@
+//! The control API, from a command's side.
+
+mod events;
+mod problem;
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::events::{Event, Events};
+pub(crate) use self::problem::Problem;
+use crate::args::Remote;
+use crate::failure::Failure;
+
+/// A page of a list.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Page<T> {
+    /// The entries.
+    pub(crate) items: Vec<T>,
+    /// Where the next page begins.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// A connection to one daemon's control API.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    /// `http://host:port`, without a slash at the end.
+    server: String,
+    token: Option<String>,
+}
+
+impl Client {
+    /// A client for the daemon that was named.
+    pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
+        Self::to(&remote.server, remote.token.clone())
+    }
+
+    /// A client for the daemon at `server`; `http://` may be left out.
+    pub(crate) fn to(server: &str, token: Option<String>) -> Result<Self, Failure> {
+        let server = match server.split_once("://") {
+            Some(_) => server.to_owned(),
+            None => format!("http://{server}"),
+        };
+        if server
+            .parse::<http::Uri>()
+            .ok()
+            .and_then(|uri| uri.host().map(str::len))
+            .is_none()
+        {
+            return Err(Failure::Usage(format!(
+                "`{server}` is not a daemon's address; write `http://127.0.0.1:7071`"
+            )));
+        }
+        let http = client_builder()
+            // The API is never reached through a proxy: the variables point at Squall itself.
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(5))
+            .build()
+            .map_err(|error| Failure::could_not("the HTTP client", error))?;
+        Ok(Self {
+            http,
+            server: server.trim_end_matches('/').to_owned(),
+            token,
+        })
+    }
+
+    /// Where the daemon is.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The daemon's host, as it was named.
+    pub(crate) fn host(&self) -> String {
+        let uri: Option<http::Uri> = self.server.parse().ok();
+        uri.and_then(|uri| uri.host().map(str::to_owned))
+            .unwrap_or_default()
+    }
+
+    /// GET, a JSON document.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let response = self.send(self.request(Method::GET, path)).await?;
+        self.document(response).await
+    }
+
+    /// GET, all pages of a list. `path` may carry a query.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Failure> {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let mut items = Vec::new();
+        let mut page: Page<T> = self.get(path).await?;
+        loop {
+            items.append(&mut page.items);
+            let Some(cursor) = page.next_cursor else {
+                return Ok(items);
+            };
+            page = self
+                .get(&format!("{path}{separator}cursor={}", segment(&cursor)))
+                .await?;
+        }
+    }
+
+    /// GET, a JSON document, whatever the status is.
+    pub(crate) async fn get_any<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let response = self.ask(self.request(Method::GET, path)).await?;
+        self.document(response).await
+    }
+
+    /// GET, in another form than JSON.
+    pub(crate) async fn get_text(&self, path: &str, accept: &str) -> Result<String, Failure> {
+        let request = self.request(Method::GET, path).header("accept", accept);
+        let response = self.send(request).await?;
+        response
+            .text()
+            .await
+            .map_err(|error| self.unreachable(&error))
+    }
+
+    /// PUT, a JSON document both ways.
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let response = self
+            .send(self.request(Method::PUT, path).json(body))
+            .await?;
+        self.document(response).await
+    }
+
+    /// PUT, a text of some type.
+    pub(crate) async fn put_text(
+        &self,
+        path: &str,
+        content_type: &str,
+        text: String,
+    ) -> Result<(), Failure> {
+        let request = self
+            .request(Method::PUT, path)
+            .header("content-type", content_type)
+            .body(text);
+        self.send(request).await.map(drop)
+    }
+
+    /// DELETE.
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), Failure> {
+        self.send(self.request(Method::DELETE, path))
+            .await
+            .map(drop)
+    }
+
+    /// The event stream, from after `last` on, else from now on.
+    pub(crate) async fn events(&self, path: &str, last: Option<&str>) -> Result<Events, Failure> {
+        let mut request = self
+            .request(Method::GET, path)
+            .header("accept", "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        self.send(request).await.map(Events::new)
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.server));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    async fn ask(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let response = self.ask(request).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let body = response.bytes().await.unwrap_or_default();
+        Err(Problem::read(status, &body).into())
+    }
+
+    async fn document<T: DeserializeOwned>(&self, response: Response) -> Result<T, Failure> {
+        let body = response
+            .bytes()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
+        serde_json::from_slice(&body).map_err(|error| {
+            Failure::could_not(
+                format!("{} did not answer as a Squall daemon does", self.server),
+                error,
+            )
+        })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        Failure::Unreachable {
+            server: self.server.clone(),
+            cause: innermost(error),
+        }
+    }
+}
+
+/// A client builder with our TLS provider in place.
+pub(crate) fn client_builder() -> reqwest::ClientBuilder {
+    // An error says that one is installed already, which is what is wanted.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+}
+
+/// The last cause in an error's chain: what really happened.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// A path segment, safe for whatever characters a name has.
+pub(crate) fn segment(name: &str) -> String {
+    crate::pointing::encode(name).to_string()
+}

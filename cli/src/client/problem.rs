@@ -1,0 +1,101 @@
+//! Why the control API refused: RFC 9457 problem details.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+/// An answer that is not a success.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Problem {
+    /// HTTP status.
+    #[serde(default)]
+    pub(crate) status: u16,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    errors: Vec<Detail>,
+}
+
+/// One thing wrong with what was sent.
+#[derive(Debug, Deserialize)]
+struct Detail {
+    /// JSON pointer into what was sent.
+    #[serde(default)]
+    pointer: String,
+    #[serde(default)]
+    detail: String,
+}
+
+impl Problem {
+    /// Reads a problem; a body that is none is shown as it is, shortened.
+    pub(crate) fn read(status: reqwest::StatusCode, body: &[u8]) -> Self {
+        let mut problem = serde_json::from_slice(body).unwrap_or_else(|_| Self {
+            status: 0,
+            title: status.canonical_reason().unwrap_or_default().to_owned(),
+            detail: String::from_utf8_lossy(body)
+                .trim()
+                .chars()
+                .take(300)
+                .collect(),
+            errors: Vec::new(),
+        });
+        problem.status = status.as_u16();
+        problem
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.detail.is_empty() {
+            &self.title
+        } else {
+            &self.detail
+        };
+        write!(f, "{what} ({})", self.status)?;
+        if self.status == 401 {
+            f.write_str("; give a token with `--token` or SQUALL_TOKEN")?;
+        }
+        for error in self.errors.iter().filter(|error| error.detail != *what) {
+            write!(f, "\n  ")?;
+            if !error.pointer.is_empty() {
+                write!(f, "{}: ", error.pointer)?;
+            }
+            f.write_str(&error.detail)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_is_wrong_and_where() {
+        for (status, body, shown) in [
+            (
+                404,
+                r#"{"type":"about:blank","title":"Not Found","status":404,"detail":"there is no profile `x`"}"#,
+                "there is no profile `x` (404)",
+            ),
+            (
+                422,
+                r#"{"title":"Invalid","errors":[{"pointer":"/chaos","detail":"unknown field"}]}"#,
+                "Invalid (422)\n  /chaos: unknown field",
+            ),
+            (
+                401,
+                "",
+                "Unauthorized (401); give a token with `--token` or SQUALL_TOKEN",
+            ),
+            (502, "bad gateway\n", "bad gateway (502)"),
+        ] {
+            let status = reqwest::StatusCode::from_u16(status).expect("a status");
+            assert_eq!(Problem::read(status, body.as_bytes()).to_string(), shown);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `squall demo`: an agent at its task in six weathers at once.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use futures_util::future::try_join_all;
+use serde_json::{Value, json};
+
+use super::chaos_path;
+use crate::args::{Demo, LogFormat};
+use crate::client::Client;
+use crate::config::Config;
+use crate::daemon::signals::Signals;
+use crate::daemon::{Daemon, log};
+use crate::demo::trial::{self, Trial};
+use crate::demo::{TASK, World, report};
+use crate::failure::Failure;
+use crate::pointing;
+use crate::render::output;
+use crate::render::paint::Paint;
+
+/// The weathers, calm first: each a built-in profile, in force for a scope of that name.
+const WEATHERS: [&str; 6] = [
+    "none",
+    "rate_limit_storm",
+    "mid_stream_failure",
+    "flaky_network",
+    "api_outage",
+    "brownout",
+];
+
+pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
+    log::start("warn", LogFormat::Text)?;
+    let home = Home::new(demo.keep)?;
+    let world = World::start()
+        .await
+        .map_err(|error| Failure::could_not("the demo's services", error))?;
+    let daemon = start(&world, home.path(), demo.keep).await?;
+    let client = Client::to(&daemon.api_address().to_string(), None)?;
+    let bundle = daemon.ca_bundle()?;
+    let authority = daemon.proxy_address().to_string();
+    if !demo.json {
+        introduce();
+    }
+    let trials = WEATHERS.map(|weather| one(&client, &authority, &bundle, weather, demo.seed));
+    let mut trials = try_join_all(trials).await?;
+    daemon.settle().await;
+    for trial in &mut trials {
+        read_journal(&client, trial).await?;
+    }
+    if demo.json {
+        output::json(&report::document(&trials, demo.seed))?;
+    } else {
+        output::print(&report::text(&trials, demo.seed, Paint::stdout()))?;
+    }
+    if demo.keep {
+        keep(&daemon).await?;
+    }
+    daemon.stop(std::time::Duration::ZERO).await;
+    Ok(())
+}
+
+/// The daemon, with the world's names. Kept running, it has the usual ports if they are free.
+async fn start(world: &World, home: &Path, keep: bool) -> Result<Daemon, Failure> {
+    let mut config = Config::with_home(home.to_owned());
+    config.proxy.connect_to = world.connect_to();
+    config.proxy.tools = World::tools();
+    if keep && let Ok(daemon) = Daemon::start(config.clone()).await {
+        return Ok(daemon);
+    }
+    config.proxy.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.api.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    Daemon::start(config).await
+}
+
+fn introduce() {
+    let paint = Paint::stderr();
+    eprintln!(
+        "{} an agent, two tools and a model on this machine; everything the agent says goes \
+         through the proxy.\n        It does one task {} times at once, each in a scope with its \
+         own weather.",
+        paint.strong("squall:"),
+        WEATHERS.len(),
+    );
+}
+
+/// Puts a weather in force for a scope of its own, and sends the agent into it.
+async fn one(
+    client: &Client,
+    authority: &str,
+    bundle: &Path,
+    weather: &str,
+    seed: u64,
+) -> Result<Trial, Failure> {
+    let wanted = json!({ "profile": weather, "seed": seed });
+    let _: Value = client.put(&chaos_path(Some(weather)), &wanted).await?;
+    trial::run(
+        weather,
+        &pointing::variables(authority, Some(weather), bundle),
+    )
+    .await
+}
+
+/// What the journal says about a trial.
+async fn read_journal(client: &Client, trial: &mut Trial) -> Result<(), Failure> {
+    let path = format!("/v1/exchanges?scope={}&limit=200", trial.profile);
+    trial.exchanges = client.list(&path).await?;
+    trial.exchanges.reverse();
+    Ok(())
+}
+
+/// Leaves everything running until Ctrl-C, and says what to try.
+async fn keep(daemon: &Daemon) -> Result<(), Failure> {
+    let paint = Paint::stdout();
+    let server = if daemon.api_address().port() == 7071 {
+        String::new()
+    } else {
+        format!("export SQUALL_SERVER=http://{}\n  ", daemon.api_address())
+    };
+    let commands = format!(
+        "{server}squall tail\n  \
+         eval \"$(squall env --scope mine)\"\n  \
+         curl 'http://flights.test/search?from=Oslo'\n  \
+         squall profile use flaky_network --scope mine\n  \
+         squall demo-agent '{TASK}'\n  \
+         squall off"
+    );
+    output::line(&format!(
+        "\n{} proxy on http://{}, api on http://{}. In another terminal:\n\n  {}\n\nCtrl-C ends it.",
+        paint.strong("Still running:"),
+        daemon.proxy_address(),
+        daemon.api_address(),
+        paint.name(commands),
+    ))?;
+    Signals::listen()?.next().await;
+    Ok(())
+}
+
+/// Where the demo's CA lives: a directory that goes with it, or the user's own if it stays.
+struct Home {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Home {
+    fn new(keep: bool) -> Result<Self, Failure> {
+        if keep {
+            return Ok(Self {
+                path: crate::home::home()?,
+                temporary: false,
+            });
+        }
+        let path = std::env::temp_dir().join(format!("squall-demo-{}", std::process::id()));
+        Ok(Self {
+            path,
+            temporary: true,
+        })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if self.temporary {
+            // Best effort: it is in the system's directory for such files.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `squall explain`: why each rule did or did not fire on one exchange.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+use squall_journal::record::{ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord};
+
+use crate::args::Explain;
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::render::paint::Paint;
+use crate::render::table::Table;
+use crate::render::{exchange, output};
+
+pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
+    let client = Client::new(&explain.remote)?;
+    let path = format!("/v1/exchanges/{}", segment(&explain.exchange));
+    if explain.remote.json {
+        let document: Value = client.get(&path).await?;
+        return output::json(&document);
+    }
+    let explained: ExplainedRecord = client.get(&path).await?;
+    output::print(&text(&explained, Paint::stdout()))
+}
+
+fn text(explained: &ExplainedRecord, paint: Paint) -> String {
+    let record = &explained.exchange;
+    let misses = explained.nearest_misses.as_deref().unwrap_or_default();
+    let mut text = format!(
+        "{}\n{}",
+        exchange::line(record, paint),
+        circumstances(record, paint)
+    );
+    let mut table = Table::default();
+    for rule in &record.rules {
+        table.row([
+            verdict(rule.outcome, paint),
+            name(&rule.rule, &rule.mode, paint),
+            why(rule),
+        ]);
+    }
+    for miss in misses {
+        let why = format!("{} [{}]", miss.why, miss.profile);
+        table.row([
+            paint.faint("  missed"),
+            name(&miss.rule, &miss.mode, paint),
+            why,
+        ]);
+    }
+    text.push_str(&table.render());
+    if record.rules_more > 0 {
+        let _ = writeln!(
+            text,
+            "  … and {} more that were not drawn",
+            record.rules_more
+        );
+    }
+    if explained.nearest_misses.is_none() {
+        text.push_str(
+            "  the rules that were in force are not any more: near misses are not known\n",
+        );
+    } else if record.rules.is_empty() && misses.is_empty() {
+        text.push_str(
+            "  no rule matched, and none was near; `squall status` shows what is in force\n",
+        );
+    }
+    text
+}
+
+/// Scope, seed and attempt: what the draws hang on.
+fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
+    let mut parts = vec![
+        format!("scope {}", record.scope),
+        format!("seed {}", record.seed),
+    ];
+    if let Some(fingerprint) = &record.fingerprint {
+        parts.push(format!("fingerprint {fingerprint}"));
+    }
+    if let Some(attempt) = record.attempt {
+        parts.push(format!("attempt {attempt}"));
+    }
+    if record.upstream_status != record.status {
+        parts.push(match record.upstream_status {
+            Some(status) => format!("the upstream said {status}"),
+            None => "the upstream was not asked".to_owned(),
+        });
+    }
+    if record.injected_ms > 0.0 {
+        parts.push(format!(
+            "{} of it injected",
+            exchange::milliseconds(record.injected_ms)
+        ));
+    }
+    format!("  {}\n", paint.faint(parts.join(", ")))
+}
+
+fn verdict(outcome: RuleOutcome, paint: Paint) -> String {
+    match outcome {
+        RuleOutcome::Applied => paint.notable("  applied"),
+        RuleOutcome::Bypassed => paint.bad("  bypassed"),
+        RuleOutcome::NotDrawn => "  not drawn".to_owned(),
+    }
+}
+
+fn name(rule: &str, mode: &str, paint: Paint) -> String {
+    if rule.starts_with(mode) {
+        paint.name(rule)
+    } else {
+        format!("{} ({mode})", paint.name(rule))
+    }
+}
+
+/// What decided, with the numbers that it was decided by.
+fn why(rule: &RuleRecord) -> String {
+    let mut parts = vec![format!("call {} that it matches", rule.ordinal)];
+    if let Some(drawn) = rule.drawn {
+        parts.push(format!("drew {drawn:.6}"));
+    }
+    parts.extend(rule.reason.clone());
+    if rule.outcome == RuleOutcome::Applied
+        && let Value::Object(parameters) = &rule.parameters
+        && !parameters.is_empty()
+    {
+        let list = parameters
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"));
+        parts.push(format!("{{{}}}", list.collect::<Vec<_>>().join(", ")));
+    }
+    format!("{} [{}]", parts.join("; "), rule.profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use squall_journal::record::NearMissRecord;
+
+    use super::*;
+    use crate::demo::findings::tests::exchange;
+
+    #[test]
+    fn every_rule_is_accounted_for() {
+        let mut record = exchange(
+            1.0,
+            "POST http://model.test/v1/chat/completions",
+            Some(429),
+            None,
+            Some(("rate_limit", json!({ "retry_after": 1 }))),
+        );
+        record.rules.push(RuleRecord {
+            outcome: RuleOutcome::NotDrawn,
+            reason: Some("fires below 0.1".into()),
+            drawn: Some(0.83),
+            rule: "slow-start".into(),
+            mode: "latency".into(),
+            ..record.rules[0].clone()
+        });
+        record.attempt = Some(2);
+        record.fingerprint = Some("00aa11bb22cc33dd".into());
+        let miss = NearMissRecord {
+            profile: "p".into(),
+            rule: "error-1".into(),
+            family: "tool_faults".into(),
+            mode: "error".into(),
+            why: "the method is POST, the rule wants GET".into(),
+        };
+        let explained = ExplainedRecord {
+            exchange: record,
+            nearest_misses: Some(vec![miss]),
+        };
+        insta::assert_snapshot!(text(&explained, Paint::plain()));
+    }
+}

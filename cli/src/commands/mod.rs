@@ -1,0 +1,51 @@
+//! One command, one file.
+
+mod ca;
+mod demo;
+mod env;
+mod explain;
+mod off;
+mod profile;
+mod run;
+mod schema;
+mod serve;
+mod status;
+mod tail;
+
+use crate::args::Command;
+use crate::failure::Failure;
+
+/// Carries a command out.
+pub(crate) fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Schema { of } => schema::run(of),
+        Command::Ca { action } => ca::run(action),
+        Command::Serve(serve) => on_runtime(serve::run(serve)),
+        Command::Run(run) => on_runtime(run::run(run)),
+        Command::Profile { action } => on_runtime(profile::run(action)),
+        Command::Demo(demo) => on_runtime(demo::run(demo)),
+        Command::DemoAgent(agent) => on_runtime(crate::demo::agent::run(agent)),
+        Command::Env(env) => on_runtime(env::run(env)),
+        Command::Status(remote) => on_runtime(status::run(remote)),
+        Command::Tail(tail) => on_runtime(tail::run(tail)),
+        Command::Explain(explain) => on_runtime(explain::run(explain)),
+        Command::Off(off) => on_runtime(off::run(off)),
+    }
+}
+
+/// Runs a command's future on this thread.
+fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::could_not("the runtime", error))?
+        .block_on(command)
+}
+
+/// The path of a scope's chaos; the default scope has its own.
+fn chaos_path(scope: Option<&str>) -> String {
+    match scope {
+        Some(scope) => format!("/v1/scopes/{}/chaos", crate::client::segment(scope)),
+        None => "/v1/chaos".to_owned(),
+    }
+}

@@ -1,0 +1,224 @@
+//! `squall profile`: the daemon's profiles, and profile files before they get there.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use squall_profiles::library::Library;
+use squall_profiles::tools::ToolNames;
+
+use super::chaos_path;
+use crate::args::{Profile, Remote};
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::render::output;
+use crate::render::paint::Paint;
+use crate::render::table::Table;
+
+pub(super) async fn run(action: Profile) -> Result<(), Failure> {
+    match action {
+        Profile::List(remote) => list(&remote).await,
+        Profile::Show { name, remote } => show(&name, &remote).await,
+        Profile::Validate { files, json } => validate(&files, json),
+        Profile::Use {
+            name,
+            scope,
+            seed,
+            ttl,
+            remote,
+        } => put_in_force(&name, scope.as_deref(), seed, ttl, &remote).await,
+        Profile::Put { file, name, remote } => put(&file, name, &remote).await,
+        Profile::Delete { name, remote } => delete(&name, &remote).await,
+    }
+}
+
+/// A line of `GET /v1/profiles`.
+#[derive(Deserialize)]
+struct Listed {
+    name: String,
+    source: String,
+    #[serde(default)]
+    description: Option<String>,
+    rules: u64,
+}
+
+async fn list(remote: &Remote) -> Result<(), Failure> {
+    let items: Vec<Value> = Client::new(remote)?.list("/v1/profiles").await?;
+    if remote.json {
+        return output::json(&json!({ "items": items }));
+    }
+    let paint = Paint::stdout();
+    let mut table = Table::new(["NAME", "FROM", "RULES", "WHAT IT IS FOR"]);
+    for item in items {
+        let listed: Listed = serde_json::from_value(item)
+            .map_err(|error| Failure::could_not("the list of profiles", error))?;
+        table.row([
+            paint.name(&listed.name),
+            listed.source,
+            listed.rules.to_string(),
+            listed.description.unwrap_or_default(),
+        ]);
+    }
+    output::print(&table.render())
+}
+
+async fn show(name: &str, remote: &Remote) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    let path = format!("/v1/profiles/{}", segment(name));
+    if remote.json {
+        let document: Value = client.get(&path).await?;
+        return output::json(&document);
+    }
+    let text = client.get_text(&path, "application/yaml").await?;
+    output::line(text.trim_end())
+}
+
+/// Checks files as the daemon would read them: errors, and what is surely not meant.
+fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
+    let mut library = Library::builtin();
+    let mut reports = Vec::new();
+    let mut invalid = false;
+    // Files given together may extend each other, in any order: they are all added first.
+    let texts = files
+        .iter()
+        .map(|file| read(file))
+        .collect::<Result<Vec<_>, _>>()?;
+    for (file, text) in files.iter().zip(&texts) {
+        if let Ok(more) = library.with_file(&file.display().to_string(), text) {
+            library = more;
+        }
+    }
+    for (file, text) in files.iter().zip(&texts) {
+        let (errors, warnings) = check(&library, file, text);
+        invalid |= !errors.is_empty();
+        reports.push((file, errors, warnings));
+    }
+    if as_json {
+        let documents: Vec<Value> = reports
+            .iter()
+            .map(|(file, errors, warnings)| {
+                json!({ "file": file, "valid": errors.is_empty(), "errors": errors, "warnings": warnings })
+            })
+            .collect();
+        output::json(&documents)?;
+    } else {
+        let paint = Paint::stderr();
+        for (file, errors, warnings) in &reports {
+            for error in errors {
+                eprintln!("{} {error}", paint.bad("error:"));
+            }
+            for warning in warnings {
+                eprintln!("{} {warning}", paint.notable("warning:"));
+            }
+            if errors.is_empty() {
+                output::line(&format!("{}: valid", file.display()))?;
+            }
+        }
+    }
+    if invalid {
+        Err(Failure::Reported)
+    } else {
+        Ok(())
+    }
+}
+
+/// A file's errors and, if there are none, its warnings.
+fn check(library: &Library, file: &Path, text: &str) -> (Vec<String>, Vec<String>) {
+    let tools = ToolNames::default();
+    let profile = match squall_profiles::profile::parse(&file.display().to_string(), text) {
+        Ok(profile) => profile,
+        Err(errors) => return (errors.iter().map(ToString::to_string).collect(), Vec::new()),
+    };
+    if let Err(error) = library.rule_set_of(&profile, &tools) {
+        return (vec![error.to_string()], Vec::new());
+    }
+    let warnings = squall_profiles::validate::validate(&profile, library, &tools);
+    (
+        Vec::new(),
+        warnings.iter().map(ToString::to_string).collect(),
+    )
+}
+
+async fn put_in_force(
+    name: &str,
+    scope: Option<&str>,
+    seed: Option<u64>,
+    ttl: Option<Duration>,
+    remote: &Remote,
+) -> Result<(), Failure> {
+    let mut body = json!({ "profile": name });
+    if let Some(seed) = seed {
+        body["seed"] = json!(seed);
+    }
+    if let Some(ttl) = ttl {
+        body["ttl"] = json!(format!("{}ms", ttl.as_millis()));
+    }
+    let activation: Value = Client::new(remote)?.put(&chaos_path(scope), &body).await?;
+    if remote.json {
+        return output::json(&activation);
+    }
+    let paint = Paint::stdout();
+    let seed = &activation["seed"];
+    let scope = scope.map_or("the default scope".to_owned(), |scope| {
+        format!("scope {scope}")
+    });
+    output::line(&format!(
+        "{} is in force for {scope}, seed {seed}",
+        paint.name(name)
+    ))
+}
+
+async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), Failure> {
+    let text = read(file)?;
+    // Checked here first: the daemon does not know the file's name and cannot point into it.
+    let profile = squall_profiles::profile::parse(&file.display().to_string(), &text)
+        .map_err(|errors| Failure::Usage(lines(&errors)))?;
+    let stem = file
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
+    let name = name.or(profile.name).or(stem).unwrap_or_default();
+    let is_json = file
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    let content_type = if is_json {
+        "application/json"
+    } else {
+        "application/yaml"
+    };
+    let path = format!("/v1/profiles/{}", segment(&name));
+    Client::new(remote)?
+        .put_text(&path, content_type, text)
+        .await?;
+    if remote.json {
+        output::json(&json!({ "name": name }))
+    } else {
+        output::line(&format!(
+            "profile {name} is there; put it in force with `squall profile use {name}`"
+        ))
+    }
+}
+
+async fn delete(name: &str, remote: &Remote) -> Result<(), Failure> {
+    Client::new(remote)?
+        .delete(&format!("/v1/profiles/{}", segment(name)))
+        .await?;
+    if remote.json {
+        output::json(&json!({ "deleted": name }))
+    } else {
+        output::line(&format!("profile {name} is deleted"))
+    }
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::Usage(format!("{}: cannot be read: {error}", file.display())))
+}
+
+fn lines(errors: &[impl ToString]) -> String {
+    errors
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
+}

@@ -1,0 +1,12 @@
+//! `squall schema`: JSON Schemas for editors.
+
+use crate::args::SchemaOf;
+use crate::failure::Failure;
+use crate::render::output;
+
+pub(super) fn run(of: SchemaOf) -> Result<(), Failure> {
+    match of {
+        SchemaOf::Config => output::json(&crate::config::schema()),
+        SchemaOf::Profile => output::json(&squall_profiles::schema::profile_schema()),
+    }
+}

@@ -1,0 +1,111 @@
+//! `squall status`: what is in force, and what needs attention.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use squall_journal::activation::ActivationRecord;
+use squall_journal::record::{ExchangeRecord, Outcome};
+
+use crate::args::Remote;
+use crate::client::{Client, Page};
+use crate::failure::Failure;
+use crate::render::output;
+use crate::render::paint::Paint;
+use crate::render::table::Table;
+
+/// Exchanges that are looked through for programs that do not trust the CA.
+const LOOKED_THROUGH: usize = 200;
+
+pub(super) async fn run(remote: Remote) -> Result<(), Failure> {
+    let client = Client::new(&remote)?;
+    let ready: Value = client.get_any("/readyz").await?;
+    let scopes: Vec<ActivationRecord> = client.list("/v1/scopes").await?;
+    let path = format!("/v1/exchanges?limit={LOOKED_THROUGH}");
+    let latest: Page<ExchangeRecord> = client.get(&path).await?;
+    let untrusting = untrusting(&latest.items);
+    if remote.json {
+        return output::json(&json!({
+            "server": client.server(), "ready": ready, "scopes": scopes,
+            "client_rejected_ca": untrusting,
+        }));
+    }
+    output::print(&text(
+        client.server(),
+        &ready,
+        &scopes,
+        &untrusting,
+        Paint::stdout(),
+    ))
+}
+
+/// Hosts that programs refused to talk to because they do not trust the CA.
+fn untrusting(exchanges: &[ExchangeRecord]) -> BTreeSet<&str> {
+    let rejected = exchanges
+        .iter()
+        .filter(|exchange| exchange.outcome == Outcome::ClientRejectedCa);
+    rejected.map(|exchange| exchange.url.as_str()).collect()
+}
+
+fn text(
+    server: &str,
+    ready: &Value,
+    scopes: &[ActivationRecord],
+    untrusting: &BTreeSet<&str>,
+    paint: Paint,
+) -> String {
+    let is_ready = ready["status"] == "ready";
+    let state = if is_ready {
+        paint.good("ready")
+    } else {
+        paint.bad("not ready")
+    };
+    let mut text = format!("squall at {server}: {state}\n");
+    for listener in ready["listeners"].as_array().into_iter().flatten() {
+        let (name, address) = (word(&listener["name"]), word(&listener["address"]));
+        let _ = writeln!(text, "  {name} on http://{address}");
+    }
+    for broken in ready["broken"].as_array().into_iter().flatten() {
+        let (file, error) = (word(&broken["file"]), word(&broken["error"]));
+        let file = if error.starts_with(file) {
+            String::new()
+        } else {
+            format!("{file}: ")
+        };
+        let _ = writeln!(text, "{} {file}{error}", paint.bad("!"));
+    }
+    text.push('\n');
+    let mut table = Table::new(["SCOPE", "PROFILE", "SEED", "RULES", "SINCE", "ENDS"]);
+    for scope in scopes {
+        let profile = match (&*scope.profile, scope.inherited) {
+            ("none", _) => paint.faint("none"),
+            (profile, true) => {
+                format!("{} {}", paint.name(profile), paint.faint("(the default's)"))
+            }
+            (profile, false) => paint.name(profile),
+        };
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
+        table.row([
+            scope.scope.clone(),
+            profile,
+            scope.seed.to_string(),
+            scope.rules.to_string(),
+            or_dash(&scope.started_at),
+            or_dash(&scope.expires_at),
+        ]);
+    }
+    text.push_str(&table.render());
+    for host in untrusting {
+        let _ = writeln!(
+            text,
+            "\n{} a program refused {host}: it does not trust Squall's CA; see SSL_CERT_FILE in \
+             `squall env`",
+            paint.bad("!")
+        );
+    }
+    text
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or("?")
+}

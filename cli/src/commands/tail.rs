@@ -1,0 +1,97 @@
+//! `squall tail`: exchanges as they happen, resumed when the connection breaks.
+
+use std::time::Duration;
+
+use squall_journal::activation::{Change, ChaosEvent};
+use squall_journal::record::ExchangeRecord;
+
+use crate::args::Tail;
+use crate::client::{Client, Event, segment};
+use crate::failure::Failure;
+use crate::render::paint::Paint;
+use crate::render::{exchange, output};
+
+/// Pause before the daemon is asked again after a stream ended.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(tail: Tail) -> Result<(), Failure> {
+    let client = Client::new(&tail.remote)?;
+    let path = path(&tail);
+    let paint = Paint::stdout();
+    // The first connection must succeed; a daemon that goes away later may come back.
+    let mut events = client.events(&path, None).await?;
+    loop {
+        while let Ok(Some(event)) = events.next().await {
+            show(&tail, &event, paint)?;
+        }
+        let last = events.last_id().map(str::to_owned);
+        eprintln!(
+            "squall: the daemon at {} has gone; waiting for it",
+            client.server()
+        );
+        events = loop {
+            tokio::time::sleep(PAUSE).await;
+            match client.events(&path, last.as_deref()).await {
+                Ok(events) => break events,
+                Err(Failure::Unreachable { .. }) => {}
+                Err(failure) => return Err(failure),
+            }
+        };
+    }
+}
+
+/// The stream with what was asked for.
+fn path(tail: &Tail) -> String {
+    let scope = tail
+        .scope
+        .as_ref()
+        .map(|scope| format!("scope={}", segment(scope)));
+    let faults = tail.faults.then(|| "faults=true".to_owned());
+    let query: Vec<_> = scope.into_iter().chain(faults).collect();
+    if query.is_empty() {
+        "/v1/events".to_owned()
+    } else {
+        format!("/v1/events?{}", query.join("&"))
+    }
+}
+
+/// Prints an event.
+fn show(tail: &Tail, event: &Event, paint: Paint) -> Result<(), Failure> {
+    match event.name.as_str() {
+        "exchange" if tail.remote.json => output::line(&event.data),
+        "exchange" => output::line(&exchange::line(&document::<ExchangeRecord>(event)?, paint)),
+        "chaos" if !tail.remote.json => output::line(&chaos_line(&document(event)?, paint)),
+        "gap" => {
+            eprintln!("squall: some exchanges were missed");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn document<T: serde::de::DeserializeOwned>(event: &Event) -> Result<T, Failure> {
+    serde_json::from_str(&event.data)
+        .map_err(|error| Failure::could_not("an event of the daemon", error))
+}
+
+/// A change of the weather, between the exchanges it changes.
+fn chaos_line(event: &ChaosEvent, paint: Paint) -> String {
+    let what = match event.change {
+        Change::Started => "in force",
+        Change::Edited => "edited",
+        Change::Ended => "in force again",
+    };
+    let now = &event.now;
+    let reason = event
+        .reason
+        .as_ref()
+        .map(|reason| format!(": {reason}"))
+        .unwrap_or_default();
+    format!(
+        "{} {} {what} for scope {}, seed {}{reason}",
+        paint.faint(event.at.get(11..23).unwrap_or(&event.at)),
+        paint.name(&now.profile),
+        now.scope,
+        now.seed,
+    )
+}

@@ -1,0 +1,212 @@
+//! `squall.yaml`: from text to what the daemon runs with.
+//!
+//! Two steps, so that every complaint has a place: [`raw`] mirrors the file and keeps each
+//! scalar's line and column, [`typed`] expands variables and gives each scalar its type.
+//!
+//! ```text
+//! text ──read──▶ RawConfig ──typed──▶ Config ──flags──▶ Config ──check──▶ daemon
+//! ```
+
+mod position;
+pub(crate) mod quantity;
+mod raw;
+mod read;
+mod shapes;
+mod typed;
+mod variables;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use std::time::Duration;
+
+use squall_control_api::access::Role;
+use squall_proxy::chaos::Halt;
+use squall_proxy::config::ProxyConfig;
+
+pub(crate) use self::position::{ConfigError, ConfigErrors};
+pub(crate) use self::read::{nearest, unknown};
+pub(crate) use self::typed::address;
+
+/// The file that is read when none is named, if it is there.
+pub(crate) const DEFAULT_FILE: &str = "squall.yaml";
+
+/// Everything a daemon runs with.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// `$SQUALL_HOME`.
+    pub(crate) home: PathBuf,
+    /// The data plane.
+    pub(crate) proxy: ProxyConfig,
+    /// Whether a listener outside loopback may reach every destination.
+    pub(crate) open: bool,
+    /// The control API.
+    pub(crate) api: ApiConfig,
+    /// Directory of profile files.
+    pub(crate) profiles: Option<PathBuf>,
+    /// Chaos from the start.
+    pub(crate) chaos: ChaosConfig,
+    /// What ends chaos by itself.
+    pub(crate) safety: Safety,
+    /// Regular expressions whose whole match is a secret.
+    pub(crate) redact: Vec<String>,
+}
+
+/// What ends chaos by itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Safety {
+    /// Longest time that any activation holds.
+    pub(crate) ttl: Option<Duration>,
+    /// When too much goes wrong.
+    pub(crate) halt: Option<Halt>,
+}
+
+/// The control API's part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiConfig {
+    /// Where it listens. Default `127.0.0.1:7071`.
+    pub(crate) listen: SocketAddr,
+    /// Who may use it; empty: anybody who reaches it, so only on loopback.
+    pub(crate) tokens: Vec<Token>,
+}
+
+/// A bearer token.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    /// Who it is for.
+    pub(crate) name: String,
+    /// What it allows.
+    pub(crate) role: Role,
+    /// The secret itself.
+    pub(crate) secret: String,
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token")
+            .field("name", &self.name)
+            .field("role", &self.role)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Chaos from the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ChaosConfig {
+    /// A profile's name; absent or `none`: no chaos.
+    pub(crate) profile: Option<String>,
+    /// What every draw hangs on; absent: 42.
+    pub(crate) seed: Option<u64>,
+}
+
+impl Config {
+    /// The defaults, with state in `home`.
+    pub(crate) fn with_home(home: PathBuf) -> Self {
+        Self {
+            proxy: ProxyConfig::with_home(home.clone()),
+            home,
+            open: false,
+            api: ApiConfig {
+                listen: SocketAddr::from(([127, 0, 0, 1], 7071)),
+                tokens: Vec::new(),
+            },
+            profiles: None,
+            chaos: ChaosConfig::default(),
+            safety: Safety::default(),
+            redact: Vec::new(),
+        }
+    }
+
+    /// The defaults with a file laid over them.
+    pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, ConfigErrors> {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            ConfigError::anywhere(format!("cannot be read: {error}")).in_file(file)
+        })?;
+        Self::from_text(home, file, &text, &variables::environment)
+    }
+
+    fn from_text(
+        home: PathBuf,
+        file: &Path,
+        text: &str,
+        variables: variables::Variables<'_>,
+    ) -> Result<Self, ConfigErrors> {
+        let raw = read::read(text).map_err(|error| error.in_file(file))?;
+        let base = file.parent().unwrap_or(Path::new(""));
+        let mut config = Self::with_home(home);
+        typed::lay_over(&mut config, &raw, base, variables).map_err(|mut errors| {
+            errors.sort_by_key(|error| error.at);
+            ConfigErrors(
+                errors
+                    .into_iter()
+                    .map(|error| error.in_file(file))
+                    .collect(),
+            )
+        })?;
+        Ok(config)
+    }
+
+    /// Settings outside the data plane that differ in `new` and need a restart.
+    pub(crate) fn needs_restart(&self, new: &Self) -> Vec<&'static str> {
+        let differs = [
+            ("api.listen", self.api.listen != new.api.listen),
+            ("redact", self.redact != new.redact),
+        ];
+        differs
+            .into_iter()
+            .filter_map(|(name, differs)| differs.then_some(name))
+            .collect()
+    }
+
+    /// Refuses what would expose more than was asked for. Called once flags are laid over.
+    pub(crate) fn check_exposure(&self) -> Result<(), ConfigErrors> {
+        let mut errors = Vec::new();
+        let proxy = self.proxy.listen;
+        if !proxy.ip().is_loopback()
+            && !self.open
+            && self.proxy.allow.iter().any(|glob| glob == "*")
+        {
+            errors.push(ConfigError::anywhere(format!(
+                "the proxy would listen on {proxy}, where others could reach any destination \
+                 through it; narrow `proxy.allow` to what agents need, or set `proxy.open: true`"
+            )));
+        }
+        let api = self.api.listen;
+        if !api.ip().is_loopback() && self.api.tokens.is_empty() {
+            errors.push(ConfigError::anywhere(format!(
+                "the control API would listen on {api} without a token; add one under \
+                 `api.tokens`, or listen on 127.0.0.1"
+            )));
+        }
+        if proxy == api && proxy.port() != 0 {
+            errors.push(ConfigError::anywhere(format!(
+                "proxy and control API cannot both listen on {proxy}"
+            )));
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigErrors(errors))
+        }
+    }
+}
+
+/// The JSON Schema of the file, for editors.
+pub(crate) fn schema() -> schemars::Schema {
+    schemars::schema_for!(raw::RawConfig)
+}
+
+/// Accepts the name of a dialect that this version speaks.
+fn dialect_name(name: &str) -> Result<String, String> {
+    let spoken: Vec<_> = squall_dialects::ALL
+        .iter()
+        .map(|dialect| dialect.name())
+        .collect();
+    if spoken.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(unknown("dialect", name, &spoken))
+}
+
+#[cfg(test)]
+mod tests;

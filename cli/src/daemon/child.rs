@@ -1,0 +1,116 @@
+//! A program run on a user's behalf: its input and output are ours, signals are passed on, and its
+//! exit code becomes ours.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, IsTerminal};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::Failure;
+use crate::pointing::Variable;
+
+/// Runs the program to its end; gives its exit code, 128 + n if signal n ended it.
+pub(crate) async fn run(command: &[OsString], variables: &[Variable]) -> Result<u8, Failure> {
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| Failure::Usage("no program to run".to_owned()))?;
+    // Listening comes first: a signal that arrives while the program starts is passed on too.
+    let mut signals = Signals::listen()?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .spawn()
+        .map_err(|error| not_started(program, &error))?;
+    loop {
+        tokio::select! {
+            status = child.wait() => {
+                let status = status.map_err(|error| Failure::could_not("the program", error))?;
+                return Ok(code(status));
+            }
+            signal = signals.next() => pass_on(&child, signal),
+        }
+    }
+}
+
+/// Why a program could not be started, with the codes shells use.
+fn not_started(program: &OsString, error: &std::io::Error) -> Failure {
+    let program = program.display();
+    match error.kind() {
+        ErrorKind::NotFound => Failure::NotStarted {
+            code: 127,
+            message: format!("`{program}` was not found; is it on the PATH?"),
+        },
+        ErrorKind::PermissionDenied => Failure::NotStarted {
+            code: 126,
+            message: format!(
+                "`{program}` is there but may not be executed; try `chmod +x {program}`"
+            ),
+        },
+        _ => Failure::NotStarted {
+            code: 126,
+            message: format!("`{program}` could not be started: {error}"),
+        },
+    }
+}
+
+fn code(status: ExitStatus) -> u8 {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Sends the child what was sent to us.
+fn pass_on(child: &Child, signal: Signal) {
+    // A terminal gives Ctrl-C to every process in its foreground, so the child has it already.
+    if signal == Signal::INT && std::io::stdin().is_terminal() {
+        return;
+    }
+    let Some(pid) = child
+        .id()
+        .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
+    else {
+        return;
+    };
+    if let Err(error) = kill_process(pid, signal) {
+        // It ended in this moment; its exit code says how.
+        tracing::debug!(%error, ?signal, "not passed on");
+    }
+}
+
+/// The signals that are passed on.
+struct Signals(Vec<(tokio::signal::unix::Signal, Signal)>);
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let pairs = [
+            (SignalKind::interrupt(), Signal::INT),
+            (SignalKind::terminate(), Signal::TERM),
+            (SignalKind::hangup(), Signal::HUP),
+            (SignalKind::quit(), Signal::QUIT),
+            (SignalKind::user_defined1(), Signal::USR1),
+            (SignalKind::user_defined2(), Signal::USR2),
+        ];
+        let listening = pairs.into_iter().map(|(kind, number)| {
+            let signal = signal(kind).map_err(|error| Failure::could_not("signals", error))?;
+            Ok((signal, number))
+        });
+        Ok(Self(listening.collect::<Result<_, Failure>>()?))
+    }
+
+    async fn next(&mut self) -> Signal {
+        std::future::poll_fn(|context| {
+            for (signal, number) in &mut self.0 {
+                if signal.poll_recv(context).is_ready() {
+                    return std::task::Poll::Ready(*number);
+                }
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+}

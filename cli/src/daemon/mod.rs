@@ -1,0 +1,189 @@
+//! The daemon in this process: proxy, control API, and what keeps them in order.
+//!
+//! ```text
+//! Config ──▶ metrics, recorder, chaos, CA ──▶ proxy (threads of its own)
+//!                                        └──▶ control API (this thread's runtime)
+//! ```
+
+pub(crate) mod child;
+mod health;
+mod journal;
+pub(crate) mod log;
+mod parts;
+mod profiles;
+mod reload;
+pub(crate) mod setup;
+pub(crate) mod signals;
+pub(crate) mod watch;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use squall_control_api::ApiState;
+use squall_control_api::access::Access;
+use squall_profiles::library::Library;
+use squall_proxy::chaos::Chaos;
+use squall_proxy::{Parts, Proxy};
+use squall_proxy::metrics::Metrics;
+use squall_proxy::recorder::Recorder;
+use squall_proxy::tls::CertificateAuthority;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::health::Health;
+use self::profiles::ProfileFiles;
+use crate::config::Config;
+use crate::failure::Failure;
+
+/// How long the API's last answers get once everything else has ended.
+const API_GRACE: Duration = Duration::from_millis(200);
+
+/// A running daemon.
+pub(crate) struct Daemon {
+    config: Config,
+    profiles: ProfileFiles,
+    proxy: Proxy,
+    chaos: Arc<Chaos>,
+    recorder: Recorder,
+    metrics: Arc<Metrics>,
+    ca: Arc<CertificateAuthority>,
+    api_address: SocketAddr,
+    api: Option<JoinHandle<()>>,
+    access: Arc<ArcSwap<Access>>,
+    health: Health,
+    ending: CancellationToken,
+}
+
+impl Daemon {
+    /// Binds every listener and starts everything. Needs the runtime that will serve the API.
+    pub(crate) async fn start(config: Config) -> Result<Self, Failure> {
+        let mut profiles = ProfileFiles::default();
+        let reading = profiles.read(config.profiles.as_deref(), &Library::builtin());
+        if !reading.problems.is_empty() {
+            // There is no last good version yet.
+            let problems: Vec<_> = reading.problems.iter().map(health::sentence).collect();
+            return Err(Failure::Usage(problems.join("\n")));
+        }
+        let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
+        let recorder = parts::recorder(&config, &metrics)?;
+        let chaos = Chaos::new(
+            reading.library,
+            parts::tool_names(&config)?,
+            parts::defaults(&config),
+            recorder.clone(),
+            Arc::clone(&metrics),
+        );
+        parts::put_in_force(&chaos, &config.chaos)?;
+        let ca = Arc::new(parts::authority(&config)?);
+        let listener = TcpListener::bind(config.api.listen)
+            .await
+            .map_err(|error| parts::in_use(config.api.listen, &error))?;
+        let api_address = listener
+            .local_addr()
+            .map_err(|error| Failure::could_not("the control API's address", error))?;
+        let proxy = Proxy::start(
+            config.proxy.clone(),
+            Parts {
+                chaos: Arc::clone(&chaos),
+                recorder: recorder.clone(),
+                metrics: Arc::clone(&metrics),
+                ca: Arc::clone(&ca),
+            },
+        )?;
+        proxy.refuse_loops([api_address]);
+        let daemon = Self {
+            health: Health::new(&proxy, api_address),
+            access: Arc::new(ArcSwap::from_pointee(parts::access(&config))),
+            ending: CancellationToken::new(),
+            api: None,
+            api_address,
+            config,
+            profiles,
+            proxy,
+            chaos,
+            recorder,
+            metrics,
+            ca,
+        };
+        Ok(daemon.serve_api(listener))
+    }
+
+    /// Serves the API on this runtime until the daemon stops.
+    fn serve_api(mut self, listener: TcpListener) -> Self {
+        let ca_pem = Bytes::copy_from_slice(self.ca.pem().as_bytes());
+        let health = self.health.clone();
+        let state = ApiState {
+            chaos: Arc::clone(&self.chaos),
+            recorder: self.recorder.clone(),
+            metrics: Arc::clone(&self.metrics),
+            access: Arc::clone(&self.access),
+            ca_pem: Arc::new(move || ca_pem.clone()),
+            readiness: Arc::new(move || health.readiness()),
+            proxy: self.proxy.address(),
+            stopping: self.ending.clone(),
+        };
+        let serving = squall_control_api::serve(listener, state, self.ending.clone());
+        self.api = Some(tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!(%error, "the control API has ended");
+            }
+        }));
+        self
+    }
+
+    /// Where the proxy listens.
+    pub(crate) fn proxy_address(&self) -> SocketAddr {
+        self.proxy.address()
+    }
+
+    /// Where the control API listens.
+    pub(crate) fn api_address(&self) -> SocketAddr {
+        self.api_address
+    }
+
+    /// The file of roots that programs must trust: the system's and Squall's.
+    pub(crate) fn ca_bundle(&self) -> Result<PathBuf, Failure> {
+        Ok(self.ca.bundle(&self.config.home)?.path)
+    }
+
+    /// The directory of profile files, if there is one.
+    pub(crate) fn profile_directory(&self) -> Option<&Path> {
+        self.config.profiles.as_deref()
+    }
+
+    /// Logs what the daemon started with.
+    pub(crate) fn log_start(&self, file: Option<&Path>) {
+        let file = file.map_or_else(|| "none".to_owned(), |file| file.display().to_string());
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            config = file,
+            chaos = self.in_force(),
+            "started"
+        );
+        for (route, address) in self.proxy.routes() {
+            tracing::info!(route, %address, "route listens");
+        }
+    }
+
+    /// Ends chaos, stops accepting, gives open exchanges `grace` to end, then ends the rest.
+    pub(crate) async fn stop(self, grace: Duration) {
+        self.chaos.end_all(Some("the daemon is stopping"));
+        let proxy = self.proxy;
+        // Draining blocks its thread; the API goes on answering meanwhile.
+        let drained = tokio::task::spawn_blocking(move || proxy.drain(grace)).await;
+        if let Err(error) = drained {
+            tracing::error!(%error, "the proxy did not end in good order");
+        }
+        self.ending.cancel();
+        if let Some(api) = self.api {
+            // A client that does not read its answer is not waited for.
+            let _ = tokio::time::timeout(API_GRACE, api).await;
+        }
+        self.recorder.stop();
+    }
+}

@@ -1,0 +1,103 @@
+//! The parts of a daemon, each made from its section of the configuration.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use squall_control_api::access::{Access, Token};
+use squall_journal::redact::Redactor;
+use squall_profiles::activation::Observe;
+use squall_profiles::tools::ToolNames;
+use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE, Defaults, NO_CHAOS, PutError, Request};
+use squall_proxy::config::{CaSource, Observe as WhatToRead};
+use squall_proxy::metrics::Metrics;
+use squall_proxy::recorder::{Recorder, RecorderOptions};
+use squall_proxy::tls::CertificateAuthority;
+
+use crate::config::{ChaosConfig, Config, nearest};
+use crate::failure::Failure;
+
+/// Seed of every draw unless something else is said.
+const SEED: u64 = 42;
+
+/// The journal, with the configuration's secrets taken out before anything is kept.
+pub(super) fn recorder(config: &Config, metrics: &Arc<Metrics>) -> Result<Recorder, Failure> {
+    let redactor = Redactor::with_patterns(&config.redact)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let options = RecorderOptions {
+        redactor,
+        ..RecorderOptions::default()
+    };
+    Recorder::start(options, Arc::clone(metrics))
+        .map_err(|error| Failure::could_not("the journal's thread", error))
+}
+
+/// The names that rules can use for upstreams.
+pub(super) fn tool_names(config: &Config) -> Result<ToolNames, Failure> {
+    let tools = config.proxy.tools.iter();
+    ToolNames::new(tools.map(|(name, globs)| (name.as_str(), globs.as_slice())))
+        .map_err(|error| Failure::Usage(format!("tools: {}", error.message)))
+}
+
+/// What holds for chaos unless a request says otherwise.
+pub(super) fn defaults(config: &Config) -> Defaults {
+    Defaults {
+        seed: config.chaos.seed.unwrap_or(SEED),
+        observe: match config.proxy.observe {
+            WhatToRead::Headers => Observe::Headers,
+            WhatToRead::Model => Observe::Model,
+            WhatToRead::Bodies => Observe::Bodies,
+        },
+        ttl: config.safety.ttl,
+        halt: config.safety.halt,
+    }
+}
+
+/// Puts the configuration's profile in force for the default scope.
+pub(super) fn put_in_force(chaos: &Chaos, wanted: &ChaosConfig) -> Result<(), Failure> {
+    let Some(name) = wanted.profile.as_deref().filter(|name| *name != NO_CHAOS) else {
+        return Ok(());
+    };
+    match chaos.put(DEFAULT_SCOPE, Request::profile(name)) {
+        Ok(_) => Ok(()),
+        Err(PutError::UnknownProfile(_)) => Err(Failure::Usage(unknown_profile(chaos, name))),
+        Err(error) => Err(Failure::Usage(error.to_string())),
+    }
+}
+
+fn unknown_profile(chaos: &Chaos, name: &str) -> String {
+    let listed = chaos.library().list();
+    let names: Vec<&str> = listed.iter().map(|profile| profile.name.as_str()).collect();
+    match nearest(name, names.iter().copied()) {
+        Some(near) => format!("there is no profile `{name}`, did you mean `{near}`?"),
+        None => format!(
+            "there is no profile `{name}`; there are: {}",
+            names.join(", ")
+        ),
+    }
+}
+
+/// The interception CA: the user's own, or the one in the home directory.
+pub(super) fn authority(config: &Config) -> Result<CertificateAuthority, Failure> {
+    Ok(match &config.proxy.ca {
+        CaSource::Home(home) => CertificateAuthority::load_or_create(home)?,
+        CaSource::Files { cert, key } => CertificateAuthority::load(cert, key)?,
+    })
+}
+
+/// Who may use the control API.
+pub(super) fn access(config: &Config) -> Access {
+    let tokens = config.api.tokens.iter();
+    Access::new(
+        tokens
+            .map(|token| Token::new(&token.name, token.role, &token.secret))
+            .collect(),
+    )
+}
+
+/// Why the control API cannot have its address.
+pub(super) fn in_use(address: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::could_not(
+        format!("the control API cannot listen on {address}"),
+        format!("{error}; choose another address with `--api`, port 0 takes a free one"),
+    )
+}

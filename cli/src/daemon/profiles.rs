@@ -1,0 +1,107 @@
+//! The directory of profile files: read at start, read again when it changes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use squall_control_api::Broken;
+use squall_profiles::library::Library;
+
+/// Files that were read and accepted, by path.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProfileFiles {
+    good: BTreeMap<PathBuf, String>,
+}
+
+/// What one reading of the directory gave.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// The library with the files in it: each in its newest version that is valid.
+    pub(crate) library: Library,
+    /// What is wrong with the others.
+    pub(crate) problems: Vec<Broken>,
+}
+
+impl ProfileFiles {
+    /// Reads `directory` into `library`, in place of the files of an earlier reading. A file that
+    /// is broken keeps its last good version.
+    pub(crate) fn read(&mut self, directory: Option<&Path>, library: &Library) -> Reading {
+        let mut reading = Reading {
+            library: library.without_files(),
+            problems: Vec::new(),
+        };
+        let Some(directory) = directory else {
+            self.good.clear();
+            return reading;
+        };
+        let files = match list(directory) {
+            Ok(files) => files,
+            Err(error) => {
+                // Most likely it is being replaced: what was read before still holds.
+                reading.problems.push(unreadable(directory, &error));
+                self.good.keys().cloned().collect()
+            }
+        };
+        let former = std::mem::take(&mut self.good);
+        for file in files {
+            self.add(&mut reading, &file, former.get(&file));
+        }
+        reading
+    }
+
+    fn add(&mut self, reading: &mut Reading, file: &Path, former: Option<&String>) {
+        let name = file.display().to_string();
+        let accepted = match std::fs::read_to_string(file) {
+            Ok(text) => match reading.library.with_file(&name, &text) {
+                Ok(library) => Some((library, text)),
+                Err(errors) => {
+                    reading.problems.extend(errors.iter().map(|error| Broken {
+                        file: name.clone(),
+                        error: error.to_string(),
+                    }));
+                    None
+                }
+            },
+            Err(error) => {
+                reading.problems.push(unreadable(file, &error));
+                None
+            }
+        };
+        // The last good version was accepted before; with other neighbours it still is.
+        let accepted = accepted.or_else(|| {
+            let text = former?;
+            Some((reading.library.with_file(&name, text).ok()?, text.clone()))
+        });
+        if let Some((library, text)) = accepted {
+            reading.library = library;
+            self.good.insert(file.to_owned(), text);
+        }
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Broken {
+    Broken {
+        file: path.display().to_string(),
+        error: format!("cannot be read: {error}"),
+    }
+}
+
+/// Profile files in order of their names; hidden ones are editors' drafts.
+fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let hidden = path
+            .file_name()
+            .is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        let known = path.extension().is_some_and(|extension| {
+            ["yaml", "yml", "json"]
+                .iter()
+                .any(|known| extension == *known)
+        });
+        if known && !hidden && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,89 @@
+//! Taking over a changed configuration and changed profiles while traffic flows.
+//!
+//! All or nothing, section by section: what is broken keeps its last good version, the log says
+//! where it is broken, and so does `/readyz` until it is mended.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use squall_control_api::Broken;
+
+use super::{Daemon, health, parts};
+use crate::config::{Config, ConfigErrors};
+use crate::failure::Failure;
+
+impl Daemon {
+    /// Takes over a configuration that was read anew from `file`, and reads the profiles anew.
+    pub(crate) fn reload(&mut self, read: Result<Config, ConfigErrors>, file: Option<&Path>) {
+        let taken = match read {
+            Ok(config) => self.take(config),
+            Err(errors) => Err(errors.into()),
+        };
+        let mut broken = Vec::new();
+        if let Err(failure) = taken {
+            let file = file.map_or_else(String::new, |file| file.display().to_string());
+            let errors = failure.to_string();
+            broken.extend(errors.lines().map(|error| Broken {
+                file: file.clone(),
+                error: error.to_owned(),
+            }));
+        }
+        broken.extend(self.reload_profiles());
+        for one in &broken {
+            tracing::error!("{}; what held before still holds", health::sentence(one));
+        }
+        self.health.set_broken(broken);
+    }
+
+    fn take(&mut self, mut config: Config) -> Result<(), Failure> {
+        let usage = |error: &dyn std::error::Error| Failure::Usage(error.to_string());
+        let tools = parts::tool_names(&config)?;
+        let mut restart = self
+            .proxy
+            .reload(config.proxy.clone())
+            .map_err(|error| usage(&error))?;
+        self.chaos
+            .reconfigure(tools, parts::defaults(&config))
+            .map_err(|error| usage(&error))?;
+        // A profile that was switched since the start stays, unless the file asks for another.
+        if config.chaos != self.config.chaos {
+            self.chaos.end(squall_proxy::chaos::DEFAULT_SCOPE);
+            parts::put_in_force(&self.chaos, &config.chaos)?;
+        }
+        self.access.store(Arc::new(parts::access(&config)));
+        restart.extend(self.config.needs_restart(&config));
+        if restart.is_empty() {
+            tracing::info!("configuration reloaded");
+        } else {
+            let settings = restart.join(", ");
+            tracing::warn!(
+                settings,
+                "configuration reloaded; these settings need a restart"
+            );
+        }
+        // What needs a restart stays as it is, and is named again until it is restarted.
+        config.api.listen = self.config.api.listen;
+        config.redact.clone_from(&self.config.redact);
+        self.config = config;
+        Ok(())
+    }
+
+    fn reload_profiles(&mut self) -> Vec<Broken> {
+        let mut files = self.profiles.clone();
+        let directory = self.config.profiles.clone();
+        let mut broken = Vec::new();
+        let edited = self.chaos.edit(|library| {
+            let reading = files.read(directory.as_deref(), library);
+            broken = reading.problems;
+            Ok::<_, std::convert::Infallible>(reading.library)
+        });
+        match edited {
+            Ok(()) => self.profiles = files,
+            Err(error) => broken.push(Broken {
+                file: directory.map_or_else(String::new, |path| path.display().to_string()),
+                error: error.to_string(),
+            }),
+        }
+        broken
+    }
+}

@@ -1,0 +1,118 @@
+//! Where a daemon's configuration comes from: the file, and what flags and variables say over it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::args::Daemon as Flags;
+use crate::config::{Config, ConfigErrors, DEFAULT_FILE};
+use crate::failure::Failure;
+
+/// The sources of a configuration, to be read at start and on every reload.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    home: PathBuf,
+    file: Option<PathBuf>,
+    flags: Flags,
+    /// Free ports of loopback unless flags say otherwise, whatever the file says.
+    private: bool,
+}
+
+impl Setup {
+    /// For `serve`: listens where file and flags say.
+    pub(crate) fn new(flags: Flags) -> Result<Self, Failure> {
+        let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file());
+        let file = flags.config.clone().or_else(default);
+        Ok(Self {
+            home: crate::home::home()?,
+            file,
+            flags,
+            private: false,
+        })
+    }
+
+    /// For `run`: listens on free ports.
+    pub(crate) fn private(flags: Flags) -> Result<Self, Failure> {
+        Ok(Self {
+            private: true,
+            ..Self::new(flags)?
+        })
+    }
+
+    /// The file, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Reads the file, lays the flags over it, and refuses what would expose too much.
+    pub(crate) fn read(&self) -> Result<Config, ConfigErrors> {
+        let mut config = match &self.file {
+            Some(file) => Config::from_file(self.home.clone(), file)?,
+            None => Config::with_home(self.home.clone()),
+        };
+        if self.private {
+            config.proxy.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+            config.api.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        }
+        let flags = &self.flags;
+        config.proxy.listen = flags.proxy.unwrap_or(config.proxy.listen);
+        config.api.listen = flags.api.unwrap_or(config.api.listen);
+        config.chaos.profile = flags.profile.clone().or(config.chaos.profile);
+        config.chaos.seed = flags.seed.or(config.chaos.seed);
+        config.proxy.workers = flags.workers.map_or(config.proxy.workers, usize::from);
+        config.check_exposure()?;
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(text: &str, flags: Flags, private: bool) -> (tempfile::TempDir, Setup) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("squall.yaml");
+        std::fs::write(&file, text).unwrap();
+        let setup = Setup {
+            home: "/home/squall".into(),
+            file: Some(file),
+            flags,
+            private,
+        };
+        (directory, setup)
+    }
+
+    #[test]
+    fn flags_beat_the_file_and_the_file_beats_the_default() {
+        let text = "proxy: { listen: 127.0.0.1:1111 }\nchaos: { profile: brownout, seed: 7 }\n";
+        let flags = Flags {
+            seed: Some(8),
+            ..Flags::default()
+        };
+        let (_directory, setup) = setup(text, flags, false);
+        let config = setup.read().unwrap();
+        assert_eq!(config.proxy.listen.port(), 1111);
+        assert_eq!(config.api.listen.port(), 7071);
+        assert_eq!(config.chaos.profile.as_deref(), Some("brownout"));
+        assert_eq!(config.chaos.seed, Some(8));
+    }
+
+    #[test]
+    fn a_private_daemon_takes_free_ports_of_loopback() {
+        let (_directory, setup) =
+            setup("proxy: { listen: 0.0.0.0:1111 }\n", Flags::default(), true);
+        let config = setup.read().unwrap();
+        assert_eq!(config.proxy.listen.to_string(), "127.0.0.1:0");
+        assert_eq!(config.api.listen.to_string(), "127.0.0.1:0");
+    }
+
+    #[test]
+    fn a_flag_cannot_expose_what_the_file_could_not() {
+        let flags = Flags {
+            proxy: Some(([0, 0, 0, 0], 1).into()),
+            ..Flags::default()
+        };
+        let (_directory, setup) = setup("", flags, false);
+        let complaint = setup.read().unwrap_err().to_string();
+        assert!(complaint.contains("narrow `proxy.allow`"), "{complaint}");
+    }
+}

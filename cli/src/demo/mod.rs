@@ -1,0 +1,66 @@
+//! The demo: a small world on loopback, an agent in it, and what becomes of the agent when the
+//! weather turns.
+//!
+//! ```text
+//! agent (a child process) ──HTTP_PROXY──▶ proxy ──▶ flights.test, booking.test  (tools)
+//!                                               └─▶ model.test                  (service)
+//! ```
+//!
+//! Nothing of what is printed is written down here in advance: [`findings`] reads it off the
+//! journal and off what the agent said.
+
+pub(crate) mod agent;
+pub(crate) mod findings;
+pub(crate) mod model;
+pub(crate) mod report;
+mod service;
+mod tools;
+pub(crate) mod trial;
+
+use std::net::SocketAddr;
+
+/// What the agent is asked to do.
+pub(crate) const TASK: &str = "Book me the cheapest flight from Oslo to Rome on Friday.";
+
+/// Host names of the world, reserved by RFC 6761, and the tool names rules can use.
+pub(crate) const MODEL: &str = "model.test";
+/// The flight search.
+pub(crate) const SEARCH: (&str, &str) = ("search_flights", "flights.test");
+/// The booking service.
+pub(crate) const BOOKING: (&str, &str) = ("book_flight", "booking.test");
+
+/// The simulated services.
+pub(crate) struct World {
+    model: SocketAddr,
+    search: SocketAddr,
+    booking: SocketAddr,
+}
+
+impl World {
+    /// Starts all three on free ports of loopback.
+    pub(crate) async fn start() -> std::io::Result<Self> {
+        Ok(Self {
+            model: service::listen(model::complete).await?,
+            search: service::listen(tools::search).await?,
+            booking: service::listen(tools::book).await?,
+        })
+    }
+
+    /// Where the proxy has to connect for each of the names, as `proxy.connect_to` has it.
+    pub(crate) fn connect_to(&self) -> Vec<(String, String)> {
+        [
+            (MODEL, self.model),
+            (SEARCH.1, self.search),
+            (BOOKING.1, self.booking),
+        ]
+        .map(|(host, address)| (format!("{host}:80"), address.to_string()))
+        .into()
+    }
+
+    /// Names for the tools, as `tools:` has them.
+    pub(crate) fn tools() -> Vec<(String, Vec<String>)> {
+        [SEARCH, BOOKING]
+            .map(|(tool, host)| (tool.to_owned(), vec![format!("http://{host}/*")]))
+            .into()
+    }
+}

@@ -1,0 +1,220 @@
+//! The demo's simulated model: speaks the chat-completions protocol, streaming and not, and decides
+//! by what it finds in the conversation. No weights, no dice.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Frame, Incoming};
+use serde_json::{Value, json};
+
+use super::service::{Body, answer, json, read_json};
+
+/// The name it goes by.
+pub(crate) const NAME: &str = "squall-demo-1";
+
+/// How an answer about a booking that was made begins.
+pub(crate) const BOOKED: &str = "You are booked";
+
+/// Pause between two tokens of a stream.
+const PACE: Duration = Duration::from_millis(4);
+
+/// `POST /v1/chat/completions`.
+pub(crate) async fn complete(request: Request<Incoming>) -> Response<Body> {
+    if request.method() != Method::POST || request.uri().path() != "/v1/chat/completions" {
+        return json(
+            StatusCode::NOT_FOUND,
+            &json!({ "error": { "message": "try POST /v1/chat/completions" } }),
+        );
+    }
+    let call = read_json(request).await;
+    let turn = Turn::after(&call["messages"]);
+    if call["stream"] == json!(true) {
+        turn.streamed()
+    } else {
+        turn.whole()
+    }
+}
+
+/// What the model says next.
+#[derive(Debug, PartialEq)]
+enum Turn {
+    /// It wants a tool called.
+    Call {
+        tool: &'static str,
+        arguments: Value,
+    },
+    /// It answers.
+    Say(String),
+}
+
+impl Turn {
+    /// The next turn of a conversation, by the latest tool result in it.
+    fn after(messages: &Value) -> Self {
+        let results: Vec<&Value> = messages
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|message| message["role"] == "tool")
+            .collect();
+        let Some(result) = results.last() else {
+            return Self::Call {
+                tool: "search_flights",
+                arguments: json!({ "from": "Oslo", "to": "Rome", "day": "Friday" }),
+            };
+        };
+        let text = result["content"].as_str().unwrap_or_default();
+        let found: Value = serde_json::from_str(text).unwrap_or_default();
+        match result["name"].as_str() {
+            Some("search_flights") => Self::after_search(&found),
+            _ => Self::after_booking(&found),
+        }
+    }
+
+    fn after_search(found: &Value) -> Self {
+        let flights = found["flights"].as_array().into_iter().flatten();
+        let cheapest = flights
+            .filter_map(|flight| Some((flight["price_eur"].as_u64()?, flight["flight"].as_str()?)))
+            .min();
+        match cheapest {
+            Some((_, flight)) => Self::Call {
+                tool: "book_flight",
+                arguments: json!({ "flight": flight }),
+            },
+            None => Self::Say(
+                "I could not look up flights: the search did not give me a list I can read. \
+                 Nothing is booked."
+                    .to_owned(),
+            ),
+        }
+    }
+
+    fn after_booking(found: &Value) -> Self {
+        let (flight, confirmation) = (found["flight"].as_str(), found["confirmation"].as_str());
+        Self::Say(match (flight, confirmation, found["error"].as_str()) {
+            (Some(flight), Some(confirmation), _) => format!(
+                "{BOOKED} on {flight} from Oslo to Rome on Friday, the cheapest of the \
+                 day. Your confirmation is {confirmation}; please check in online by Thursday \
+                 evening. Have a good trip!"
+            ),
+            (_, _, Some(error)) => format!(
+                "I found a flight but could not book it: {error}. Please check before you try \
+                 again."
+            ),
+            // A model under pressure to please makes something of whatever it is given.
+            _ => format!("{BOOKED} from Oslo to Rome on Friday. Have a good trip!"),
+        })
+    }
+
+    /// The turn as one JSON document.
+    fn whole(&self) -> Response<Body> {
+        let (message, finish) = match self {
+            Self::Call { tool, arguments } => (
+                json!({ "role": "assistant", "content": null, "tool_calls": [call(tool, arguments)] }),
+                "tool_calls",
+            ),
+            Self::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+        };
+        json(
+            StatusCode::OK,
+            &json!({
+                "id": "chatcmpl-demo", "object": "chat.completion", "created": 0, "model": NAME,
+                "choices": [{ "index": 0, "message": message, "finish_reason": finish }],
+                "usage": { "prompt_tokens": 40, "completion_tokens": 40, "total_tokens": 80 },
+            }),
+        )
+    }
+
+    /// The turn as server-sent events, a word an event.
+    fn streamed(&self) -> Response<Body> {
+        let mut events = vec![chunk(&json!({ "role": "assistant" }), None)];
+        let finish = match self {
+            Self::Call { tool, arguments } => {
+                let mut call = call(tool, arguments);
+                call["index"] = json!(0);
+                events.push(chunk(&json!({ "tool_calls": [call] }), None));
+                "tool_calls"
+            }
+            Self::Say(text) => {
+                let words = text.split_inclusive(' ');
+                events.extend(words.map(|word| chunk(&json!({ "content": word }), None)));
+                "stop"
+            }
+        };
+        events.push(chunk(&json!({}), Some(finish)));
+        events.push(Bytes::from_static(b"data: [DONE]\n\n"));
+        let paced = stream::unfold(events.into_iter(), |mut events| async {
+            let event = events.next()?;
+            tokio::time::sleep(PACE).await;
+            Some((Ok(Frame::data(event)), events))
+        });
+        answer(
+            StatusCode::OK,
+            "text/event-stream",
+            StreamBody::new(paced).boxed_unsync(),
+        )
+    }
+}
+
+/// One tool call as the protocol writes it: arguments are JSON in a string.
+fn call(tool: &str, arguments: &Value) -> Value {
+    json!({
+        "id": format!("call_{tool}"),
+        "type": "function",
+        "function": { "name": tool, "arguments": arguments.to_string() },
+    })
+}
+
+/// One event of a stream.
+fn chunk(delta: &Value, finish: Option<&str>) -> Bytes {
+    let document = json!({
+        "id": "chatcmpl-demo", "object": "chat.completion.chunk", "created": 0, "model": NAME,
+        "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
+    });
+    format!("data: {document}\n\n").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool_result(name: &str, content: &str) -> Value {
+        json!([{ "role": "user", "content": "go" }, { "role": "tool", "name": name, "content": content }])
+    }
+
+    #[test]
+    fn the_model_decides_by_the_latest_result() {
+        let said = |turn: Turn| match turn {
+            Turn::Call { tool, arguments } => format!("{tool} {arguments}"),
+            Turn::Say(text) => text,
+        };
+        for (messages, expected) in [
+            (
+                json!([{ "role": "user", "content": "go" }]),
+                "search_flights",
+            ),
+            (
+                tool_result(
+                    "search_flights",
+                    r#"{"flights":[{"flight":"A1","price_eur":9},{"flight":"B2","price_eur":8}]}"#,
+                ),
+                r#"book_flight {"flight":"B2"}"#,
+            ),
+            (tool_result("search_flights", "<html>"), "could not look up"),
+            (
+                tool_result("book_flight", r#"{"flight":"B2","confirmation":"R"}"#),
+                "booked on B2",
+            ),
+            (
+                tool_result("book_flight", r#"{"error":"HTTP 503"}"#),
+                "HTTP 503",
+            ),
+            (tool_result("book_flight", "{}"), "You are booked"),
+        ] {
+            let said = said(Turn::after(&messages));
+            assert!(said.contains(expected), "{messages}: {said}");
+        }
+    }
+}

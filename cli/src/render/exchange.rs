@@ -1,0 +1,83 @@
+//! One exchange as one line.
+
+use std::fmt::Write;
+
+use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
+
+use super::paint::Paint;
+
+/// The line `tail` prints: when, what, where to, how it ended, and which faults were applied.
+pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
+    let clock = exchange
+        .started_at
+        .get(11..23)
+        .unwrap_or(&exchange.started_at);
+    let mut line = format!(
+        "{} {} {:<4} {} {} {}",
+        paint.faint(clock),
+        paint.faint(&exchange.id),
+        exchange.kind.as_str(),
+        exchange.method,
+        exchange.url,
+        ending(exchange, paint),
+    );
+    if let Some(duration) = exchange.duration_ms {
+        let _ = write!(line, " {}", paint.faint(milliseconds(duration)));
+    }
+    if exchange.scope != "default" {
+        let _ = write!(
+            line,
+            " {}",
+            paint.faint(format!("scope {}", exchange.scope))
+        );
+    }
+    for rule in applied(exchange) {
+        let _ = write!(line, " {}", paint.notable(format!("⚡{}", rule.mode)));
+    }
+    if let Some(error) = &exchange.error {
+        let _ = write!(line, " {}", paint.bad(error));
+    }
+    line
+}
+
+/// The rules that took effect.
+pub(crate) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRecord> {
+    exchange
+        .rules
+        .iter()
+        .filter(|rule| rule.outcome == RuleOutcome::Applied)
+}
+
+/// How it ended for the agent: a status, or what came instead of one.
+pub(crate) fn ending(exchange: &ExchangeRecord, paint: Paint) -> String {
+    match (exchange.status, exchange.outcome) {
+        (_, Outcome::Open) => paint.faint("open"),
+        (Some(status), Outcome::Ok) if status < 400 => paint.good(status),
+        (Some(status), Outcome::Ok | Outcome::Injected) => paint.notable(status),
+        (Some(status), outcome) => paint.bad(format!("{status} {}", words(outcome))),
+        (None, outcome) => paint.bad(words(outcome)),
+    }
+}
+
+/// An outcome in words, for exchanges whose status does not say it.
+fn words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Open => "open",
+        Outcome::Ok => "ok",
+        Outcome::Injected => "no answer",
+        Outcome::UpstreamError => "upstream failed",
+        Outcome::ClientGone => "agent went away",
+        Outcome::ClientRejectedCa => "agent rejected the CA",
+        Outcome::Denied => "denied",
+    }
+}
+
+/// `850 ms`, `1.2 s`, `12 s`.
+pub(crate) fn milliseconds(time: f64) -> String {
+    match time {
+        time if time < 9.95 => format!("{time:.1} ms"),
+        time if time < 999.5 => format!("{time:.0} ms"),
+        time if time < 9_950.0 => format!("{:.1} s", time / 1000.0),
+        time => format!("{:.0} s", time / 1000.0),
+    }
+}

@@ -1,0 +1,7 @@
+//! What people read: colour, tables, one line per exchange.
+
+pub(crate) mod exchange;
+pub(crate) mod output;
+pub(crate) mod paint;
+pub(crate) mod summary;
+pub(crate) mod table;

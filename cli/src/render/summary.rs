@@ -1,0 +1,271 @@
+//! What went through the proxy during one `squall run`, in a dozen lines.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
+
+use super::paint::Paint;
+use super::table::{Table, wrap};
+
+/// Lines of the table of destinations.
+const MOST: usize = 20;
+
+/// A rule that was in force.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RuleName {
+    /// Its id.
+    pub(crate) rule: String,
+    /// The profile it was written in.
+    pub(crate) profile: String,
+    /// Its mode.
+    pub(crate) mode: String,
+}
+
+/// Counts exchanges as they are handed over.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    exchanges: usize,
+    injected_ms: f64,
+    destinations: BTreeMap<String, Destination>,
+    rules: BTreeMap<RuleName, Fired>,
+    rejected_ca: Vec<String>,
+}
+
+/// Everything that went to one method, host and path.
+#[derive(Debug, Default)]
+struct Destination {
+    exchanges: usize,
+    endings: BTreeMap<String, usize>,
+    faults: BTreeMap<String, usize>,
+}
+
+/// How often a rule did what.
+#[derive(Debug, Default)]
+struct Fired {
+    applied: usize,
+    matched: usize,
+    /// The latest reason why it was not applied.
+    reason: Option<String>,
+}
+
+impl Summary {
+    /// A summary that will name the rules in `in_force` if they never fire.
+    pub(crate) fn new(in_force: impl IntoIterator<Item = RuleName>) -> Self {
+        let rules = in_force
+            .into_iter()
+            .map(|rule| (rule, Fired::default()))
+            .collect();
+        Self {
+            rules,
+            ..Self::default()
+        }
+    }
+
+    /// Counts an exchange.
+    pub(crate) fn add(&mut self, exchange: &ExchangeRecord) {
+        self.exchanges += 1;
+        self.injected_ms += exchange.injected_ms;
+        if exchange.outcome == Outcome::ClientRejectedCa {
+            self.rejected_ca.push(exchange.url.clone());
+        }
+        let path = exchange.url.split(['?', '#']).next().unwrap_or_default();
+        let destination = self
+            .destinations
+            .entry(format!("{} {path}", exchange.method))
+            .or_default();
+        destination.exchanges += 1;
+        let ending = exchange.status.map_or_else(
+            || exchange.outcome.as_str().to_owned(),
+            |status| status.to_string(),
+        );
+        *destination.endings.entry(ending).or_default() += 1;
+        let applied = exchange
+            .rules
+            .iter()
+            .filter(|rule| rule.outcome == RuleOutcome::Applied);
+        for rule in applied {
+            *destination.faults.entry(rule.mode.clone()).or_default() += 1;
+        }
+        for rule in &exchange.rules {
+            self.count(rule);
+        }
+    }
+
+    fn count(&mut self, record: &RuleRecord) {
+        let name = RuleName {
+            rule: record.rule.clone(),
+            profile: record.profile.clone(),
+            mode: record.mode.clone(),
+        };
+        let fired = self.rules.entry(name).or_default();
+        fired.matched += 1;
+        match record.outcome {
+            RuleOutcome::Applied => fired.applied += 1,
+            RuleOutcome::NotDrawn | RuleOutcome::Bypassed => {
+                fired.reason.clone_from(&record.reason);
+            }
+        }
+    }
+
+    /// The lines for stderr. `chaos` says what was in force.
+    pub(crate) fn render(&self, chaos: &str, paint: Paint) -> String {
+        let faults: usize = self.rules.values().map(|fired| fired.applied).sum();
+        let mut text = format!(
+            "{} {} through the proxy, {} applied ({chaos})\n",
+            paint.strong("squall:"),
+            plural(self.exchanges, "exchange"),
+            plural(faults, "fault"),
+        );
+        if self.exchanges == 0 {
+            text.push_str(&nothing_seen(paint));
+            return text;
+        }
+        text.push_str(&self.table(paint));
+        if self.injected_ms >= 1.0 {
+            let delay = super::exchange::milliseconds(self.injected_ms);
+            let _ = writeln!(text, "  {delay} of waiting added by faults");
+        }
+        for url in &self.rejected_ca {
+            let _ = writeln!(
+                text,
+                "  {} {url} was not reached: the program does not trust Squall's CA; give its TLS \
+                 library the file in SSL_CERT_FILE",
+                paint.bad("!"),
+            );
+        }
+        text.push_str(&self.never_fired(paint));
+        text
+    }
+
+    fn table(&self, paint: Paint) -> String {
+        let mut destinations: Vec<_> = self.destinations.iter().collect();
+        destinations.sort_by_key(|(_, destination)| std::cmp::Reverse(destination.exchanges));
+        let mut table = Table::default();
+        for (name, destination) in destinations.iter().take(MOST) {
+            table.row([
+                format!("  {name}"),
+                counted(&destination.endings),
+                paint.notable(counted(&destination.faults)),
+            ]);
+        }
+        let mut text = table.render();
+        if destinations.len() > MOST {
+            let _ = writeln!(text, "  … and {} more", destinations.len() - MOST);
+        }
+        text
+    }
+
+    /// The rules that did nothing, and what to look at.
+    fn never_fired(&self, paint: Paint) -> String {
+        let idle: Vec<_> = self
+            .rules
+            .iter()
+            .filter(|(_, fired)| fired.applied == 0)
+            .collect();
+        let mut text = String::new();
+        for (name, fired) in &idle {
+            let why = match (&fired.reason, fired.matched) {
+                (_, 0) => "no exchange matched it".to_owned(),
+                (Some(reason), count) => {
+                    format!("{} matched it; {reason}", plural(count, "exchange"))
+                }
+                (None, count) => format!("{} matched it", plural(count, "exchange")),
+            };
+            let line = format!(
+                "rule {} ({}, {}) never fired: {why}",
+                name.rule, name.mode, name.profile
+            );
+            for (index, part) in wrap(&line, 92).iter().enumerate() {
+                let indent = if index == 0 { "  " } else { "    " };
+                let _ = writeln!(text, "{indent}{}", paint.faint(part));
+            }
+        }
+        if idle.iter().any(|(_, fired)| fired.matched == 0) {
+            text.push_str(
+                "  compare a rule's match with the list above; `squall profile show NAME` prints it\n",
+            );
+        }
+        text
+    }
+}
+
+/// What to look at when nothing came through.
+fn nothing_seen(paint: Paint) -> String {
+    let advice = "nothing came through: the program made no request, or it does not read \
+                  HTTP_PROXY and HTTPS_PROXY. Many libraries need to be told (a `trust_env` or \
+                  `proxy` option); or point its base URL at a route of the proxy.";
+    let mut text = String::new();
+    for line in wrap(advice, 92) {
+        let _ = writeln!(text, "  {}", paint.notable(line));
+    }
+    text
+}
+
+/// `200 × 6, 429 × 3`.
+fn counted(counts: &BTreeMap<String, usize>) -> String {
+    let parts = counts.iter().map(|(name, count)| match count {
+        1 => name.clone(),
+        count => format!("{name} × {count}"),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::demo::findings::tests::exchange;
+
+    fn rule(rule: &str, mode: &str) -> RuleName {
+        RuleName {
+            rule: rule.into(),
+            profile: "p".into(),
+            mode: mode.into(),
+        }
+    }
+
+    #[test]
+    fn the_summary_names_what_fired_and_what_did_not() {
+        let ask = "POST https://api.openai.com/v1/chat/completions";
+        let limited = Some(("rate_limit", json!({})));
+        let mut undrawn = exchange(3.0, ask, Some(200), Some(200), Some(("timeout", json!({}))));
+        undrawn.rules[0].outcome = RuleOutcome::NotDrawn;
+        undrawn.rules[0].reason = Some("drew 0.83, fires below 0.1".into());
+        let mut untrusted = exchange(4.0, "CONNECT https://pinned.example", None, None, None);
+        untrusted.outcome = Outcome::ClientRejectedCa;
+        let exchanges = [
+            exchange(0.0, ask, Some(429), None, limited.clone()),
+            exchange(1.0, ask, Some(429), None, limited),
+            exchange(
+                2.0,
+                "GET http://tools.test/a?q=1",
+                Some(200),
+                Some(200),
+                None,
+            ),
+            undrawn,
+            untrusted,
+        ];
+        let mut summary = Summary::new([
+            rule("rate_limit-1", "rate_limit"),
+            rule("timeout-1", "timeout"),
+            rule("reset_peer-9", "reset_peer"),
+        ]);
+        for exchange in &exchanges {
+            summary.add(exchange);
+        }
+        let nothing = Summary::new([]).render("no chaos", Paint::plain());
+        let something = summary.render("profile p, seed 42", Paint::plain());
+        insta::assert_snapshot!(format!("{something}\n{nothing}"));
+    }
+}

@@ -1,0 +1,31 @@
+"""Sends messages over a WebSocket by `websockets` and tells what comes back."""
+
+import asyncio
+import ssl
+
+import websockets
+
+import told
+
+flags = told.arguments(messages=3)
+
+
+async def talk():
+    secure = flags.url.startswith("wss:")
+    trust = ssl.create_default_context(cafile=flags.ca) if secure else None
+    async with websockets.connect(
+        flags.url,
+        proxy=flags.proxy,
+        ssl=trust,
+        subprotocols=["echo.test", "other.test"],
+        compression=None,
+        open_timeout=flags.timeout,
+    ) as socket:
+        echoes = []
+        for number in range(flags.messages):
+            await socket.send(f"message {number}")
+            echoes.append(await asyncio.wait_for(socket.recv(), flags.timeout))
+        told.say(ok=True, echoes=echoes, protocol=socket.subprotocol)
+
+
+told.run(lambda: asyncio.run(talk()))

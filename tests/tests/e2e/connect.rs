@@ -1,0 +1,284 @@
+//! CONNECT: dial first, then 200, then look at what comes.
+
+use std::io::{Read as _, Write as _};
+
+use serde_json::json;
+use squall_tests::upstream::standard::JSON;
+use squall_tests::{Authority, End, Path, Stage, Upstream, dead};
+
+#[test]
+fn tls_inside_a_tunnel_is_intercepted_with_a_leaf_for_the_name_asked_for() {
+    let stage = Stage::new();
+    for name in ["localhost", "127.0.0.1"] {
+        let mut wire = stage.daemon.connect();
+        let authority = format!("{name}:{}", stage.secure.address.port());
+        assert_eq!(wire.open_tunnel(&authority, "").status, 200, "{name}");
+        let mut wire = wire.encrypt(&stage.daemon.ca, name).unwrap();
+        assert_eq!(wire.get("/json").text(), JSON, "{name}");
+    }
+    let minted = stage
+        .daemon
+        .api
+        .metric("squall_leaf_certificates_minted_total", &[]);
+    assert!(minted >= 2.0, "{minted} leaves");
+}
+
+#[test]
+fn one_leaf_is_minted_for_one_host_however_many_ask_at_once() {
+    let stage = Stage::new();
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| assert_eq!(stage.open(Path::Intercepted).get("/json").text(), JSON));
+        }
+    });
+    let minted = stage
+        .daemon
+        .api
+        .metric("squall_leaf_certificates_minted_total", &[]);
+    assert!((minted - 1.0).abs() < 0.5, "{minted} leaves for one host");
+}
+
+#[test]
+fn an_excluded_host_is_tunnelled_untouched() {
+    let stage = Stage::with(
+        &json!({ "proxy": { "intercept": { "hosts": ["*"], "exclude": ["localhost"] } } }),
+        squall_tests::upstream::standard::serve,
+    );
+    let mut wire = stage.daemon.connect();
+    assert_eq!(wire.open_tunnel(&stage.secure_authority(), "").status, 200);
+    // Only the upstream's own authority vouches for what is presented.
+    let mut wire = wire.encrypt(&stage.authority.file(), "localhost").unwrap();
+    wire.host = stage.secure_authority();
+    assert_eq!(wire.get("/json").text(), JSON);
+    drop(wire);
+    let seen = stage.daemon.api.wait_for_exchanges(1);
+    assert_eq!(
+        (&seen[0]["kind"], &seen[0]["method"]),
+        (&json!("other"), &json!("CONNECT")),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn plain_http_of_any_method_is_served_inside_a_tunnel() {
+    let stage = Stage::new();
+    for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+        let mut wire = stage.daemon.connect();
+        assert_eq!(
+            wire.open_tunnel(&stage.plain.address.to_string(), "")
+                .status,
+            200
+        );
+        wire.host = stage.plain.address.to_string();
+        wire.request(method, "/any", &[], b"hello");
+        let answer = wire.response();
+        assert_eq!(answer.status, 200, "{method}: {answer:?}");
+        let seen = stage.plain.requests().pop().unwrap();
+        assert_eq!(
+            (seen.method.as_str(), seen.body.as_slice()),
+            (method, &b"hello"[..])
+        );
+    }
+    // They were seen as exchanges, not as opaque tunnels.
+    let seen = stage.daemon.api.wait_for_exchanges(6);
+    assert!(seen.iter().all(|one| one["kind"] == "tool"), "{seen:#?}");
+}
+
+#[test]
+fn a_server_that_speaks_first_is_tunnelled() {
+    let stage = Stage::new();
+    let mail = Upstream::start(None, |mut connection| {
+        connection.send("220 mail.example ready\r\n");
+        let heard = connection.receive();
+        connection.send([b"you said ", heard.as_slice()].concat());
+    });
+    let mut wire = stage.daemon.connect();
+    assert_eq!(wire.open_tunnel(&mail.address.to_string(), "").status, 200);
+    wire.receive_until("220 mail.example ready\r\n");
+    wire.send("EHLO agent\r\n");
+    wire.receive_until("you said EHLO agent\r\n");
+    assert_eq!(wire.rest().1, End::Closed);
+}
+
+#[test]
+fn bytes_that_are_neither_tls_nor_http_are_tunnelled_both_ways() {
+    let stage = Stage::new();
+    let echo = Upstream::start(None, |mut connection| {
+        loop {
+            let bytes = connection.receive();
+            if bytes.is_empty() || !connection.send(&bytes) {
+                return;
+            }
+        }
+    });
+    let mut wire = stage.daemon.connect();
+    assert_eq!(wire.open_tunnel(&echo.address.to_string(), "").status, 200);
+    let bytes: Vec<u8> = (0x80..=0xff).cycle().take(100_000).collect();
+    wire.send(&bytes);
+    assert!(wire.receive(bytes.len()) == bytes);
+    wire.finish();
+    assert_eq!(wire.rest().1, End::Closed);
+}
+
+#[test]
+fn a_connect_to_a_dead_upstream_fails_before_its_200() {
+    let stage = Stage::new();
+    let dead = dead::refusing();
+    let mut wire = stage.daemon.connect();
+    let answer = wire.open_tunnel(&dead.to_string(), "");
+    assert_eq!(answer.status, 502, "{answer:?}");
+    assert_eq!(answer.json()["status"], 502);
+    let seen = stage.daemon.api.wait_for_exchanges(1);
+    assert_eq!(seen[0]["outcome"], "upstream_error", "{seen:?}");
+    assert_eq!(seen[0]["method"], "CONNECT", "{seen:?}");
+}
+
+#[test]
+fn an_upstream_that_never_completes_a_connection_gives_504() {
+    let config = json!({ "proxy": { "upstream": { "connect_timeout": "300ms" } } });
+    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+    let silent = dead::Silent::new();
+    let mut wire = stage.daemon.connect();
+    let answer = wire.open_tunnel(&silent.address.to_string(), "");
+    assert_eq!(answer.status, 504, "{answer:?}");
+
+    let mut wire = stage.daemon.connect();
+    wire.prefix = format!("http://{}", silent.address);
+    assert_eq!(wire.get("/").status, 504);
+}
+
+#[test]
+fn a_dead_upstream_gives_502_on_every_path_with_a_problem_that_names_it() {
+    let dead = dead::refusing();
+    let config = json!({ "routes": [{ "name": "dead", "prefix": "/dead", "upstream": format!("http://{dead}") }] });
+    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+    let mut forward = stage.daemon.connect();
+    forward.prefix = format!("http://{dead}");
+    let mut reverse = stage.daemon.connect();
+    reverse.prefix = "/dead".to_owned();
+    for mut wire in [forward, reverse] {
+        let answer = wire.get("/json");
+        assert_eq!(answer.status, 502, "{answer:?}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
+        let problem = answer.json();
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        assert!(
+            detail.contains(&dead.to_string()) || detail.contains("127.0.0.1"),
+            "{problem}"
+        );
+        for member in ["type", "title", "status", "detail"] {
+            assert!(!problem[member].is_null(), "no `{member}` in {problem}");
+        }
+    }
+    assert!(stage.daemon.api.metric("squall_upstream_errors_total", &[]) >= 2.0);
+}
+
+#[test]
+fn a_name_that_does_not_resolve_gives_502() {
+    let stage = Stage::new();
+    let answer = stage
+        .daemon
+        .connect()
+        .open_tunnel("nowhere.invalid:443", "");
+    assert_eq!(answer.status, 502, "{answer:?}");
+}
+
+#[test]
+fn an_upstream_with_a_certificate_nobody_vouches_for_gives_502() {
+    let stage = Stage::new();
+    let other = Authority::new();
+    for (what, names) in [
+        ("unknown authority", "localhost"),
+        ("wrong name", "elsewhere.test"),
+    ] {
+        let authority = if what == "wrong name" {
+            &stage.authority
+        } else {
+            &other
+        };
+        let tls = authority.server(&[names], &["http/1.1"]);
+        let upstream = Upstream::start(Some(tls), squall_tests::upstream::standard::serve);
+        let target = format!("localhost:{}", upstream.address.port());
+        let mut wire = stage.daemon.connect();
+        let answer = wire.open_tunnel(&target, "");
+        // Whether it shows at CONNECT or inside, it is 502 and never the upstream's answer.
+        let answer = if answer.status == 200 {
+            wire.encrypt(&stage.daemon.ca, "localhost")
+                .unwrap()
+                .get("/json")
+        } else {
+            answer
+        };
+        assert_eq!(answer.status, 502, "{what}: {answer:?}");
+        let detail = answer.json()["detail"].to_string().to_lowercase();
+        assert!(detail.contains("certificate"), "{what}: {detail}");
+    }
+}
+
+#[test]
+fn a_client_that_rejects_the_leaf_is_written_down_with_the_way_out() {
+    let stage = Stage::new();
+    let mut wire = stage.daemon.connect();
+    assert_eq!(wire.open_tunnel(&stage.secure_authority(), "").status, 200);
+    // It trusts the upstream's authority, not Squall's.
+    let refused = wire.encrypt(&stage.authority.file(), "localhost");
+    assert!(refused.is_err(), "an unknown authority was trusted");
+    let seen = stage.daemon.api.wait_for_exchanges(1);
+    assert_eq!(seen[0]["outcome"], "client_rejected_ca", "{seen:?}");
+}
+
+#[test]
+fn connections_to_the_named_authority_can_be_led_elsewhere() {
+    let authority = Authority::new();
+    let tls = authority.server(&["api.example.test"], &["http/1.1"]);
+    let upstream = Upstream::start(Some(tls), squall_tests::upstream::standard::serve);
+    let config = json!({ "proxy": {
+        "upstream_ca": [authority.file()],
+        "connect_to": { "api.example.test:443": upstream.address.to_string() },
+    } });
+    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+    let mut wire = stage.daemon.connect();
+    assert_eq!(wire.open_tunnel("api.example.test:443", "").status, 200);
+    let mut wire = wire.encrypt(&stage.daemon.ca, "api.example.test").unwrap();
+    wire.host = "api.example.test".to_owned();
+    assert_eq!(wire.get("/json").text(), JSON);
+    assert_eq!(
+        upstream.requests()[0].header("host"),
+        Some("api.example.test")
+    );
+    let seen = stage.daemon.api.wait_for_exchanges(1);
+    assert_eq!(seen[0]["url"], "https://api.example.test/json", "{seen:?}");
+}
+
+#[test]
+fn a_chained_proxy_gets_the_connect() {
+    let chained = Upstream::start(None, |mut connection| {
+        let Some(request) = connection.request() else {
+            return;
+        };
+        let Ok(mut onward) = std::net::TcpStream::connect(&request.target) else {
+            return;
+        };
+        connection.send("HTTP/1.1 200 OK\r\n\r\n");
+        // One request and one answer in clear are all that passes here.
+        let bytes = connection.receive();
+        onward.write_all(&bytes).unwrap();
+        let mut piece = [0; 4096];
+        let read = onward.read(&mut piece).unwrap();
+        connection.send(&piece[..read]);
+    });
+    let config = json!({ "proxy": { "upstream_proxy": format!("http://{}", chained.address) } });
+    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+    let mut wire = stage.daemon.connect();
+    assert_eq!(
+        wire.open_tunnel(&stage.plain.address.to_string(), "")
+            .status,
+        200
+    );
+    wire.host = stage.plain.address.to_string();
+    assert_eq!(wire.get("/json").text(), JSON);
+    assert_eq!(chained.requests()[0].method, "CONNECT");
+}

@@ -1,0 +1,347 @@
+//! HTTP/2 on either side: by prior knowledge, by ALPN, gRPC, resets that hurt no sibling.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Version};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::json;
+use squall_tests::program::Way;
+use squall_tests::upstream::standard::{self, pattern};
+use squall_tests::{Authority, Daemon, H2Upstream, Path, Stage, Wire, authority};
+use tokio::net::TcpStream;
+
+type Sender = SendRequest<Empty<Bytes>>;
+
+/// Runs a future on a thread of its own kind.
+fn block<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, future)
+}
+
+/// HTTP/2 by prior knowledge.
+async fn h2c(address: SocketAddr) -> Sender {
+    let socket = TcpStream::connect(address).await.unwrap();
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(socket))
+        .await
+        .unwrap();
+    tokio::task::spawn_local(connection);
+    sender
+}
+
+/// HTTP/2 by ALPN inside an intercepted tunnel; `None` when another protocol was chosen.
+async fn intercepted(daemon: &Daemon, authority: &str) -> Option<Sender> {
+    let mut wire = Wire::connect(daemon.proxy);
+    assert_eq!(wire.open_tunnel(authority, "").status, 200);
+    let socket = wire.into_socket();
+    socket.set_nonblocking(true).unwrap();
+    let config = authority::client(&daemon.ca, &["h2", "http/1.1"]);
+    let connector = tokio_rustls::TlsConnector::from(config);
+    let socket = TcpStream::from_std(socket).unwrap();
+    let stream = connector
+        .connect("localhost".try_into().unwrap(), socket)
+        .await
+        .unwrap();
+    if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+        return None;
+    }
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
+    tokio::task::spawn_local(connection);
+    Some(sender)
+}
+
+/// GETs a URL; status and body, or the reason of a reset.
+async fn get(sender: &mut Sender, url: &str) -> Result<(u16, Vec<u8>), h2::Reason> {
+    let request = Request::get(url)
+        .version(Version::HTTP_2)
+        .body(Empty::new())
+        .unwrap();
+    sender.ready().await.map_err(|error| reason(&error))?;
+    let response = sender
+        .send_request(request)
+        .await
+        .map_err(|error| reason(&error))?;
+    let status = response.status().as_u16();
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .map_err(|error| reason(&error))?;
+    Ok((status, body.to_bytes().to_vec()))
+}
+
+fn reason(error: &hyper::Error) -> h2::Reason {
+    let source =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>());
+    source
+        .and_then(h2::Error::reason)
+        .unwrap_or_else(|| panic!("no reset: {error:?}"))
+}
+
+struct Secure {
+    daemon: Daemon,
+    upstream: H2Upstream,
+    authority: Authority,
+}
+
+impl Secure {
+    fn start(protocols: &[&str]) -> Self {
+        let authority = Authority::new();
+        let tls: Arc<_> = authority.server(&["localhost"], protocols);
+        let upstream = H2Upstream::start(Some(tls));
+        let daemon = Daemon::start(&json!({ "proxy": { "upstream_ca": [authority.file()] } }));
+        Self {
+            daemon,
+            upstream,
+            authority,
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("localhost:{}", self.upstream.address.port())
+    }
+}
+
+#[test]
+fn an_agent_speaks_http_2_by_prior_knowledge_on_every_listener() {
+    let own = TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let upstream = H2Upstream::start(None);
+    let target = format!("http://{}", upstream.address);
+    let config =
+        json!({ "routes": [{ "name": "own", "listen": own.to_string(), "upstream": target }] });
+    let stage = Stage::with(&config, standard::serve);
+    block(async {
+        // The route's upstream speaks HTTP/1.1.
+        let mut sender = h2c(stage.daemon.proxy).await;
+        let url = format!("http://{}/up/bytes/50000", stage.daemon.proxy);
+        assert_eq!(
+            get(&mut sender, &url).await.unwrap(),
+            (200, pattern(50_000))
+        );
+        // Forward, in clear.
+        let url = format!("http://{}/bytes/500", stage.plain.address);
+        assert_eq!(get(&mut sender, &url).await.unwrap(), (200, pattern(500)));
+    });
+}
+
+#[test]
+fn an_upstream_that_speaks_http_2_is_spoken_to_in_it() {
+    let secure = Secure::start(&["h2"]);
+    block(async {
+        let mut sender = intercepted(&secure.daemon, &secure.name())
+            .await
+            .expect("h2 by ALPN");
+        let (status, body) = get(&mut sender, &format!("https://{}/version", secure.name()))
+            .await
+            .unwrap();
+        assert_eq!((status, body), (200, b"HTTP/2.0".to_vec()));
+    });
+}
+
+#[test]
+fn the_agent_is_never_offered_more_than_the_upstream_speaks() {
+    let stage = Stage::new();
+    block(async {
+        let offered = intercepted(&stage.daemon, &stage.secure_authority()).await;
+        assert!(
+            offered.is_none(),
+            "h2 was agreed on for an upstream that speaks HTTP/1.1"
+        );
+    });
+}
+
+#[test]
+fn clients_speak_http_2_through_the_tunnel() {
+    let secure = Secure::start(&["h2", "http/1.1"]);
+    let way = Way {
+        url: format!("https://{}/bytes/100000", secure.name()),
+        proxy: Some(format!("http://{}", secure.daemon.proxy)),
+        ca: Some(secure.daemon.ca.clone()),
+    };
+    let output = way.curl(&["--http2", "--write-out", "%{stderr}%{http_version}"]);
+    assert!(output.stdout == pattern(100_000), "{:?}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "2");
+    let told = way.ask("httpx_get.py", &["--http2"]);
+    assert_eq!(told["length"], 100_000, "{told}");
+    let headers = told["headers"].to_string();
+    assert!(headers.contains("HTTP/2"), "{headers}");
+    assert!(secure.authority.file().exists());
+}
+
+#[test]
+fn many_streams_share_a_connection_and_arrive_whole() {
+    let secure = Secure::start(&["h2"]);
+    block(async {
+        let sender = intercepted(&secure.daemon, &secure.name())
+            .await
+            .expect("h2 by ALPN");
+        let streams: Vec<_> = (0..50)
+            .map(|number| {
+                let mut sender = sender.clone();
+                let length = 1000 * number;
+                let url = format!("https://{}/bytes/{length}", secure.name());
+                tokio::task::spawn_local(async move {
+                    assert_eq!(
+                        get(&mut sender, &url).await.unwrap(),
+                        (200, pattern(length))
+                    );
+                })
+            })
+            .collect();
+        for stream in streams {
+            stream.await.unwrap();
+        }
+    });
+    assert!(
+        secure.upstream.opened() < 10,
+        "{} connections for 50 streams",
+        secure.upstream.opened()
+    );
+}
+
+#[test]
+fn a_faulted_stream_is_reset_with_its_code_and_siblings_complete() {
+    let secure = Secure::start(&["h2"]);
+    for (rule, reset) in [
+        (json!({ "mode": "reset_peer" }), h2::Reason::INTERNAL_ERROR),
+        (
+            json!({ "mode": "limit_data", "bytes": 100 }),
+            h2::Reason::INTERNAL_ERROR,
+        ),
+        (
+            json!({ "mode": "timeout", "delay_ms": 50 }),
+            h2::Reason::CANCEL,
+        ),
+        (json!({ "mode": "refuse" }), h2::Reason::REFUSED_STREAM),
+    ] {
+        let mut rule = rule;
+        rule["match_url"] = json!("*/bytes/50001");
+        secure
+            .daemon
+            .api
+            .chaos(&json!({ "network_faults": [rule] }));
+        block(async {
+            let sender = intercepted(&secure.daemon, &secure.name())
+                .await
+                .expect("h2 by ALPN");
+            let siblings: Vec<_> = (0..8)
+                .map(|_| {
+                    let mut sender = sender.clone();
+                    let url = format!("https://{}/bytes/200000", secure.name());
+                    tokio::task::spawn_local(async move { get(&mut sender, &url).await })
+                })
+                .collect();
+            let mut hurt = sender.clone();
+            let url = format!("https://{}/bytes/50001", secure.name());
+            assert_eq!(get(&mut hurt, &url).await, Err(reset), "{rule}");
+            for sibling in siblings {
+                assert_eq!(
+                    sibling.await.unwrap(),
+                    Ok((200, pattern(200_000))),
+                    "{rule}"
+                );
+            }
+            let url = format!("https://{}/bytes/10", secure.name());
+            assert_eq!(
+                get(&mut hurt, &url).await,
+                Ok((200, pattern(10))),
+                "after {rule}"
+            );
+        });
+    }
+}
+
+#[test]
+fn a_stream_the_upstream_resets_is_reset_with_the_same_code() {
+    let secure = Secure::start(&["h2"]);
+    block(async {
+        let mut sender = intercepted(&secure.daemon, &secure.name())
+            .await
+            .expect("h2 by ALPN");
+        for reset in [
+            h2::Reason::REFUSED_STREAM,
+            h2::Reason::ENHANCE_YOUR_CALM,
+            h2::Reason::CANCEL,
+        ] {
+            let url = format!("https://{}/reset/{}", secure.name(), u32::from(reset));
+            assert_eq!(get(&mut sender, &url).await, Err(reset));
+        }
+        let url = format!("https://{}/bytes/10", secure.name());
+        assert_eq!(get(&mut sender, &url).await, Ok((200, pattern(10))));
+    });
+}
+
+#[test]
+fn grpc_calls_pass_with_their_trailers() {
+    let secure = Secure::start(&["h2"]);
+    let way = Way {
+        url: format!("https://{}", secure.name()),
+        proxy: Some(format!("http://{}", secure.daemon.proxy)),
+        ca: Some(secure.daemon.ca.clone()),
+    };
+    let told = way.ask("grpc_echo.py", &[]);
+    assert_eq!(
+        told,
+        json!({
+            "ok": true, "unary": "hello", "code": "OK", "echoes": ["one", "two", "three"],
+        })
+    );
+}
+
+#[test]
+fn grpc_in_clear_passes_through_a_route_and_through_connect() {
+    let upstream = H2Upstream::start(None);
+    let own = TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let target = format!("http://{}", upstream.address);
+    let config =
+        json!({ "routes": [{ "name": "own", "listen": own.to_string(), "upstream": target }] });
+    let daemon = Daemon::start(&config);
+    for (url, proxy) in [
+        (format!("http://{own}"), None),
+        (
+            format!("http://{}", upstream.address),
+            Some(format!("http://{}", daemon.proxy)),
+        ),
+    ] {
+        let way = Way {
+            url,
+            proxy,
+            ca: None,
+        };
+        let told = way.ask("grpc_echo.py", &[]);
+        assert_eq!(told["unary"], "hello", "{way:?}: {told}");
+        assert_eq!(
+            told["echoes"],
+            json!(["one", "two", "three"]),
+            "{way:?}: {told}"
+        );
+    }
+}
+
+#[test]
+fn nghttp_sees_no_protocol_error() {
+    let stage = Stage::new();
+    let output = squall_tests::program::clean("nghttp")
+        .args(["--no-dep", "--stat", "--null-out"])
+        .arg(stage.url(Path::Reverse, "/bytes/100000"))
+        .arg(stage.url(Path::Reverse, "/json"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("200"), "{said}");
+    assert!(!said.contains("ERROR"), "{said}");
+}

@@ -1,0 +1,23 @@
+//! The real binary between real clients and a simulated upstream.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic here is a failed test, which says why"
+)]
+
+mod api;
+mod breaks;
+mod clients;
+mod connect;
+mod dice;
+mod framing;
+mod http2;
+mod lifecycle;
+mod llm_faults;
+mod matrix;
+mod network_faults;
+mod oracle;
+mod routes;
+mod streams;
+mod tool_faults;
+mod transparency;

@@ -1,0 +1,157 @@
+//! Faults × paths: each fault is put in force, one exchange is made on each path, and what the
+//! client saw is checked. The same check must fail when no fault is in force, or it proves nothing.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use squall_tests::wire::Response;
+use squall_tests::{Path, Stage, Wire};
+
+/// What must be so under a fault, and must not without it.
+pub(crate) type Judge = fn(&Seen) -> Result<(), String>;
+
+/// One row: a fault and what a client must see of it.
+pub(crate) struct Row {
+    /// The family, as in files.
+    pub(crate) family: &'static str,
+    /// The rule, `mode` included.
+    pub(crate) rule: Value,
+    /// What is asked for.
+    pub(crate) ask: Ask,
+    /// What is held against it.
+    pub(crate) check: Judge,
+}
+
+/// A request to make.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ask {
+    /// GET that target.
+    Get(&'static str),
+    /// POST that JSON to that target.
+    Post(&'static str, &'static str),
+}
+
+/// What one exchange looked like from outside.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// The way it went.
+    pub(crate) path: Path,
+    /// What the client got; of a failed CONNECT, the answer to that.
+    pub(crate) answer: Response,
+    /// Whether CONNECT was answered 200 (true where there is none).
+    pub(crate) tunnelled: bool,
+    /// Why the client gave up the handshake, if it did.
+    pub(crate) handshake: Option<String>,
+    /// From the request's first byte to the answer's last, or to the end.
+    pub(crate) took: Duration,
+    /// Requests that reached the upstream.
+    pub(crate) forwarded: usize,
+}
+
+impl Seen {
+    /// Fails unless `holds`, telling all that was seen.
+    pub(crate) fn expect(&self, what: &str, holds: bool) -> Result<(), String> {
+        if holds {
+            Ok(())
+        } else {
+            Err(format!("not so: {what}; seen: {self:#?}"))
+        }
+    }
+}
+
+impl Ask {
+    pub(crate) fn of(self, wire: &mut Wire) -> Response {
+        match self {
+            Self::Get(target) => wire.get(target),
+            Self::Post(target, body) => wire.post(target, body),
+        }
+    }
+}
+
+/// Makes one exchange on a connection of its own.
+pub(crate) fn see(stage: &Stage, path: Path, ask: Ask) -> Seen {
+    let before = stage.upstream(path).requests().len();
+    let begun = Instant::now();
+    let mut seen = Seen {
+        path,
+        answer: Response::default(),
+        tunnelled: true,
+        handshake: None,
+        took: Duration::ZERO,
+        forwarded: 0,
+    };
+    match path {
+        Path::Intercepted => {
+            let mut wire = stage.daemon.connect();
+            let answer = wire.open_tunnel(&stage.secure_authority(), "");
+            seen.tunnelled = answer.status == 200;
+            if seen.tunnelled {
+                match wire.encrypt(&stage.daemon.ca, "localhost") {
+                    Ok(mut wire) => {
+                        wire.host = stage.secure_authority();
+                        seen.answer = ask.of(&mut wire);
+                    }
+                    Err(error) => seen.handshake = Some(error.to_string()),
+                }
+            } else {
+                seen.answer = answer;
+            }
+        }
+        _ => seen.answer = ask.of(&mut stage.open(path)),
+    }
+    seen.took = begun.elapsed();
+    seen.forwarded = stage.upstream(path).requests().len() - before;
+    seen
+}
+
+/// Checks one row on `paths`, with its control.
+pub(crate) fn check(stage: &Stage, row: &Row, paths: &[Path]) {
+    let api = stage.daemon.api;
+    let mode = row.rule["mode"].as_str().unwrap_or_default().to_owned();
+    for &path in paths {
+        api.calm();
+        let clean = see(stage, path, row.ask);
+        assert!(
+            (row.check)(&clean).is_err(),
+            "{mode} on {path:?}: the check holds without the fault, so it proves nothing: {clean:#?}"
+        );
+        api.chaos(&json!({ row.family: [row.rule] }));
+        let label = format!("mode=\"{mode}\"");
+        let counted = api.metric("squall_faults_injected_total", &[&label]);
+        let faulted = see(stage, path, row.ask);
+        if let Err(wrong) = (row.check)(&faulted) {
+            panic!("{mode} on {path:?}: {wrong}\nrule: {}", row.rule);
+        }
+        let rule = applied(stage, &mode);
+        assert_eq!(rule["family"], row.family, "{mode} on {path:?}: {rule}");
+        let counted = api.metric("squall_faults_injected_total", &[&label]) - counted;
+        assert!(
+            counted >= 1.0,
+            "{mode} on {path:?}: the metric moved by {counted}"
+        );
+    }
+    api.calm();
+}
+
+/// The journal's entry of the latest application of a rule of `mode`.
+fn applied(stage: &Stage, mode: &str) -> Value {
+    stage
+        .daemon
+        .api
+        .wait(&format!("{mode} applied in the journal"), || {
+            let page = stage.daemon.api.get("/v1/exchanges?limit=5");
+            page["items"].as_array()?.iter().find_map(|exchange| {
+                let rules = exchange["rules"].as_array()?;
+                let is_it = |rule: &&Value| rule["mode"] == mode && rule["outcome"] == "applied";
+                rules.iter().find(is_it).cloned()
+            })
+        })
+}
+
+/// The latest exchange that is finished.
+pub(crate) fn latest(stage: &Stage) -> Value {
+    stage
+        .daemon
+        .api
+        .wait("a finished exchange", || stage.daemon.api.exchanges().pop())
+}

@@ -1,0 +1,337 @@
+//! Reverse mode, scopes, and what the proxy refuses on its own account.
+
+use std::net::{SocketAddr, TcpListener};
+
+use serde_json::{Value, json};
+use squall_tests::upstream::standard::{self, JSON};
+use squall_tests::{End, Path, Stage, Wire};
+
+/// A port that was free a moment ago.
+fn free() -> SocketAddr {
+    TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+fn always(mode: &str) -> Value {
+    json!({ "network_faults": [{ "mode": mode }] })
+}
+
+#[test]
+fn a_route_s_prefix_is_stripped_and_its_upstream_s_path_kept() {
+    let upstream = squall_tests::Upstream::plain();
+    let config = json!({ "routes": [
+        { "name": "based", "prefix": "/based", "upstream": format!("http://{}/api/v2", upstream.address) },
+        { "name": "longer", "prefix": "/up/longer", "upstream": format!("http://{}/longer", upstream.address) },
+    ] });
+    let stage = Stage::with(&config, standard::serve);
+    for (asked, reached) in [
+        ("/up/json?a=%20b", "/json?a=%20b"),
+        ("/up", "/"),
+        ("/based/items?x=1", "/api/v2/items?x=1"),
+        ("/up/longer/x", "/longer/x"),
+    ] {
+        assert_eq!(stage.daemon.connect().get(asked).status, 200, "{asked}");
+        let all = [stage.plain.requests(), upstream.requests()].concat();
+        assert!(
+            all.iter().any(|seen| seen.target == reached),
+            "{asked}: {all:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_route_may_have_a_listener_of_its_own_and_reach_an_encrypted_upstream() {
+    let address = free();
+    let secure = Stage::new();
+    let config = json!({
+        "proxy": { "upstream_ca": [secure.authority.file()] },
+        "routes": [{
+            "name": "own",
+            "listen": address.to_string(),
+            "upstream": format!("https://{}", secure.secure_authority()),
+        }],
+    });
+    let stage = Stage::with(&config, standard::serve);
+    let mut wire = Wire::connect(address);
+    assert_eq!(wire.get("/json").text(), JSON);
+    let seen = secure.secure.requests().pop().unwrap();
+    assert_eq!(seen.target, "/json");
+    assert_eq!(
+        seen.header("host"),
+        Some(secure.secure_authority().as_str())
+    );
+    let exchanges = stage.daemon.api.wait_for_exchanges(1);
+    assert_eq!(
+        exchanges[0]["url"],
+        format!("https://{}/json", secure.secure_authority())
+    );
+}
+
+#[test]
+fn what_no_route_matches_is_404_with_a_problem() {
+    let stage = Stage::new();
+    for target in ["/", "/nowhere", "/upper"] {
+        let answer = stage.daemon.connect().get(target);
+        assert_eq!(answer.status, 404, "{target}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json"),
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn a_scope_is_named_by_header_prefix_or_credentials_and_never_reaches_the_upstream() {
+    let stage = Stage::new();
+    let api = stage.daemon.api;
+    api.chaos_in(
+        "cell",
+        &json!({ "tool_faults": [{ "mode": "error", "error_code": 418 }] }),
+    );
+
+    // Outside of the scope nothing happens.
+    for path in Path::THROUGH {
+        assert_eq!(stage.open(path).get("/json").status, 200, "{path:?}");
+    }
+    for path in Path::THROUGH {
+        let mut wire = stage.open(path);
+        wire.request("GET", "/json", &[("x-squall-scope", "cell")], b"");
+        assert_eq!(wire.response().status, 418, "{path:?}");
+    }
+    let mut prefixed = stage.daemon.connect();
+    prefixed.prefix = "/_scope/cell/up".to_owned();
+    assert_eq!(prefixed.get("/json").status, 418);
+
+    // `cell:x` and `other:x` in base64.
+    let mut named = stage.open(Path::Forward);
+    named.request(
+        "GET",
+        "/json",
+        &[("Proxy-Authorization", "Basic Y2VsbDp4")],
+        b"",
+    );
+    assert_eq!(named.response().status, 418);
+    let mut tunnel = stage.daemon.connect();
+    let credentials = "Proxy-Authorization: Basic Y2VsbDp4\r\n";
+    assert_eq!(
+        tunnel
+            .open_tunnel(&stage.secure_authority(), credentials)
+            .status,
+        200
+    );
+    let mut tunnel = tunnel.encrypt(&stage.daemon.ca, "localhost").unwrap();
+    assert_eq!(tunnel.get("/json").status, 418);
+
+    let baggage = [("baggage", "userId=1, squall.scope=cell")];
+    let mut wire = stage.open(Path::Forward);
+    wire.request("GET", "/json", &baggage, b"");
+    assert_eq!(wire.response().status, 418);
+
+    let scopes: Vec<_> = api
+        .wait_for_exchanges(10)
+        .iter()
+        .map(|one| one["scope"].clone())
+        .collect();
+    assert_eq!(
+        scopes.iter().filter(|scope| **scope == "cell").count(),
+        7,
+        "{scopes:?}"
+    );
+
+    // A scope without chaos of its own passes, without the marks that named it.
+    api.activate("/v1/scopes/quiet/chaos", &json!({ "profile": "none" }));
+    let mut wire = stage.open(Path::Forward);
+    let marks = [
+        ("X-Squall-Scope", "quiet"),
+        ("Proxy-Authorization", "Basic Y2VsbDp4"),
+    ];
+    wire.request("GET", "/json", &marks, b"");
+    assert_eq!(wire.response().status, 200);
+    let seen = stage.plain.requests().pop().unwrap();
+    assert_eq!(seen.header("x-squall-scope"), None, "{seen:?}");
+    assert_eq!(seen.header("proxy-authorization"), None, "{seen:?}");
+}
+
+#[test]
+fn a_scope_s_chaos_replaces_the_default_one_and_never_adds_to_it() {
+    let stage = Stage::new();
+    let api = stage.daemon.api;
+    let error = |code| json!({ "tool_faults": [{ "mode": "error", "error_code": code }] });
+    api.chaos(&error(418));
+    api.chaos_in("own", &error(503));
+    api.activate("/v1/scopes/clean/chaos", &json!({ "profile": "none" }));
+    for (scope, status) in [("own", 503), ("clean", 200), ("unheard", 418)] {
+        let mut wire = stage.open(Path::Forward);
+        wire.request("GET", "/json", &[("x-squall-scope", scope)], b"");
+        assert_eq!(wire.response().status, status, "{scope}");
+    }
+    let answer = api.call("DELETE", "/v1/scopes/own/chaos", None);
+    assert!((200..300).contains(&answer.status), "{answer:?}");
+    let mut wire = stage.open(Path::Forward);
+    wire.request("GET", "/json", &[("x-squall-scope", "own")], b"");
+    assert_eq!(
+        wire.response().status,
+        418,
+        "DELETE returns a scope to the default chaos"
+    );
+    api.calm();
+    for scope in ["own", "clean", "unheard"] {
+        let mut wire = stage.open(Path::Forward);
+        wire.request("GET", "/json", &[("x-squall-scope", scope)], b"");
+        assert_eq!(wire.response().status, 200, "{scope} after all chaos ended");
+    }
+}
+
+#[test]
+fn required_credentials_are_required() {
+    let config = json!({ "proxy": { "credentials": "required" } });
+    let stage = Stage::with(&config, standard::serve);
+    let answer = stage.open(Path::Forward).get("/json");
+    assert_eq!(answer.status, 407);
+    assert!(answer.header("proxy-authenticate").is_some(), "{answer:?}");
+    assert_eq!(
+        stage
+            .daemon
+            .connect()
+            .open_tunnel(&stage.secure_authority(), "")
+            .status,
+        407
+    );
+    assert_eq!(stage.plain.opened() + stage.secure.opened(), 0);
+    let mut wire = stage.open(Path::Forward);
+    wire.request(
+        "GET",
+        "/json",
+        &[("Proxy-Authorization", "Basic Y2VsbDp4")],
+        b"",
+    );
+    assert_eq!(wire.response().status, 200);
+}
+
+#[test]
+fn destinations_that_are_denied_are_never_dialled() {
+    let config = json!({ "proxy": { "deny": ["169.254.169.254", "127.0.0.1", "*.secret.test"] } });
+    let stage = Stage::with(&config, standard::serve);
+    let plain = stage.plain.address;
+    // By its address, and by a name that resolves to it.
+    for host in [
+        plain.to_string(),
+        format!("localhost:{}", plain.port()),
+        "x.secret.test".to_owned(),
+    ] {
+        let mut wire = stage.daemon.connect();
+        wire.prefix = format!("http://{host}");
+        let answer = wire.get("/json");
+        assert_eq!(answer.status, 403, "{host}: {answer:?}");
+        assert_eq!(answer.json()["status"], 403);
+        assert_eq!(
+            stage.daemon.connect().open_tunnel(&host, "").status,
+            403,
+            "CONNECT {host}"
+        );
+    }
+    assert_eq!(stage.plain.opened(), 0);
+    let seen = stage.daemon.api.wait_for_exchanges(6);
+    assert!(
+        seen.iter().all(|one| one["outcome"] == "denied"),
+        "{seen:#?}"
+    );
+}
+
+#[test]
+fn cloud_metadata_is_denied_by_default() {
+    let stage = Stage::new();
+    for host in ["169.254.169.254", "metadata.google.internal"] {
+        let mut wire = stage.daemon.connect();
+        wire.prefix = format!("http://{host}");
+        assert_eq!(wire.get("/latest/meta-data/").status, 403, "{host}");
+        let answer = stage
+            .daemon
+            .connect()
+            .open_tunnel(&format!("{host}:80"), "");
+        assert_eq!(answer.status, 403, "CONNECT {host}");
+    }
+}
+
+#[test]
+fn only_allowed_destinations_are_reached() {
+    let config = json!({ "proxy": { "allow": ["localhost"] } });
+    let stage = Stage::with(&config, standard::serve);
+    let mut wire = stage.daemon.connect();
+    wire.prefix = format!("http://localhost:{}", stage.plain.address.port());
+    assert_eq!(wire.get("/json").status, 200);
+    assert_eq!(
+        stage
+            .daemon
+            .connect()
+            .open_tunnel("example.test:443", "")
+            .status,
+        403
+    );
+}
+
+#[test]
+fn the_proxy_does_not_call_itself() {
+    let stage = Stage::new();
+    for address in [stage.daemon.proxy, stage.daemon.api.address] {
+        for host in [address.to_string(), format!("localhost:{}", address.port())] {
+            let mut wire = stage.daemon.connect();
+            wire.prefix = format!("http://{host}");
+            assert_eq!(wire.get("/v1/chaos").status, 508, "{host}");
+            assert_eq!(
+                stage.daemon.connect().open_tunnel(&host, "").status,
+                508,
+                "CONNECT {host}"
+            );
+        }
+    }
+}
+
+#[test]
+fn heads_beyond_the_limits_are_431() {
+    let config = json!({ "proxy": { "limits": { "header_bytes": "8KiB", "header_count": 20 } } });
+    let stage = Stage::with(&config, standard::serve);
+    let long = "x".repeat(9000);
+    let mut wire = stage.open(Path::Forward);
+    wire.request("GET", "/json", &[("X-Long", long.as_str())], b"");
+    assert_eq!(wire.response().status, 431);
+    let names: Vec<String> = (0..30).map(|at| format!("X-{at}")).collect();
+    let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    let mut wire = stage.open(Path::Forward);
+    wire.request("GET", "/json", &many, b"");
+    assert_eq!(wire.response().status, 431);
+    assert_eq!(stage.plain.opened(), 0);
+    let mut wire = stage.open(Path::Forward);
+    wire.request("GET", "/json", &many[..10], b"");
+    assert_eq!(wire.response().status, 200);
+}
+
+#[test]
+fn a_head_that_never_ends_is_not_waited_for() {
+    let config = json!({ "proxy": { "limits": { "header_timeout": "300ms" } } });
+    let stage = Stage::with(&config, standard::serve);
+    let mut wire = stage.daemon.connect();
+    wire.send("GET / HTTP/1.1\r\nHost: a\r\nX-Half:");
+    assert_ne!(wire.rest().1, End::StillOpen);
+}
+
+#[test]
+fn a_connection_that_stays_idle_is_closed() {
+    let config = json!({ "proxy": { "limits": { "idle_timeout": "300ms" } } });
+    let stage = Stage::with(&config, standard::serve);
+    let mut wire = stage.open(Path::Forward);
+    assert_eq!(wire.get("/json").status, 200);
+    assert_eq!(wire.rest(), (Vec::new(), End::Closed));
+}
+
+#[test]
+fn chaos_named_as_always_is_only_there_while_it_is_in_force() {
+    let stage = Stage::new();
+    stage.daemon.api.chaos(&always("dns_failure"));
+    assert_eq!(stage.open(Path::Forward).get("/json").status, 502);
+    stage.daemon.api.calm();
+    assert_eq!(stage.open(Path::Forward).get("/json").status, 200);
+}

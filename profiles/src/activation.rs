@@ -5,11 +5,17 @@
 //! [`Snapshot::shortlist`] looks at what the head tells, [`Snapshot::decide`] at the rest, draws,
 //! counts and writes the plan.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::facts::{Facts, Stage};
-use crate::plan::Plan;
+use arc_swap::ArcSwap;
+
+use crate::attempts::Attempts;
+pub use crate::decide::{Decision, Shortlist};
+use crate::dice::{Dice, RuleKey};
+pub use crate::fingerprint::Fingerprint;
+use crate::rule::Rule;
 use crate::ruleset::RuleSet;
 
 /// What an activation asks the journal to read.
@@ -51,19 +57,64 @@ pub struct Activation {
     pub key: String,
     /// What the journal reads.
     pub observe: Observe,
-    rules: Arc<RuleSet>,
+    live: ArcSwap<Live>,
+}
+
+/// What a snapshot shares with the activation it was taken of.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) rules: Arc<RuleSet>,
+    /// One per rule.
+    pub(crate) counters: Box<[Arc<Counter>]>,
+    pub(crate) attempts: Arc<Attempts>,
+    seed: u64,
+    key: Arc<str>,
+}
+
+/// What one rule has seen in one scope. Every number moves by itself and is exact in the order of
+/// arrival; no other memory hangs on it, so the operations may be relaxed.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    calls: AtomicU64,
+    fired: AtomicU64,
+    armed: AtomicBool,
+}
+
+impl Counter {
+    /// Counts a matching call, from 1.
+    pub(crate) fn call(&self) -> u64 {
+        self.calls.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Counts a firing, unless the limit is used up.
+    pub(crate) fn fire(&self, limit: Option<u64>) -> bool {
+        let room = |fired| (limit.is_none_or(|limit| fired < limit)).then_some(fired + 1);
+        self.fired
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
+            .is_ok()
+    }
+
+    pub(crate) fn arm(&self) {
+        self.armed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Relaxed)
+    }
 }
 
 impl Activation {
     /// Puts rules in force; `scope_key` is the scope's name, used where the spec has no key.
     pub fn new(id: String, scope_key: String, spec: ActivationSpec, rules: Arc<RuleSet>) -> Self {
+        let key = spec.key.unwrap_or(scope_key);
+        let live = Live::new(rules, spec.seed, &key);
         Self {
             id,
             profile: spec.profile,
             seed: spec.seed,
-            key: spec.key.unwrap_or(scope_key),
             observe: spec.observe,
-            rules,
+            live: ArcSwap::from_pointee(live),
+            key,
         }
     }
 
@@ -71,133 +122,101 @@ impl Activation {
     /// and a key of its own.
     #[must_use]
     pub fn fork(&self, scope: &str) -> Self {
+        let live = Live::new(self.rules(), self.seed, scope);
         Self {
             id: self.id.clone(),
             profile: self.profile.clone(),
             seed: self.seed,
             key: scope.to_owned(),
             observe: self.observe,
-            rules: self.rules.clone(),
+            live: ArcSwap::from_pointee(live),
         }
     }
 
     /// Swaps the rules: an edit of the profile in force. Rules with the same id and text keep their
     /// counters; exchanges that have begun keep the rules they began with.
     pub fn replace_rules(&self, rules: Arc<RuleSet>) {
-        let _ = rules;
+        // Not a compare-and-swap loop over a borrowed set: the last edit wins either way.
+        let live = self.live.load().with_rules(rules);
+        self.live.store(Arc::new(live));
     }
 
     /// The rules in force.
     pub fn rules(&self) -> Arc<RuleSet> {
-        self.rules.clone()
+        self.live.load().rules.clone()
     }
 
     /// How many fingerprints the bounded table of attempts has forgotten.
     pub fn forgotten_attempts(&self) -> u64 {
-        0
+        self.live.load().attempts.forgotten()
     }
 
     /// What one exchange decides by, from its beginning to its end. Cheap.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            rules: self.rules.clone(),
+            live: self.live.load_full(),
         }
+    }
+}
+
+impl Live {
+    fn new(rules: Arc<RuleSet>, seed: u64, key: &str) -> Self {
+        let counters = rules.rules().iter().map(|_| Arc::default()).collect();
+        Self {
+            rules,
+            counters,
+            attempts: Arc::default(),
+            seed,
+            key: key.into(),
+        }
+    }
+
+    fn with_rules(&self, rules: Arc<RuleSet>) -> Self {
+        let kept: HashMap<(&str, u64), &Arc<Counter>> = self
+            .rules
+            .rules()
+            .iter()
+            .zip(&self.counters)
+            .map(|(rule, counter)| ((rule.id.as_str(), rule.text), counter))
+            .collect();
+        let counter = |rule: &Arc<Rule>| {
+            kept.get(&(rule.id.as_str(), rule.text))
+                .map_or_else(Arc::default, |kept| Arc::clone(kept))
+        };
+        let counters = rules.rules().iter().map(counter).collect();
+        Self {
+            counters,
+            attempts: self.attempts.clone(),
+            seed: self.seed,
+            key: self.key.clone(),
+            rules,
+        }
+    }
+
+    /// The dice of a rule for one request.
+    pub(crate) fn dice(&self, rule: &Rule, fingerprint: Fingerprint, attempt: u64) -> Dice {
+        Dice::new(
+            RuleKey::new(self.seed, &self.key, &rule.id),
+            fingerprint,
+            attempt,
+        )
     }
 }
 
 /// The rules and counters an exchange began with.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    rules: Arc<RuleSet>,
-}
-
-/// The rules that may match, as far as the request's head tells.
-#[derive(Debug)]
-pub struct Shortlist {
-    /// A rule on it wants the request's body before [`Snapshot::decide`]: to match on it, or for
-    /// the fingerprint its draw hangs on.
-    pub needs_body: bool,
-    rules: Vec<u32>,
-}
-
-impl Shortlist {
-    /// True when no rule can match: there is nothing to decide.
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
-    }
-}
-
-/// A request without what is volatile, as 64 bits. `Display` and `{:016x}` give 16 hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint(pub u64);
-
-impl std::fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-/// What was decided for one exchange.
-#[derive(Debug, Default)]
-pub struct Decision {
-    /// What will be done.
-    pub plan: Plan,
-    /// The request's fingerprint; `None` where no draw needed it.
-    pub fingerprint: Option<Fingerprint>,
-    /// Which request with this fingerprint it is in its scope, from 1.
-    pub attempt: Option<u64>,
-    /// Eligible rules that did not fire and are not listed in the plan's verdicts (it lists at most
-    /// 64 of those).
-    pub more: u64,
-}
-
-impl Decision {
-    /// True when [`Snapshot::on_response`] has something to do once the upstream's head is there.
-    pub fn awaits_response(&self) -> bool {
-        false
-    }
+    pub(crate) live: Arc<Live>,
 }
 
 impl Snapshot {
     /// True when no rule is in force: nothing need be asked.
     pub fn is_empty(&self) -> bool {
-        self.rules.rules().is_empty()
+        self.live.rules.rules().is_empty()
     }
 
-    /// The rules that may match, by what the request's head tells.
-    pub fn shortlist(&self, facts: &Facts<'_>, stage: Stage) -> Shortlist {
-        let _ = (facts, stage);
-        Shortlist {
-            needs_body: false,
-            rules: Vec::new(),
-        }
-    }
-
-    /// Draws, counts and writes the plan. `elapsed` is the time since activation. Pure but for the
-    /// counters.
-    ///
-    /// `facts` may know more than the shortlist did: the body, and with it model, stream, MCP tool
-    /// and a corrected kind. A request without a body has `Some(b"")` once that is known.
-    pub fn decide(
-        &self,
-        shortlist: &Shortlist,
-        facts: &Facts<'_>,
-        stage: Stage,
-        elapsed: Duration,
-    ) -> Decision {
-        let _ = (shortlist, facts, stage, elapsed);
-        Decision::default()
-    }
-
-    /// Decides the rules that ask for a `status`, and lets the answer arm others: to be called when
-    /// the upstream's head has come, before anything of it is passed on.
-    pub fn on_response(
-        &self,
-        decision: &mut Decision,
-        facts: &Facts<'_>,
-        status: u16,
-        elapsed: Duration,
-    ) {
-        let _ = (decision, facts, status, elapsed);
+    /// The rules in force for this exchange.
+    pub fn rules(&self) -> &RuleSet {
+        &self.live.rules
     }
 }

@@ -19,10 +19,22 @@ pub struct ProfileError {
     pub file: String,
     /// Where in the file.
     pub position: Position,
-    /// JSON pointer to the value, empty when the text could not be read at all.
+    /// JSON pointer (RFC 6901) to the value, empty when the text could not be read at all.
     pub pointer: String,
     /// What is wrong and what to write instead, without the place.
     pub message: String,
+}
+
+impl ProfileError {
+    /// An error about a file as a whole, or about something that is in no file.
+    pub(crate) fn whole(file: &str, message: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            position: Position::default(),
+            pointer: String::new(),
+            message: message.into(),
+        }
+    }
 }
 
 impl fmt::Display for ProfileError {
@@ -37,3 +49,63 @@ impl fmt::Display for ProfileError {
 }
 
 impl std::error::Error for ProfileError {}
+
+/// What follows a word that is not allowed: the nearest one that is, and all of them.
+pub(crate) fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
+    match did_you_mean(found, all.clone()) {
+        hint if hint.is_empty() => format!("; allowed are {}", words(all)),
+        hint => format!("{hint} Allowed are {}", words(all)),
+    }
+}
+
+/// `, did you mean …?` when some allowed word is near the one found, else nothing.
+pub(crate) fn did_you_mean<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> String {
+    let found = found.to_lowercase();
+    // A third of the letters may be wrong, two at least: what a slip of the fingers does. A word
+    // that was not finished is near too.
+    let tolerance = (found.chars().count() / 3).max(2);
+    all.into_iter()
+        .map(|word| {
+            let begun = found.len() >= 3 && word.starts_with(&found);
+            (
+                if begun {
+                    1
+                } else {
+                    strsim::damerau_levenshtein(&found, word)
+                },
+                word,
+            )
+        })
+        .filter(|(distance, word)| *distance <= tolerance && *distance < word.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map_or_else(String::new, |(_, word)| format!(", did you mean `{word}`?"))
+}
+
+/// Words as a list for an error message: `a`, `b`, `c`.
+pub(crate) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<_> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    quoted.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_near_word_is_proposed() {
+        for (found, expected) in [
+            ("rate_limt", ", did you mean `rate_limit`?"),
+            ("Rate_Limit", ", did you mean `rate_limit`?"),
+            ("eror", ", did you mean `error`?"),
+            ("rate", ", did you mean `rate_limit`?"),
+            ("banana", ""),
+            ("", ""),
+        ] {
+            assert_eq!(
+                did_you_mean(found, ["rate_limit", "error", "go"]),
+                expected,
+                "{found}"
+            );
+        }
+    }
+}

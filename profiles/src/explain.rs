@@ -4,7 +4,14 @@ use std::sync::Arc;
 
 use crate::activation::Snapshot;
 use crate::facts::Facts;
-use crate::rule::Rule;
+use crate::matching::{Condition, Holds};
+use crate::rule::{Family, Rule};
+use crate::ruleset::Candidate;
+
+/// Misses one exchange lists.
+const LISTED: usize = 16;
+/// Globs one sentence lists.
+const GLOBS: usize = 3;
 
 /// A rule that failed on exactly one condition.
 #[derive(Debug, Clone)]
@@ -16,10 +23,143 @@ pub struct NearMiss {
 }
 
 impl Snapshot {
-    /// The rules that failed on exactly one condition, in order of precedence. Looks at every rule,
-    /// so only for explaining; what the facts do not hold (a body no longer kept) is not judged.
+    /// The rules that failed on exactly one condition, the nearest first, at most 16. Looks at
+    /// every rule, so only for explaining; what the facts do not hold (a body no longer kept) is
+    /// not judged.
     pub fn nearest_misses(&self, facts: &Facts<'_>) -> Vec<NearMiss> {
-        let _ = facts;
-        Vec::new()
+        let mut misses: Vec<_> = (0..self.rules().rules().len())
+            .filter_map(|number| {
+                let failed = self.only_failure(number, facts)?;
+                let rule = &self.rules().rules()[number];
+                Some((distance(rule, failed, facts), number, failed))
+            })
+            .collect();
+        misses.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        misses.truncate(LISTED);
+        misses
+            .into_iter()
+            .map(|(_, number, failed)| {
+                let rule = self.rules().rules()[number].clone();
+                NearMiss {
+                    why: sentence(&rule, failed, facts),
+                    rule,
+                }
+            })
+            .collect()
     }
+
+    /// The one condition of a rule that does not hold, if it is one.
+    fn only_failure(&self, number: usize, facts: &Facts<'_>) -> Option<Condition> {
+        let family = self.rules().rules()[number].family;
+        let (matching, tool_urls) = self.rules().conditions(Candidate::Rule(number));
+        let mut failed = Condition::ALL.into_iter().filter(|condition| {
+            matching.holds(*condition, Some(family), facts, tool_urls) == Holds::No
+        });
+        failed.next().filter(|_| failed.next().is_none())
+    }
+}
+
+/// How far off a rule was: 0 to 1; any condition but the URL is near enough to be told first.
+fn distance(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> f64 {
+    if failed != Condition::Url {
+        return 0.0;
+    }
+    let globs = rule.matching.urls.alternatives().iter();
+    let distances =
+        globs.map(|glob| 1.0 - strsim::normalized_levenshtein(glob, facts.url.as_str()));
+    distances.fold(1.0, f64::min)
+}
+
+fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
+    let matching = &rule.matching;
+    let more = matching.more.as_deref();
+    match failed {
+        Condition::Kind => {
+            let touched = match rule.family {
+                Family::Network => "any exchange",
+                Family::Tool => "tool calls",
+                Family::Llm | Family::Context => "model calls",
+            };
+            let family = rule.family.as_str();
+            format!(
+                "`{family}` touch {touched}; this is of kind `{}`",
+                facts.kind.as_str()
+            )
+        }
+        Condition::Url => {
+            let globs = matching.urls.alternatives();
+            let shown: Vec<_> = globs
+                .iter()
+                .take(GLOBS)
+                .map(|glob| format!("`{glob}`"))
+                .collect();
+            let rest = globs.len().saturating_sub(GLOBS);
+            let rest = if rest > 0 {
+                format!(" and {rest} more")
+            } else {
+                String::new()
+            };
+            format!(
+                "its `match_url` is {}{rest}; the URL is {}",
+                shown.join(", "),
+                facts.url.as_str()
+            )
+        }
+        Condition::Tool => {
+            let name = matching.tool.as_ref().map_or("", |tool| tool.name.as_str());
+            let found = match facts.tools {
+                [] => "the exchange has no tool's name".to_owned(),
+                names => format!("the tool is {}", quoted(names.iter().map(String::as_str))),
+            };
+            format!("its `tool` is `{name}`; {found}")
+        }
+        Condition::Methods => {
+            let methods = matching.methods.iter().flatten().map(http::Method::as_str);
+            format!(
+                "its `methods` are {}; the method is {}",
+                quoted(methods),
+                facts.method
+            )
+        }
+        Condition::Headers => {
+            let wanted = more.map(|more| &more.headers).into_iter().flatten();
+            let wanted = wanted.map(|(name, glob)| format!("{name}: {glob}"));
+            let wanted: Vec<_> = wanted.map(|header| format!("`{header}`")).collect();
+            format!(
+                "its `headers` are {}, and the request's differ",
+                wanted.join(", ")
+            )
+        }
+        Condition::Dialect => {
+            let wanted = more
+                .and_then(|more| more.dialect.as_deref())
+                .unwrap_or_default();
+            match facts.dialect {
+                Some(found) => format!("its `dialect` is `{wanted}`; the request's is `{found}`"),
+                None => format!("its `dialect` is `{wanted}`; this is no known model call"),
+            }
+        }
+        Condition::Model => {
+            let wanted = more
+                .and_then(|more| more.model.as_ref())
+                .map_or("", |glob| glob.as_str());
+            match facts.model {
+                Some(found) => format!("its `model` is `{wanted}`; `{found}` was asked for"),
+                None => format!("its `model` is `{wanted}`; the request names none"),
+            }
+        }
+        Condition::Stream => {
+            let wanted = more.and_then(|more| more.stream).unwrap_or_default();
+            format!("its `stream` is {wanted}; the request says otherwise")
+        }
+        Condition::Json => "the request's body does not hold what its `json` asks for".to_owned(),
+        Condition::Body => "the request's body does not match its regular expression".to_owned(),
+    }
+}
+
+fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words
+        .map(|word| format!("`{word}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

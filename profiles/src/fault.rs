@@ -1,6 +1,78 @@
-//! One way to fail, with its parameters. One family, one file below this one.
+//! One way to fail, with its parameters. The families are in [`crate::faults`]; here is what they
+//! have in common, and the words they hand to plans.
 
 use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::dice::Dice;
+use crate::faults::llm::LlmFault;
+use crate::faults::network::NetworkFault;
+use crate::faults::tool::ToolFault;
+use crate::plan::{Plan, VerdictIndex};
+
+/// One way to fail.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// Of the transport.
+    Network(NetworkFault),
+    /// Of a tool.
+    Tool(ToolFault),
+    /// Of a model call.
+    Llm(LlmFault),
+}
+
+impl Fault {
+    /// Writes this fault into `plan` on behalf of `verdict`; an error says why it cannot have its
+    /// way. Pure: no clock, no socket, no dice but these.
+    pub fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        dice: &mut Dice,
+    ) -> Result<(), String> {
+        match self {
+            Self::Network(fault) => fault.apply(plan, verdict, dice),
+            Self::Tool(fault) => fault.apply(plan, verdict, dice),
+            Self::Llm(fault) => fault.apply(plan, verdict, dice),
+        }
+    }
+
+    /// The parameters as they are used, in the words of files.
+    pub fn parameters(&self) -> Map<String, Value> {
+        match self {
+            Self::Network(fault) => fault.parameters(),
+            Self::Tool(fault) => fault.parameters(),
+            Self::Llm(fault) => fault.parameters(),
+        }
+    }
+
+    /// Whether what it does hangs on a draw of its own, beside the trigger's.
+    pub(crate) fn is_random(&self) -> bool {
+        match self {
+            Self::Network(fault) => fault.is_random(),
+            Self::Tool(fault) => fault.is_random(),
+            Self::Llm(fault) => fault.is_random(),
+        }
+    }
+
+    /// Whether it ends a connection before there is an exchange: decided at a CONNECT.
+    pub(crate) fn is_of_the_connection(&self) -> bool {
+        match self {
+            Self::Network(fault) => fault.is_of_the_connection(),
+            Self::Tool(_) | Self::Llm(_) => false,
+        }
+    }
+
+    /// What it would do to an exchange that nothing else touches: how the rest of the crate learns
+    /// on which side of the upstream it acts.
+    pub(crate) fn alone(&self) -> Plan {
+        let mut plan = Plan::default();
+        // No other rule is there to be in the way.
+        let _ = self.apply(&mut plan, 0, &mut Dice::unrolled());
+        plan
+    }
+}
 
 /// How fast bytes may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

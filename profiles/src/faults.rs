@@ -1,3 +1,11 @@
 //! What each family of faults does to a plan: one file per family.
+//!
+//! A family's file holds its faults, how they are read from a rule, what they write into a plan and
+//! the parameters the journal keeps of them. [`llm_stream`] is the machine that changes a model's
+//! answer as it passes.
 
+pub mod delay;
+pub mod llm;
 pub mod llm_stream;
+pub mod network;
+pub mod tool;

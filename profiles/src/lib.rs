@@ -7,12 +7,19 @@
 //! so every decision can be tested without a port.
 
 pub mod activation;
+mod attempts;
+mod decide;
+pub mod dice;
 pub mod error;
 pub mod explain;
 pub mod facts;
 pub mod fault;
 pub mod faults;
+pub mod fingerprint;
+mod glob;
+mod index;
 pub mod library;
+mod matching;
 pub mod plan;
 pub mod profile;
 pub mod rule;

@@ -1,18 +1,22 @@
 //! All profiles that can be named: built in, from files, from the API.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, LazyLock};
 
-use crate::error::ProfileError;
-use crate::profile::Profile;
+use crate::error::{ProfileError, did_you_mean};
+use crate::profile::{self, Extends, NONE, Profile, is_profile_name, stem};
+use crate::rule::Rule;
 use crate::ruleset::RuleSet;
 use crate::tools::ToolNames;
 
 /// Profiles by name: API over file over built-in. Changing it gives a new library; clones share
 /// their profiles.
 #[derive(Debug, Clone, Default)]
-pub struct Library {}
+pub struct Library {
+    profiles: BTreeMap<String, Vec<(Source, Arc<Profile>)>>,
+}
 
-/// Where a profile comes from.
+/// Where a profile comes from; later ones hold before earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// Part of Squall.
@@ -55,7 +59,7 @@ pub enum RemoveError {
     Unknown(String),
     /// It is not one of the API's.
     #[error("profile `{name}` comes from {}; only profiles put by the API can be deleted",
-        match origin { Source::Builtin => "Squall itself", _ => "a file" })]
+        if *origin == Source::Builtin { "Squall itself" } else { "a file" })]
     NotFromApi {
         /// Its name.
         name: String,
@@ -64,51 +68,149 @@ pub enum RemoveError {
     },
 }
 
+/// The profiles that are part of Squall.
+const BUILTIN: [(&str, &str); 12] = [
+    ("api_outage.yaml", include_str!("builtin/api_outage.yaml")),
+    ("brownout.yaml", include_str!("builtin/brownout.yaml")),
+    (
+        "cascading_failure.yaml",
+        include_str!("builtin/cascading_failure.yaml"),
+    ),
+    (
+        "degraded_llm.yaml",
+        include_str!("builtin/degraded_llm.yaml"),
+    ),
+    (
+        "flaky_network.yaml",
+        include_str!("builtin/flaky_network.yaml"),
+    ),
+    (
+        "high_latency.yaml",
+        include_str!("builtin/high_latency.yaml"),
+    ),
+    (
+        "hostile_tools.yaml",
+        include_str!("builtin/hostile_tools.yaml"),
+    ),
+    (
+        "indirect_injection.yaml",
+        include_str!("builtin/indirect_injection.yaml"),
+    ),
+    (
+        "mid_stream_failure.yaml",
+        include_str!("builtin/mid_stream_failure.yaml"),
+    ),
+    (
+        "model_version_drift.yaml",
+        include_str!("builtin/model_version_drift.yaml"),
+    ),
+    (
+        "provider_overload.yaml",
+        include_str!("builtin/provider_overload.yaml"),
+    ),
+    (
+        "rate_limit_storm.yaml",
+        include_str!("builtin/rate_limit_storm.yaml"),
+    ),
+];
+
 impl Library {
     /// The profiles that are part of Squall.
     pub fn builtin() -> Self {
-        Self::default()
+        static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
+            let mut library = Library::default();
+            for (file, text) in BUILTIN {
+                let profile = profile::parse(file, text).expect("built-in profiles are sound");
+                library.put(stem(file).to_owned(), Source::Builtin, Arc::new(profile));
+            }
+            library
+        });
+        LIBRARY.clone()
     }
 
     /// This library with a profile file added, in place of an earlier one of that name. The name is
     /// the one in the file, else the file's own without extension.
     pub fn with_file(&self, file: &str, text: &str) -> Result<Self, Vec<ProfileError>> {
-        let _ = (file, text);
-        Ok(self.clone())
+        let profile = profile::parse(file, text)?;
+        let name = profile
+            .name
+            .clone()
+            .unwrap_or_else(|| stem(file).to_owned());
+        check_name(&name, file).map_err(|error| vec![error])?;
+        Ok(self.with(name, Source::File, profile))
     }
 
-    /// This library with a profile put by the API under `name`.
+    /// This library with a profile put by the API under `name`. What it extends must be there.
     pub fn with_api(&self, name: &str, profile: Profile) -> Result<Self, ProfileError> {
-        let _ = (name, profile);
-        Ok(self.clone())
+        check_name(name, &profile.file)?;
+        if let Some(own) = profile.name.as_ref().filter(|own| *own != name) {
+            let message = format!("it is put as `{name}` and names itself `{own}`; make them one");
+            return Err(ProfileError::whole(&profile.file, message));
+        }
+        let library = self.with(name.to_owned(), Source::Api, profile);
+        library.rules_of(name)?;
+        Ok(library)
     }
 
-    /// This library without the profile that the API put under `name`.
+    /// This library without the profile that the API put under `name`; a file's or a built-in one
+    /// of that name holds again.
     pub fn without_api(&self, name: &str) -> Result<Self, RemoveError> {
-        Err(RemoveError::Unknown(name.to_owned()))
+        match self.get(name) {
+            None => Err(RemoveError::Unknown(name.to_owned())),
+            Some((Source::Api, _)) => {
+                let mut library = self.clone();
+                library.remove(name, Source::Api);
+                Ok(library)
+            }
+            Some((origin, _)) => Err(RemoveError::NotFromApi {
+                name: name.to_owned(),
+                origin,
+            }),
+        }
     }
 
     /// This library without the profiles from files (to read the directory anew).
     #[must_use]
     pub fn without_files(&self) -> Self {
-        self.clone()
+        let mut library = self.clone();
+        for name in self.profiles.keys() {
+            library.remove(name, Source::File);
+        }
+        library
     }
 
     /// The profile that holds under a name, and where it comes from.
     pub fn get(&self, name: &str) -> Option<(Source, &Arc<Profile>)> {
-        let _ = name;
-        None
+        let held = self
+            .profiles
+            .get(name)?
+            .iter()
+            .max_by_key(|(source, _)| *source)?;
+        Some((held.0, &held.1))
     }
 
     /// Every name with the profile that holds under it, by name.
     pub fn list(&self) -> Vec<Listed> {
-        Vec::new()
+        let names = self.profiles.keys();
+        names
+            .filter_map(|name| {
+                let (source, profile) = self.get(name)?;
+                Some(Listed {
+                    name: name.clone(),
+                    source,
+                    description: profile.description.clone().unwrap_or_default(),
+                    rules: profile.rules.len(),
+                })
+            })
+            .collect()
     }
 
     /// The rules of a profile and of all it extends, compiled. `none` is the empty set.
     pub fn rule_set(&self, name: &str, tools: &ToolNames) -> Result<Arc<RuleSet>, ProfileError> {
-        let _ = (name, tools);
-        Ok(Arc::default())
+        if name == NONE {
+            return Ok(Arc::default());
+        }
+        Ok(Arc::new(RuleSet::compile(self.rules_of(name)?, tools)?))
     }
 
     /// The same for a profile that is in no library: inline chaos ([`crate::profile::parse_chaos`])
@@ -118,7 +220,141 @@ impl Library {
         profile: &Profile,
         tools: &ToolNames,
     ) -> Result<Arc<RuleSet>, ProfileError> {
-        let _ = (profile, tools);
-        Ok(Arc::default())
+        Ok(Arc::new(RuleSet::compile(
+            self.flatten(profile.name.as_deref(), profile)?,
+            tools,
+        )?))
     }
+
+    /// What is wrong between profiles: names that are extended and not there, and cycles.
+    pub fn check(&self) -> Vec<ProfileError> {
+        self.profiles
+            .keys()
+            .filter_map(|name| self.rules_of(name).err())
+            .collect()
+    }
+
+    fn rules_of(&self, name: &str) -> Result<Vec<Arc<Rule>>, ProfileError> {
+        let Some((_, profile)) = self.get(name) else {
+            let hint = did_you_mean(name, self.profiles.keys().map(String::as_str));
+            return Err(ProfileError::whole(
+                "profiles",
+                format!("unknown profile `{name}`{hint}"),
+            ));
+        };
+        self.flatten(Some(name), profile)
+    }
+
+    /// The rules of a profile and of all it extends, in order of precedence: by family, a profile's
+    /// own before those it extends, each profile once, and the first of an id.
+    fn flatten(
+        &self,
+        name: Option<&str>,
+        profile: &Profile,
+    ) -> Result<Vec<Arc<Rule>>, ProfileError> {
+        let mut walk = Walk::new(self);
+        walk.path.extend(name.map(str::to_owned));
+        walk.enter(profile)?;
+        let mut rules = walk.rules;
+        rules.sort_by_key(|rule| rule.family);
+        Ok(rules)
+    }
+
+    #[must_use]
+    fn with(&self, name: String, source: Source, profile: Profile) -> Self {
+        let mut library = self.clone();
+        library.put(name, source, Arc::new(profile));
+        library
+    }
+
+    fn put(&mut self, name: String, source: Source, profile: Arc<Profile>) {
+        let held = self.profiles.entry(name).or_default();
+        held.retain(|(other, _)| *other != source);
+        held.push((source, profile));
+    }
+
+    fn remove(&mut self, name: &str, source: Source) {
+        if let Some(held) = self.profiles.get_mut(name) {
+            held.retain(|(other, _)| *other != source);
+            if held.is_empty() {
+                self.profiles.remove(name);
+            }
+        }
+    }
+}
+
+/// A walk over a profile and those it extends.
+struct Walk<'a> {
+    library: &'a Library,
+    rules: Vec<Arc<Rule>>,
+    ids: HashSet<String>,
+    done: HashSet<String>,
+    /// The names from the first profile to the one being read.
+    path: Vec<String>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(library: &'a Library) -> Self {
+        Self {
+            library,
+            rules: Vec::new(),
+            ids: HashSet::new(),
+            done: HashSet::new(),
+            path: Vec::new(),
+        }
+    }
+
+    fn enter(&mut self, profile: &Profile) -> Result<(), ProfileError> {
+        for rule in &profile.rules {
+            if self.ids.insert(rule.id.clone()) {
+                self.rules.push(rule.clone());
+            }
+        }
+        for extends in &profile.extends {
+            self.follow(profile, extends)?;
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, profile: &Profile, extends: &Extends) -> Result<(), ProfileError> {
+        let name = &extends.name;
+        let error = |message: String| ProfileError {
+            file: profile.file.to_string(),
+            position: extends.position,
+            pointer: "/extends".to_owned(),
+            message,
+        };
+        if self.path.contains(name) {
+            let chain = [&self.path[..], std::slice::from_ref(name)]
+                .concat()
+                .join(" → ");
+            return Err(error(format!("`extends` goes round in a circle: {chain}")));
+        }
+        let Some((_, extended)) = self.library.get(name) else {
+            let names = self.library.profiles.keys().map(String::as_str);
+            let hint = did_you_mean(name, names);
+            return Err(error(format!(
+                "`extends` names an unknown profile `{name}`{hint}"
+            )));
+        };
+        if self.done.insert(name.clone()) {
+            let extended = extended.clone();
+            self.path.push(name.clone());
+            self.enter(&extended)?;
+            self.path.pop();
+        }
+        Ok(())
+    }
+}
+
+fn check_name(name: &str, file: &str) -> Result<(), ProfileError> {
+    if is_profile_name(name) {
+        return Ok(());
+    }
+    let message = if name == NONE {
+        "`none` stands for no chaos at all; no profile can be called so".to_owned()
+    } else {
+        format!("`{name}` is no profile's name; allowed are 1 to 64 of a-z, 0-9, `_` and `-`")
+    };
+    Err(ProfileError::whole(file, message))
 }

@@ -12,6 +12,7 @@ use http::{HeaderMap, StatusCode};
 use squall_dialects::model::ModelError;
 
 use crate::fault::{SchemaDrift, Slices, StreamFault, Throttle, TlsFailure};
+use crate::faults::delay::Place;
 use crate::trigger::NotDrawn;
 
 /// A rule's place in [`Plan::verdicts`]; what a part of the plan points back to.
@@ -46,6 +47,143 @@ impl Plan {
             && self.edits.is_empty()
             && self.shape.is_empty()
     }
+
+    /// Adds a wait; delays of several rules add up. Zero does nothing.
+    pub fn wait(&mut self, verdict: VerdictIndex, place: Place, wait: Duration) {
+        match place {
+            Place::Request => self.wait_before.push((verdict, wait)),
+            Place::Response => self.wait_after.push((verdict, wait)),
+        }
+    }
+
+    /// Answers without reaching the upstream, unless an earlier rule decides the answer.
+    pub fn answer(&mut self, verdict: VerdictIndex, answer: Answer) -> Result<(), String> {
+        self.answer_is_open()?;
+        self.instead = Some((verdict, answer));
+        Ok(())
+    }
+
+    /// Gives something else once the upstream has answered, unless an earlier rule decides the
+    /// answer.
+    pub fn substitute(&mut self, verdict: VerdictIndex, by: Substitute) -> Result<(), String> {
+        self.answer_is_open()?;
+        self.afterwards = Some((verdict, by));
+        Ok(())
+    }
+
+    /// Changes the upstream's answer, after the changes of earlier rules.
+    pub fn edit(&mut self, verdict: VerdictIndex, edit: Edit) {
+        self.edits.push((verdict, edit));
+    }
+
+    /// Ends the body early, unless an earlier rule does.
+    pub fn cut(&mut self, verdict: VerdictIndex, cut: Cut) -> Result<(), String> {
+        place_once(&mut self.shape.cut, verdict, cut, "ends the body early")
+            .map_err(|first| self.taken(first))
+    }
+
+    /// Limits the bandwidth to the agent (`down`), to the upstream (`up`) or both, where no earlier
+    /// rule does.
+    pub fn throttle(
+        &mut self,
+        verdict: VerdictIndex,
+        throttle: Throttle,
+        down: bool,
+        up: bool,
+    ) -> Result<(), String> {
+        let mut placed = Err((verdict, ""));
+        for (wanted, slot) in [(down, &mut self.shape.down), (up, &mut self.shape.up)] {
+            if wanted {
+                let here = place_once(slot, verdict, throttle, "limits the bandwidth");
+                placed = if placed.is_ok() { placed } else { here };
+            }
+        }
+        placed.map_err(|first| self.taken(first))
+    }
+
+    /// Delivers bodies in pieces, unless an earlier rule does.
+    pub fn slice(&mut self, verdict: VerdictIndex, slices: Slices) -> Result<(), String> {
+        place_once(&mut self.shape.slices, verdict, slices, "slices the body")
+            .map_err(|first| self.taken(first))
+    }
+
+    /// Delays the end of the message, unless an earlier rule does.
+    pub fn close_slowly(&mut self, verdict: VerdictIndex, wait: Duration) -> Result<(), String> {
+        place_once(&mut self.shape.slow_close, verdict, wait, "closes slowly")
+            .map_err(|first| self.taken(first))
+    }
+
+    /// Takes out what an answer decided by a rule leaves nothing to do for, and says so in the
+    /// verdicts. Called once all rules have written.
+    pub fn settle(&mut self) {
+        let (by, forwarded, has_body) = match (&self.instead, &self.afterwards) {
+            (Some((by, answer)), _) => (*by, false, answer.has_body()),
+            (None, Some((by, Substitute::Answer(answer)))) => (*by, true, answer.has_body()),
+            (None, Some((by, Substitute::Reset))) => (*by, true, false),
+            (None, Some((_, Substitute::Stale | Substitute::Swapped)) | None) => return,
+        };
+        let mut idle: Vec<VerdictIndex> = Vec::new();
+        idle.extend(self.edits.drain(..).map(|(verdict, _)| verdict));
+        if !forwarded {
+            idle.extend(self.wait_after.drain(..).map(|(verdict, _)| verdict));
+            idle.extend(self.shape.up.take().map(|(verdict, _)| verdict));
+        }
+        if !has_body {
+            let up = self.shape.up.take();
+            idle.extend(self.shape.verdicts());
+            self.shape = Shape {
+                up,
+                ..Shape::default()
+            };
+        }
+        let name = self.rule_name(by);
+        // A rule that limits both ways may still have its way in one of them.
+        let at_work = self.shape.verdicts();
+        for verdict in idle {
+            if !at_work.contains(&verdict) {
+                self.verdicts[usize::from(verdict)].outcome = Outcome::Bypassed(format!(
+                    "{name} decides the answer and leaves nothing of it to change"
+                ));
+            }
+        }
+    }
+
+    fn answer_is_open(&self) -> Result<(), String> {
+        let instead = self.instead.as_ref().map(|(verdict, _)| *verdict);
+        let afterwards = self.afterwards.as_ref().map(|(verdict, _)| *verdict);
+        match instead.or(afterwards) {
+            None => Ok(()),
+            Some(first) => Err(format!(
+                "{} already decides the answer",
+                self.rule_name(first)
+            )),
+        }
+    }
+
+    fn taken(&self, (first, what): (VerdictIndex, &str)) -> String {
+        format!("{} already {what}", self.rule_name(first))
+    }
+
+    fn rule_name(&self, verdict: VerdictIndex) -> String {
+        match self.verdicts.get(usize::from(verdict)) {
+            Some(verdict) => format!("rule `{}`", verdict.rule.id),
+            None => "an earlier rule".to_owned(),
+        }
+    }
+}
+
+/// Fills a slot that only one rule can have; else tells which has it and for what.
+fn place_once<'a, T>(
+    slot: &mut Option<(VerdictIndex, T)>,
+    verdict: VerdictIndex,
+    value: T,
+    what: &'a str,
+) -> Result<(), (VerdictIndex, &'a str)> {
+    if let Some((first, _)) = slot {
+        return Err((*first, what));
+    }
+    *slot = Some((verdict, value));
+    Ok(())
 }
 
 /// What became of one eligible rule in one exchange.
@@ -100,6 +238,18 @@ pub enum Answer {
     DnsFailure,
     /// Fail the intercepted TLS handshake; only at a CONNECT.
     Tls(TlsFailure),
+}
+
+impl Answer {
+    /// Whether the agent gets bytes of it that can be shaped.
+    pub fn has_body(&self) -> bool {
+        match self {
+            Self::Reply(_) | Self::ModelError(_) | Self::RedirectToSelf(_) | Self::DnsFailure => {
+                true
+            }
+            Self::Hold(_) | Self::Refuse | Self::Tls(_) => false,
+        }
+    }
 }
 
 /// A complete response that no upstream sent.
@@ -165,6 +315,22 @@ impl Shape {
     /// True when nothing is shaped.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The rules that shape.
+    fn verdicts(&self) -> Vec<VerdictIndex> {
+        let throttles = [&self.down, &self.up]
+            .into_iter()
+            .flatten()
+            .map(|(verdict, _)| *verdict);
+        let slices = self.slices.iter().map(|(verdict, _)| *verdict);
+        let slow_close = self.slow_close.iter().map(|(verdict, _)| *verdict);
+        let cut = self.cut.iter().map(|(verdict, _)| *verdict);
+        throttles
+            .chain(slices)
+            .chain(slow_close)
+            .chain(cut)
+            .collect()
     }
 }
 

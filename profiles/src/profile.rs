@@ -1,9 +1,30 @@
 //! A profile: a named set of rules, read from a file or an API document.
+//!
+//! Reading has two steps. First the text becomes flat raw structs that mirror it and keep every
+//! position; then those become typed rules, and everything they say that makes no sense is reported
+//! at once, with file, line, column, what was found, what is allowed, and the nearest valid word.
+
+mod attacks;
+mod conditions;
+mod ids;
+pub(crate) mod located;
+pub(crate) mod modes;
+pub(crate) mod raw;
+pub(crate) mod reader;
+mod rules;
+mod shape;
+mod triggers;
 
 use std::sync::Arc;
 
-use crate::error::ProfileError;
-use crate::rule::Rule;
+use serde_json::Value;
+
+pub(crate) use self::ids::unknown_rule;
+use self::located::{At, OneOrMany};
+use self::raw::{RawChaos, RawProfile, RawRule};
+use self::reader::Reader;
+use crate::error::{Position, ProfileError};
+use crate::rule::{Family, Rule};
 
 /// A named set of rules, checked and typed, with the profiles it extends not yet looked up.
 #[derive(Debug, Clone)]
@@ -13,36 +34,193 @@ pub struct Profile {
     /// What it is for, in a sentence.
     pub description: Option<String>,
     /// Profiles whose rules come after this one's own.
-    pub extends: Vec<String>,
-    /// Its own rules, in order of precedence.
+    pub extends: Vec<Extends>,
+    /// Its own rules, in order of precedence: network, tool, model, and as written within each.
     pub rules: Vec<Arc<Rule>>,
+    /// The file as it was named when it was read.
+    pub file: Arc<str>,
     /// The text it was read from, YAML or JSON.
     pub text: Arc<str>,
 }
 
-/// Reads a profile from YAML or JSON. `file` is only named in errors.
-pub fn parse(file: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
-    let _ = (file, text);
-    Ok(Profile {
-        name: None,
-        description: None,
-        extends: Vec::new(),
-        rules: Vec::new(),
-        text: text.into(),
-    })
+/// A profile that another one extends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extends {
+    /// Its name.
+    pub name: String,
+    /// Where the name stands.
+    pub position: Position,
 }
 
-/// Reads inline chaos: what a profile has under `chaos:`, alone. `name` becomes the profile's name
-/// in verdicts.
+/// Longest name of a profile or a rule.
+const LONGEST_NAME: usize = 64;
+
+/// The name that stands for no chaos at all; no profile can have it.
+pub const NONE: &str = "none";
+
+/// Whether a profile can be called so: `[a-z0-9_-]{1,64}`, and not `none`.
+pub fn is_profile_name(name: &str) -> bool {
+    name != NONE && is_word(name)
+}
+
+/// `[a-z0-9_-]{1,64}`.
+fn is_word(name: &str) -> bool {
+    let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// Reads a profile from YAML or JSON. `file` is named in errors, and its stem stands for the name
+/// of a profile that has none.
+pub fn parse(file: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
+    let raw: RawProfile = shape::read(file, text)?;
+    let mut reader = Reader::new(file);
+    let name = raw.name.as_ref().map(|at| read_name(at, &mut reader));
+    let extends = raw.extends.as_ref().map(|at| &at.value);
+    let extends = extends.map_or_else(Vec::new, |names| read_extends(names, &mut reader));
+    let owner = name.clone().unwrap_or_else(|| stem(file).to_owned());
+    let beside = RawChaos {
+        network_faults: raw.network_faults,
+        tool_faults: raw.tool_faults,
+        llm_faults: raw.llm_faults,
+        context_attacks: raw.context_attacks,
+    };
+    let rules = if let Some(chaos) = &raw.chaos {
+        refuse_beside_chaos(&beside, &mut reader);
+        reader.below("chaos", |reader| read_chaos(&owner, &chaos.value, reader))
+    } else {
+        read_chaos(&owner, &beside, &mut reader)
+    };
+    if extends.is_empty() {
+        ids::check_references(&rules, &mut reader);
+    }
+    finish(
+        reader,
+        Profile {
+            name,
+            description: raw.description.map(|at| at.value),
+            extends,
+            rules,
+            file: file.into(),
+            text: text.into(),
+        },
+    )
+}
+
+/// Reads inline chaos: what a profile has under `chaos:`, alone. `name` stands for the profile's
+/// name in verdicts.
 pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
-    let mut profile = parse(file, text)?;
-    profile.name = Some(name.to_owned());
-    Ok(profile)
+    let raw: RawChaos = shape::read(file, text)?;
+    let mut reader = Reader::new(file);
+    let rules = read_chaos(name, &raw, &mut reader);
+    ids::check_references(&rules, &mut reader);
+    finish(
+        reader,
+        Profile {
+            name: Some(name.to_owned()),
+            description: None,
+            extends: Vec::new(),
+            rules,
+            file: file.into(),
+            text: text.into(),
+        },
+    )
 }
 
 impl Profile {
     /// The profile as the JSON document it was written as.
-    pub fn document(&self) -> serde_json::Value {
-        serde_json::Value::Null
+    pub fn document(&self) -> Value {
+        // It was read before; a document that JSON cannot hold (a map's key that is a list) has no
+        // place for one in the raw structs either.
+        shape::from_str(&self.text).unwrap_or(Value::Null)
     }
 }
+
+fn finish(reader: Reader, profile: Profile) -> Result<Profile, Vec<ProfileError>> {
+    let mut errors = reader.errors;
+    if errors.is_empty() {
+        return Ok(profile);
+    }
+    errors.sort_by_key(|error| error.position);
+    Err(errors)
+}
+
+/// Families stand under `chaos` or beside it: with both, one of them was surely forgotten.
+fn refuse_beside_chaos(beside: &RawChaos, reader: &mut Reader) {
+    let first = |rules: &Option<Vec<At<RawRule>>>| Some(rules.as_ref()?.first()?.position);
+    let written = [
+        ("network_faults", first(&beside.network_faults)),
+        ("tool_faults", first(&beside.tool_faults)),
+        ("llm_faults", first(&beside.llm_faults)),
+        (
+            "context_attacks",
+            beside.context_attacks.as_ref().map(|at| at.position),
+        ),
+    ];
+    for (family, position) in written {
+        if let Some(position) = position {
+            reader.error(
+                family,
+                position,
+                format!("`{family}` stands beside `chaos`; move it in"),
+            );
+        }
+    }
+}
+
+fn read_name(at: &At<String>, reader: &mut Reader) -> String {
+    if at.value == NONE {
+        let message = "`name: none`: `none` stands for no chaos at all; choose another name";
+        reader.error("name", at.position, message);
+    } else if !is_word(&at.value) {
+        let message = format!(
+            "`name: {}`: allowed are 1 to {LONGEST_NAME} of a-z, 0-9, `_` and `-`",
+            at.value
+        );
+        reader.error("name", at.position, message);
+    }
+    at.value.clone()
+}
+
+fn read_extends(names: &OneOrMany, reader: &mut Reader) -> Vec<Extends> {
+    let mut extends: Vec<Extends> = Vec::new();
+    for at in &names.0 {
+        if !is_profile_name(&at.value) {
+            let message = format!("`extends: {}` is no profile's name", at.value);
+            reader.error("extends", at.position, message);
+        }
+        extends.push(Extends {
+            name: at.value.clone(),
+            position: at.position,
+        });
+    }
+    extends
+}
+
+/// The name a file gives its profile: its own, without directories and extension.
+pub(crate) fn stem(file: &str) -> &str {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+fn read_chaos(owner: &str, raw: &RawChaos, reader: &mut Reader) -> Vec<Arc<Rule>> {
+    let families: [(Family, &Option<Vec<At<RawRule>>>); 3] = [
+        (Family::Network, &raw.network_faults),
+        (Family::Tool, &raw.tool_faults),
+        (Family::Llm, &raw.llm_faults),
+    ];
+    let written: Vec<_> = families
+        .into_iter()
+        .flat_map(|(family, rules)| {
+            let rules = rules.iter().flatten().enumerate();
+            rules.map(move |(index, rule)| (family, index, rule))
+        })
+        .collect();
+    let rules = rules::read(owner, &written, reader);
+    if let Some(attacks) = &raw.context_attacks {
+        attacks::refuse(attacks, reader);
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests;

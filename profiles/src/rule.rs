@@ -1,5 +1,14 @@
 //! A rule: a match, a trigger and a fault.
 
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::Position;
+use crate::fault::Fault;
+use crate::matching::Match;
+use crate::trigger::Trigger;
+
 /// One rule of a profile, checked and typed.
 #[derive(Debug)]
 pub struct Rule {
@@ -11,12 +20,40 @@ pub struct Rule {
     pub family: Family,
     /// The mode as written in files.
     pub mode: &'static str,
+    /// The file and the place in it where the rule was written.
+    pub origin: Origin,
+    pub(crate) matching: Match,
+    pub(crate) trigger: Trigger,
+    pub(crate) fault: Fault,
+    /// Hash of everything that was written in it but its id: equal texts keep their counters.
+    pub(crate) text: u64,
+}
+
+/// Where a rule was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The file as it was named to [`crate::profile::parse`].
+    pub file: Arc<str>,
+    /// Where it begins.
+    pub position: Position,
+    /// JSON pointer to it.
+    pub pointer: Box<str>,
 }
 
 impl Rule {
     /// The fault's parameters as they are used, defaults filled in: for the journal.
-    pub fn parameters(&self) -> serde_json::Value {
-        serde_json::Value::Null
+    pub fn parameters(&self) -> Value {
+        Value::Object(self.fault.parameters())
+    }
+
+    /// What the rule does.
+    pub fn fault(&self) -> &Fault {
+        &self.fault
+    }
+
+    /// Whether some draw decides what it does: then the request's fingerprint is wanted.
+    pub(crate) fn draws(&self) -> bool {
+        self.trigger.chance.draws() || self.fault.is_random()
     }
 }
 

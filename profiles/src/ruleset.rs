@@ -1,18 +1,172 @@
 //! Rules compiled once per activation: immutable, indexed by what their URL globs require.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::error::ProfileError;
+use crate::facts::{Facts, Kind};
+use crate::glob::UrlGlobs;
+use crate::index::{Candidates, Index, Indexed};
+use crate::matching::Match;
+use crate::profile::unknown_rule;
 use crate::rule::Rule;
+use crate::tools::ToolNames;
+use crate::trigger::ArmedBy;
 
 /// An immutable set of rules in order of precedence, with its index.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Arc<Rule>>,
+    compiled: Vec<Compiled>,
+    watches: Vec<Watch>,
+    index: Index,
+}
+
+/// What is known of a rule once its neighbours and the config's tools are.
+#[derive(Debug, Default)]
+pub(crate) struct Compiled {
+    /// The config's globs for the tool it asks for.
+    pub(crate) tool_urls: Box<[UrlGlobs]>,
+    /// Rules that are armed when it fires.
+    pub(crate) arms: Box<[u32]>,
+    /// Some draw decides what it does.
+    pub(crate) draws: bool,
+}
+
+/// Exchanges looked out for because they arm a rule.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// The rule they arm.
+    pub(crate) arms: u32,
+    tool_urls: Box<[UrlGlobs]>,
+}
+
+/// A number the index found: of a rule or of a watch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Candidate {
+    Rule(usize),
+    Watch(usize),
 }
 
 impl RuleSet {
+    /// Compiles rules that are in order of precedence.
+    pub(crate) fn compile(rules: Vec<Arc<Rule>>, tools: &ToolNames) -> Result<Self, ProfileError> {
+        let numbers: HashMap<&str, u32> = (0u32..)
+            .zip(&rules)
+            .map(|(number, rule)| (rule.id.as_str(), number))
+            .collect();
+        let mut arms: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut watches = Vec::new();
+        for (number, rule) in (0u32..).zip(&rules) {
+            match rule.trigger.armed_by.as_deref() {
+                Some(ArmedBy::Rule { id, position }) => {
+                    let by = numbers.get(id.as_str()).ok_or_else(|| ProfileError {
+                        file: rule.origin.file.to_string(),
+                        position: *position,
+                        pointer: format!("{}/armed_by/rule", rule.origin.pointer),
+                        message: unknown_rule(id, &rules),
+                    })?;
+                    arms.entry(*by).or_default().push(number);
+                }
+                Some(ArmedBy::Exchange(matching)) => {
+                    watches.push(Watch {
+                        arms: number,
+                        tool_urls: tool_urls(matching, tools),
+                    });
+                }
+                None => {}
+            }
+        }
+        let compiled: Vec<_> = (0u32..)
+            .zip(&rules)
+            .map(|(number, rule)| Compiled {
+                tool_urls: tool_urls(&rule.matching, tools),
+                arms: arms.remove(&number).unwrap_or_default().into(),
+                draws: rule.draws(),
+            })
+            .collect();
+        let mut set = Self {
+            rules,
+            compiled,
+            watches,
+            index: Index::default(),
+        };
+        set.index = Index::build(&set.indexed()).map_err(|too_many| {
+            let message = format!(
+                "{} rules with {} URL globs (braces spelled out) are too many to compile; \
+                 write globs that cover more, or put fewer rules in force at a time",
+                set.rules.len(),
+                too_many.globs
+            );
+            let file = set.rules.first().map_or("", |rule| &rule.origin.file);
+            ProfileError::whole(file, message)
+        })?;
+        Ok(set)
+    }
+
     /// The rules, in order of precedence.
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
     }
+
+    pub(crate) fn compiled(&self, rule: usize) -> &Compiled {
+        &self.compiled[rule]
+    }
+
+    pub(crate) fn watch(&self, watch: usize) -> &Watch {
+        &self.watches[watch]
+    }
+
+    /// The conditions of a candidate and the config's globs for its tool.
+    pub(crate) fn conditions(&self, candidate: Candidate) -> (&Match, &[UrlGlobs]) {
+        match candidate {
+            Candidate::Rule(rule) => (&self.rules[rule].matching, &self.compiled[rule].tool_urls),
+            Candidate::Watch(watch) => {
+                let watch = &self.watches[watch];
+                match self.rules[watch.arms as usize].trigger.armed_by.as_deref() {
+                    Some(ArmedBy::Exchange(matching)) => (matching, &watch.tool_urls),
+                    Some(ArmedBy::Rule { .. }) | None => unreachable!("a watch arms by exchange"),
+                }
+            }
+        }
+    }
+
+    /// What a number found by the index stands for.
+    pub(crate) fn candidate(&self, number: u32) -> Candidate {
+        let number = number as usize;
+        match number.checked_sub(self.rules.len()) {
+            None => Candidate::Rule(number),
+            Some(watch) => Candidate::Watch(watch),
+        }
+    }
+
+    /// The candidates that an exchange's URL and tools point to; rules come before watches.
+    pub(crate) fn find(&self, facts: &Facts<'_>) -> Candidates {
+        let tool_is_open = facts.kind == Kind::Mcp && facts.body.is_none();
+        self.index.find(facts, tool_is_open, |number, alternative| {
+            let (matching, _) = self.conditions(self.candidate(number));
+            matching.urls.alternative_matches(alternative, facts.url)
+        })
+    }
+
+    fn indexed(&self) -> Vec<Indexed<'_>> {
+        let rules = (0..self.rules.len()).map(Candidate::Rule);
+        let watches = (0..self.watches.len()).map(Candidate::Watch);
+        rules
+            .chain(watches)
+            .map(|candidate| {
+                let (matching, tool_urls) = self.conditions(candidate);
+                Indexed {
+                    matching,
+                    tool_urls,
+                }
+            })
+            .collect()
+    }
+}
+
+fn tool_urls(matching: &Match, tools: &ToolNames) -> Box<[UrlGlobs]> {
+    let tool = matching.tool.as_deref();
+    tool.map_or_else(Vec::new, |tool| tools.urls_of(&tool.name))
+        .into()
 }

@@ -4,10 +4,13 @@ use smallvec::SmallVec;
 
 use crate::error::ProfileError;
 use crate::facts::CanonicalUrl;
+use crate::glob::{Glob, UrlGlobs};
 
 /// Tool names and the URL globs they stand for.
 #[derive(Debug, Clone, Default)]
-pub struct ToolNames {}
+pub struct ToolNames {
+    tools: Vec<(String, UrlGlobs)>,
+}
 
 impl ToolNames {
     /// Compiles a map from tool name to URL globs. Errors have no position: the caller knows where
@@ -15,13 +18,52 @@ impl ToolNames {
     pub fn new<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
     ) -> Result<Self, ProfileError> {
-        let _ = tools.into_iter().count();
-        Ok(Self::default())
+        let compile = |(name, globs): (&str, &[String])| {
+            let urls = UrlGlobs::new(globs.iter().map(String::as_str))
+                .map_err(|error| ProfileError::whole("tools", format!("`{name}`: {error}")))?;
+            Ok((name.to_owned(), urls))
+        };
+        Ok(Self {
+            tools: tools.into_iter().map(compile).collect::<Result<_, _>>()?,
+        })
     }
 
     /// The names of the tool behind a URL, in the map's order; empty when there is none.
     pub fn names(&self, url: &CanonicalUrl) -> SmallVec<[&str; 2]> {
-        let _ = url;
-        SmallVec::new()
+        self.tools
+            .iter()
+            .filter(|(_, urls)| urls.matches(url))
+            .map(|(name, _)| name.as_str())
+            .collect()
+    }
+
+    /// The globs of every tool that a name or glob stands for.
+    pub(crate) fn urls_of(&self, name: &Glob) -> Vec<UrlGlobs> {
+        let named = self.tools.iter().filter(|(tool, _)| name.matches(tool));
+        named.map(|(_, urls)| urls.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_the_names_whose_globs_match_it() {
+        let search = [
+            "http://search:5001/*".to_owned(),
+            "https://search.example/*".to_owned(),
+        ];
+        let all = ["http://search:*".to_owned()];
+        let tools = ToolNames::new([("web_search", &search[..]), ("any", &all[..])]).unwrap();
+        for (authority, expected) in [
+            ("search:5001", vec!["web_search", "any"]),
+            ("search:1", vec!["any"]),
+            ("x", vec![]),
+        ] {
+            let url = CanonicalUrl::new("http", authority, "/q");
+            assert_eq!(tools.names(&url).to_vec(), expected, "{authority}");
+        }
+        assert!(ToolNames::new([("bad", &["{".to_owned()][..])]).is_err());
     }
 }

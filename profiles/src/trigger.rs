@@ -1,7 +1,162 @@
 //! When a matching rule fires.
+//!
+//! Everything but the draw hangs on the ordinal of the call and the time since activation; both are
+//! arguments. What must hold is asked in this order: `window`, `armed_by`, `calls`, `after_calls`,
+//! `every`, the draw, `limit`. Calls are counted whatever the answer.
 
 use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::dice::MILLION;
+use crate::error::Position;
+use crate::matching::Match;
+
+/// When a matching rule fires: all that is present must agree.
+#[derive(Debug, Default)]
+pub(crate) struct Trigger {
+    pub(crate) chance: Chance,
+    pub(crate) after_calls: u64,
+    pub(crate) every: Option<NonZeroU64>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) calls: Option<Arc<[u64]>>,
+    pub(crate) window: Option<Window>,
+    pub(crate) armed_by: Option<Box<ArmedBy>>,
+}
+
+/// How likely a rule is to fire, in hits per million.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chance {
+    /// The same at all times.
+    Fixed(u32),
+    /// Changing linearly from the activation on, and then staying.
+    Ramp { from: u32, to: u32, over: Duration },
+}
+
+/// A span of time since activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) after: Duration,
+    /// `None`: to the end.
+    pub(crate) open_for: Option<Duration>,
+}
+
+/// What must have happened in the scope before.
+#[derive(Debug)]
+pub(crate) enum ArmedBy {
+    /// The rule with this id fired.
+    Rule { id: String, position: Position },
+    /// An exchange like this took place; with a status: was answered so by its upstream.
+    Exchange(Match),
+}
+
+impl Default for Chance {
+    fn default() -> Self {
+        Self::Fixed(MILLION)
+    }
+}
+
+impl Chance {
+    /// The bar a draw must stay below at this time.
+    pub(crate) fn at(self, elapsed: Duration) -> u32 {
+        match self {
+            Self::Fixed(below) => below,
+            Self::Ramp { from, to, over } => {
+                let Some(left) = over.checked_sub(elapsed) else {
+                    return to;
+                };
+                let share = |value: u32, time: Duration| u128::from(value) * time.as_micros();
+                let mixed = share(from, left) + share(to, elapsed);
+                u32::try_from(mixed / over.as_micros().max(1)).expect("between the two ends")
+            }
+        }
+    }
+
+    /// Whether some draw may decide: it is neither certain nor impossible at all times.
+    pub(crate) fn draws(self) -> bool {
+        match self {
+            Self::Fixed(below) => 0 < below && below < MILLION,
+            Self::Ramp { .. } => true,
+        }
+    }
+}
+
+impl Trigger {
+    /// Whether the rule may fire on its `call`-th matching call at this time: all but the draw and
+    /// the limit.
+    pub(crate) fn permits(
+        &self,
+        call: u64,
+        elapsed: Duration,
+        armed: bool,
+    ) -> Result<(), NotDrawn> {
+        if let Some(Window { after, open_for }) = self.window {
+            let open = elapsed >= after && open_for.is_none_or(|span| elapsed < after + span);
+            if !open {
+                return Err(NotDrawn::Window {
+                    elapsed,
+                    after,
+                    open_for,
+                });
+            }
+        }
+        if self.armed_by.is_some() && !armed {
+            return Err(NotDrawn::NotArmed);
+        }
+        if let Some(calls) = self.calls.as_ref().filter(|calls| !calls.contains(&call)) {
+            return Err(NotDrawn::Calls {
+                call,
+                calls: calls.clone(),
+            });
+        }
+        if call <= self.after_calls {
+            return Err(NotDrawn::AfterCalls {
+                call,
+                pass: self.after_calls,
+            });
+        }
+        match self.every {
+            Some(every) if call % every != 0 => Err(NotDrawn::Every {
+                call,
+                every: every.get(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it fires on every matching call, whatever came before.
+    pub(crate) fn is_unconditional(&self) -> bool {
+        self.chance == Chance::Fixed(MILLION)
+            && self.after_calls == 0
+            && self.every.is_none_or(|every| every.get() == 1)
+            && self.limit.is_none()
+            && self.calls.is_none()
+            && self.window.is_none()
+            && self.armed_by.is_none()
+    }
+
+    /// Why it can never fire, if it cannot.
+    pub(crate) fn never_fires(&self) -> Option<String> {
+        let never = match self.chance {
+            Chance::Fixed(0) => Some("its probability is 0".to_owned()),
+            Chance::Ramp { from: 0, to: 0, .. } => Some("its ramp stays at 0".to_owned()),
+            Chance::Fixed(_) | Chance::Ramp { .. } => None,
+        };
+        let never =
+            never.or_else(|| (self.limit == Some(0)).then(|| "its `limit` is 0".to_owned()));
+        let closed = self.window.and_then(|window| window.open_for) == Some(Duration::ZERO);
+        let never = never.or_else(|| closed.then(|| "its `window` is open for 0 ms".to_owned()));
+        never.or_else(|| {
+            let calls = self.calls.as_ref()?;
+            let fires = |call: &u64| {
+                *call > self.after_calls && self.every.is_none_or(|every| *call % every == 0)
+            };
+            let none = !calls.iter().any(fires);
+            none.then(|| "`calls` lists none that `after_calls` and `every` let through".to_owned())
+        })
+    }
+}
 
 /// Why the trigger of an eligible rule did not fire. `Display` gives the sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +180,7 @@ pub enum NotDrawn {
         /// Which call this was.
         call: u64,
         /// The calls it fires on.
-        calls: std::sync::Arc<[u64]>,
+        calls: Arc<[u64]>,
     },
     /// `limit` is used up.
     Limit {
@@ -43,6 +198,8 @@ pub enum NotDrawn {
     },
     /// What `armed_by` names has not happened.
     NotArmed,
+    /// Its probability is 0.
+    Impossible,
     /// The draw was not below the rule's probability, both in parts per million.
     Drew {
         /// What was drawn.
@@ -54,6 +211,205 @@ pub enum NotDrawn {
 
 impl fmt::Display for NotDrawn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        match self {
+            Self::AfterCalls { call, pass } => {
+                write!(
+                    f,
+                    "call {call}: `after_calls: {pass}` lets the first {pass} pass"
+                )
+            }
+            Self::Every { call, every } => {
+                write!(
+                    f,
+                    "call {call}: `every: {every}` fires on calls {every}, {} …",
+                    2 * every
+                )
+            }
+            Self::Calls { call, calls } => {
+                let listed: Vec<_> = calls.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "call {call} is not one of `calls: [{}]`",
+                    listed.join(", ")
+                )
+            }
+            Self::Limit { limit } => write!(f, "fired {limit} times already, its `limit`"),
+            Self::Window {
+                elapsed,
+                after,
+                open_for: None,
+            } => {
+                write!(
+                    f,
+                    "{elapsed:.3?} after activation: its `window` opens at {after:?}"
+                )
+            }
+            Self::Window {
+                elapsed,
+                after,
+                open_for: Some(span),
+            } => write!(
+                f,
+                "{elapsed:.3?} after activation: its `window` is open from {after:?} to {:?}",
+                *after + *span
+            ),
+            Self::NotArmed => f.write_str("what `armed_by` names has not happened yet"),
+            Self::Impossible => f.write_str("its probability is 0"),
+            Self::Drew { value, below } => {
+                write!(f, "drew {}, fires below {}", Share(*value), Share(*below))
+            }
+        }
+    }
+}
+
+/// Parts per million as a decimal share, without needless zeros.
+struct Share(u32);
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{}.{:06}", self.0 / MILLION, self.0 % MILLION);
+        f.write_str(digits.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_trigger_fires_on_the_calls_it_names() {
+        for (trigger, fires) in [
+            (Trigger::default(), vec![1, 2, 3, 4, 5, 6]),
+            (
+                Trigger {
+                    after_calls: 2,
+                    ..Trigger::default()
+                },
+                vec![3, 4, 5, 6],
+            ),
+            (
+                Trigger {
+                    every: NonZeroU64::new(3),
+                    ..Trigger::default()
+                },
+                vec![3, 6],
+            ),
+            (
+                Trigger {
+                    calls: Some([1, 3].into()),
+                    ..Trigger::default()
+                },
+                vec![1, 3],
+            ),
+            (
+                Trigger {
+                    after_calls: 2,
+                    every: NonZeroU64::new(2),
+                    ..Trigger::default()
+                },
+                vec![4, 6],
+            ),
+        ] {
+            let fired: Vec<_> = (1..=6)
+                .filter(|call| trigger.permits(*call, SECOND, false).is_ok())
+                .collect();
+            assert_eq!(fired, fires, "{trigger:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_open_from_its_beginning_to_before_its_end() {
+        let window = Window {
+            after: SECOND,
+            open_for: Some(SECOND),
+        };
+        let trigger = Trigger {
+            window: Some(window),
+            ..Trigger::default()
+        };
+        for (millis, open) in [
+            (0, false),
+            (999, false),
+            (1000, true),
+            (1999, true),
+            (2000, false),
+        ] {
+            let elapsed = Duration::from_millis(millis);
+            assert_eq!(trigger.permits(1, elapsed, false).is_ok(), open, "{millis}");
+        }
+    }
+
+    #[test]
+    fn a_ramp_is_linear_and_then_stays() {
+        let ramp = Chance::Ramp {
+            from: 100_000,
+            to: 900_000,
+            over: 10 * SECOND,
+        };
+        for (seconds, below) in [(0, 100_000), (5, 500_000), (10, 900_000), (99, 900_000)] {
+            assert_eq!(ramp.at(seconds * SECOND), below, "{seconds}");
+        }
+        let falling = Chance::Ramp {
+            from: 1_000_000,
+            to: 0,
+            over: 4 * SECOND,
+        };
+        assert_eq!(falling.at(SECOND), 750_000);
+    }
+
+    #[test]
+    fn reasons_are_sentences() {
+        for (reason, sentence) in [
+            (
+                NotDrawn::AfterCalls { call: 1, pass: 2 },
+                "call 1: `after_calls: 2` lets the first 2 pass",
+            ),
+            (
+                NotDrawn::Every { call: 1, every: 3 },
+                "call 1: `every: 3` fires on calls 3, 6 …",
+            ),
+            (
+                NotDrawn::Calls {
+                    call: 2,
+                    calls: [1, 3].into(),
+                },
+                "call 2 is not one of `calls: [1, 3]`",
+            ),
+            (
+                NotDrawn::Limit { limit: 2 },
+                "fired 2 times already, its `limit`",
+            ),
+            (
+                NotDrawn::Window {
+                    elapsed: SECOND / 2,
+                    after: SECOND,
+                    open_for: None,
+                },
+                "500.000ms after activation: its `window` opens at 1s",
+            ),
+            (
+                NotDrawn::Window {
+                    elapsed: 3 * SECOND,
+                    after: SECOND,
+                    open_for: Some(SECOND),
+                },
+                "3.000s after activation: its `window` is open from 1s to 2s",
+            ),
+            (
+                NotDrawn::NotArmed,
+                "what `armed_by` names has not happened yet",
+            ),
+            (
+                NotDrawn::Drew {
+                    value: 830_000,
+                    below: 250_000,
+                },
+                "drew 0.83, fires below 0.25",
+            ),
+        ] {
+            assert_eq!(reason.to_string(), sentence);
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use squall_journal::activation::Change;
 use squall_profiles::error::ProfileError;
 use squall_profiles::library::Library;
+use squall_profiles::profile::Profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
@@ -116,12 +117,17 @@ impl Chaos {
     }
 }
 
+/// The names of the profiles that one extends.
+fn names(profile: &Profile) -> impl DoubleEndedIterator<Item = String> {
+    profile.extends.iter().map(|extends| extends.name.clone())
+}
+
 /// The texts that make up the rules: of the profile and of all it extends, in order.
 fn texts(library: &Library, wanted: &Wanted) -> Vec<Arc<str>> {
     let mut texts = Vec::new();
     let mut open: Vec<String> = match wanted {
         Wanted::Profile(name) => vec![name.clone()],
-        Wanted::Inline(profile) => profile.extends.clone(),
+        Wanted::Inline(profile) => names(profile).collect(),
     };
     let mut seen = std::collections::HashSet::new();
     while let Some(name) = open.pop() {
@@ -130,7 +136,7 @@ fn texts(library: &Library, wanted: &Wanted) -> Vec<Arc<str>> {
         }
         if let Some((_, profile)) = library.get(&name) {
             texts.push(profile.text.clone());
-            open.extend(profile.extends.iter().rev().cloned());
+            open.extend(names(profile).rev());
         }
     }
     texts

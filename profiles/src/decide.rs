@@ -1,0 +1,386 @@
+//! Which rules fire on one exchange, and the plan they write.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::activation::Snapshot;
+use crate::dice::{Dice, MILLION};
+use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
+use crate::fault::Fault;
+use crate::faults::network::NetworkFault;
+use crate::fingerprint::Fingerprint;
+use crate::index::Candidates;
+use crate::matching::Holds;
+use crate::plan::{Draw, Outcome, Plan, Verdict, VerdictIndex};
+use crate::rule::Rule;
+use crate::ruleset::Candidate;
+use crate::trigger::NotDrawn;
+
+/// Verdicts of rules that did not fire that one plan lists; further ones are only counted.
+const LISTED_NOT_DRAWN: usize = 64;
+/// Verdicts one plan can list in all.
+const LISTED: usize = VerdictIndex::MAX as usize;
+
+/// The rules that may match, as far as the request's head tells.
+#[derive(Debug)]
+pub struct Shortlist {
+    /// A rule on it wants the request's body before [`Snapshot::decide`]: to match on it, or for
+    /// the fingerprint its draw hangs on.
+    pub needs_body: bool,
+    candidates: Candidates,
+    /// What the exchange was taken for.
+    kind: Kind,
+}
+
+impl Shortlist {
+    /// True when no rule can match: there is nothing to decide.
+    pub fn is_empty(&self) -> bool {
+        self.candidates.is_empty()
+    }
+}
+
+/// What was decided for one exchange.
+#[derive(Debug, Default)]
+pub struct Decision {
+    /// What will be done.
+    pub plan: Plan,
+    /// The request's fingerprint; `None` where no draw needed it.
+    pub fingerprint: Option<Fingerprint>,
+    /// Which request with this fingerprint it is in its scope, from 1.
+    pub attempt: Option<u64>,
+    /// Eligible rules that did not fire and are not listed in the plan's verdicts (it lists at most
+    /// 64 of those).
+    pub more: u64,
+    /// Matching rules that ask for a status of the upstream's answer.
+    pending: SmallVec<[u32; 2]>,
+    /// Matching watches that do.
+    pending_watches: SmallVec<[u32; 2]>,
+    not_drawn: usize,
+}
+
+impl Decision {
+    /// True when [`Snapshot::on_response`] has something to do once the upstream's head is there.
+    pub fn awaits_response(&self) -> bool {
+        !self.pending.is_empty() || !self.pending_watches.is_empty()
+    }
+}
+
+impl Snapshot {
+    /// The rules that may match, by what the request's head tells.
+    pub fn shortlist(&self, facts: &Facts<'_>, stage: Stage) -> Shortlist {
+        let rules = &self.live.rules;
+        let at_connect = matches!(stage, Stage::Connect);
+        let connection = connection_url(facts, stage);
+        let mut candidates = rules.find(facts);
+        let mut needs_body = false;
+        candidates.retain(|number| {
+            let candidate = rules.candidate(*number);
+            let (matching, tool_urls) = rules.conditions(candidate);
+            let (family, draws) = match candidate {
+                Candidate::Rule(rule) => {
+                    let decided_at_connect = connection
+                        .as_deref()
+                        .is_some_and(|url| is_of_the_connection(&rules.rules()[rule], url));
+                    if at_connect != decided_at_connect {
+                        return false;
+                    }
+                    (Some(rules.rules()[rule].family), rules.compiled(rule).draws)
+                }
+                Candidate::Watch(_) if at_connect => return false,
+                Candidate::Watch(_) => (None, false),
+            };
+            let holds = matching.holds_beside_url(family, facts, tool_urls);
+            let asks = draws || holds == Holds::Unknown || matching.asks_for_the_body();
+            needs_body |= holds != Holds::No && asks && !at_connect;
+            holds != Holds::No
+        });
+        Shortlist {
+            needs_body,
+            candidates,
+            kind: facts.kind,
+        }
+    }
+
+    /// Draws, counts and writes the plan. `elapsed` is the time since activation. Pure but for the
+    /// counters.
+    ///
+    /// `facts` may know more than the shortlist did: the body, and with it model, stream, MCP tool
+    /// and a corrected kind. A request without a body has `Some(b"")` once that is known.
+    pub fn decide(
+        &self,
+        shortlist: &Shortlist,
+        facts: &Facts<'_>,
+        stage: Stage,
+        elapsed: Duration,
+    ) -> Decision {
+        let again = (shortlist.kind != facts.kind).then(|| self.shortlist(facts, stage));
+        let candidates = &again.as_ref().unwrap_or(shortlist).candidates;
+        let mut decision = Decision::default();
+        let mut watches: SmallVec<[u32; 2]> = SmallVec::new();
+        let matching = self.matching(candidates, facts, &mut decision, &mut watches);
+        let rules = &self.live.rules;
+        if matching
+            .iter()
+            .any(|rule| rules.compiled(*rule as usize).draws)
+        {
+            let fingerprint = Fingerprint::of(facts);
+            decision.fingerprint = Some(fingerprint);
+            decision.attempt = Some(self.live.attempts.count(fingerprint));
+        }
+        let mut fired: SmallVec<[u32; 4]> = SmallVec::new();
+        for rule in matching {
+            if rules.rules()[rule as usize].matching.status.is_some() {
+                decision.pending.push(rule);
+            } else if self.consider(rule, &mut decision, stage, elapsed) {
+                fired.push(rule);
+            }
+        }
+        decision.plan.settle();
+        self.arm(&fired, &watches);
+        decision
+    }
+
+    /// Decides the rules that ask for a `status`, and lets the answer arm others: to be called when
+    /// the upstream's head has come, before anything of it is passed on.
+    pub fn on_response(
+        &self,
+        decision: &mut Decision,
+        facts: &Facts<'_>,
+        status: u16,
+        elapsed: Duration,
+    ) {
+        let rules = &self.live.rules;
+        let _ = facts;
+        let mut fired: SmallVec<[u32; 4]> = SmallVec::new();
+        for rule in std::mem::take(&mut decision.pending) {
+            let wanted = rules.rules()[rule as usize].matching.status.as_ref();
+            let holds = wanted.is_some_and(|wanted| wanted.holds(status));
+            let stage = Stage::Request {
+                behind_connect: false,
+            };
+            if holds && self.consider(rule, decision, stage, elapsed) {
+                fired.push(rule);
+            }
+        }
+        decision.plan.settle();
+        let mut watches = std::mem::take(&mut decision.pending_watches);
+        watches.retain(|watch| {
+            let (matching, _) = rules.conditions(Candidate::Watch(*watch as usize));
+            matching
+                .status
+                .as_ref()
+                .is_some_and(|wanted| wanted.holds(status))
+        });
+        self.arm(&fired, &watches);
+    }
+
+    /// The rules whose match holds now that all is known; the watches go where they belong.
+    fn matching(
+        &self,
+        candidates: &Candidates,
+        facts: &Facts<'_>,
+        decision: &mut Decision,
+        watches: &mut SmallVec<[u32; 2]>,
+    ) -> SmallVec<[u32; 8]> {
+        let rules = &self.live.rules;
+        let mut matching = SmallVec::new();
+        for number in candidates {
+            let candidate = rules.candidate(*number);
+            let (conditions, tool_urls) = rules.conditions(candidate);
+            let family = match candidate {
+                Candidate::Rule(rule) => Some(rules.rules()[rule].family),
+                Candidate::Watch(_) => None,
+            };
+            match (
+                candidate,
+                conditions.holds_beside_url(family, facts, tool_urls),
+            ) {
+                (_, Holds::No) | (Candidate::Watch(_), Holds::Unknown) => {}
+                (Candidate::Rule(rule), Holds::Unknown) => {
+                    decision.list(
+                        &rules.rules()[rule],
+                        0,
+                        None,
+                        Outcome::Bypassed(
+                            "the request's body was not read, so it is not known whether the rule \
+                         matches"
+                                .to_owned(),
+                        ),
+                    );
+                }
+                (Candidate::Rule(_), Holds::Yes) => matching.push(*number),
+                (Candidate::Watch(watch), Holds::Yes) => {
+                    let watch = u32::try_from(watch).expect("numbers are 32 bits");
+                    let list = match conditions.status {
+                        Some(_) => &mut decision.pending_watches,
+                        None => &mut *watches,
+                    };
+                    list.push(watch);
+                }
+            }
+        }
+        matching
+    }
+
+    /// Counts a call of a matching rule, asks its trigger, and lets its fault write into the plan.
+    /// True when the trigger fired.
+    fn consider(
+        &self,
+        number: u32,
+        decision: &mut Decision,
+        stage: Stage,
+        elapsed: Duration,
+    ) -> bool {
+        let rule = &self.live.rules.rules()[number as usize];
+        let counter = &self.live.counters[number as usize];
+        let call = counter.call();
+        let dice = match (decision.fingerprint, decision.attempt) {
+            (Some(fingerprint), Some(attempt)) => self.live.dice(rule, fingerprint, attempt),
+            // Nothing it does hangs on a draw, or there would be a fingerprint.
+            _ => Dice::unrolled(),
+        };
+        let permitted = rule.trigger.permits(call, elapsed, counter.is_armed());
+        let permitted = permitted.map_err(|reason| (reason, None));
+        let (drawn, outcome) = match permitted.and_then(|()| draw(rule, &dice, elapsed)) {
+            Err((reason, drawn)) => (drawn, Err(reason)),
+            Ok(drawn) if counter.fire(rule.trigger.limit) => (drawn, Ok(())),
+            Ok(drawn) => {
+                let limit = rule.trigger.limit.unwrap_or_default();
+                (drawn, Err(NotDrawn::Limit { limit }))
+            }
+        };
+        if let Err(reason) = outcome {
+            decision.list_not_drawn(rule, call, drawn, reason);
+            return false;
+        }
+        if let Some(verdict) = decision.list(rule, call, drawn, Outcome::Chosen) {
+            decision.write(rule, verdict, dice, stage);
+        }
+        true
+    }
+
+    /// Arms the rules that waited for these rules or watches. Done once an exchange is decided:
+    /// what happens in it arms the next.
+    fn arm(&self, fired: &[u32], watches: &[u32]) {
+        let rules = &self.live.rules;
+        let by_rule = fired
+            .iter()
+            .flat_map(|rule| rules.compiled(*rule as usize).arms.iter());
+        let by_watch = watches
+            .iter()
+            .map(|watch| &rules.watch(*watch as usize).arms);
+        for armed in by_rule.chain(by_watch) {
+            self.live.counters[*armed as usize].arm();
+        }
+    }
+}
+
+impl Decision {
+    /// Lets a fault that fired write into the plan.
+    fn write(&mut self, rule: &Rule, verdict: VerdictIndex, mut dice: Dice, stage: Stage) {
+        let handshake = matches!(stage, Stage::Connect);
+        let written = match &rule.fault {
+            Fault::Network(NetworkFault::TlsFailure(_)) if !handshake => {
+                Err("there is no TLS handshake of the agent's left to fail".to_owned())
+            }
+            fault => fault.apply(&mut self.plan, verdict, &mut dice),
+        };
+        if let Err(why) = written {
+            self.plan.verdicts[usize::from(verdict)].outcome = Outcome::Bypassed(why);
+        }
+    }
+
+    fn list_not_drawn(&mut self, rule: &Arc<Rule>, call: u64, drawn: Option<Draw>, why: NotDrawn) {
+        if self.not_drawn == LISTED_NOT_DRAWN {
+            self.more += 1;
+            return;
+        }
+        self.not_drawn += 1;
+        self.list(rule, call, drawn, Outcome::NotDrawn(why));
+    }
+
+    /// Adds a verdict; `None` when the plan has no room for another.
+    fn list(
+        &mut self,
+        rule: &Arc<Rule>,
+        ordinal: u64,
+        drawn: Option<Draw>,
+        outcome: Outcome,
+    ) -> Option<VerdictIndex> {
+        let index = self.plan.verdicts.len();
+        if index >= LISTED {
+            self.more += 1;
+            return None;
+        }
+        self.plan.verdicts.push(Verdict {
+            rule: rule.clone(),
+            outcome,
+            ordinal,
+            drawn,
+        });
+        VerdictIndex::try_from(index).ok()
+    }
+}
+
+/// The trigger's draw, where its probability asks for one.
+fn draw(
+    rule: &Rule,
+    dice: &Dice,
+    elapsed: Duration,
+) -> Result<Option<Draw>, (NotDrawn, Option<Draw>)> {
+    if !rule.trigger.chance.draws() {
+        let certain = rule.trigger.chance.at(elapsed) == MILLION;
+        return if certain {
+            Ok(None)
+        } else {
+            Err((NotDrawn::Impossible, None))
+        };
+    }
+    let drawn = Draw {
+        value: dice.trigger(),
+        below: rule.trigger.chance.at(elapsed),
+    };
+    if drawn.value < drawn.below {
+        Ok(Some(drawn))
+    } else {
+        Err((
+            NotDrawn::Drew {
+                value: drawn.value,
+                below: drawn.below,
+            },
+            Some(drawn),
+        ))
+    }
+}
+
+/// Whether a rule is decided at the CONNECT to an origin: all it asks is scheme and authority.
+fn is_of_the_connection(rule: &Rule, origin: &CanonicalUrl) -> bool {
+    rule.fault.is_of_the_connection()
+        && !rule.matching.asks_for_an_exchange()
+        && (rule.matching.urls.is_empty() || rule.matching.urls.match_all_of(origin))
+}
+
+/// The URL under which connection faults were or are decided, when there was a CONNECT.
+fn connection_url<'a>(facts: &'a Facts<'_>, stage: Stage) -> Option<Cow<'a, CanonicalUrl>> {
+    let behind_connect = match stage {
+        Stage::Connect => false,
+        Stage::Request {
+            behind_connect: false,
+        } => return None,
+        Stage::Request {
+            behind_connect: true,
+        } => true,
+    };
+    if !behind_connect || facts.url.scheme() == "https" {
+        return Some(Cow::Borrowed(facts.url));
+    }
+    // At the CONNECT nobody knew yet that no TLS would follow.
+    let authority = match facts.url.authority() {
+        host if host == facts.url.host() => format!("{host}:80"),
+        authority => authority.to_owned(),
+    };
+    Some(Cow::Owned(CanonicalUrl::new("https", &authority, "")))
+}

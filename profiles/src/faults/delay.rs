@@ -1,0 +1,227 @@
+//! Waiting, with chance.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::dice::Dice;
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// Holds an exchange back.
+///
+/// Waits `fixed` plus a draw from `0..=jitter`, so never less than `fixed`; zero does nothing.
+/// Model: the delay of Envoy's HTTP fault filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delay {
+    /// Wait given to every exchange the rule is applied to; `delay_ms` in files.
+    pub fixed: Duration,
+    /// Greatest extra wait, in microsecond steps; `jitter_ms` in files, default 0.
+    pub jitter: Duration,
+    /// Shape of the draw; default `uniform`.
+    pub distribution: Distribution,
+}
+
+/// How the extra wait spreads over `0..=jitter`. All of it is integer arithmetic, the same on every
+/// machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Distribution {
+    /// Every wait is as likely as every other.
+    #[default]
+    Uniform,
+    /// A bell over the whole of it: mean a half of `jitter`, standard deviation a sixth (the sum of
+    /// three uniform draws).
+    Normal,
+    /// A heavy tail: half the waits are below 1 % of `jitter`, one in ten above 8 %, one in a
+    /// hundred above half (a Pareto law of shape 1, cut off at a hundred times its least value).
+    Pareto,
+    /// Nothing, but all of `jitter` for one exchange in twenty.
+    Spike,
+}
+
+const DISTRIBUTIONS: &[(&str, Distribution)] = &[
+    ("uniform", Distribution::Uniform),
+    ("normal", Distribution::Normal),
+    ("pareto", Distribution::Pareto),
+    ("spike", Distribution::Spike),
+];
+
+/// Where a delay waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Before the request is forwarded (or the made-up answer is sent). The default.
+    #[default]
+    Request,
+    /// After the upstream's head has come, before it is passed on.
+    Response,
+}
+
+impl Delay {
+    /// Reads `delay_ms`, `jitter_ms` and `distribution`; `default` stands for an absent `delay_ms`.
+    pub(crate) fn read(raw: &RawRule, reader: &mut Reader, default: Duration) -> Self {
+        let jitter = reader.millis("jitter_ms", raw.jitter_ms.as_ref());
+        let distribution = reader.word("distribution", raw.distribution.as_ref(), DISTRIBUTIONS);
+        if let (Some(distribution), None) = (&raw.distribution, &raw.jitter_ms) {
+            let message = "`distribution` shapes the extra wait; write `jitter_ms` beside it";
+            reader.error("distribution", distribution.position, message);
+        }
+        Self {
+            fixed: reader
+                .millis("delay_ms", raw.delay_ms.as_ref())
+                .unwrap_or(default),
+            jitter: jitter.unwrap_or_default(),
+            distribution: distribution.unwrap_or_default(),
+        }
+    }
+
+    /// How long this exchange waits.
+    pub fn draw(&self, dice: &mut Dice) -> Duration {
+        let jitter = whole_micros(self.jitter);
+        if jitter == 0 {
+            return self.fixed;
+        }
+        self.fixed + Duration::from_micros(self.distribution.draw(jitter, dice))
+    }
+
+    /// Whether the wait hangs on a draw.
+    pub fn is_random(&self) -> bool {
+        !self.jitter.is_zero()
+    }
+
+    /// Writes the parameters as files have them.
+    pub(crate) fn parameters(&self, into: &mut Map<String, Value>) {
+        into.insert("delay_ms".into(), millis(self.fixed));
+        if self.is_random() {
+            let name = DISTRIBUTIONS
+                .iter()
+                .find(|(_, value)| *value == self.distribution);
+            into.insert("jitter_ms".into(), millis(self.jitter));
+            into.insert(
+                "distribution".into(),
+                json!(name.expect("every one has a name").0),
+            );
+        }
+    }
+}
+
+impl Place {
+    /// Reads `at`.
+    pub(crate) fn read(raw: &RawRule, reader: &mut Reader) -> Self {
+        let places = [("request", Self::Request), ("response", Self::Response)];
+        // `model_input` is a word of `at` too; it was refused before.
+        let at = raw.at.as_ref().filter(|at| at.value != "model_input");
+        reader.word("at", at, &places).unwrap_or_default()
+    }
+
+    /// Writes `at`, unless it is the default.
+    pub(crate) fn parameters(self, into: &mut Map<String, Value>) {
+        if self == Self::Response {
+            into.insert("at".into(), json!("response"));
+        }
+    }
+}
+
+impl Distribution {
+    /// An extra wait in `0..=jitter`.
+    fn draw(self, jitter: u64, dice: &mut Dice) -> u64 {
+        match self {
+            Self::Uniform => dice.below(jitter + 1),
+            Self::Normal => {
+                let sum: u64 = (0..3).map(|_| dice.below(jitter + 1)).sum();
+                (sum + 1) / 3
+            }
+            Self::Pareto => {
+                const CUT: u128 = 100;
+                let of = 1u128 << 32;
+                let drawn = u128::from(dice.below((1 << 32) + 1));
+                // The inverse of the law's distribution function, scaled onto the jitter.
+                let extra = u128::from(jitter) * drawn / (CUT * of - (CUT - 1) * drawn);
+                u64::try_from(extra).expect("at most the jitter")
+            }
+            Self::Spike => match dice.below(20) {
+                0 => jitter,
+                _ => 0,
+            },
+        }
+    }
+}
+
+fn whole_micros(wait: Duration) -> u64 {
+    u64::try_from(wait.as_micros()).expect("at most a day")
+}
+
+/// A duration in milliseconds, as a whole number where it is one.
+pub(crate) fn millis(duration: Duration) -> Value {
+    let micros = duration.as_micros();
+    if micros.is_multiple_of(1000) {
+        json!(u64::try_from(micros / 1000).expect("at most a day"))
+    } else {
+        json!(duration.as_secs_f64() * 1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::RuleKey;
+    use crate::fingerprint::Fingerprint;
+
+    fn extras(distribution: Distribution) -> Vec<u64> {
+        let delay = Delay {
+            fixed: Duration::from_micros(50),
+            jitter: Duration::from_millis(1),
+            distribution,
+        };
+        let key = RuleKey::new(7, "key", "rule");
+        let draw = |n| {
+            let wait = delay.draw(&mut Dice::new(key, Fingerprint(n), 1));
+            whole_micros(wait.checked_sub(delay.fixed).unwrap())
+        };
+        let mut extras: Vec<_> = (0..10_000).map(draw).collect();
+        extras.sort_unstable();
+        extras
+    }
+
+    /// Quantiles of 10,000 draws from a fixed seed; the bands are several standard errors wide.
+    #[test]
+    fn every_distribution_keeps_its_shape_and_its_bounds() {
+        for (distribution, at, low, high) in [
+            (Distribution::Uniform, 0.5, 470, 530),
+            (Distribution::Uniform, 0.9, 880, 920),
+            (Distribution::Normal, 0.5, 480, 520),
+            (Distribution::Normal, 0.9, 700, 740),
+            (Distribution::Normal, 0.1, 260, 300),
+            (Distribution::Pareto, 0.5, 8, 12),
+            (Distribution::Pareto, 0.9, 70, 100),
+            (Distribution::Pareto, 0.99, 380, 620),
+            (Distribution::Spike, 0.9, 0, 0),
+            (Distribution::Spike, 0.96, 1000, 1000),
+        ] {
+            let extras = extras(distribution);
+            assert!(extras[9_999] <= 1000, "{distribution:?}");
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "an index"
+            )]
+            let found = extras[(at * 10_000.0) as usize];
+            assert!(
+                (low..=high).contains(&found),
+                "{distribution:?} at {at}: {found}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_jitter_nothing_is_drawn() {
+        let delay = Delay {
+            fixed: Duration::from_millis(5),
+            jitter: Duration::ZERO,
+            distribution: Distribution::Normal,
+        };
+        let mut dice = Dice::new(RuleKey::new(1, "", ""), Fingerprint(1), 1);
+        let before = format!("{dice:?}");
+        assert_eq!(delay.draw(&mut dice), Duration::from_millis(5));
+        assert_eq!(format!("{dice:?}"), before);
+    }
+}

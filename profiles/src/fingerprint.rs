@@ -1,0 +1,267 @@
+//! What makes two requests the same request: method, URL and body without what is volatile.
+//!
+//! A draw hangs on the fingerprint, so it must come out the same when an agent repeats itself, in
+//! this run or in the next. In a JSON body the order of object members does not count, and these
+//! are left out: members that name a call or a moment (`tool_call_id`, `timestamp` … and the `id`
+//! of a JSON-RPC call or of a tool call), and strings that look made up (UUIDs, RFC 3339 times and,
+//! under `id` and `…_id`, long random ones). Any other body counts byte for byte, and one that was
+//! not read does not count at all. Headers never do, so trace and idempotency headers cannot
+//! disturb.
+
+use std::fmt;
+
+use http::Method;
+use serde_json::Value;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::facts::{CanonicalUrl, Facts};
+
+/// A request without what is volatile, as 64 bits. `Display` gives 16 hex digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(pub u64);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Members that never count, wherever they stand.
+const VOLATILE: &[&str] = &[
+    "call_id",
+    "created",
+    "created_at",
+    "event_id",
+    "idempotency_key",
+    "message_id",
+    "nonce",
+    "progresstoken",
+    "request_id",
+    "run_id",
+    "span_id",
+    "timestamp",
+    "tool_call_id",
+    "tool_use_id",
+    "trace_id",
+    "traceparent",
+    "tracestate",
+    "updated_at",
+];
+
+impl Fingerprint {
+    /// The fingerprint of the request that `facts` describe.
+    pub fn of(facts: &Facts<'_>) -> Self {
+        Self::of_parts(facts.method, facts.url, facts.body.unwrap_or_default())
+    }
+
+    fn of_parts(method: &Method, url: &CanonicalUrl, body: &[u8]) -> Self {
+        let mut hash = Xxh3::new();
+        part(&mut hash, method.as_str().as_bytes());
+        part(&mut hash, url.as_str().as_bytes());
+        if !body.is_empty() {
+            match document(body) {
+                Some(document) => {
+                    let json_rpc = document.get("jsonrpc").is_some();
+                    value(&mut hash, &document, json_rpc);
+                }
+                None => part(&mut hash, body),
+            }
+        }
+        Self(hash.digest())
+    }
+}
+
+/// A body that is a JSON object or list.
+fn document(body: &[u8]) -> Option<Value> {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace())?;
+    matches!(first, b'{' | b'[')
+        .then(|| serde_json::from_slice(body).ok())
+        .flatten()
+}
+
+/// Hashes with its length, so that neighbours do not run together.
+fn part(hash: &mut Xxh3, bytes: &[u8]) {
+    hash.update(&(bytes.len() as u64).to_le_bytes());
+    hash.update(bytes);
+}
+
+/// Hashes a value; `names_a_call` says that an `id` among its members names this very call.
+fn value(hash: &mut Xxh3, value_: &Value, names_a_call: bool) {
+    match value_ {
+        Value::Null => hash.update(b"n"),
+        Value::Bool(true) => hash.update(b"t"),
+        Value::Bool(false) => hash.update(b"f"),
+        Value::Number(number) => {
+            hash.update(b"#");
+            part(hash, number.to_string().as_bytes());
+        }
+        Value::String(text) if is_uuid(text) || is_time(text) => hash.update(b"v"),
+        Value::String(text) => {
+            hash.update(b"s");
+            part(hash, text.as_bytes());
+        }
+        Value::Array(items) => {
+            hash.update(b"[");
+            for item in items {
+                value(hash, item, is_tool_call(item));
+            }
+            hash.update(b"]");
+        }
+        Value::Object(members) => {
+            let mut kept: Vec<_> = members
+                .iter()
+                .filter(|(key, member)| !is_volatile(key, member, names_a_call))
+                .collect();
+            kept.sort_unstable_by_key(|(key, _)| *key);
+            hash.update(b"{");
+            for (key, member) in kept {
+                part(hash, key.as_bytes());
+                value(hash, member, false);
+            }
+            hash.update(b"}");
+        }
+    }
+}
+
+/// An element of `tool_calls` or a `tool_use` block: its `id` was made up with the call.
+fn is_tool_call(value: &Value) -> bool {
+    value.get("function").is_some()
+        || value
+            .get("type")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| {
+                matches!(kind, "tool_use" | "function_call" | "function_call_output")
+            })
+}
+
+fn is_volatile(key: &str, member: &Value, names_a_call: bool) -> bool {
+    let key = key.to_ascii_lowercase();
+    if VOLATILE.contains(&key.as_str()) || (key == "id" && names_a_call) {
+        return true;
+    }
+    let named_id = key == "id" || key.ends_with("_id");
+    named_id && member.as_str().is_some_and(looks_random)
+}
+
+/// Long, of one word and with letters and several digits: no name a person gave.
+fn looks_random(text: &str) -> bool {
+    let word = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let letters = text.bytes().filter(u8::is_ascii_alphabetic).count();
+    text.len() >= 20 && word && digits >= 3 && letters >= 3
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// A date with a time of day, as RFC 3339 writes it.
+fn is_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    (19..=40).contains(&bytes.len())
+        && bytes[..19].iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            10 => b"Tt ".contains(byte),
+            13 | 16 => *byte == b':',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(body: &str) -> Fingerprint {
+        let url = CanonicalUrl::new("https", "api.example", "/v1/chat");
+        Fingerprint::of_parts(&Method::POST, &url, body.as_bytes())
+    }
+
+    #[test]
+    fn what_is_volatile_does_not_count() {
+        for (one, other, same) in [
+            (r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, true),
+            (r#"{"a":1}"#, r#"{"a":2}"#, false),
+            (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, false),
+            (r#"{"a":{"b":1}}"#, r#"{"a":{},"b":1}"#, false),
+            (r#"{"timestamp":1}"#, r#"{"timestamp":2}"#, true),
+            (r#"{"timestamp":1}"#, "{}", true),
+            (r#"{"id":"acct_1"}"#, r#"{"id":"acct_2"}"#, false),
+            (r#"{"id":7}"#, r#"{"id":8}"#, false),
+            (
+                r#"{"jsonrpc":"2.0","id":7}"#,
+                r#"{"jsonrpc":"2.0","id":8}"#,
+                true,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"params":{"id":1}}"#,
+                r#"{"jsonrpc":"2.0","id":7,"params":{"id":2}}"#,
+                false,
+            ),
+            (
+                r#"{"tool_calls":[{"id":"call_1","function":{}}]}"#,
+                r#"{"tool_calls":[{"id":"call_2","function":{}}]}"#,
+                true,
+            ),
+            (
+                r#"{"user_id":"usr_8fJ2kd93Lsl20dkWq1"}"#,
+                r#"{"user_id":"usr_1Ba7xk03Pqm44zzTy8"}"#,
+                true,
+            ),
+            (
+                r#"{"x":"9f2c1a34-0000-4000-8000-0123456789ab"}"#,
+                r#"{"x":"9f2c1a34-1111-4000-8000-0123456789ab"}"#,
+                true,
+            ),
+            (
+                r#"{"x":"2026-11-21T10:00:00Z"}"#,
+                r#"{"x":"2026-11-22T11:30:00.5Z"}"#,
+                true,
+            ),
+            (r#"{"x":"2026-11-21"}"#, r#"{"x":"2026-11-22"}"#, false),
+            (
+                r#"{"x":12345678901234567890}"#,
+                r#"{"x":12345678901234567891}"#,
+                false,
+            ),
+            ("a=1&b=2", "b=2&a=1", false),
+            ("", "{}", false),
+        ] {
+            assert_eq!(of(one) == of(other), same, "{one} and {other}");
+        }
+    }
+
+    /// Golden values: draws hang on them, and a seed must replay in every later release.
+    #[test]
+    fn fingerprints_never_change_between_releases() {
+        for (body, expected) in [
+            ("", "6fc4ed855fc8bd1a"),
+            ("plain text", "f1beff7e434a6161"),
+            (
+                r#"{"model":"gpt-4o","stream":true,"n":1.50,"user":null}"#,
+                "65b585fff5fccc1a",
+            ),
+        ] {
+            assert_eq!(of(body).to_string(), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn method_and_url_count() {
+        let url = |path| CanonicalUrl::new("https", "api.example", path);
+        let base = Fingerprint::of_parts(&Method::GET, &url("/a?b=1"), b"");
+        assert_ne!(
+            base,
+            Fingerprint::of_parts(&Method::PUT, &url("/a?b=1"), b"")
+        );
+        assert_ne!(
+            base,
+            Fingerprint::of_parts(&Method::GET, &url("/a?b=2"), b"")
+        );
+    }
+}

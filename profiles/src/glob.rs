@@ -1,0 +1,400 @@
+//! Globs over URLs and over plain words.
+//!
+//! Only `*` (any run of characters, `/` included) and `{a,b}` (either) are special. A glob is
+//! spelled out into its alternatives once; each is matched in one pass over the text: between two
+//! stars, the leftmost place of a piece is as good as any later one.
+
+use std::fmt;
+
+use memchr::memmem;
+
+use crate::facts::CanonicalUrl;
+
+/// Most alternatives one list of globs may stand for.
+pub(crate) const MAX_ALTERNATIVES: usize = 100_000;
+
+/// What is wrong with a glob.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum GlobError {
+    /// It is empty.
+    #[error("the glob is empty; `*` matches everything")]
+    Empty,
+    /// A brace is missing.
+    #[error("`{0}` has a `{{` without its `}}`, or a `}}` without its `{{`")]
+    Unbalanced(String),
+    /// Its braces stand for too many alternatives.
+    #[error("`{glob}` stands for more than {MAX_ALTERNATIVES} alternatives; write several rules")]
+    TooMany {
+        /// The glob.
+        glob: String,
+    },
+}
+
+/// A glob over words: tool names, models, header values. Case counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Glob {
+    written: Box<str>,
+    alternatives: Box<[Box<str>]>,
+}
+
+impl Glob {
+    pub(crate) fn new(written: &str) -> Result<Self, GlobError> {
+        let alternatives = spell_out(written)?.into_iter().map(Into::into).collect();
+        Ok(Self {
+            written: written.into(),
+            alternatives,
+        })
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// True for `*` and its like: nothing is excluded.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.alternatives.iter().any(|glob| is_stars(glob))
+    }
+
+    /// The one word it matches, when it has no wildcard.
+    pub(crate) fn literals(&self) -> Option<impl Iterator<Item = &str>> {
+        let literal = self.alternatives.iter().all(|glob| !glob.contains('*'));
+        literal.then(|| self.alternatives.iter().map(AsRef::as_ref))
+    }
+
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        self.alternatives.iter().any(|glob| matches(glob, text, 0))
+    }
+}
+
+/// A list of globs over canonical URLs; any of them may match.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct UrlGlobs {
+    alternatives: Box<[Box<str>]>,
+}
+
+impl UrlGlobs {
+    /// Compiles a list; each glob is brought into the form of [`CanonicalUrl`].
+    pub(crate) fn new<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
+        let mut alternatives: Vec<Box<str>> = Vec::new();
+        for glob in globs {
+            for alternative in spell_out(glob)? {
+                for canonical in canonical(&alternative) {
+                    alternatives.push(canonical.into());
+                }
+            }
+            if alternatives.len() > MAX_ALTERNATIVES {
+                return Err(GlobError::TooMany {
+                    glob: glob.to_owned(),
+                });
+            }
+        }
+        alternatives.sort_unstable();
+        alternatives.dedup();
+        Ok(Self {
+            alternatives: alternatives.into(),
+        })
+    }
+
+    /// True when there is no glob: nothing is asked of the URL.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.alternatives.is_empty()
+    }
+
+    pub(crate) fn alternatives(&self) -> &[Box<str>] {
+        &self.alternatives
+    }
+
+    pub(crate) fn matches(&self, url: &CanonicalUrl) -> bool {
+        (0..self.alternatives.len()).any(|index| self.alternative_matches(index, url))
+    }
+
+    pub(crate) fn alternative_matches(&self, index: usize, url: &CanonicalUrl) -> bool {
+        matches(&self.alternatives[index], url.as_str(), url.origin().len())
+    }
+
+    /// Whether some glob matches every URL of this origin: all it asks is scheme and authority.
+    pub(crate) fn match_all_of(&self, origin: &CanonicalUrl) -> bool {
+        let root = CanonicalUrl::new(origin.scheme(), origin.authority(), "/");
+        (0..self.alternatives.len()).any(|index| {
+            // All pieces found before the path has begun and a star for the rest: no path can
+            // change that.
+            self.alternatives[index].ends_with('*') && self.alternative_matches(index, &root)
+        })
+    }
+}
+
+/// True when the glob consists of stars alone.
+pub(crate) fn is_stars(glob: &str) -> bool {
+    !glob.is_empty() && glob.bytes().all(|byte| byte == b'*')
+}
+
+/// Matches one alternative. The first `folded` bytes of `text` are in lower case already, and the
+/// glob's case does not count there.
+pub(crate) fn matches(glob: &str, text: &str, folded: usize) -> bool {
+    let folded = if glob.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        folded
+    } else {
+        0
+    };
+    let (text, glob) = (text.as_bytes(), glob.as_bytes());
+    let Some(first_star) = memchr::memchr(b'*', glob) else {
+        return text.len() == glob.len() && stands_at(glob, text, 0, folded);
+    };
+    let last_star = memchr::memrchr(b'*', glob).expect("there is a star");
+    let (head, tail) = (&glob[..first_star], &glob[last_star + 1..]);
+    if text.len() < head.len() + tail.len() || !stands_at(head, text, 0, folded) {
+        return false;
+    }
+    let end = text.len() - tail.len();
+    if !stands_at(tail, text, end, folded) {
+        return false;
+    }
+    let mut from = head.len();
+    for piece in glob[first_star..=last_star].split(|byte| *byte == b'*') {
+        match find(piece, &text[..end], from, folded) {
+            Some(at) => from = at + piece.len(),
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Whether `piece` stands at byte `at` of `text`, which is long enough.
+fn stands_at(piece: &[u8], text: &[u8], at: usize, folded: usize) -> bool {
+    piece
+        .iter()
+        .zip(&text[at..])
+        .enumerate()
+        .all(|(offset, (wanted, found))| {
+            wanted == found || (at + offset < folded && wanted.to_ascii_lowercase() == *found)
+        })
+}
+
+/// The leftmost place of `piece` in `text` at or after `from`.
+fn find(piece: &[u8], text: &[u8], from: usize, folded: usize) -> Option<usize> {
+    let mut from = from;
+    // Where case does not count, byte by byte: scheme and host are short.
+    while from < folded.min(text.len()) {
+        if from + piece.len() <= text.len() && stands_at(piece, text, from, folded) {
+            return Some(from);
+        }
+        from += 1;
+    }
+    Some(from + memmem::find(text.get(from..)?, piece)?)
+}
+
+/// Spells out `{a,b}`: the alternatives of a glob, without braces. Braces may nest.
+fn spell_out(glob: &str) -> Result<Vec<String>, GlobError> {
+    if glob.is_empty() {
+        return Err(GlobError::Empty);
+    }
+    let mut done = Vec::new();
+    let mut open = vec![glob.to_owned()];
+    while let Some(text) = open.pop() {
+        if done.len() + open.len() > MAX_ALTERNATIVES {
+            return Err(GlobError::TooMany {
+                glob: glob.to_owned(),
+            });
+        }
+        match first_group(&text).map_err(|()| GlobError::Unbalanced(glob.to_owned()))? {
+            None => done.push(text),
+            Some(group) => {
+                // Pushed backwards, so that alternatives come out in the order written.
+                for member in group.members.iter().rev() {
+                    open.push([&text[..group.start], *member, &text[group.end..]].concat());
+                }
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// The first outermost `{…}` of a glob.
+struct Group<'a> {
+    start: usize,
+    end: usize,
+    members: Vec<&'a str>,
+}
+
+fn first_group(text: &str) -> Result<Option<Group<'_>>, ()> {
+    let Some(start) = text.find(['{', '}']) else {
+        return Ok(None);
+    };
+    if text.as_bytes()[start] == b'}' {
+        return Err(());
+    }
+    let (mut depth, mut member, mut members) = (0, start + 1, Vec::new());
+    for (at, byte) in text.bytes().enumerate().skip(start) {
+        match byte {
+            b'{' => depth += 1,
+            b',' if depth == 1 => {
+                members.push(&text[member..at]);
+                member = at + 1;
+            }
+            b'}' => {
+                depth -= 1;
+                if depth == 0 {
+                    members.push(&text[member..at]);
+                    return Ok(Some(Group {
+                        start,
+                        end: at + 1,
+                        members,
+                    }));
+                }
+            }
+            _ => {}
+        }
+    }
+    Err(())
+}
+
+/// One alternative in the form of [`CanonicalUrl`]: scheme as `http(s)`, default port elided, `/`
+/// for an empty path. Letter case of scheme and host is left to the matching, which knows where
+/// they end.
+fn canonical(glob: &str) -> Vec<String> {
+    let Some((scheme, rest)) = glob.split_once("://") else {
+        let mut forms = vec![glob.to_owned()];
+        // `*.example:443/*` says no scheme, but only one elides that port.
+        if glob.starts_with('*') {
+            forms.extend(with_elided_port(glob));
+        }
+        return forms;
+    };
+    let scheme = match scheme.to_ascii_lowercase().as_str() {
+        "ws" => "http".to_owned(),
+        "wss" => "https".to_owned(),
+        other => other.to_owned(),
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let path = if path.is_empty() && !authority.ends_with('*') {
+        "/"
+    } else {
+        path
+    };
+    let elided = match scheme.as_str() {
+        "http" => authority.strip_suffix(":80"),
+        "https" => authority.strip_suffix(":443"),
+        "*" => {
+            let mut forms = vec![format!("{scheme}://{authority}{path}")];
+            forms.extend(with_elided_port(&format!("{authority}{path}")));
+            return forms;
+        }
+        _ => None,
+    };
+    vec![format!("{scheme}://{}{path}", elided.unwrap_or(authority))]
+}
+
+/// `HOST:443/…` as `https://HOST/…`, `HOST:80/…` as `http://HOST/…`.
+fn with_elided_port(rest: &str) -> Option<String> {
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let path = if path.is_empty() { "/" } else { path };
+    [("https", ":443"), ("http", ":80")]
+        .iter()
+        .find_map(|(scheme, port)| {
+            let host = authority.strip_suffix(port)?;
+            Some(format!("{scheme}://{host}{path}"))
+        })
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_stars_and_braces_are_special() {
+        for (glob, text, expected) in [
+            ("*", "", true),
+            ("*", "anything/at all", true),
+            ("a*c", "abc", true),
+            ("a*c", "ac", true),
+            ("a*c", "acb", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("ab*ba", "aba", false),
+            ("**a**", "xax", true),
+            ("a?c", "abc", false),
+            ("a?c", "a?c", true),
+            ("[ab]", "a", false),
+            ("[ab]", "[ab]", true),
+            ("gpt-{4,5}*", "gpt-5-mini", true),
+            ("gpt-{4,5}*", "gpt-3", false),
+            ("{a,b{c,d}}e", "bde", true),
+            ("{a,b{c,d}}e", "be", false),
+            ("x{,s}", "x", true),
+            ("Case", "case", false),
+        ] {
+            assert_eq!(
+                Glob::new(glob).unwrap().matches(text),
+                expected,
+                "{glob} on {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_url_glob_is_read_in_the_canonical_form() {
+        for (glob, url, expected) in [
+            ("https://*", "https://api.example/v1", true),
+            ("https://*", "http://api.example/v1", false),
+            ("HTTPS://API.Example/V1*", "https://api.example/V1/x", true),
+            ("HTTPS://API.Example/V1*", "https://api.example/v1/x", false),
+            ("*.Example/v1", "https://api.example/v1", true),
+            ("*Example/V1", "https://api.example/V1", true),
+            ("*Example/V1", "https://api.example/v1", false),
+            ("*Search*", "https://api.search.example/v1", true),
+            ("*Search*", "https://api.example/search", false),
+            ("https://api.example:443/*", "https://api.example/x", true),
+            ("*api.example:443/*", "https://api.example/x", true),
+            ("*api.example:443/*", "http://api.example/x", false),
+            ("*api.example:443/*", "http://api.example:443/x", true),
+            ("*://api.example:80/*", "http://api.example/x", true),
+            ("wss://api.example/*", "https://api.example/socket", true),
+            ("http{,s}://api.example", "https://api.example/", true),
+            ("https://api.example", "https://api.example/x", false),
+            ("*/search?q=*", "http://h/search?q=1", true),
+            ("*/search?q=*", "http://h/searchXq=1", false),
+        ] {
+            let (scheme, rest) = url.split_once("://").unwrap();
+            let (authority, path) = rest.split_at(rest.find('/').unwrap());
+            let canonical = CanonicalUrl::new(scheme, authority, path);
+            let globs = UrlGlobs::new([glob]).unwrap();
+            assert_eq!(globs.matches(&canonical), expected, "{glob} on {url}");
+        }
+    }
+
+    #[test]
+    fn a_glob_over_the_authority_alone_matches_all_of_an_origin() {
+        let origin = CanonicalUrl::new("https", "api.example", "");
+        for (glob, expected) in [
+            ("*", true),
+            ("https://*", true),
+            ("https://api.example/*", true),
+            ("https://api.example*", true),
+            ("*example*", true),
+            ("https://api.example/v1/*", false),
+            ("*v1*", false),
+            ("https://api.example/", false),
+            ("http://*", false),
+        ] {
+            assert_eq!(
+                UrlGlobs::new([glob]).unwrap().match_all_of(&origin),
+                expected,
+                "{glob}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_broken_glob_says_what_is_wrong() {
+        for glob in ["", "a{b", "a}b", "{a,{b}"] {
+            assert!(Glob::new(glob).is_err(), "{glob}");
+        }
+        let many = "{a,b}".repeat(40);
+        assert!(matches!(Glob::new(&many), Err(GlobError::TooMany { .. })));
+    }
+}

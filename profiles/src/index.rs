@@ -1,0 +1,250 @@
+//! Which of many rules an exchange may concern.
+//!
+//! Every glob with text in it requires that text in the URL. One piece of each (the one that fewest
+//! other globs share, then the longest) goes into an Aho–Corasick automaton; one pass over the URL
+//! finds the few globs worth verifying, however many there are. Rules that name only a tool are
+//! found by its name; what asks for neither is always looked at.
+
+use std::collections::HashMap;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use smallvec::SmallVec;
+
+use crate::facts::{CanonicalUrl, Facts, Kind};
+use crate::glob::{UrlGlobs, is_stars};
+use crate::matching::{Match, ToolMatch};
+
+/// Most globs one set of rules may hold, braces spelled out: some hundreds of megabytes of index.
+const MAX_GLOBS: usize = 500_000;
+/// Longest piece that is looked for: its end, where URLs differ most.
+const PIECE: usize = 32;
+
+/// Numbers of the rules (or watches) an exchange may concern, in ascending order.
+pub(crate) type Candidates = SmallVec<[u32; 16]>;
+
+/// Finds candidates by URL and tool.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    automaton: Option<AhoCorasick>,
+    /// Per pattern of the automaton, where its postings end.
+    ends: Box<[u32]>,
+    postings: Box<[Posting]>,
+    by_tool: HashMap<Box<str>, Vec<u32>>,
+    /// Candidates that ask for a tool and no URL: for MCP calls whose tool is not known yet.
+    by_any_tool: Vec<u32>,
+    /// Candidates nothing can be known of beforehand.
+    always: Vec<u32>,
+}
+
+/// A glob to verify once its piece was found.
+#[derive(Debug, Clone, Copy)]
+struct Posting {
+    candidate: u32,
+    /// Which of the candidate's globs; `None`: of its tool's, verified with the tool.
+    alternative: Option<u32>,
+}
+
+/// A set with more globs than can be compiled.
+#[derive(Debug)]
+pub(crate) struct TooMany {
+    /// How many there are.
+    pub(crate) globs: usize,
+}
+
+/// What is indexed of one candidate.
+pub(crate) struct Indexed<'a> {
+    pub(crate) matching: &'a Match,
+    /// The config's globs for the tool it asks for.
+    pub(crate) tool_urls: &'a [UrlGlobs],
+}
+
+impl Index {
+    /// Builds the index over candidates numbered in the order given.
+    pub(crate) fn build(candidates: &[Indexed<'_>]) -> Result<Self, TooMany> {
+        let mut index = Self::default();
+        let mut globs: Vec<(&str, Posting)> = Vec::new();
+        for (candidate, indexed) in (0u32..).zip(candidates) {
+            index.enter(candidate, indexed, &mut globs);
+        }
+        if globs.len() > MAX_GLOBS {
+            return Err(TooMany { globs: globs.len() });
+        }
+        let mut shared: HashMap<&str, u32> = HashMap::new();
+        for (glob, _) in &globs {
+            for piece in pieces(glob) {
+                *shared.entry(piece).or_insert(0) += 1;
+            }
+        }
+        let mut by_piece: HashMap<String, Vec<Posting>> = HashMap::new();
+        for (glob, posting) in &globs {
+            let piece = pieces(glob).min_by_key(|piece| cost(piece, shared[piece]));
+            let piece = piece.expect("globs of stars alone were set apart");
+            by_piece
+                .entry(tail(piece).to_ascii_lowercase())
+                .or_default()
+                .push(*posting);
+        }
+        index
+            .compile(by_piece)
+            .map_err(|_| TooMany { globs: globs.len() })?;
+        Ok(index)
+    }
+
+    /// The candidates whose URL and tool conditions may hold. `verify` says whether one glob of a
+    /// candidate matches the exchange's URL.
+    pub(crate) fn find(
+        &self,
+        facts: &Facts<'_>,
+        tool_is_open: bool,
+        verify: impl Fn(u32, usize) -> bool,
+    ) -> Candidates {
+        let mut found = Candidates::from_slice(&self.always);
+        self.find_by_url(facts.url, verify, &mut found);
+        for tool in facts.tools {
+            if let Some(candidates) = self.by_tool.get(tool.as_str()) {
+                found.extend_from_slice(candidates);
+            }
+        }
+        if facts.kind == Kind::Mcp && tool_is_open {
+            found.extend_from_slice(&self.by_any_tool);
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn find_by_url(
+        &self,
+        url: &CanonicalUrl,
+        verify: impl Fn(u32, usize) -> bool,
+        found: &mut Candidates,
+    ) {
+        let Some(automaton) = &self.automaton else {
+            return;
+        };
+        for occurrence in automaton.find_overlapping_iter(url.as_str()) {
+            let pattern = occurrence.pattern().as_usize();
+            let begin = pattern
+                .checked_sub(1)
+                .map_or(0, |before| self.ends[before] as usize);
+            for posting in &self.postings[begin..self.ends[pattern] as usize] {
+                let holds = posting
+                    .alternative
+                    .is_none_or(|alternative| verify(posting.candidate, alternative as usize));
+                if holds {
+                    found.push(posting.candidate);
+                }
+            }
+        }
+    }
+
+    /// Notes by what a candidate can be found.
+    fn enter<'a>(
+        &mut self,
+        candidate: u32,
+        indexed: &Indexed<'a>,
+        globs: &mut Vec<(&'a str, Posting)>,
+    ) {
+        let urls = indexed.matching.urls.alternatives();
+        if urls.iter().any(|glob| is_stars(glob)) {
+            self.always.push(candidate);
+        } else if !urls.is_empty() {
+            for (alternative, glob) in (0u32..).zip(urls) {
+                globs.push((
+                    glob,
+                    Posting {
+                        candidate,
+                        alternative: Some(alternative),
+                    },
+                ));
+            }
+        } else if let Some(tool) = indexed.matching.tool.as_deref() {
+            self.enter_tool(candidate, tool, indexed.tool_urls, globs);
+        } else {
+            self.always.push(candidate);
+        }
+    }
+
+    fn enter_tool<'a>(
+        &mut self,
+        candidate: u32,
+        tool: &'a ToolMatch,
+        tool_urls: &'a [UrlGlobs],
+        globs: &mut Vec<(&'a str, Posting)>,
+    ) {
+        let urls: Vec<_> = tool_urls
+            .iter()
+            .chain([&tool.urls])
+            .flat_map(UrlGlobs::alternatives)
+            .collect();
+        let Some(names) = tool
+            .name
+            .literals()
+            .filter(|_| !urls.iter().any(|url| is_stars(url)))
+        else {
+            self.always.push(candidate);
+            return;
+        };
+        for name in names {
+            self.by_tool.entry(name.into()).or_default().push(candidate);
+        }
+        self.by_any_tool.push(candidate);
+        globs.extend(urls.iter().map(|url| {
+            (
+                &***url,
+                Posting {
+                    candidate,
+                    alternative: None,
+                },
+            )
+        }));
+    }
+
+    fn compile(
+        &mut self,
+        by_piece: HashMap<String, Vec<Posting>>,
+    ) -> Result<(), aho_corasick::BuildError> {
+        if by_piece.is_empty() {
+            return Ok(());
+        }
+        // Sorted, so that equal rules compile to equal indexes.
+        let mut by_piece: Vec<_> = by_piece.into_iter().collect();
+        by_piece.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::Standard)
+            .ascii_case_insensitive(true)
+            .kind((by_piece.len() > 64).then_some(AhoCorasickKind::ContiguousNFA))
+            .build(by_piece.iter().map(|(piece, _)| piece))?;
+        let mut ends = Vec::with_capacity(by_piece.len());
+        let mut postings = Vec::new();
+        for (_, of_piece) in by_piece {
+            postings.extend(of_piece);
+            ends.push(u32::try_from(postings.len()).expect("at most MAX_GLOBS"));
+        }
+        self.automaton = Some(automaton);
+        self.ends = ends.into();
+        self.postings = postings.into();
+        Ok(())
+    }
+}
+
+/// The pieces of text that a glob requires.
+fn pieces(glob: &str) -> impl Iterator<Item = &str> {
+    glob.split('*').filter(|piece| !piece.is_empty())
+}
+
+/// How little a piece tells: lower is better. Every URL has a scheme, so that is no piece to look
+/// for; else what fewest globs share, and then the longest.
+fn cost(piece: &str, shared: u32) -> (bool, u32, usize) {
+    let is_scheme = matches!(piece, "http://" | "https://" | "://" | "/");
+    (is_scheme, shared, usize::MAX - piece.len())
+}
+
+/// The last bytes of a piece, at a character's boundary.
+fn tail(piece: &str) -> &str {
+    let mut start = piece.len().saturating_sub(PIECE);
+    while !piece.is_char_boundary(start) {
+        start += 1;
+    }
+    &piece[start..]
+}

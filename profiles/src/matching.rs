@@ -1,0 +1,294 @@
+//! What a rule asks of an exchange.
+//!
+//! Conditions come in two sorts: those the request's head answers, which put a rule on the
+//! shortlist, and those that need the body. All that are present must hold.
+
+use std::fmt;
+
+use http::{HeaderName, Method};
+use regex::bytes::Regex;
+use serde_json::Value;
+use serde_json_path::JsonPath;
+
+use crate::facts::{Facts, Kind};
+use crate::glob::{Glob, UrlGlobs};
+use crate::rule::Family;
+
+/// The conditions of a rule; absent ones hold.
+#[derive(Debug, Default)]
+pub(crate) struct Match {
+    pub(crate) urls: UrlGlobs,
+    pub(crate) tool: Option<Box<ToolMatch>>,
+    pub(crate) methods: Option<Box<[Method]>>,
+    pub(crate) status: Option<StatusSet>,
+    /// What few rules ask for, kept apart so that the others stay small.
+    pub(crate) more: Option<Box<MoreConditions>>,
+}
+
+/// The rarer conditions.
+#[derive(Debug, Default)]
+pub(crate) struct MoreConditions {
+    pub(crate) headers: Vec<(HeaderName, Glob)>,
+    pub(crate) body: Option<Regex>,
+    pub(crate) json: Vec<JsonCondition>,
+    pub(crate) dialect: Option<String>,
+    pub(crate) model: Option<Glob>,
+    pub(crate) stream: Option<bool>,
+}
+
+/// A name, and the URLs that the rule's own file knows under it.
+#[derive(Debug)]
+pub(crate) struct ToolMatch {
+    pub(crate) name: Glob,
+    /// `match_url` of the rules of the same file that have both this tool and a URL.
+    pub(crate) urls: UrlGlobs,
+}
+
+/// A place in a JSON body and the value that must stand there.
+#[derive(Debug)]
+pub(crate) struct JsonCondition {
+    pub(crate) path: JsonPath,
+    pub(crate) value: Value,
+}
+
+/// A set of statuses: single ones and whole classes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StatusSet {
+    pub(crate) codes: Vec<u16>,
+    /// `5` for `5xx`.
+    pub(crate) classes: Vec<u16>,
+}
+
+impl StatusSet {
+    pub(crate) fn holds(&self, status: u16) -> bool {
+        self.codes.contains(&status) || self.classes.contains(&(status / 100))
+    }
+}
+
+impl fmt::Display for StatusSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let codes = self.codes.iter().map(ToString::to_string);
+        let classes = self.classes.iter().map(|class| format!("{class}xx"));
+        f.write_str(&codes.chain(classes).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Whether conditions hold, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    No,
+    /// The request's body will tell.
+    Unknown,
+    Yes,
+}
+
+impl From<bool> for Holds {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+}
+
+/// A condition by itself: what [`crate::explain`] reports on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Kind,
+    Url,
+    Tool,
+    Methods,
+    Headers,
+    Dialect,
+    Model,
+    Stream,
+    Body,
+    Json,
+}
+
+impl Condition {
+    /// All of them, cheapest first.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Kind,
+        Self::Methods,
+        Self::Dialect,
+        Self::Tool,
+        Self::Url,
+        Self::Headers,
+        Self::Stream,
+        Self::Model,
+        Self::Json,
+        Self::Body,
+    ];
+}
+
+impl Match {
+    /// Whether every condition but the URL's (the index has verified it) and the status holds.
+    pub(crate) fn holds_beside_url(
+        &self,
+        family: Option<Family>,
+        facts: &Facts<'_>,
+        tool_urls: &[UrlGlobs],
+    ) -> Holds {
+        let mut all = Holds::Yes;
+        for condition in Condition::ALL {
+            if condition == Condition::Url {
+                continue;
+            }
+            match self.holds(condition, family, facts, tool_urls) {
+                Holds::No => return Holds::No,
+                Holds::Unknown => all = Holds::Unknown,
+                Holds::Yes => {}
+            }
+        }
+        all
+    }
+
+    /// Whether one condition holds. `family` is the rule's; `None` for the condition of an
+    /// `armed_by`, which no family narrows. `tool_urls` are the config's globs for the tool.
+    pub(crate) fn holds(
+        &self,
+        condition: Condition,
+        family: Option<Family>,
+        facts: &Facts<'_>,
+        tool_urls: &[UrlGlobs],
+    ) -> Holds {
+        let more = self.more.as_deref();
+        match condition {
+            Condition::Kind => self.kind_holds(family, facts),
+            Condition::Url => (self.urls.is_empty() || self.urls.matches(facts.url)).into(),
+            Condition::Tool => self.tool_holds(facts, tool_urls),
+            Condition::Methods => self
+                .methods
+                .as_ref()
+                .is_none_or(|methods| methods.contains(facts.method))
+                .into(),
+            Condition::Headers => more
+                .is_none_or(|more| headers_hold(&more.headers, facts))
+                .into(),
+            Condition::Dialect => {
+                let dialect = more.and_then(|more| more.dialect.as_deref());
+                dialect
+                    .is_none_or(|dialect| facts.dialect == Some(dialect))
+                    .into()
+            }
+            Condition::Model => match more.and_then(|more| more.model.as_ref()) {
+                None => Holds::Yes,
+                Some(glob) => when_read(facts, facts.model.map(|model| glob.matches(model))),
+            },
+            Condition::Stream => match more.and_then(|more| more.stream) {
+                None => Holds::Yes,
+                Some(wanted) => when_read(facts, facts.stream.map(|stream| stream == wanted)),
+            },
+            Condition::Json => match more.map_or(&[][..], |more| &more.json) {
+                [] => Holds::Yes,
+                wanted => when_read(facts, facts.body.map(|body| json_holds(wanted, body))),
+            },
+            Condition::Body => match more.and_then(|more| more.body.as_ref()) {
+                None => Holds::Yes,
+                Some(regex) => when_read(facts, facts.body.map(|body| regex.is_match(body))),
+            },
+        }
+    }
+
+    /// Whether anything beside scheme, authority and path is asked for: then a connection fault
+    /// waits for the exchange.
+    pub(crate) fn asks_for_an_exchange(&self) -> bool {
+        self.tool.is_some()
+            || self.methods.is_some()
+            || self.status.is_some()
+            || self.more.is_some()
+    }
+
+    /// Whether a condition can only be judged by the request's body.
+    pub(crate) fn asks_for_the_body(&self) -> bool {
+        self.more
+            .as_deref()
+            .is_some_and(|more| more.body.is_some() || !more.json.is_empty())
+    }
+
+    /// Which kinds of exchange the family touches.
+    fn kind_holds(&self, family: Option<Family>, facts: &Facts<'_>) -> Holds {
+        match family {
+            None | Some(Family::Network) => Holds::Yes,
+            Some(Family::Llm | Family::Context) => (facts.kind == Kind::Llm).into(),
+            // With a URL or a tool's name it is those that say what is touched.
+            Some(Family::Tool) if !self.urls.is_empty() || self.tool.is_some() => Holds::Yes,
+            Some(Family::Tool) => is_a_tool(facts),
+        }
+    }
+
+    fn tool_holds(&self, facts: &Facts<'_>, tool_urls: &[UrlGlobs]) -> Holds {
+        let Some(tool) = self.tool.as_deref() else {
+            return Holds::Yes;
+        };
+        if tool.name.is_everything() {
+            return is_a_tool(facts);
+        }
+        if facts.tools.iter().any(|name| tool.name.matches(name)) {
+            return Holds::Yes;
+        }
+        // An MCP server holds many tools behind one URL: there only the called name counts.
+        match facts.kind {
+            Kind::Mcp if facts.mcp_tool_call && facts.body.is_some() => Holds::No,
+            Kind::Mcp if facts.body.is_none() && facts.method == Method::POST => Holds::Unknown,
+            Kind::Mcp => Holds::No,
+            Kind::Llm | Kind::Tool | Kind::Other => {
+                let here = !self.urls.is_empty() && tool.name.literals().is_some();
+                let known = tool.urls.matches(facts.url)
+                    || tool_urls.iter().any(|urls| urls.matches(facts.url));
+                // A rule that has a URL beside the tool's name gives that name to the URL.
+                (here || known).into()
+            }
+        }
+    }
+}
+
+/// A plain HTTP tool, or a tool call of MCP.
+fn is_a_tool(facts: &Facts<'_>) -> Holds {
+    match facts.kind {
+        Kind::Tool => Holds::Yes,
+        Kind::Mcp if facts.mcp_tool_call => Holds::Yes,
+        Kind::Mcp if facts.body.is_none() && facts.method == Method::POST => Holds::Unknown,
+        Kind::Mcp | Kind::Llm | Kind::Other => Holds::No,
+    }
+}
+
+/// What is known from the body: unknown until it was read, and then not there.
+fn when_read(facts: &Facts<'_>, known: Option<bool>) -> Holds {
+    match known {
+        Some(holds) => holds.into(),
+        None if facts.body.is_none() => Holds::Unknown,
+        None => Holds::No,
+    }
+}
+
+fn headers_hold(wanted: &[(HeaderName, Glob)], facts: &Facts<'_>) -> bool {
+    wanted.iter().all(|(name, glob)| {
+        let mut values = facts.headers.get_all(name).iter();
+        values.any(|value| glob.matches(&String::from_utf8_lossy(value.as_bytes())))
+    })
+}
+
+fn json_holds(wanted: &[JsonCondition], body: &[u8]) -> bool {
+    let Ok(document) = serde_json::from_slice::<Value>(body) else {
+        return false;
+    };
+    wanted.iter().all(|condition| {
+        condition
+            .path
+            .query(&document)
+            .iter()
+            .any(|found| same(found, &condition.value))
+    })
+}
+
+/// Equality that does not tell `1` from `1.0`.
+fn same(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Number(found), Value::Number(wanted)) => {
+            found == wanted
+                || found
+                    .as_f64()
+                    .is_some_and(|found| Some(found) == wanted.as_f64())
+        }
+        _ => found == wanted,
+    }
+}

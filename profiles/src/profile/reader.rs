@@ -1,0 +1,255 @@
+//! From raw values to typed ones, gathering every error on the way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::located::At;
+use crate::dice::MILLION;
+use crate::error::{self, Position, ProfileError};
+
+/// Longest wait that can be written: a day. More is a slip of units.
+const LONGEST_MS: f64 = 86_400_000.0;
+/// Greatest number that a double holds exactly.
+const GREATEST: f64 = 9_007_199_254_740_992.0;
+
+/// Reads the values of one file. Methods give `None` for what is absent or wrong; what is wrong is
+/// noted, so the caller may go on with its default.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) file: Arc<str>,
+    /// JSON pointer to the map being read.
+    pub(crate) pointer: String,
+    pub(crate) errors: Vec<ProfileError>,
+}
+
+impl Reader {
+    pub(crate) fn new(file: &str) -> Self {
+        Self {
+            file: file.into(),
+            pointer: String::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Notes an error about a field of the map being read.
+    pub(crate) fn error(&mut self, field: &str, position: Position, message: impl Into<String>) {
+        let escaped = field.replace('~', "~0").replace('/', "~1");
+        let pointer = match field {
+            "" => self.pointer.clone(),
+            _ => format!("{}/{escaped}", self.pointer),
+        };
+        let file = self.file.to_string();
+        self.errors.push(ProfileError {
+            file,
+            position,
+            pointer,
+            message: message.into(),
+        });
+    }
+
+    /// Reads a map below the one being read.
+    pub(crate) fn below<T>(&mut self, field: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(field);
+        let value = read(self);
+        self.pointer.truncate(length);
+        value
+    }
+
+    /// A wait in milliseconds, fractions allowed, 0 to a day.
+    pub(crate) fn millis(&mut self, field: &str, value: Option<&At<f64>>) -> Option<Duration> {
+        self.within(
+            field,
+            value,
+            0.0,
+            LONGEST_MS,
+            "milliseconds, 0 to 86400000 (a day)",
+        )
+        .map(|ms| Duration::from_micros(whole(ms * 1000.0)))
+    }
+
+    /// A wait in microseconds, 0 to a minute.
+    pub(crate) fn micros(&mut self, field: &str, value: Option<&At<f64>>) -> Option<Duration> {
+        self.within(
+            field,
+            value,
+            0.0,
+            60_000_000.0,
+            "microseconds, 0 to 60000000 (a minute)",
+        )
+        .map(|us| Duration::from_micros(whole(us)))
+    }
+
+    /// A wait in seconds, fractions allowed, 0 to a day.
+    pub(crate) fn seconds(&mut self, field: &str, value: Option<&At<f64>>) -> Option<Duration> {
+        self.within(field, value, 0.0, 86_400.0, "seconds, 0 to 86400 (a day)")
+            .map(|s| Duration::from_micros(whole(s * 1_000_000.0)))
+    }
+
+    /// A whole number of at least `least`.
+    pub(crate) fn count(
+        &mut self,
+        field: &str,
+        value: Option<&At<f64>>,
+        least: u32,
+    ) -> Option<u64> {
+        let found = value?;
+        if found.value < f64::from(least) || found.value > GREATEST || found.value.fract() != 0.0 {
+            let message = format!(
+                "`{field}: {}`: a whole number of at least {least} is allowed",
+                found.value
+            );
+            self.error(field, found.position, message);
+            return None;
+        }
+        Some(whole(found.value))
+    }
+
+    /// A share between 0 and 1, in parts per million.
+    pub(crate) fn share(&mut self, field: &str, value: Option<&At<f64>>) -> Option<u32> {
+        let found = value?;
+        if !(0.0..=1.0).contains(&found.value) {
+            let message = format!(
+                "`{field}: {}` is not between 0 and 1; write 0.25 for one in four",
+                found.value
+            );
+            self.error(field, found.position, message);
+            return None;
+        }
+        let millionths = whole((found.value * f64::from(MILLION)).round());
+        Some(u32::try_from(millionths).expect("at most a million"))
+    }
+
+    /// A positive number, fractions allowed.
+    pub(crate) fn positive(&mut self, field: &str, value: Option<&At<f64>>) -> Option<f64> {
+        let found = value?;
+        if !(found.value > 0.0 && found.value <= 1e9) {
+            let message = format!(
+                "`{field}: {}`: a number above 0 is allowed, up to 1e9",
+                found.value
+            );
+            self.error(field, found.position, message);
+            return None;
+        }
+        Some(found.value)
+    }
+
+    /// A status an answer can have: `least` to 599.
+    pub(crate) fn status(
+        &mut self,
+        field: &str,
+        value: Option<&At<f64>>,
+        least: u16,
+    ) -> Option<StatusCode> {
+        let allowed = format!("a status from {least} to 599");
+        let whole_number = value.filter(|found| found.value.fract() == 0.0);
+        if let (Some(found), None) = (value, whole_number) {
+            let message = format!("`{field}: {}`: allowed are {allowed}", found.value);
+            self.error(field, found.position, message);
+        }
+        let number = self.within(field, whole_number, f64::from(least), 599.0, &allowed)?;
+        let code = u16::try_from(whole(number)).ok()?;
+        StatusCode::from_u16(code).ok()
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(
+        &mut self,
+        field: &str,
+        value: Option<&At<String>>,
+        allowed: &[(&str, T)],
+    ) -> Option<T> {
+        let found = value?;
+        let known = allowed.iter().find(|(word, _)| *word == found.value);
+        if known.is_none() {
+            let names = allowed.iter().map(|(word, _)| *word);
+            let rest = error::allowed(&found.value, names);
+            let message = format!("`{field}: {}` is unknown{rest}", found.value);
+            self.error(field, found.position, message);
+        }
+        known.map(|(_, value)| *value)
+    }
+
+    /// A duration with its unit: `500ms`, `30s`, `5m`, `1h`.
+    pub(crate) fn duration(&mut self, field: &str, value: Option<&At<String>>) -> Option<Duration> {
+        let found = value?;
+        let parsed = parse_duration(&found.value);
+        if parsed.is_none() {
+            let message = format!(
+                "`{field}: {}` is no duration; write a number and its unit: 500ms, 30s, 5m or 1h",
+                found.value
+            );
+            self.error(field, found.position, message);
+        }
+        parsed
+    }
+
+    fn within(
+        &mut self,
+        field: &str,
+        value: Option<&At<f64>>,
+        least: f64,
+        most: f64,
+        allowed: &str,
+    ) -> Option<f64> {
+        let found = value?;
+        if !(least..=most).contains(&found.value) {
+            let message = format!("`{field}: {}`: allowed are {allowed}", found.value);
+            self.error(field, found.position, message);
+            return None;
+        }
+        Some(found.value)
+    }
+}
+
+/// A number already known to be whole, non-negative and exact in a double.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "callers have checked the range"
+)]
+fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let number: u64 = text[..digits].parse().ok()?;
+    let millis = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(millis).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        for (text, millis) in [
+            ("500ms", Some(500)),
+            ("30s", Some(30_000)),
+            ("5m", Some(300_000)),
+            ("1h", Some(3_600_000)),
+            ("30", None),
+            ("s", None),
+            ("-1s", None),
+            ("1d", None),
+            ("99999999999999999999h", None),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                millis.map(Duration::from_millis),
+                "{text}"
+            );
+        }
+    }
+}

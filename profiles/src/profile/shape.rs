@@ -1,0 +1,160 @@
+//! The first step of reading: text to raw structs. What fails here is the shape of the document:
+//! YAML itself, an unknown field, a list where a word belongs.
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::Error;
+
+use super::located::{At, Tree};
+use crate::error::{Position, ProfileError, allowed};
+
+/// Reads a document into a raw struct, or says where its shape is wrong.
+pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Vec<ProfileError>> {
+    from_str(text).map_err(|error| {
+        let position = error.location().map(Position::from).unwrap_or_default();
+        let tree = from_str::<At<Tree>>(text).ok();
+        vec![ProfileError {
+            file: file.to_owned(),
+            position,
+            pointer: tree
+                .and_then(|tree| pointer_to(&tree, position))
+                .unwrap_or_default(),
+            message: message(&error, &found_at(text, position)),
+        }]
+    })
+}
+
+/// Reads YAML or JSON (which is YAML), with room for tens of thousands of rules.
+pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    let budget = serde_saphyr::budget! {
+        max_events: 8_000_000,
+        max_nodes: 4_000_000,
+        max_total_scalar_bytes: 256 * 1024 * 1024,
+    };
+    let options = serde_saphyr::options! { with_snippet: false, budget: budget };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+fn message(error: &Error, found: &str) -> String {
+    match error {
+        Error::AliasError { error, .. } => message(error, found),
+        Error::SerdeUnknownField {
+            field, expected, ..
+        } => {
+            format!(
+                "unknown field `{field}`{}",
+                allowed(field, expected.iter().copied())
+            )
+        }
+        Error::InvalidScalar { ty, .. } => format!("found `{found}`, allowed is {}", kind(ty)),
+        Error::InvalidBooleanStrict { .. } => {
+            format!("found `{found}`, allowed is {}", kind("bool"))
+        }
+        Error::Unexpected { expected, .. } => {
+            format!("found `{found}`, allowed is {}", kind(expected))
+        }
+        Error::SerdeInvalidType {
+            unexpected,
+            expected,
+            ..
+        }
+        | Error::SerdeInvalidValue {
+            unexpected,
+            expected,
+            ..
+        } => {
+            format!("found {unexpected}, allowed is {expected}")
+        }
+        Error::DuplicateMappingKey { key, .. } => format!(
+            "`{}` stands here a second time; keep one of them",
+            key.as_deref().unwrap_or(found)
+        ),
+        Error::MultipleDocuments { .. } => {
+            "a second document begins here; write one profile a file".to_owned()
+        }
+        other => {
+            let text = other.to_string();
+            // The place is told apart from the message.
+            text.rfind(" at line ")
+                .map_or(text.as_str(), |end| &text[..end])
+                .to_owned()
+        }
+    }
+}
+
+/// The reader's words for a type in a user's.
+fn kind(expected: &str) -> &str {
+    match expected {
+        "floating point" | "f64" => "a number",
+        "string scalar" => "a text",
+        "sequence start" => "a list",
+        "mapping start" => "a map",
+        "bool" | "boolean" => "`true` or `false`",
+        other => other,
+    }
+}
+
+/// What stands at a place, up to the end of the value or the line.
+fn found_at(text: &str, position: Position) -> String {
+    let line = text
+        .lines()
+        .nth(position.line.saturating_sub(1) as usize)
+        .unwrap_or_default();
+    let rest: String = line
+        .chars()
+        .skip(position.column.saturating_sub(1) as usize)
+        .collect();
+    let mut depth = 0;
+    let end = rest.char_indices().find_map(|(at, letter)| match letter {
+        '[' | '{' => {
+            depth += 1;
+            None
+        }
+        ']' | '}' if depth > 1 => {
+            depth -= 1;
+            None
+        }
+        ']' | '}' if depth == 1 => Some(at + 1),
+        ',' | ']' | '}' | '#' if depth == 0 => Some(at),
+        _ => None,
+    });
+    let end = end.unwrap_or(rest.len());
+    let found = rest[..end].trim();
+    match found.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", &found[..end]),
+        None => found.to_owned(),
+    }
+}
+
+/// JSON pointer to the node, or the member's name, that begins last at or before a place.
+fn pointer_to(tree: &At<Tree>, target: Position) -> Option<String> {
+    let mut best = None;
+    visit(tree, "", &mut |position, pointer| {
+        let nearer = best
+            .as_ref()
+            .is_none_or(|(nearest, _)| *nearest <= position);
+        if position <= target && nearer {
+            best = Some((position, pointer.to_owned()));
+        }
+    });
+    best.map(|(_, pointer)| pointer)
+}
+
+fn visit(node: &At<Tree>, pointer: &str, see: &mut impl FnMut(Position, &str)) {
+    see(node.position, pointer);
+    match &node.value {
+        Tree::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                visit(item, &format!("{pointer}/{index}"), see);
+            }
+        }
+        Tree::Map(members) => {
+            for (key, member) in members {
+                let name = key.value.replace('~', "~0").replace('/', "~1");
+                let pointer = format!("{pointer}/{name}");
+                see(key.position, &pointer);
+                visit(member, &pointer, see);
+            }
+        }
+        Tree::Null | Tree::Scalar(_) => {}
+    }
+}

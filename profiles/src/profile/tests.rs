@@ -1,0 +1,396 @@
+//! What a person reads when a file is wrong, and what the built-in profiles are.
+
+use super::*;
+use crate::library::Library;
+use crate::tools::ToolNames;
+
+/// Every error of a file, one a line.
+fn errors(text: &str) -> String {
+    match parse("chaos.yaml", text) {
+        Ok(profile) => format!("no error: {} rules", profile.rules.len()),
+        Err(errors) => errors
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
+}
+
+/// A file with one rule in a family.
+fn rule(family: &str, rule: &str) -> String {
+    format!("name: test\nchaos:\n  {family}:\n    - {rule}\n")
+}
+
+#[test]
+fn the_shape_of_a_file_is_told_in_its_own_words() {
+    let cases = [
+        "nmae: test\n",
+        "chaos:\n  tool_fault: []\n",
+        "chaos:\n  tool_faults:\n    - { tool: '*', mode: error, delay: 5 }\n",
+        "chaos:\n  tool_faults: { mode: error }\n",
+        "chaos:\n  tool_faults:\n    - error\n",
+        "chaos:\n  tool_faults:\n    - { mode: [error] }\n",
+        "chaos:\n  tool_faults:\n    - { mode: slow, delay_ms: soon }\n",
+        "chaos:\n  tool_faults:\n    - { mode: commit_then_fail, reset: perhaps }\n",
+        "name: one\nname: two\n",
+        "name: one\n---\nname: two\n",
+        "name: 'one\n",
+        "chaos: [\n",
+        "\"chaos\": {\"tool_faults\": [{\"mode\": \"error\", \"probabilty\": 1}]}",
+        "chaos:\n  llm_faults:\n    - { mode: timeout, window: { afer: 5s } }\n",
+        "- mode: error\n",
+        "name: {a: b}\n",
+    ];
+    insta::assert_snapshot!(
+        cases
+            .map(|text| format!("{text:?}\n{}", errors(text)))
+            .join("\n\n")
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_told_where_it_stands() {
+    let cases = [
+        ("llm_faults", "{ mode: rate_limt }"),
+        ("tool_faults", "{ mode: rate_limit }"),
+        ("tool_faults", "{ mode: explode }"),
+        ("tool_faults", "{ tool: '*' }"),
+        ("tool_faults", "{ mode: slow, error_code: 503 }"),
+        ("network_faults", "{ mode: refuse, payload: x }"),
+        ("tool_faults", "{ mode: slow, delay_ms: -5 }"),
+        ("tool_faults", "{ mode: slow, delay_ms: 90000000 }"),
+        (
+            "tool_faults",
+            "{ mode: slow, jitter_ms: 5, distribution: nromal }",
+        ),
+        ("tool_faults", "{ mode: slow, distribution: normal }"),
+        ("tool_faults", "{ mode: slow, at: responce }"),
+        ("tool_faults", "{ mode: slow, at: model_input }"),
+        ("tool_faults", "{ mode: error, error_code: 99999 }"),
+        ("tool_faults", "{ mode: error, error_code: 503.5 }"),
+        ("tool_faults", "{ mode: error, message: a, body: b }"),
+        (
+            "tool_faults",
+            "{ mode: error, response_headers: { content-length: 5, 'a b': c } }",
+        ),
+        ("tool_faults", "{ mode: truncated, bytes: 1, ratio: 0.5 }"),
+        ("tool_faults", "{ mode: truncated, ratio: 50 }"),
+        ("tool_faults", "{ mode: schema_drift, drift: renam }"),
+        (
+            "tool_faults",
+            "{ mode: commit_then_fail, error_code: 500, reset: true }",
+        ),
+        ("tool_faults", "{ mode: session_expired }"),
+        ("tool_faults", "{ mode: error, probability: 25 }"),
+        (
+            "tool_faults",
+            "{ mode: error, after_calls: -3, every: 0, limit: 1.5, calls: [0, 2] }",
+        ),
+        ("tool_faults", "{ mode: error, match_url: 'https://{a' }"),
+        (
+            "tool_faults",
+            "{ mode: error, match_url: ['https://a/*', ''] }",
+        ),
+        ("tool_faults", "{ mode: error, match_url: [] }"),
+        ("tool_faults", "{ mode: error, methods: ['GE T'] }"),
+        ("tool_faults", "{ mode: error, headers: { 'x y': '*' } }"),
+        ("tool_faults", "{ mode: error, match_body: '(' }"),
+        ("tool_faults", "{ mode: slow, body: 5 }"),
+        ("tool_faults", "{ mode: error, json: { model: 1 } }"),
+        ("tool_faults", "{ mode: stale, status: [200, 7xx, abc] }"),
+        ("tool_faults", "{ mode: error, status: 200 }"),
+        ("tool_faults", "{ mode: slow, status: 200 }"),
+        ("llm_faults", "{ mode: timeout, dialect: opnai-chat }"),
+        ("llm_faults", "{ mode: rate_limit, rpm: 60 }"),
+        ("llm_faults", "{ mode: rate_limit, retry_after: -1 }"),
+        ("llm_faults", "{ mode: server_error, error_code: 404 }"),
+        ("llm_faults", "{ mode: quota_exhausted, after_usd: 1 }"),
+        ("llm_faults", "{ mode: truncated_response, max_tokens: -1 }"),
+        ("llm_faults", "{ mode: slow_stream, tokens_per_second: 0 }"),
+        (
+            "llm_faults",
+            "{ mode: timeout, window: { after: 30, for: 5 minutes } }",
+        ),
+        ("llm_faults", "{ mode: timeout, ramp: { from: 2 } }"),
+        (
+            "llm_faults",
+            "{ mode: timeout, ramp: { over: 5m }, probability: 0.5 }",
+        ),
+        (
+            "llm_faults",
+            "{ mode: timeout, armed_by: { rule: nobody } }",
+        ),
+        (
+            "llm_faults",
+            "{ mode: timeout, armed_by: { rule: a, tool: b } }",
+        ),
+        ("llm_faults", "{ mode: timeout, armed_by: {} }"),
+        ("llm_faults", "{ mode: timeout, id: Not An Id }"),
+        ("network_faults", "{ mode: latency }"),
+        ("network_faults", "{ mode: bandwidth, rate_kbps: 0 }"),
+        ("network_faults", "{ mode: bandwidth }"),
+        (
+            "network_faults",
+            "{ mode: bandwidth, rate_kbps: 8, direction: sideways }",
+        ),
+        (
+            "network_faults",
+            "{ mode: bandwidth, rate_kbps: 8, direction: up, status: 200 }",
+        ),
+        (
+            "network_faults",
+            "{ mode: slicer, average_size: 10, size_variation: 10 }",
+        ),
+        ("network_faults", "{ mode: limit_data }"),
+        ("network_faults", "{ mode: tls_failure, kind: expird }"),
+        ("context_attacks", "{ type: indirect_injection }"),
+        ("context_attacks", "{ type: indirect_injecton }"),
+        ("context_attacks", "{ payload: x }"),
+    ];
+    let told =
+        cases.map(|(family, text)| format!("{family} {text}\n{}", errors(&rule(family, text))));
+    insta::assert_snapshot!(told.join("\n\n"));
+}
+
+#[test]
+fn what_is_wrong_between_rules_is_told() {
+    let cases = [
+        "name: Not A Name\n",
+        "name: none\n",
+        "extends: [none, 'A B']\n",
+        "tool_faults: [{ mode: empty }]\nchaos: { llm_faults: [{ mode: timeout }] }\n",
+        "tool_faults:\n  - { id: a, mode: empty }\n  - { id: a, mode: stale }\n",
+        "tool_faults:\n  - { id: first, mode: empty }\n  - { mode: stale, armed_by: { rule: frist } }\n",
+        "context_attacks: { memory_poisoning: { payload: x }, overflow: { enabled: false } }\n",
+        "context_attacks: { memory_poisonin: { enabled: false } }\n",
+        "context_attacks: yes\n",
+    ];
+    insta::assert_snapshot!(
+        cases
+            .map(|text| format!("{text:?}\n{}", errors(text)))
+            .join("\n\n")
+    );
+}
+
+#[test]
+fn an_error_points_into_the_document() {
+    for (text, pointer) in [
+        (
+            "chaos: { tool_faults: [{ mode: slow, delay_ms: -1 }] }",
+            "/chaos/tool_faults/0/delay_ms",
+        ),
+        ("tool_faults: [{ mode: slow, x: 1 }]", "/tool_faults/0/x"),
+        (
+            "tool_faults: [{ mode: slow, delay_ms: a }]",
+            "/tool_faults/0/delay_ms",
+        ),
+        (
+            "llm_faults: [{ mode: timeout, window: { after: x } }]",
+            "/llm_faults/0/window/after",
+        ),
+        (
+            "tool_faults: [{ mode: slow, json: { a/b: 1 } }]",
+            "/tool_faults/0/json/a~1b",
+        ),
+        ("tool_faults: [", ""),
+    ] {
+        let errors = parse("f", text).unwrap_err();
+        assert_eq!(errors[0].pointer, pointer, "{text}");
+    }
+}
+
+#[test]
+fn all_errors_of_a_file_come_at_once_in_order() {
+    let text = "tool_faults:\n  - { mode: slow, delay_ms: -1 }\n  - { mode: explode }\n  - { mode: error, probability: 2 }\n";
+    let lines: Vec<_> = parse("f", text)
+        .unwrap_err()
+        .iter()
+        .map(|e| e.position.line)
+        .collect();
+    assert_eq!(lines, [2, 3, 4]);
+}
+
+/// The fields of a flakestorm file, those it writes as null included, and its root layout.
+#[test]
+fn a_flakestorm_profile_loads_unchanged() {
+    let text = "
+name: custom
+description: from flakestorm
+tool_faults:
+  - tool: '*'
+    mode: error
+    error_code: 503
+    message: Service Unavailable
+    match_url: null
+    probability: 0.5
+    after_calls: 2
+    delay_ms: null
+    payload: null
+  - { tool: web, mode: malicious_response, match_url: 'https://web.example/*', payload: hi }
+llm_faults:
+  - { mode: truncated_response, max_tokens: 5, drift_type: null, severity: null }
+  - { mode: rate_limit, after_calls: 5 }
+  - { mode: timeout, delay_ms: 15000, probability: 0.3 }
+context_attacks: []
+";
+    let profile = parse("custom.yaml", text).unwrap();
+    let modes: Vec<_> = profile.rules.iter().map(|rule| rule.mode).collect();
+    assert_eq!(
+        modes,
+        [
+            "error",
+            "malicious_response",
+            "truncated_response",
+            "rate_limit",
+            "timeout"
+        ]
+    );
+    let same = parse(
+        "custom.yaml",
+        &format!(
+            "chaos:{}",
+            text.replace('\n', "\n  ")
+                .replace("name: custom", "")
+                .replace("description: from flakestorm", "")
+        ),
+    )
+    .unwrap();
+    let ids = |profile: &Profile| {
+        profile
+            .rules
+            .iter()
+            .map(|r| r.id.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&profile), ids(&same));
+}
+
+/// Golden values: journals and `armed_by` name rules by these.
+#[test]
+fn ids_come_from_match_and_fault_alone() {
+    let ids = |text: &str| -> Vec<String> {
+        parse("f", text)
+            .unwrap()
+            .rules
+            .iter()
+            .map(|rule| rule.id.clone())
+            .collect()
+    };
+    let plain = ids("tool_faults: [{ mode: error }]");
+    assert_eq!(plain, ["error-eff5df7f"]);
+    // Defaults written out, the trigger, a neighbour: none of them renames a rule.
+    for same in [
+        "tool_faults: [{ mode: error, error_code: 503 }]",
+        "tool_faults: [{ mode: error, probability: 0.5, after_calls: 2 }]",
+    ] {
+        assert_eq!(ids(same), plain, "{same}");
+    }
+    let more = ids("tool_faults: [{ mode: slow }, { mode: error }, { mode: error, limit: 1 }]");
+    assert_eq!(more[1..], [plain[0].clone(), format!("{}-2", plain[0])]);
+    for other in [
+        "tool_faults: [{ mode: error, error_code: 500 }]",
+        "tool_faults: [{ mode: error, tool: x }]",
+        "tool_faults: [{ mode: error, methods: [GET] }]",
+    ] {
+        assert_ne!(ids(other), plain, "{other}");
+    }
+    assert_eq!(ids("tool_faults: [{ id: mine, mode: error }]"), ["mine"]);
+}
+
+#[test]
+fn a_profile_can_be_given_back_as_it_was_written() {
+    let text = r#"{"name": "x", "tool_faults": [{"mode": "silent_noop", "payload": {"n": 12345678901234567890}}]}"#;
+    let document = parse("f", text).unwrap().document();
+    assert_eq!(
+        document["tool_faults"][0]["payload"].to_string(),
+        r#"{"n":12345678901234567890}"#
+    );
+}
+
+#[test]
+fn every_built_in_profile_compiles_and_would_do_something() {
+    let library = Library::builtin();
+    assert_eq!(library.list().len(), 12);
+    for listed in library.list() {
+        let (_, profile) = library.get(&listed.name).unwrap();
+        assert_eq!(profile.name.as_deref(), Some(&*listed.name));
+        assert!(!listed.description.is_empty(), "{}", listed.name);
+        assert!(
+            library
+                .rule_set(&listed.name, &ToolNames::default())
+                .is_ok(),
+            "{}",
+            listed.name
+        );
+        let findings = crate::validate::validate(profile, &library, &ToolNames::default());
+        assert_eq!(findings, [], "{}", listed.name);
+    }
+}
+
+#[test]
+fn every_parameter_is_kept_for_the_journal() {
+    let mut lines = Vec::new();
+    for (family, text) in [
+        (
+            "network_faults",
+            "{ mode: latency, delay_ms: 200, jitter_ms: 50.5, at: response }",
+        ),
+        (
+            "network_faults",
+            "{ mode: bandwidth, rate_kbps: 64, direction: both }",
+        ),
+        (
+            "network_faults",
+            "{ mode: slicer, average_size: 10, size_variation: 3, delay_us: 5 }",
+        ),
+        ("network_faults", "{ mode: slow_close }"),
+        ("network_faults", "{ mode: timeout }"),
+        ("network_faults", "{ mode: reset_peer }"),
+        ("network_faults", "{ mode: reset_peer, after_bytes: 0 }"),
+        ("network_faults", "{ mode: limit_data, bytes: 10 }"),
+        ("network_faults", "{ mode: refuse }"),
+        ("network_faults", "{ mode: dns_failure }"),
+        ("network_faults", "{ mode: tls_failure }"),
+        ("network_faults", "{ mode: tls_failure, kind: expired }"),
+        ("tool_faults", "{ mode: timeout }"),
+        ("tool_faults", "{ mode: error }"),
+        (
+            "tool_faults",
+            "{ mode: error, error_code: 429, message: slow down, retry_after: 0.5 }",
+        ),
+        (
+            "tool_faults",
+            "{ mode: error, body: { a: 1 }, response_headers: { x-a: b } }",
+        ),
+        ("tool_faults", "{ mode: malformed }"),
+        ("tool_faults", "{ mode: slow }"),
+        ("tool_faults", "{ mode: malicious_response }"),
+        ("tool_faults", "{ mode: empty }"),
+        ("tool_faults", "{ mode: truncated }"),
+        ("tool_faults", "{ mode: truncated, bytes: 7 }"),
+        ("tool_faults", "{ mode: html_error }"),
+        ("tool_faults", "{ mode: schema_drift }"),
+        (
+            "tool_faults",
+            "{ mode: schema_drift, drift: null, field: price }",
+        ),
+        ("tool_faults", "{ mode: stale }"),
+        ("tool_faults", "{ mode: swapped }"),
+        ("tool_faults", "{ mode: redirect_loop }"),
+        ("tool_faults", "{ mode: commit_then_fail }"),
+        ("tool_faults", "{ mode: commit_then_fail, reset: true }"),
+        ("tool_faults", "{ mode: silent_noop }"),
+        ("llm_faults", "{ mode: timeout }"),
+        ("llm_faults", "{ mode: truncated_response }"),
+        ("llm_faults", "{ mode: rate_limit }"),
+        ("llm_faults", "{ mode: server_error }"),
+        ("llm_faults", "{ mode: overloaded }"),
+        ("llm_faults", "{ mode: slow_stream }"),
+        ("llm_faults", "{ mode: slow_stream, ttft_ms: 100 }"),
+        ("llm_faults", "{ mode: stream_cut }"),
+    ] {
+        let profile = parse("f", &rule(family, text)).unwrap();
+        lines.push(format!("{text}\n  {}", profile.rules[0].parameters()));
+    }
+    insta::assert_snapshot!(lines.join("\n"));
+}

@@ -29,6 +29,7 @@ mod settings;
 mod speaks;
 mod tls;
 mod transport;
+mod trust;
 
 use std::cell::RefCell;
 use std::error::Error;

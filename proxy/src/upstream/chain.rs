@@ -72,15 +72,12 @@ impl UpstreamProxy {
         carries: Carries,
         deadline: Instant,
     ) -> Result<Dialled, Cause> {
-        let mut dialled = self
-            .connect(shared, settings, deadline)
-            .await
-            .map_err(|cause| match cause {
-                Cause::Loop(_) | Cause::ConnectTimeout(..) => cause,
-                Cause::Dns(why) => self.failed(&why),
-                Cause::Refused(_) => self.failed("it refused the connection"),
-                other => self.failed(&format!("{other:?}")),
-            })?;
+        let connected = self.connect(shared, settings, deadline).await;
+        let mut dialled = connected.map_err(|cause| match cause {
+            Cause::Dns(why) | Cause::Unreachable(why) => self.failed(&why),
+            Cause::Refused(_) => self.failed("it refused the connection"),
+            other => other,
+        })?;
         if carries == Carries::Bytes {
             let target = host_and_port(target.0, target.1);
             let asked = self.ask(&mut dialled.socket, &target);

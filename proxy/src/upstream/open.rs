@@ -58,13 +58,13 @@ pub(super) async fn finish_http1<B: OutgoingBody>(
 pub(super) async fn open_any<B: OutgoingBody>(
     shared: &Shared,
     endpoint: &Rc<Endpoint<B>>,
+    deadline: Instant,
 ) -> Result<Opened<B>, Cause> {
     // Another proxy takes clear requests in absolute form, on HTTP/1.1.
     if endpoint.origin.scheme() == Scheme::Http && endpoint.settings.proxy.is_some() {
         learn(shared, endpoint, Alpn::Http1);
         return Ok(Opened::NotH2);
     }
-    let deadline = deadline(endpoint);
     let dialled = dial_for(shared, endpoint, deadline).await?;
     match endpoint.origin.scheme() {
         Scheme::Https => finish_tls(shared, endpoint, Offer::Both, dialled, deadline).await,

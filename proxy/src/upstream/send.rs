@@ -15,7 +15,7 @@ use super::body::{Gate, Received, Sent};
 use super::error::{Cause, cause_of};
 use super::form;
 use super::http1::Http1;
-use super::open::{Opened, open_any, open_http1};
+use super::open::{Opened, deadline, open_any, open_http1};
 use super::origin::Scheme;
 use super::pool::{Endpoint, Lease, SharedH2, Stream};
 use super::tls::Alpn;
@@ -164,6 +164,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
 
     async fn best(&self) -> Result<Best<B>, Cause> {
         let endpoint = self.endpoint;
+        let deadline = deadline(endpoint);
         let mut waited = false;
         loop {
             if let Some(connection) = endpoint.h2_with_room() {
@@ -178,7 +179,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
                 waited = true;
                 continue;
             }
-            let opened = open_any(self.shared, endpoint).await;
+            let opened = open_any(self.shared, endpoint, deadline).await;
             drop(guard);
             return Ok(match opened? {
                 Opened::H2(connection) => Best::Opened(connection),

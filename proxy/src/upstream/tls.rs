@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::Resumption;
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
@@ -16,6 +17,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::error::Cause;
 use super::settings::SettingsError;
+use super::trust::{Trust, is_ca_as_server};
 
 /// TLS sessions remembered for resumption, over all upstreams.
 const SESSIONS: usize = 1024;
@@ -134,10 +136,14 @@ impl Made {
             );
         }
         roots.add_parsable_certificates(extra.iter().cloned());
-        let roots = Arc::new(roots);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let trust = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map(|webpki| Arc::new(Trust::new(webpki, extra)));
+        let client = |alpn: &[Alpn]| client_config(&provider, trust.as_ref().ok(), alpn);
         Self {
-            http1: Arc::new(client_config(roots.clone(), &[Alpn::Http1])),
-            both: Arc::new(client_config(roots, &[Alpn::H2, Alpn::Http1])),
+            http1: Arc::new(client(&[Alpn::Http1])),
+            both: Arc::new(client(&[Alpn::H2, Alpn::Http1])),
             native_roots,
         }
     }
@@ -152,13 +158,22 @@ impl Made {
     }
 }
 
-fn client_config(roots: Arc<RootCertStore>, alpn: &[Alpn]) -> ClientConfig {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+/// Without `trust` there is not a single root, and nothing is trusted.
+fn client_config(
+    provider: &Arc<CryptoProvider>,
+    trust: Option<&Arc<Trust>>,
+    alpn: &[Alpn],
+) -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .expect("ring has cipher suites for the default versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .expect("ring has cipher suites for the default versions");
+    let mut config = match trust {
+        Some(trust) => builder
+            .dangerous()
+            .with_custom_certificate_verifier(trust.clone()),
+        None => builder.with_root_certificates(RootCertStore::empty()),
+    }
+    .with_no_client_auth();
     config.resumption = Resumption::in_memory_sessions(SESSIONS);
     config.alpn_protocols = alpn.iter().map(|alpn| alpn.id().to_vec()).collect();
     config
@@ -220,10 +235,7 @@ fn cause_of(error: &io::Error) -> Cause {
         CertificateError::BadSignature => Cause::TlsUnknownIssuer(
             "its issuer has the name of a trusted root, but another key".to_owned(),
         ),
-        // What webpki says of a self-signed server certificate made with `openssl req -x509`.
-        CertificateError::Other(_) if why.contains("CaUsedAsEndEntity") => {
-            Cause::TlsUnknownIssuer("it is self-signed".to_owned())
-        }
+        error if is_ca_as_server(error) => Cause::TlsUnknownIssuer("it is self-signed".to_owned()),
         _ => Cause::TlsHandshake(why),
     }
 }

@@ -1,5 +1,7 @@
 //! Getting there: resolving, trying addresses, being denied, going through another proxy.
 
+use std::time::Duration;
+
 use http::StatusCode;
 
 use super::*;
@@ -16,6 +18,60 @@ fn every_address_is_tried() {
         let sent = send(&upstreams, &origin, get(Version::HTTP_11));
         script.accept().await.answer(OK).await;
         assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");
+    });
+}
+
+/// An address that takes connections into a full queue and never answers.
+fn hanging(address: &str) -> (socket2::Socket, Vec<socket2::Socket>, SocketAddr) {
+    let new = || {
+        let tcp = Some(socket2::Protocol::TCP);
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, tcp);
+        let socket = socket.unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket
+    };
+    let listener = new();
+    let address: SocketAddr = address.parse().unwrap();
+    listener.bind(&address.into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let queued = (0..3)
+        .map(|_| new())
+        .inspect(|s| drop(s.connect(&address.into())))
+        .collect();
+    (listener, queued, address)
+}
+
+#[test]
+fn an_address_that_hangs_does_not_keep_the_next_one_from_being_tried() {
+    on_worker(async {
+        let (_listener, _queued, hung) = hanging("127.0.0.1:0");
+        let script = Script::listen_on(&format!("127.0.0.2:{}", hung.port())).await;
+        let names: [(&str, &[&str]); 1] = [("up.example", &["127.0.0.1", "127.0.0.2"])];
+        let upstreams = upstreams_where(&config(), &names);
+        let origin = Origin::new(Scheme::Http, "up.example", hung.port());
+        let dialled = upstreams.connect_tcp(&origin).await.unwrap();
+        assert_eq!(dialled.address(), script.address());
+    });
+}
+
+#[test]
+fn an_upstream_that_hangs_on_connect_is_a_504() {
+    on_worker(async {
+        let (_listener, _queued, hung) = hanging("127.0.0.1:0");
+        let mut config = config();
+        config.upstream.connect = Duration::from_millis(50);
+        let origin = Origin::new(Scheme::Http, "127.0.0.1", hung.port());
+        let error = upstreams_of(&config)
+            .connect_tcp(&origin)
+            .await
+            .unwrap_err();
+        assert_eq!(error.reason(), "connect_timeout");
+        assert!(error.to_string().contains(&hung.to_string()), "{error}");
+        assert!(matches!(
+            error.to_agent(),
+            ToAgent::Problem(StatusCode::GATEWAY_TIMEOUT)
+        ));
     });
 }
 

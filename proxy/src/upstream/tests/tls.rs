@@ -8,7 +8,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -24,7 +24,12 @@ struct Ca {
 
 impl Ca {
     fn new() -> Self {
-        let mut params = CertificateParams::new([]).unwrap();
+        Self::self_signed(&[])
+    }
+
+    fn self_signed(names: &[&str]) -> Self {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params
             .distinguished_name
@@ -49,17 +54,26 @@ impl Ca {
         }
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        config.alpn_protocols = alpn.iter().map(|alpn| alpn.id().to_vec()).collect();
-        TlsAcceptor::from(Arc::new(config))
+        serving(certificate.der().clone(), &key, alpn)
     }
+
+    /// The CA's certificate in a server's place, as `openssl req -x509` makes them.
+    fn as_server(&self) -> TlsAcceptor {
+        serving(self.issuer.der().clone(), self.issuer.key(), &[])
+    }
+}
+
+fn serving(certificate: CertificateDer<'static>, key: &KeyPair, alpn: &[Alpn]) -> TlsAcceptor {
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    config.alpn_protocols = alpn.iter().map(|alpn| alpn.id().to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 /// Upstreams that trust `ca` and find up.example at this address.
@@ -93,6 +107,50 @@ fn a_request_goes_through_tls_under_the_agents_own_name() {
             assert_eq!(peer.get_ref().1.server_name(), Some(name));
             peer.write_all(OK).await.unwrap();
             assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");
+        }
+    });
+}
+
+#[test]
+fn an_address_is_verified_as_such() {
+    on_worker(async {
+        let (ca, script) = (Ca::new(), Script::listen().await);
+        let server = ca.server(&["127.0.0.1"], &[], false);
+        let (upstreams, _) = trusting(&ca, &script);
+        let origin = script.origin().with_scheme(Scheme::Https);
+        let sent = send(&upstreams, &origin, get(Version::HTTP_11));
+        let mut peer = accept(&script, &server).await.unwrap();
+        assert_eq!(peer.get_ref().1.server_name(), None, "an address is no SNI");
+        peer.write_all(OK).await.unwrap();
+        assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");
+    });
+}
+
+#[test]
+fn a_self_signed_certificate_is_trusted_where_it_is_named_and_for_its_own_names() {
+    on_worker(async {
+        for (named, host, reason) in [
+            (true, "up.example", None),
+            (true, "other.example", Some("tls_wrong_host")),
+            (false, "up.example", Some("tls_unknown_issuer")),
+        ] {
+            let (own, other) = (Ca::self_signed(&["up.example"]), Ca::new());
+            let script = Script::listen().await;
+            let mut config = config();
+            config.upstream_ca = vec![if named { own.path() } else { other.path() }];
+            let upstreams = upstreams_where(&config, &[(host, &["127.0.0.1"])]);
+            let origin = Origin::new(Scheme::Https, host, script.address().port());
+            let sent = send(&upstreams, &origin, get(Version::HTTP_11));
+            let peer = accept(&script, &own.as_server()).await;
+            if let Ok(mut peer) = peer {
+                peer.write_all(OK).await.unwrap();
+            }
+            let failed = sent.await.unwrap().err();
+            assert_eq!(
+                failed.as_ref().map(UpstreamError::reason),
+                reason,
+                "{failed:?}"
+            );
         }
     });
 }

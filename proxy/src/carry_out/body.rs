@@ -1,14 +1,11 @@
 //! The one type of body that agents are given.
 
-use std::error::Error;
 use std::fmt;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use squall_profiles::plan::Ending;
 
 use super::flush::{AgentSide, Breaking};
 use crate::broken::Broken;
@@ -107,40 +104,4 @@ impl Body for AgentBody {
             Kind::Boxed(body) => body.size_hint(),
         }
     }
-}
-
-/// An upstream's failure as it must look to the agent: an RST stays an RST, a FIN a FIN, and the
-/// reset of an HTTP/2 stream keeps its code.
-impl From<hyper::Error> for Broken {
-    fn from(error: hyper::Error) -> Self {
-        as_it_broke(&error)
-    }
-}
-
-fn as_it_broke(error: &hyper::Error) -> Broken {
-    let why = format!("the upstream broke off: {}", innermost(error));
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(reason) = error
-            .downcast_ref::<h2::Error>()
-            .and_then(h2::Error::reason)
-        {
-            return Broken::new(Ending::Close, reason, why);
-        }
-        if let Some(error) = error.downcast_ref::<io::Error>()
-            && error.kind() == io::ErrorKind::ConnectionReset
-        {
-            return Broken::reset(why);
-        }
-        cause = error.source();
-    }
-    Broken::close(why)
-}
-
-fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost
 }

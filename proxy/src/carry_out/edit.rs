@@ -5,7 +5,7 @@
 //! | truncate to bytes | nothing | the right `content-length`, or chunks | counts encoded bytes |
 //! | truncate to a share | the length, else the whole body | the right `content-length` | counts encoded bytes |
 //! | schema drift | the whole body | the right `content-length` | decoded, put back |
-//! | stream fault | one event at a time | chunks | decoded, put back, flushed per event |
+//! | stream fault | one event at a time; a JSON answer whole | chunks; the right `content-length` | decoded, put back, flushed per event |
 //!
 //! An edit that cannot be made leaves the answer as it came, and says why.
 //!
@@ -16,25 +16,45 @@
 //! version, and mean nothing about its bytes to anybody else.
 
 mod drift;
+mod plain;
 mod stream;
 mod truncate;
 
 use http::{HeaderMap, HeaderName, Response, header};
 use http_body::Body as _;
 use squall_dialects::Dialect;
+use squall_dialects::model::ModelRequest;
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::body::AgentBody;
 use super::{Context, Report, has_body};
 
+/// The model call that is answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Speaking<'a> {
+    /// The dialect of the exchange.
+    pub dialect: &'static dyn Dialect,
+    /// What was asked, when the request's body was read.
+    pub request: Option<&'a ModelRequest>,
+}
+
+impl From<&'static dyn Dialect> for Speaking<'_> {
+    fn from(dialect: &'static dyn Dialect) -> Self {
+        Self {
+            dialect,
+            request: None,
+        }
+    }
+}
+
 /// Makes a plan's edits, in order.
 ///
-/// Waits for a whole body where an edit needs one; an edit that streams costs no wait. `dialect` is
-/// the exchange's, for kind `llm`.
+/// Waits for a whole body where an edit needs one; an edit that streams costs no wait. `model` is
+/// what is known of the model call, for kind `llm`.
 pub async fn apply(
     edits: &[(VerdictIndex, Edit)],
     mut response: Response<AgentBody>,
-    dialect: Option<&'static dyn Dialect>,
+    model: Option<Speaking<'_>>,
     context: &Context,
 ) -> Response<AgentBody> {
     for (verdict, edit) in edits {
@@ -50,7 +70,7 @@ pub async fn apply(
         response = match edit {
             Edit::Truncate(amount) => truncate::apply(*amount, response, report, context).await,
             Edit::Drift(drift) => drift::apply(drift, response, report, context).await,
-            Edit::Stream(fault) => stream::apply(fault, response, dialect, report, context).await,
+            Edit::Stream(fault) => stream::apply(fault, response, model, report, context).await,
         };
     }
     response

@@ -250,8 +250,7 @@ impl<B> Breaking<B> {
 
 impl<B> Body for Breaking<B>
 where
-    B: Body<Data = Bytes> + Unpin,
-    Broken: From<B::Error>,
+    B: Body<Data = Bytes, Error = Broken> + Unpin,
 {
     type Data = Bytes;
     type Error = Broken;
@@ -266,8 +265,8 @@ where
         match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
             Some(Ok(frame)) => Poll::Ready(Some(Ok(frame))),
             None => Poll::Ready(None),
-            Some(Err(error)) => {
-                let end = Box::new(Break::new(self.agent.clone(), error.into()));
+            Some(Err(broken)) => {
+                let end = Box::new(Break::new(self.agent.clone(), broken));
                 Poll::Ready(ready!(self.end.insert(end).poll(cx)).map(Err))
             }
         }

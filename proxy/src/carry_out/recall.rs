@@ -19,9 +19,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use squall_profiles::plan::VerdictIndex;
 
 use super::body::AgentBody;
 use super::whole::{Collected, Inspect, Lease, Unfinished, collect};
+use super::{self as carry, Report, declared_length, has_body};
 use crate::broken::Broken;
 
 /// Whose answers: one rule's in one scope, under one activation.
@@ -148,6 +150,74 @@ impl Recall {
     }
 }
 
+impl Default for Recall {
+    /// Answers of up to 1 MiB, 64 MiB in all.
+    fn default() -> Self {
+        Self::new(1 << 20, 64 << 20)
+    }
+}
+
+/// Gives another answer in place of an upstream's: the previous one (`stale`), or
+/// the latest to another call (`swapped`).
+///
+/// The upstream's own is kept for later in its turn, as if the agent had got it, so that a stale
+/// rule that always fires stays one answer behind. For one of declared length this waits; one
+/// without may be endless and is read in the background (inside a `LocalSet`). With nothing to
+/// give, the rule is bypassed and the upstream's answer passes, and is kept.
+pub async fn substitute(
+    recall: &Recall,
+    given: Recalled,
+    owner: Owner,
+    call: u64,
+    response: Response<AgentBody>,
+    verdict: VerdictIndex,
+    context: &carry::Context,
+) -> Response<AgentBody> {
+    let mut report = Report::new(context, verdict);
+    let (kept, nothing) = match given {
+        Recalled::Stale => (
+            recall.stale(&owner),
+            "there is no earlier answer to give again",
+        ),
+        Recalled::Swapped => (
+            recall.swapped(&owner, call),
+            "there is no answer to another call to give instead",
+        ),
+    };
+    let Some(kept) = kept else {
+        report.bypassed(nothing);
+        return recall.note(owner, call, response);
+    };
+    report.applied();
+    let declared = declared_length(response.headers()).is_some();
+    let note = {
+        let (recall, inspect) = (recall.clone(), context.inspect.clone());
+        async move {
+            // What breaks off, or is too large to keep, leaves the earlier answer the latest.
+            let _unfinished = recall.note_unseen(owner, call, response, &inspect).await;
+        }
+    };
+    if declared {
+        note.await;
+    } else {
+        tokio::task::spawn_local(note);
+    }
+    let mut response = kept.into_response();
+    if !has_body(&context.method, response.status()) {
+        *response.body_mut() = AgentBody::empty();
+    }
+    response
+}
+
+/// Which earlier answer is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recalled {
+    /// The previous one.
+    Stale,
+    /// The latest to another call.
+    Swapped,
+}
+
 impl Kept {
     /// The answer again.
     pub fn into_response(self) -> Response<AgentBody> {
@@ -196,6 +266,10 @@ impl Body for Again {
                 .take()
                 .map(|trailers| Ok(Frame::trailers(trailers))),
         )
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_none() && self.trailers.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
 /// How much may be held back: by one body, and by all of them.
@@ -152,6 +153,11 @@ impl<B: Body<Data = Bytes>> Whole<B> {
                 all.freeze()
             }
         }
+    }
+
+    /// Its trailers, if it has some.
+    pub fn trailers(&self) -> Option<&HeaderMap> {
+        self.held.frames.iter().find_map(Frame::trailers_ref)
     }
 
     /// The body as it came, frame for frame.

@@ -8,11 +8,12 @@ use http::{HeaderMap, Response};
 use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 use squall_profiles::fault::{DriftKind, SchemaDrift};
 
+use super::plain::Plain;
 use super::{correct_length, drop_digests};
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::codec::{Coding, Decoder, Encoder};
+use crate::carry_out::codec::Coding;
 use crate::carry_out::flush::Breaking;
-use crate::carry_out::whole::{Collected, Lease, TooMuch, collect};
+use crate::carry_out::whole::{Collected, Lease, collect};
 use crate::carry_out::{Context, Report};
 
 pub(super) async fn apply(
@@ -71,50 +72,15 @@ fn drifted(
     lease: &mut Lease,
     limit: u64,
 ) -> Result<Bytes, String> {
-    let Some(coding) = coding else {
-        return edited(drift, body).map(Bytes::from);
-    };
-    let (json, encoder) = decode(body, coding, lease, limit)?;
-    let json = edited(drift, &json)?;
-    encoder
-        .whole(&json)
-        .map(Bytes::from)
-        .map_err(|error| format!("encoding again: {error}"))
-}
-
-/// Decodes a whole body within the bounds, whatever it would decode to.
-fn decode(
-    mut input: &[u8],
-    coding: Coding,
-    lease: &mut Lease,
-    limit: u64,
-) -> Result<(Vec<u8>, Encoder), String> {
-    let mut decoder = Decoder::new(coding).map_err(|why| why.to_string())?;
-    let mut plain = Vec::new();
-    let mut piece = vec![0; 16 << 10];
-    loop {
-        let progress = decoder
-            .step(input, &mut piece)
-            .map_err(|why| why.to_string())?;
-        input = &input[progress.read..];
-        plain.extend_from_slice(&piece[..progress.written]);
-        if plain.len() as u64 > limit {
-            return Err(format!("decoded, {}", TooMuch::Body(limit)));
-        }
-        lease
-            .grow(progress.written as u64)
-            .map_err(|why| why.to_string())?;
-        if progress.is_stuck() {
-            break;
-        }
+    let plain = Plain::of(body, coding, lease, limit)?;
+    let json = edited(drift, &plain.bytes)?;
+    match plain.encoder {
+        None => Ok(json.into()),
+        Some(encoder) => encoder
+            .whole(&json)
+            .map(Bytes::from)
+            .map_err(|error| format!("the body cannot be compressed again: {error}")),
     }
-    if !decoder.is_complete() {
-        return Err("the compressed body is incomplete".into());
-    }
-    let encoder = decoder
-        .encoder()
-        .map_err(|error| format!("encoding again: {error}"))?;
-    Ok((plain, encoder))
 }
 
 /// The JSON with one field changed wherever it occurs: a field that drifts does so in every

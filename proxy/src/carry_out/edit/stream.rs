@@ -1,20 +1,168 @@
 //! Models' answers changed event by event.
+//!
+//! ```text
+//! upstream ─▶ Decoder ─▶ StreamEditor ─▶ Steps ─▶ Encoder ─▶ agent
+//! ```
+//!
+//! An event stream passes through unbuffered; a JSON answer is held until it is complete, because
+//! its edits need it whole.
 
-use http::Response;
-use squall_dialects::Dialect;
+mod played;
+mod source;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, header};
+use squall_dialects::AnswerForm;
 use squall_profiles::fault::StreamFault;
+use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 
+use self::played::Played;
+use self::source::Source;
+use super::plain::Plain;
+use super::{Speaking, drop_digests};
 use crate::carry_out::body::AgentBody;
+use crate::carry_out::codec::{Coding, Encoder};
+use crate::carry_out::flush::Breaking;
+use crate::carry_out::whole::{Collected, Lease, collect};
 use crate::carry_out::{Context, Report};
 
-#[expect(clippy::unused_async, reason = "whole answers are waited for")]
 pub(super) async fn apply(
-    _fault: &StreamFault,
+    fault: &StreamFault,
     response: Response<AgentBody>,
-    _dialect: Option<&'static dyn Dialect>,
+    model: Option<Speaking<'_>>,
     mut report: Report,
-    _context: &Context,
+    context: &Context,
 ) -> Response<AgentBody> {
-    report.bypassed("the exchange speaks no dialect that can be edited");
-    response
+    let (editor, coding) = match editor(fault, response.headers(), model, context) {
+        Ok(found) => found,
+        Err(why) => {
+            report.bypassed(why);
+            return response;
+        }
+    };
+    if editor.holds_whole_body() {
+        return whole(editor, coding, response, report, context).await;
+    }
+    let (mut head, body) = response.into_parts();
+    drop_digests(&mut head.headers);
+    head.headers.remove(header::CONTENT_LENGTH);
+    let source = Source::new(body, coding, editor);
+    let played = Played::live(source, context.agent.clone(), report);
+    Response::from_parts(head, AgentBody::boxed(played))
+}
+
+/// The editor for this answer, and its coding; or why it cannot be edited.
+fn editor(
+    fault: &StreamFault,
+    headers: &HeaderMap,
+    model: Option<Speaking<'_>>,
+    context: &Context,
+) -> Result<(StreamEditor, Option<Coding>), String> {
+    let model = model.ok_or("the exchange is in no dialect that can be edited")?;
+    let form = AnswerForm::of(headers)
+        .ok_or("the answer's content-type is neither JSON nor an event stream")?;
+    let coding = Coding::of(headers).map_err(|why| why.to_string())?;
+    let editor = StreamEditor::new(fault, model.dialect, form)
+        .holding_at_most(usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX));
+    let editor = match model.request {
+        Some(request) => editor.for_request(request),
+        None => editor,
+    };
+    Ok((editor, coding))
+}
+
+/// Edits an answer that has to be held until it is complete.
+async fn whole(
+    mut editor: StreamEditor,
+    coding: Option<Coding>,
+    response: Response<AgentBody>,
+    mut report: Report,
+    context: &Context,
+) -> Response<AgentBody> {
+    let (mut head, body) = response.into_parts();
+    let mut whole = match collect(body, &context.inspect).await {
+        Collected::Whole(whole) => whole,
+        Collected::Partly(rejoined, why) => {
+            report.bypassed(why.to_string());
+            let body = AgentBody::boxed(Breaking::new(rejoined, context.agent.clone()));
+            return Response::from_parts(head, body);
+        }
+    };
+    let body = whole.bytes();
+    let limit = context.inspect.limit();
+    let steps = match steps(&mut editor, &body, coding, &mut whole.lease, limit) {
+        Ok(steps) => steps,
+        Err(why) => {
+            report.bypassed(why);
+            return Response::from_parts(head, AgentBody::boxed(whole.unchanged()));
+        }
+    };
+    report.applied();
+    frame(&mut head.headers, &steps, coding);
+    let trailers = whole.trailers().cloned();
+    let agent = context.agent.clone();
+    let played = Played::complete(steps, trailers, whole.lease, agent, report);
+    Response::from_parts(head, AgentBody::boxed(played))
+}
+
+/// What the agent gets of a whole answer, in its coding; or why it stays as it is.
+fn steps(
+    editor: &mut StreamEditor,
+    body: &[u8],
+    coding: Option<Coding>,
+    lease: &mut Lease,
+    limit: u64,
+) -> Result<Vec<Step>, String> {
+    let plain = Plain::of(body, coding, lease, limit)?;
+    let mut steps = editor.push(&plain.bytes);
+    steps.extend(editor.finish());
+    if let Some(why) = editor.untouched_because() {
+        return Err(why);
+    }
+    match plain.encoder {
+        None => Ok(steps),
+        Some(encoder) => encoded(steps, encoder)
+            .map_err(|error| format!("the body cannot be compressed again: {error}")),
+    }
+}
+
+fn encoded(steps: Vec<Step>, mut encoder: Encoder) -> std::io::Result<Vec<Step>> {
+    let breaks = steps.iter().any(|step| matches!(step, Step::End(_)));
+    let mut result = Vec::with_capacity(steps.len() + 1);
+    for step in steps {
+        result.push(match step {
+            Step::Emit(bytes) => Step::Emit(encoder.push(&bytes)?.into()),
+            Step::Wait(_) | Step::End(_) | Step::Finish => step,
+        });
+    }
+    if !breaks {
+        let end = encoder.finish()?;
+        let at = result
+            .iter()
+            .position(|step| matches!(step, Step::Finish))
+            .unwrap_or(result.len());
+        result.insert(at, Step::Emit(Bytes::from(end)));
+    }
+    Ok(result)
+}
+
+/// Frames an answer of which all steps are known. One that breaks off keeps announcing the length
+/// it would have had; where that means nothing any more, because it was compressed anew, it breaks
+/// off in chunks.
+fn frame(headers: &mut HeaderMap, steps: &[Step], coding: Option<Coding>) {
+    drop_digests(headers);
+    if !steps.iter().any(|step| matches!(step, Step::End(_))) {
+        super::correct_length(headers, length(steps));
+    } else if coding.is_some() {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+}
+
+/// Bytes that the steps emit.
+fn length(steps: &[Step]) -> u64 {
+    let emitted = |step: &Step| match step {
+        Step::Emit(bytes) => bytes.len() as u64,
+        Step::Wait(_) | Step::End(_) | Step::Finish => 0,
+    };
+    steps.iter().map(emitted).sum()
 }

@@ -1,1 +1,245 @@
-//! Tests.
+//! Answers given again.
+
+use http::{Response, StatusCode};
+
+use super::{Owner, Recall, Recalled, substitute};
+use crate::carry_out::body::AgentBody;
+use crate::carry_out::testing::{context, drain, let_others_run, on_the_wire, paused, pieces};
+use crate::carry_out::whole::Unfinished;
+
+fn owner(rule: &str) -> Owner {
+    Owner {
+        activation: "a".into(),
+        scope: "s".into(),
+        rule: rule.into(),
+    }
+}
+
+fn full(body: &'static str) -> Response<AgentBody> {
+    Response::new(AgentBody::full(body))
+}
+
+/// Lets an answer pass.
+async fn pass(recall: &Recall, rule: &str, call: u64, response: Response<AgentBody>) -> Vec<u8> {
+    drain(recall.note(owner(rule), call, response).into_body())
+        .await
+        .bytes
+}
+
+async fn text(kept: Option<super::Kept>) -> Option<String> {
+    let body = kept?.into_response().into_body();
+    Some(String::from_utf8(drain(body).await.bytes).unwrap())
+}
+
+#[test]
+fn stale_is_the_previous_answer_and_swapped_the_latest_to_another_call() {
+    paused(async {
+        let recall = Recall::new(100, 1000);
+        assert!(recall.stale(&owner("r")).is_none());
+        // Per row: which call, its answer; then stale, and swapped for calls 1, 2 and 3.
+        for (call, answer, stale, swapped) in [
+            (1, "A1", "A1", [None, Some("A1"), Some("A1")]),
+            (2, "B1", "B1", [Some("B1"), Some("A1"), Some("B1")]),
+            (2, "B2", "B2", [Some("B2"), Some("A1"), Some("B2")]),
+            (3, "C1", "C1", [Some("C1"), Some("C1"), Some("B2")]),
+        ] {
+            pass(&recall, "r", call, full(answer)).await;
+            assert_eq!(
+                text(recall.stale(&owner("r"))).await.as_deref(),
+                Some(stale)
+            );
+            for (asking, expected) in (1..).zip(swapped) {
+                let given = text(recall.swapped(&owner("r"), asking)).await;
+                assert_eq!(given.as_deref(), expected, "{asking} after {answer}");
+            }
+        }
+        assert!(recall.stale(&owner("another rule")).is_none());
+    });
+}
+
+#[test]
+fn head_body_and_trailers_come_again_as_they_were() {
+    paused(async {
+        let recall = Recall::new(100, 1000);
+        let mut response = pieces(["one, ", "two"])
+            .then_trailers("grpc-status", "5")
+            .response();
+        *response.status_mut() = StatusCode::ACCEPTED;
+        response
+            .headers_mut()
+            .insert("content-encoding", "br".parse().unwrap());
+        assert_eq!(pass(&recall, "r", 1, response).await, b"one, two");
+
+        let again = recall.stale(&owner("r")).unwrap().into_response();
+        assert_eq!(again.status(), StatusCode::ACCEPTED);
+        assert_eq!(again.headers()["content-encoding"], "br");
+        let drained = drain(again.into_body()).await;
+        assert_eq!(drained.bytes, b"one, two");
+        assert_eq!(drained.trailers.unwrap()["grpc-status"], "5");
+    });
+}
+
+#[test]
+fn a_copy_does_not_change_what_passes() {
+    paused(async {
+        let recall = Recall::new(100, 1000);
+        let response = pieces(["one, ", "two"]).with_length().response();
+        let noted = recall.note(owner("r"), 1, response);
+        assert_eq!(http_body::Body::size_hint(noted.body()).exact(), Some(8));
+        let drained = drain(noted.into_body()).await;
+        assert_eq!(
+            drained
+                .pieces
+                .iter()
+                .map(|piece| piece.1)
+                .collect::<Vec<_>>(),
+            [5, 3]
+        );
+        // hyper asks no further than the announced end, and it is kept all the same.
+        assert!(recall.stale(&owner("r")).is_some());
+    });
+}
+
+#[test]
+fn only_what_passed_to_its_end_is_kept() {
+    paused(async {
+        let recall = Recall::new(100, 1000);
+        pass(
+            &recall,
+            "broken",
+            1,
+            pieces(["abc"]).then_breaks().response(),
+        )
+        .await;
+        pass(&recall, "large", 1, full(&"x".repeat(101).leak()[..])).await;
+        drop(recall.note(owner("dropped"), 1, pieces(["abc"]).response()));
+        for rule in ["broken", "large", "dropped"] {
+            assert!(recall.stale(&owner(rule)).is_none(), "{rule}");
+        }
+        pass(&recall, "empty", 1, full("")).await;
+        assert!(recall.stale(&owner("empty")).is_some());
+    });
+}
+
+#[test]
+fn an_answer_that_nobody_got_is_kept_too() {
+    paused(async {
+        let recall = Recall::new(100, 1000);
+        let (context, _) = context();
+        let noted = recall
+            .note_unseen(owner("r"), 1, full("real"), &context.inspect)
+            .await;
+        assert_eq!(noted, Ok(()));
+        assert_eq!(
+            text(recall.stale(&owner("r"))).await.as_deref(),
+            Some("real")
+        );
+        let broken = pieces(["abc"]).then_breaks().response();
+        let noted = recall
+            .note_unseen(owner("r"), 1, broken, &context.inspect)
+            .await;
+        assert_eq!(noted, Err(Unfinished::BrokeOff));
+        assert_eq!(
+            text(recall.stale(&owner("r"))).await.as_deref(),
+            Some("real")
+        );
+    });
+}
+
+#[test]
+fn a_stale_rule_that_always_fires_stays_one_answer_behind() {
+    for declared in [true, false] {
+        on_the_wire(async {
+            let recall = Recall::new(100, 1000);
+            let mut given = Vec::new();
+            for (call, answer) in (1..).zip(["A1", "A2", "A3"]) {
+                let (context, ledger) = context();
+                let mut response = pieces([answer]).response();
+                if declared {
+                    response.headers_mut().insert("content-length", 2.into());
+                }
+                let response = substitute(
+                    &recall,
+                    Recalled::Stale,
+                    owner("r"),
+                    1,
+                    response,
+                    5,
+                    &context,
+                );
+                given.push(drain(response.await.into_body()).await.bytes);
+                if call == 1 {
+                    ledger.only_bypassed(5, "there is no earlier answer to give again");
+                } else {
+                    ledger.only_applied(5);
+                }
+                let_others_run().await;
+            }
+            assert_eq!(given, [b"A1", b"A1", b"A2"]);
+        });
+    }
+}
+
+#[test]
+fn a_swapped_rule_gives_another_calls_answer() {
+    on_the_wire(async {
+        let recall = Recall::new(100, 1000);
+        for (call, answer, given, applied) in [
+            (1, "A1", "A1", false),
+            (1, "A2", "A2", false),
+            (2, "B1", "A2", true),
+        ] {
+            let (context, ledger) = context();
+            let owner = owner("r");
+            let response = substitute(
+                &recall,
+                Recalled::Swapped,
+                owner,
+                call,
+                full(answer),
+                5,
+                &context,
+            );
+            assert_eq!(
+                drain(response.await.into_body()).await.bytes,
+                given.as_bytes()
+            );
+            if applied {
+                ledger.only_applied(5);
+            } else {
+                let why = "there is no answer to another call to give instead";
+                ledger.only_bypassed(5, why);
+            }
+        }
+    });
+}
+
+#[test]
+fn who_was_idle_longest_is_forgotten_when_memory_runs_out() {
+    paused(async {
+        let recall = Recall::new(40, 100);
+        let forty = || full(&"x".repeat(40).leak()[..]);
+        pass(&recall, "first", 1, forty()).await;
+        pass(&recall, "second", 1, forty()).await;
+        recall.stale(&owner("first"));
+        pass(&recall, "third", 1, forty()).await;
+        for (rule, kept) in [("first", true), ("second", false), ("third", true)] {
+            assert_eq!(recall.stale(&owner(rule)).is_some(), kept, "{rule}");
+        }
+    });
+}
+
+#[test]
+fn the_end_of_an_activation_forgets_its_answers() {
+    paused(async {
+        let recall = Recall::new(100, 1000);
+        pass(&recall, "r", 1, full("A1")).await;
+        let mut next = owner("r");
+        next.activation = "b".into();
+        assert!(recall.stale(&next).is_none());
+        recall.forget("b");
+        assert!(recall.stale(&owner("r")).is_some());
+        recall.forget("a");
+        assert!(recall.stale(&owner("r")).is_none());
+    });
+}

@@ -66,10 +66,8 @@ impl Sliced {
     }
 
     fn note_end(&mut self) {
-        if self.waiting.is_empty() && self.body.is_end_stream() {
-            self.report
-                .bypassed(format!("the body of {} bytes fits one slice", self.sent));
-        }
+        let why = format!("the body of {} bytes fits one slice", self.sent);
+        self.report.bypassed(why);
     }
 }
 
@@ -90,12 +88,16 @@ impl Body for Sliced {
             match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => this.waiting = data,
-                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                    Err(trailers) => {
+                        this.note_end();
+                        return Poll::Ready(Some(Ok(trailers)));
+                    }
                 },
-                end => {
+                None => {
                     this.note_end();
-                    return Poll::Ready(end);
+                    return Poll::Ready(None);
                 }
+                Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
             }
         }
         if this.missing == 0 && this.begin_piece() {
@@ -112,7 +114,10 @@ impl Body for Sliced {
             return Poll::Pending;
         }
         let piece = this.piece();
-        this.note_end();
+        // hyper does not ask again for the end of a body whose length it knows.
+        if this.is_end_stream() {
+            this.note_end();
+        }
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

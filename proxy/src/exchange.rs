@@ -276,7 +276,7 @@ impl Exchange {
                 self.log.end(Outcome::Injected, None);
                 Err(answer::reset(verdict, &context))
             }
-            Some((verdict, recalled)) => Ok(self.recall(verdict, &recalled, answer, decision)),
+            Some((verdict, recalled)) => Ok(self.recall(verdict, &recalled, answer, decision).await),
         }
     }
 
@@ -297,7 +297,7 @@ impl Exchange {
     }
 
     /// An answer given before, in place of this one.
-    fn recall(
+    async fn recall(
         &self,
         verdict: VerdictIndex,
         which: &Substitute,
@@ -323,15 +323,10 @@ impl Exchange {
             return self.remember(answer, decision);
         };
         self.log.applied(verdict);
-        let (recall, call) = (recall.clone(), self.call(decision));
-        let inspect = self.connection.worker.engine.inspect.clone();
-        tokio::task::spawn_local(async move {
-            // Read to its end unseen, to be the earlier answer of the next exchange.
-            if let Err(why) = recall.note_unseen(owner, call, answer, &inspect).await {
-                tracing::debug!(%why, "an answer that was replaced could not be kept");
-            }
-        });
-        kept.into_response()
+        let inspect = &self.connection.worker.engine.inspect;
+        // Read unseen, to be the earlier answer of the next exchange.
+        recall.note_unseen(owner, self.call(decision), answer, inspect).await;
+        kept.into_response(&self.method)
     }
 
     fn owner(&self, rule: &Rule) -> Owner {

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
-use http::{HeaderMap, Response, StatusCode, Uri};
-use percent_encoding::CONTROLS;
+use http::{HeaderMap, Response, StatusCode};
 use squall_dialects::model::ModelError;
 use squall_dialects::{Dialect, ErrorContext};
 use squall_profiles::plan::{Answer, Ending, Reply, VerdictIndex};
@@ -15,78 +14,89 @@ use super::hold::hold;
 use super::{Context, Report, has_body};
 use crate::broken::Broken;
 
-/// What a made-up answer answers.
-#[derive(Clone)]
-pub struct AnswerContext<'a> {
-    /// The exchange.
-    pub context: Context,
-    /// The verdict behind the answer.
-    pub verdict: VerdictIndex,
+/// What a made-up answer may mention of the request it answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The request's URL as the agent wrote it: absolute in forward mode, its own path with every
+    /// prefix in reverse mode.
+    pub url: &'a str,
+    /// The host, for a made-up failure to resolve it.
+    pub host: &'a str,
     /// The dialect, for kind `llm`.
     pub dialect: Option<&'static dyn Dialect>,
     /// The model asked for, when the request's body was read.
     pub model: Option<&'a str>,
-    /// The request's URL as the agent wrote it: absolute in forward mode, its own path with every
-    /// prefix in reverse mode.
-    pub as_written: &'a Uri,
-    /// The host asked for, for a made-up failure to resolve it.
-    pub host: &'a str,
 }
 
-/// Makes up an answer, waiting first if it is one that holds. The error is the service's: hyper
-/// ends the exchange without an answer.
+/// What came of a made-up answer.
+#[derive(Debug)]
+pub enum Made {
+    /// The agent is given this.
+    Response(Response<AgentBody>),
+    /// The agent is given no answer: this goes to hyper as the service's error.
+    Broken(Broken),
+    /// It cannot be carried out here, which is reported: the exchange goes on without it.
+    Bypassed,
+}
+
+/// Makes up an answer, waiting first if it is one that holds.
 ///
 /// - A reply gets its `content-length`; to HEAD it gets no body. Any `transfer-encoding` and
 ///   `connection` it brings is left out: framing is the connection's.
 /// - A provider's error is put into the words of the exchange's dialect; for an exchange in none,
-///   it is the JSON that most clients would understand.
+///   it is the JSON that most of them would understand.
 /// - A failure to resolve is a 502 whose problem body says so.
-/// - A hold is closed without an answer (`CANCEL` on HTTP/2), a refusal is reset at once
+/// - A hold is closed without an answer (CANCEL on HTTP/2), a refusal is reset at once
 ///   (`REFUSED_STREAM` on HTTP/2).
-/// - A TLS failure has no place in a request. It is never planned for one; should it be, the rule
-///   is bypassed and the agent told.
+/// - A TLS failure needs a handshake, so it is bypassed here.
 pub async fn make(
     answer: &Answer,
-    answering: &AnswerContext<'_>,
-) -> Result<Response<AgentBody>, Broken> {
-    let context = &answering.context;
-    let mut report = Report::new(context, answering.verdict);
+    verdict: VerdictIndex,
+    asked: Asked<'_>,
+    context: &Context,
+) -> Made {
+    let mut report = Report::new(context, verdict);
     let reply = match answer {
         Answer::Reply(reply) => reply.clone(),
-        Answer::ModelError(error) => model_error(error, answering),
-        Answer::RedirectToSelf(status) => redirect(*status, answering.as_written),
-        Answer::DnsFailure => dns_failure(answering.host),
+        Answer::ModelError(error) => model_error(error, asked, context),
+        Answer::RedirectToSelf(status) => {
+            let Ok(location) = HeaderValue::from_str(asked.url) else {
+                report.bypassed("the request's URL cannot stand in a Location header");
+                return Made::Bypassed;
+            };
+            redirect(*status, location)
+        }
+        Answer::DnsFailure => dns_failure(asked.host),
         Answer::Hold(duration) => {
             report.applied();
             hold(*duration, &context.ledger).await;
             let why = format!("held for {duration:?} and closed by a rule");
-            let broken = Broken::new(Ending::Close, h2::Reason::CANCEL, why);
-            return Err(prepared(broken, context));
+            return broken(Broken::new(Ending::Close, h2::Reason::CANCEL, why), context);
         }
         Answer::Refuse => {
             report.applied();
             let why = "refused by a rule";
-            let broken = Broken::new(Ending::Reset, h2::Reason::REFUSED_STREAM, why);
-            return Err(prepared(broken, context));
+            return broken(
+                Broken::new(Ending::Reset, h2::Reason::REFUSED_STREAM, why),
+                context,
+            );
         }
         Answer::Tls(_) => {
-            let why = "there is no TLS handshake to fail";
-            report.bypassed(why);
-            problem("no-handshake", "No handshake", why)
+            report.bypassed("there is no TLS handshake to fail");
+            return Made::Bypassed;
         }
     };
     report.applied();
-    Ok(respond(reply, context))
+    Made::Response(respond(reply, context))
 }
 
 /// Resets in place of an answer (`INTERNAL_ERROR` on HTTP/2): what the agent gets when the upstream
 /// did what was asked and the connection broke before it could say so.
 pub fn reset(verdict: VerdictIndex, context: &Context) -> Broken {
     Report::new(context, verdict).applied();
-    prepared(
-        Broken::reset("reset in place of the upstream's answer by a rule"),
-        context,
-    )
+    let broken = Broken::reset("reset in place of the upstream's answer by a rule");
+    context.agent.prepare(&broken);
+    broken
 }
 
 /// A reply as a response to this request.
@@ -118,50 +128,43 @@ pub fn respond(reply: Reply, context: &Context) -> Response<AgentBody> {
     response
 }
 
-fn prepared(broken: Broken, context: &Context) -> Broken {
+fn broken(broken: Broken, context: &Context) -> Made {
     context.agent.prepare(&broken);
-    broken
+    Made::Broken(broken)
 }
 
-fn redirect(status: StatusCode, to: &Uri) -> Reply {
-    // URLs may hold bytes that a field may not.
-    let location = percent_encoding::utf8_percent_encode(&to.to_string(), CONTROLS).to_string();
-    let location = HeaderValue::try_from(location).ok();
-    let headers = location.map(|location| (header::LOCATION, location));
+fn redirect(status: StatusCode, location: HeaderValue) -> Reply {
+    let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
     Reply {
         status,
-        headers: headers.into_iter().collect(),
+        headers,
         body: Bytes::new(),
     }
 }
 
 fn dns_failure(host: &str) -> Reply {
-    let detail = format!("DNS: the name `{host}` could not be resolved");
-    problem("dns-failure", "DNS failure", &detail)
-}
-
-fn problem(slug: &str, title: &str, detail: &str) -> Reply {
-    let kind = HeaderValue::from_static("application/problem+json");
+    let problem = HeaderValue::from_static("application/problem+json");
+    let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, problem)]);
     let body = serde_json::json!({
-        "type": format!("urn:squall:problem:{slug}"),
-        "title": title,
+        "type": "urn:squall:problem:dns-failure",
+        "title": "DNS failure",
         "status": 502,
-        "detail": detail,
+        "detail": format!("DNS: the name `{host}` could not be resolved"),
     });
     Reply {
         status: StatusCode::BAD_GATEWAY,
-        headers: HeaderMap::from_iter([(header::CONTENT_TYPE, kind)]),
+        headers,
         body: Bytes::from(body.to_string()),
     }
 }
 
-fn model_error(error: &ModelError, answering: &AnswerContext<'_>) -> Reply {
-    let Some(dialect) = answering.dialect else {
+fn model_error(error: &ModelError, asked: Asked<'_>, context: &Context) -> Reply {
+    let Some(dialect) = asked.dialect else {
         return undialected(error);
     };
     let about = ErrorContext {
-        draw: answering.context.seed,
-        model: answering.model,
+        draw: context.seed,
+        model: asked.model,
     };
     let wire = dialect.error(error, &about);
     Reply {

@@ -51,12 +51,13 @@ impl From<&'static dyn Dialect> for Speaking<'_> {
 ///
 /// Waits for a whole body where an edit needs one; an edit that streams costs no wait. `model` is
 /// what is known of the model call, for kind `llm`.
-pub async fn apply(
+pub async fn apply<'a>(
     edits: &[(VerdictIndex, Edit)],
     mut response: Response<AgentBody>,
-    model: Option<Speaking<'_>>,
+    model: Option<impl Into<Speaking<'a>>>,
     context: &Context,
 ) -> Response<AgentBody> {
+    let model = model.map(Into::into);
     for (verdict, edit) in edits {
         let mut report = Report::new(context, *verdict);
         if !has_body(&context.method, response.status()) {

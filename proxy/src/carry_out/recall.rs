@@ -17,13 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use squall_profiles::plan::VerdictIndex;
 
 use super::body::AgentBody;
-use super::whole::{Collected, Inspect, Lease, Unfinished, collect};
-use super::{self as carry, Report, declared_length, has_body};
+use super::whole::{Collected, Inspect, Lease, collect};
+use super::{declared_length, has_body};
 use crate::broken::Broken;
 
 /// Whose answers: one rule's in one scope, under one activation.
@@ -103,19 +102,31 @@ impl Recall {
         Response::from_parts(head, body)
     }
 
-    /// Keeps `response` without giving it to anybody: the answer that another one replaced. Waits
-    /// for its end; gives up at the bounds of `inspect`.
+    /// Keeps `response` without giving it to anybody: the answer that another one replaced. So a
+    /// rule that always fires stays one answer behind. Gives up at the bounds of `inspect`; what
+    /// was kept before then stays the latest.
+    ///
+    /// Waits for an answer of declared length, so that what comes next finds it kept; one without
+    /// may be endless, and is read in the background. To be called inside a `LocalSet`.
     pub async fn note_unseen(
         &self,
         owner: Owner,
         call: u64,
         response: Response<AgentBody>,
         inspect: &Inspect,
-    ) -> Result<(), Unfinished> {
-        let noted = self.note(owner, call, response);
-        match collect(noted.into_body(), inspect).await {
-            Collected::Whole(_) => Ok(()),
-            Collected::Partly(_, why) => Err(why),
+    ) {
+        let declared = declared_length(response.headers()).is_some();
+        let noted = self.note(owner, call, response).into_body();
+        let inspect = inspect.clone();
+        let read = async move {
+            if let Collected::Partly(_, why) = collect(noted, &inspect).await {
+                tracing::debug!(%why, "an answer that was replaced is not kept");
+            }
+        };
+        if declared {
+            read.await;
+        } else {
+            tokio::task::spawn_local(read);
         }
     }
 
@@ -157,71 +168,11 @@ impl Default for Recall {
     }
 }
 
-/// Gives another answer in place of an upstream's: the previous one (`stale`), or
-/// the latest to another call (`swapped`).
-///
-/// The upstream's own is kept for later in its turn, as if the agent had got it, so that a stale
-/// rule that always fires stays one answer behind. For one of declared length this waits; one
-/// without may be endless and is read in the background (inside a `LocalSet`). With nothing to
-/// give, the rule is bypassed and the upstream's answer passes, and is kept.
-pub async fn substitute(
-    recall: &Recall,
-    given: Recalled,
-    owner: Owner,
-    call: u64,
-    response: Response<AgentBody>,
-    verdict: VerdictIndex,
-    context: &carry::Context,
-) -> Response<AgentBody> {
-    let mut report = Report::new(context, verdict);
-    let (kept, nothing) = match given {
-        Recalled::Stale => (
-            recall.stale(&owner),
-            "there is no earlier answer to give again",
-        ),
-        Recalled::Swapped => (
-            recall.swapped(&owner, call),
-            "there is no answer to another call to give instead",
-        ),
-    };
-    let Some(kept) = kept else {
-        report.bypassed(nothing);
-        return recall.note(owner, call, response);
-    };
-    report.applied();
-    let declared = declared_length(response.headers()).is_some();
-    let note = {
-        let (recall, inspect) = (recall.clone(), context.inspect.clone());
-        async move {
-            // What breaks off, or is too large to keep, leaves the earlier answer the latest.
-            let _unfinished = recall.note_unseen(owner, call, response, &inspect).await;
-        }
-    };
-    if declared {
-        note.await;
-    } else {
-        tokio::task::spawn_local(note);
-    }
-    let mut response = kept.into_response();
-    if !has_body(&context.method, response.status()) {
-        *response.body_mut() = AgentBody::empty();
-    }
-    response
-}
-
-/// Which earlier answer is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recalled {
-    /// The previous one.
-    Stale,
-    /// The latest to another call.
-    Swapped,
-}
-
 impl Kept {
-    /// The answer again.
-    pub fn into_response(self) -> Response<AgentBody> {
+    /// The answer again, to a request with this method: to HEAD without its body.
+    pub fn into_response(self, method: &Method) -> Response<AgentBody> {
         let body = match self.trailers {
+            _ if !has_body(method, self.status) => AgentBody::empty(),
             None => AgentBody::full(self.body),
             trailers => AgentBody::boxed(Again {
                 body: Some(self.body),

@@ -3,45 +3,32 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use squall_dialects::Dialect;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use squall_dialects::model::ModelError;
 use squall_profiles::fault::TlsFailure;
 use squall_profiles::plan::{Answer, Ending, Reply};
 use tokio::io::AsyncWriteExt as _;
 
-use super::{AnswerContext, make, reset};
-use crate::carry_out::Context;
+use super::{Asked, Made, make, reset};
 use crate::carry_out::testing::{context, drain, http1, on_the_wire, paused, read_to_end, split};
 
-const URL: &str = "http://api.example/v1/chat/completions?x=1";
-
-fn answering<'a>(context: &Context, as_written: &'a Uri) -> AnswerContext<'a> {
-    AnswerContext {
-        context: context.clone(),
-        verdict: 9,
+fn asked() -> Asked<'static> {
+    Asked {
+        url: "http://api.example/v1/chat/completions?x=1",
+        host: "api.example",
         dialect: None,
         model: None,
-        as_written,
-        host: "api.example",
     }
 }
 
 /// Status, headers and body of an answer made up in memory.
-fn made(
-    answer: &Answer,
-    dialect: Option<&'static dyn Dialect>,
-    method: Method,
-) -> (StatusCode, HeaderMap, Vec<u8>) {
+fn made(answer: &Answer, asked: Asked<'_>, method: Method) -> (StatusCode, HeaderMap, Vec<u8>) {
     paused(async {
         let (mut context, ledger) = context();
         context.method = method;
-        let url = Uri::from_static(URL);
-        let answering = AnswerContext {
-            dialect,
-            ..answering(&context, &url)
+        let Made::Response(response) = make(answer, 9, asked, &context).await else {
+            panic!("no response");
         };
-        let response = make(answer, &answering).await.expect("a response");
         ledger.only_applied(9);
         let (head, body) = response.into_parts();
         (head.status, head.headers, drain(body).await.bytes)
@@ -77,7 +64,7 @@ fn a_reply_is_sent_with_its_length_and_no_framing_of_its_own() {
         (Method::HEAD, StatusCode::OK, b"hello", Some("5"), b""),
         (Method::GET, StatusCode::NO_CONTENT, b"hello", None, b""),
     ] {
-        let (got, headers, body) = made(&reply(status, body), None, method);
+        let (got, headers, body) = made(&reply(status, body), asked(), method);
         assert_eq!((got, &body[..]), (status, sent));
         assert_eq!(headers["x-own"], "1");
         assert!(!headers.contains_key(header::TRANSFER_ENCODING));
@@ -89,14 +76,14 @@ fn a_reply_is_sent_with_its_length_and_no_framing_of_its_own() {
 #[test]
 fn a_redirect_leads_to_the_url_as_the_agent_wrote_it() {
     let answer = Answer::RedirectToSelf(StatusCode::FOUND);
-    let (status, headers, body) = made(&answer, None, Method::GET);
+    let (status, headers, body) = made(&answer, asked(), Method::GET);
     assert_eq!((status, &body[..]), (StatusCode::FOUND, &b""[..]));
-    assert_eq!(headers[header::LOCATION], URL);
+    assert_eq!(headers[header::LOCATION], asked().url);
 }
 
 #[test]
 fn a_dns_failure_says_so() {
-    let (status, headers, body) = made(&Answer::DnsFailure, None, Method::GET);
+    let (status, headers, body) = made(&Answer::DnsFailure, asked(), Method::GET);
     assert_eq!(status, StatusCode::BAD_GATEWAY);
     assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -113,7 +100,7 @@ fn a_models_error_is_in_the_words_of_its_dialect() {
         retry_after: Some(Duration::from_millis(1500)),
     });
     let dialect = squall_dialects::by_name("openai-chat");
-    let (status, headers, body) = made(&answer, dialect, Method::POST);
+    let (status, headers, body) = made(&answer, Asked { dialect, ..asked() }, Method::POST);
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
     assert!(headers.contains_key(header::RETRY_AFTER));
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -130,7 +117,7 @@ fn a_models_error_outside_any_dialect_is_plain_json() {
         (ModelError::ServerError { status: 502 }, 502, None),
         (ModelError::Overloaded, 503, None),
     ] {
-        let (got, headers, body) = made(&Answer::ModelError(error), None, Method::POST);
+        let (got, headers, body) = made(&Answer::ModelError(error), asked(), Method::POST);
         assert_eq!(got.as_u16(), status);
         let announced = headers.get(header::RETRY_AFTER);
         assert_eq!(announced.map(|value| value.to_str().unwrap()), retry_after);
@@ -145,11 +132,14 @@ fn a_hold_lasts_and_then_closes_without_an_answer() {
         let (context, ledger) = context();
         let began = tokio::time::Instant::now();
         let held = Answer::Hold(Duration::from_secs(30));
-        let url = Uri::from_static(URL);
-        let broken = make(&held, &answering(&context, &url)).await.unwrap_err();
+        let Made::Broken(broken) = make(&held, 9, asked(), &context).await else {
+            panic!("an answer");
+        };
         assert_eq!(began.elapsed(), Duration::from_secs(30));
-        assert_eq!(broken.ending(), Ending::Close);
-        assert_eq!(broken.reason(), h2::Reason::CANCEL);
+        assert_eq!(
+            (broken.ending(), broken.reason()),
+            (Ending::Close, h2::Reason::CANCEL)
+        );
         assert_eq!(ledger.waited(), Duration::from_secs(30));
         ledger.only_applied(9);
     });
@@ -161,9 +151,7 @@ fn a_hold_counts_at_once_and_for_as_long_as_the_agent_stayed() {
         let (context, ledger) = context();
         let held = Answer::Hold(Duration::from_secs(30));
         let patience = Duration::from_secs(2);
-        let url = Uri::from_static(URL);
-        let answering = answering(&context, &url);
-        let gone = tokio::time::timeout(patience, make(&held, &answering)).await;
+        let gone = tokio::time::timeout(patience, make(&held, 9, asked(), &context)).await;
         assert!(gone.is_err());
         assert_eq!(ledger.waited(), patience);
         ledger.only_applied(9);
@@ -171,14 +159,29 @@ fn a_hold_counts_at_once_and_for_as_long_as_the_agent_stayed() {
 }
 
 #[test]
-fn a_tls_failure_that_is_planned_for_a_request_is_bypassed() {
+fn what_needs_a_handshake_or_a_location_is_bypassed() {
     paused(async {
-        let (context, ledger) = context();
-        let url = Uri::from_static(URL);
-        let failure = Answer::Tls(TlsFailure::Expired);
-        let response = make(&failure, &answering(&context, &url)).await.unwrap();
-        assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
-        ledger.only_bypassed(9, "there is no TLS handshake to fail");
+        let redirect = Answer::RedirectToSelf(StatusCode::FOUND);
+        for (answer, url, why) in [
+            (
+                Answer::Tls(TlsFailure::Expired),
+                "/",
+                "there is no TLS handshake to fail",
+            ),
+            (
+                redirect,
+                "/\n",
+                "the request's URL cannot stand in a Location header",
+            ),
+        ] {
+            let (context, ledger) = context();
+            let asked = Asked { url, ..asked() };
+            assert!(matches!(
+                make(&answer, 9, asked, &context).await,
+                Made::Bypassed
+            ));
+            ledger.only_bypassed(9, why);
+        }
     });
 }
 
@@ -190,10 +193,13 @@ fn seen(answer: Option<Answer>) -> (Vec<u8>, std::io::Result<()>) {
             context.agent = side;
             let answer = answer.clone();
             async move {
-                let url = Uri::from_static(URL);
-                match answer {
-                    Some(answer) => make(&answer, &answering(&context, &url)).await,
-                    None => Err(reset(9, &context)),
+                let Some(answer) = answer else {
+                    return Err(reset(9, &context));
+                };
+                match make(&answer, 9, asked(), &context).await {
+                    Made::Response(response) => Ok(response),
+                    Made::Broken(broken) => Err(broken),
+                    Made::Bypassed => panic!("bypassed"),
                 }
             }
         })

@@ -100,7 +100,7 @@ fn edited_in(
     paused(async {
         let (mut context, ledger) = context();
         change(&mut context);
-        let model = squall_dialects::by_name("openai-chat").map(Speaking::from);
+        let model = squall_dialects::by_name("openai-chat");
         let edits = [(1, edit)];
         let (head, body) = apply(&edits, response, model, &context).await.into_parts();
         Edited {
@@ -398,7 +398,13 @@ fn edits_are_made_in_order() {
             (2, drift(DriftKind::Null, "a_v2")),
             (3, truncate(Amount::Bytes(8))),
         ];
-        let response = apply(&edits, sized(br#"{"a": 1}"#, &[]), None, &context).await;
+        let response = apply(
+            &edits,
+            sized(br#"{"a": 1}"#, &[]),
+            None::<Speaking<'_>>,
+            &context,
+        )
+        .await;
         assert_eq!(drain(response.into_body()).await.bytes, br#"{"a_v2":"#);
         assert_eq!(*ledger.applied.borrow(), [1, 2, 3]);
     });
@@ -547,7 +553,7 @@ fn a_stream_fault_that_cannot_be_made_leaves_the_answer_alone() {
     paused(async {
         let (context, ledger) = context();
         let response = answer(pieces([&events]), &[STREAM]);
-        let edited = apply(&[(1, cut())], response, None, &context).await;
+        let edited = apply(&[(1, cut())], response, None::<Speaking<'_>>, &context).await;
         assert_eq!(drain(edited.into_body()).await.bytes, events.as_bytes());
         ledger.only_bypassed(1, "the exchange is in no dialect that can be edited");
     });
@@ -585,7 +591,7 @@ fn on_the_wire_a_cut_model_stream_arrives_to_its_last_token_and_lacks_its_end() 
             context.agent = side;
             let mut events = vec![event(" one"), event(" two"), event(&"x".repeat(100_000))];
             events.extend(stream());
-            let model = squall_dialects::by_name("openai-chat").map(Speaking::from);
+            let model = squall_dialects::by_name("openai-chat");
             let fault = Edit::Stream(StreamFault::Cut { after_tokens: 2 });
             Ok(apply(
                 &[(1, fault)],

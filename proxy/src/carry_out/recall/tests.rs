@@ -1,11 +1,12 @@
 //! Answers given again.
 
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 
-use super::{Owner, Recall, Recalled, substitute};
+use super::{Owner, Recall};
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::testing::{context, drain, let_others_run, on_the_wire, paused, pieces};
-use crate::carry_out::whole::Unfinished;
+use crate::carry_out::testing::{
+    Late, context, drain, let_others_run, on_the_wire, paused, pieces,
+};
 
 fn owner(rule: &str) -> Owner {
     Owner {
@@ -27,7 +28,7 @@ async fn pass(recall: &Recall, rule: &str, call: u64, response: Response<AgentBo
 }
 
 async fn text(kept: Option<super::Kept>) -> Option<String> {
-    let body = kept?.into_response().into_body();
+    let body = kept?.into_response(&Method::GET).into_body();
     Some(String::from_utf8(drain(body).await.bytes).unwrap())
 }
 
@@ -70,7 +71,10 @@ fn head_body_and_trailers_come_again_as_they_were() {
             .insert("content-encoding", "br".parse().unwrap());
         assert_eq!(pass(&recall, "r", 1, response).await, b"one, two");
 
-        let again = recall.stale(&owner("r")).unwrap().into_response();
+        let again = recall
+            .stale(&owner("r"))
+            .unwrap()
+            .into_response(&Method::GET);
         assert_eq!(again.status(), StatusCode::ACCEPTED);
         assert_eq!(again.headers()["content-encoding"], "br");
         let drained = drain(again.into_body()).await;
@@ -123,94 +127,54 @@ fn only_what_passed_to_its_end_is_kept() {
 
 #[test]
 fn an_answer_that_nobody_got_is_kept_too() {
-    paused(async {
+    on_the_wire(async {
         let recall = Recall::new(100, 1000);
         let (context, _) = context();
-        let noted = recall
-            .note_unseen(owner("r"), 1, full("real"), &context.inspect)
-            .await;
-        assert_eq!(noted, Ok(()));
-        assert_eq!(
-            text(recall.stale(&owner("r"))).await.as_deref(),
-            Some("real")
-        );
-        let broken = pieces(["abc"]).then_breaks().response();
-        let noted = recall
-            .note_unseen(owner("r"), 1, broken, &context.inspect)
-            .await;
-        assert_eq!(noted, Err(Unfinished::BrokeOff));
-        assert_eq!(
-            text(recall.stale(&owner("r"))).await.as_deref(),
-            Some("real")
-        );
+        for (body, declared, kept) in [
+            (pieces(["A1"]), true, "A1"),
+            (pieces(["A2"]), false, "A2"),
+            (pieces(["A3"]).then_breaks(), true, "A2"),
+            (pieces(["x".repeat(101)]), true, "A2"),
+        ] {
+            let mut response = body.response();
+            if declared {
+                response.headers_mut().insert("content-length", 2.into());
+            }
+            recall
+                .note_unseen(owner("r"), 1, response, &context.inspect)
+                .await;
+            if !declared {
+                let_others_run().await;
+            }
+            assert_eq!(text(recall.stale(&owner("r"))).await.as_deref(), Some(kept));
+        }
     });
 }
 
 #[test]
-fn a_stale_rule_that_always_fires_stays_one_answer_behind() {
-    for declared in [true, false] {
-        on_the_wire(async {
-            let recall = Recall::new(100, 1000);
-            let mut given = Vec::new();
-            for (call, answer) in (1..).zip(["A1", "A2", "A3"]) {
-                let (context, ledger) = context();
-                let mut response = pieces([answer]).response();
-                if declared {
-                    response.headers_mut().insert("content-length", 2.into());
-                }
-                let response = substitute(
-                    &recall,
-                    Recalled::Stale,
-                    owner("r"),
-                    1,
-                    response,
-                    5,
-                    &context,
-                );
-                given.push(drain(response.await.into_body()).await.bytes);
-                if call == 1 {
-                    ledger.only_bypassed(5, "there is no earlier answer to give again");
-                } else {
-                    ledger.only_applied(5);
-                }
-                let_others_run().await;
-            }
-            assert_eq!(given, [b"A1", b"A1", b"A2"]);
-        });
-    }
+fn an_answer_without_a_declared_end_is_not_waited_for() {
+    on_the_wire(async {
+        let recall = Recall::new(100, 1000);
+        let (context, _) = context();
+        let (_never, told) = tokio::sync::oneshot::channel();
+        let endless = Response::new(AgentBody::boxed(Late::new(told, "never")));
+        recall
+            .note_unseen(owner("r"), 1, endless, &context.inspect)
+            .await;
+        assert!(recall.stale(&owner("r")).is_none());
+    });
 }
 
 #[test]
-fn a_swapped_rule_gives_another_calls_answer() {
-    on_the_wire(async {
+fn an_answer_to_get_is_given_to_head_without_its_body() {
+    paused(async {
         let recall = Recall::new(100, 1000);
-        for (call, answer, given, applied) in [
-            (1, "A1", "A1", false),
-            (1, "A2", "A2", false),
-            (2, "B1", "A2", true),
-        ] {
-            let (context, ledger) = context();
-            let owner = owner("r");
-            let response = substitute(
-                &recall,
-                Recalled::Swapped,
-                owner,
-                call,
-                full(answer),
-                5,
-                &context,
-            );
-            assert_eq!(
-                drain(response.await.into_body()).await.bytes,
-                given.as_bytes()
-            );
-            if applied {
-                ledger.only_applied(5);
-            } else {
-                let why = "there is no answer to another call to give instead";
-                ledger.only_bypassed(5, why);
-            }
-        }
+        pass(&recall, "r", 1, full("A1")).await;
+        let again = recall
+            .stale(&owner("r"))
+            .unwrap()
+            .into_response(&Method::HEAD);
+        assert!(drain(again.into_body()).await.bytes.is_empty());
     });
 }
 

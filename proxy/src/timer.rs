@@ -235,3 +235,111 @@ mod portable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use super::*;
+
+    /// Runs a test's future on the real clock, on a thread whose waits are precise.
+    fn precisely<T>(test: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let _precise = precise();
+        runtime.block_on(test)
+    }
+
+    #[test]
+    fn a_wait_is_never_too_short() {
+        precisely(async {
+            for micros in [1, 50, 999, 1000, 2999, 3001, 5300] {
+                let duration = Duration::from_micros(micros);
+                let began = Instant::now();
+                sleep(duration).await;
+                assert!(began.elapsed() >= duration, "{duration:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn no_wait_returns_at_once() {
+        precisely(async {
+            let past = Instant::now();
+            poll_fn(|cx| {
+                let mut none = std::pin::pin!(sleep(Duration::ZERO));
+                let mut over = std::pin::pin!(sleep_until(past));
+                assert!(none.as_mut().poll(cx).is_ready());
+                assert!(over.as_mut().poll(cx).is_ready());
+                Poll::Ready(())
+            })
+            .await;
+        });
+    }
+
+    #[test]
+    fn waits_end_in_the_order_of_their_deadlines() {
+        precisely(async {
+            let ended = std::cell::RefCell::new(Vec::new());
+            let wait = async |micros| {
+                sleep(Duration::from_micros(micros)).await;
+                ended.borrow_mut().push(micros);
+            };
+            tokio::join!(
+                wait(9000),
+                wait(4000),
+                wait(20_000),
+                wait(100),
+                wait(14_000)
+            );
+            assert_eq!(*ended.borrow(), [100, 4000, 9000, 14_000, 20_000]);
+        });
+    }
+
+    #[test]
+    fn an_abandoned_wait_does_not_shorten_the_next() {
+        precisely(async {
+            for _ in 0..20 {
+                // Abandoned when it has just begun, armed and all.
+                let short = sleep(Duration::from_micros(300));
+                tokio::select! {
+                    biased;
+                    () = short => {}
+                    () = tokio::task::yield_now() => {}
+                }
+                let duration = Duration::from_micros(900);
+                let began = Instant::now();
+                sleep(duration).await;
+                assert!(began.elapsed() >= duration);
+            }
+        });
+    }
+
+    #[test]
+    fn more_waits_than_timers_all_end() {
+        precisely(async {
+            let duration = Duration::from_millis(2);
+            let began = Instant::now();
+            let waits = (0..200).map(|_| sleep(duration));
+            futures_util::future::join_all(waits).await;
+            assert!(began.elapsed() >= duration);
+        });
+    }
+
+    #[test]
+    fn under_a_paused_clock_waits_are_as_long_as_they_say() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let began = Instant::now();
+            sleep(Duration::from_secs(3600)).await;
+            assert_eq!(began.elapsed(), Duration::from_secs(3600));
+        });
+    }
+}

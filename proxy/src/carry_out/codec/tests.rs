@@ -58,8 +58,8 @@ fn what_is_pushed_can_be_decoded_at_once() {
         let mut encoder = Encoder::new(coding).unwrap();
         let mut decoder = Decoder::new(coding).unwrap();
         for event in ["data: one\n\n", "data: two\n\n", ""] {
-            let encoded = encoder.push(event.as_bytes()).unwrap();
-            let plain = decode(&mut decoder, [&encoded[..]]).unwrap();
+            let piece = encoder.push(event.as_bytes()).unwrap();
+            let plain = decode(&mut decoder, [&piece[..]]).unwrap();
             assert_eq!(plain, event.as_bytes(), "{coding:?}");
         }
         assert!(!decoder.is_complete(), "{coding:?}");

@@ -451,17 +451,17 @@ fn a_model_stream_is_cut_behind_its_tokens() {
 fn a_compressed_model_stream_is_flushed_event_by_event() {
     for (name, coding) in CODINGS {
         let mut encoder = Encoder::new(coding).unwrap();
-        let mut encoded: Vec<Vec<u8>> = stream()
+        let mut chunks: Vec<Vec<u8>> = stream()
             .iter()
             .map(|event| encoder.push(event.as_bytes()).unwrap())
             .collect();
-        encoded.push(encoder.finish().unwrap());
+        chunks.push(encoder.finish().unwrap());
         let pace = StreamFault::Slow {
             time_to_first_token: Duration::from_secs(1),
             tokens_per_second: Some(1.0),
         };
         let fields = [STREAM, ("content-encoding", name)];
-        let edited = edited(Edit::Stream(pace), answer(pieces(encoded), &fields));
+        let edited = edited(Edit::Stream(pace), answer(pieces(chunks), &fields));
         let (plain, complete) = decode(coding, &edited.body.bytes);
         assert_eq!(plain, stream().concat());
         assert!(complete, "{name}");

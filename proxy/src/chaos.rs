@@ -18,6 +18,8 @@ mod halt;
 mod in_force;
 mod safety;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

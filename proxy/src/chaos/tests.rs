@@ -1,0 +1,446 @@
+use squall_journal::events::EventId;
+use squall_profiles::error::ProfileError;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::recorder::{Event, RecorderOptions};
+
+struct Bench {
+    chaos: Arc<Chaos>,
+    recorder: Recorder,
+    metrics: Arc<Metrics>,
+    begin: EventId,
+}
+
+fn bench() -> Bench {
+    with_defaults(Defaults::default())
+}
+
+fn with_defaults(defaults: Defaults) -> Bench {
+    let metrics = Arc::new(Metrics::new("0"));
+    let recorder = Recorder::start(RecorderOptions::default(), metrics.clone()).expect("a thread");
+    let begin = recorder.newest_event();
+    let library = Library::builtin();
+    let tools = ToolNames::default();
+    let chaos = Chaos::new(library, tools, defaults, recorder.clone(), metrics.clone());
+    Bench {
+        chaos,
+        recorder,
+        metrics,
+        begin,
+    }
+}
+
+fn inline(text: &str) -> Request {
+    let profile = squall_profiles::profile::parse_chaos("chaos", INLINE, text).expect("valid");
+    Request {
+        rules: Wanted::Inline(Arc::new(profile)),
+        ..Request::profile("")
+    }
+}
+
+/// Two rules, so that a number tells which set is in force.
+const TWO_RULES: &str = "{tool_faults: [{tool: a, mode: error}, {tool: b, mode: error}]}";
+
+impl Bench {
+    fn put(&self, scope: &str, text: &str) -> ActivationRecord {
+        self.chaos.put(scope, inline(text)).expect("valid")
+    }
+
+    fn events(&self) -> Vec<(Change, String, Option<String>)> {
+        let batch = self.recorder.events_after(self.begin, usize::MAX);
+        let events = batch
+            .events
+            .into_iter()
+            .filter_map(|(_, event)| match event {
+                Event::Chaos(event) => {
+                    Some((event.change, event.now.scope.clone(), event.reason.clone()))
+                }
+                Event::Exchange(_) => None,
+            });
+        events.collect()
+    }
+
+    fn rules(&self, scope: &str) -> usize {
+        self.chaos
+            .scope(Some(scope))
+            .activation()
+            .rules()
+            .rules()
+            .len()
+    }
+
+    fn active(&self) -> Vec<String> {
+        let text = self.metrics.render().expect("renders");
+        let active = text
+            .lines()
+            .filter(|line| line.starts_with("squall_chaos_active{"));
+        active.map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn nothing_is_in_force_at_first() {
+    let bench = bench();
+    let scope = bench.chaos.scope(None);
+    assert_eq!((&**scope.scope(), scope.id()), ("default", None));
+    assert!(scope.activation().snapshot().is_empty());
+    let record = bench.chaos.look("default");
+    assert_eq!(
+        (record.profile.as_str(), record.activation, record.seed),
+        ("none", None, 42)
+    );
+    assert!(bench.active().is_empty());
+}
+
+#[test]
+fn a_scope_of_its_own_is_apart_from_the_default_one() {
+    let bench = bench();
+    bench.put(DEFAULT_SCOPE, TWO_RULES);
+    let clean = bench
+        .chaos
+        .put("clean", Request::profile(NO_CHAOS))
+        .expect("none is always there");
+    assert_eq!(
+        (bench.rules("clean"), bench.rules("other"), clean.inherited),
+        (0, 2, false)
+    );
+    assert_eq!(bench.chaos.look("other").profile, INLINE);
+    assert!(bench.chaos.look("other").inherited);
+    assert!(bench.chaos.end("clean"));
+    assert_eq!(bench.rules("clean"), 2, "it is under the default one again");
+    assert!(!bench.chaos.end("clean"), "a fork is nobody's to end");
+}
+
+#[test]
+fn a_named_scope_without_chaos_of_its_own_has_one_fork_with_its_own_key() {
+    let bench = bench();
+    let default = bench.put(DEFAULT_SCOPE, TWO_RULES);
+    let fork = bench.chaos.scope(Some("cell-1"));
+    assert!(
+        Arc::ptr_eq(&fork, &bench.chaos.scope(Some("cell-1"))),
+        "made once"
+    );
+    assert_eq!(fork.id().map(|id| &**id), default.activation.as_deref());
+    assert_eq!(
+        (fork.activation().key.as_str(), &**fork.scope()),
+        ("cell-1", "cell-1")
+    );
+    assert_eq!(fork.activation().seed, 42);
+}
+
+#[test]
+fn the_name_default_is_the_default_scope() {
+    let bench = bench();
+    bench.put(DEFAULT_SCOPE, TWO_RULES);
+    assert!(Arc::ptr_eq(
+        &bench.chaos.scope(None),
+        &bench.chaos.scope(Some("default"))
+    ));
+}
+
+#[test]
+fn every_put_is_a_new_activation() {
+    let bench = bench();
+    let ids: std::collections::HashSet<_> = (0..3)
+        .map(|_| bench.put("a", TWO_RULES).activation)
+        .collect();
+    assert_eq!(ids.len(), 3);
+}
+
+#[test]
+fn a_put_ends_the_connections_of_a_named_scope_whatever_came_between() {
+    let bench = bench();
+    for between in [
+        (|_: &Bench| {}) as fn(&Bench),
+        |bench| assert!(bench.chaos.end("agent")),
+        |bench| assert_eq!(bench.chaos.end_all(None), 1),
+        |bench| drop(bench.put(DEFAULT_SCOPE, TWO_RULES)),
+    ] {
+        bench.put("agent", TWO_RULES);
+        let connection = bench.chaos.scope(Some("agent"));
+        between(&bench);
+        assert!(
+            !connection.ended().is_cancelled(),
+            "ending chaos ends no connection"
+        );
+        bench.put("agent", TWO_RULES);
+        assert!(connection.ended().is_cancelled());
+        assert!(!bench.chaos.scope(Some("agent")).ended().is_cancelled());
+        bench.chaos.end_all(None);
+    }
+}
+
+#[test]
+fn the_first_put_on_a_scope_ends_the_connections_of_its_fork() {
+    let bench = bench();
+    let fork = bench.chaos.scope(Some("agent"));
+    bench.put("agent", TWO_RULES);
+    assert!(fork.ended().is_cancelled());
+}
+
+#[test]
+fn connections_of_the_default_scope_see_a_put_at_their_next_exchange() {
+    let bench = bench();
+    let connection = bench.chaos.scope(None);
+    bench.put(DEFAULT_SCOPE, TWO_RULES);
+    assert!(!connection.ended().is_cancelled());
+    assert_eq!(
+        connection.activation().rules().rules().len(),
+        0,
+        "what has begun keeps its rules"
+    );
+    assert_eq!(bench.rules(DEFAULT_SCOPE), 2);
+}
+
+#[test]
+fn one_call_ends_all_chaos_and_says_so_for_each_scope() {
+    let bench = bench();
+    bench.put(DEFAULT_SCOPE, TWO_RULES);
+    bench.put("a", TWO_RULES);
+    assert_eq!(bench.rules("b"), 2);
+    assert_eq!(
+        bench.active(),
+        ["squall_chaos_active{profile=\"inline\"} 2"]
+    );
+    assert_eq!(bench.chaos.end_all(Some("enough")), 2);
+    assert_eq!(
+        ["default", "a", "b"].map(|scope| bench.rules(scope)),
+        [0, 0, 0]
+    );
+    assert!(bench.active().is_empty());
+    let mut ended = bench.events().split_off(2);
+    ended.sort_by(|a, b| a.1.cmp(&b.1));
+    let reason = Some("enough".to_owned());
+    assert_eq!(
+        ended,
+        [
+            (Change::Ended, "a".to_owned(), reason.clone()),
+            (Change::Ended, "default".to_owned(), reason)
+        ]
+    );
+}
+
+#[test]
+fn chaos_ends_when_its_time_is_over_and_not_before() {
+    let bench = bench();
+    let ttl = Some(Duration::from_mins(1));
+    bench
+        .chaos
+        .put(
+            "a",
+            Request {
+                ttl,
+                ..inline(TWO_RULES)
+            },
+        )
+        .expect("valid");
+    bench.put("b", TWO_RULES);
+    let now = Instant::now();
+    let next = bench
+        .chaos
+        .end_expired(now)
+        .expect("one has a time to live");
+    assert!(next > now && next <= now + Duration::from_mins(1));
+    assert_eq!(bench.rules("a"), 2);
+    assert_eq!(bench.chaos.end_expired(next), None);
+    assert_eq!((bench.rules("a"), bench.rules("b")), (0, 2));
+    let over = Some("its time to live is over".to_owned());
+    assert_eq!(
+        bench.events().pop(),
+        Some((Change::Ended, "a".to_owned(), over))
+    );
+}
+
+#[test]
+fn no_activation_outlives_the_limit_of_the_config() {
+    let limit = Duration::from_mins(10);
+    let bench = with_defaults(Defaults {
+        ttl: Some(limit),
+        ..Defaults::default()
+    });
+    for (ttl, expected) in [(None, 10), (Some(5), 5), (Some(20), 10)] {
+        let ttl = ttl.map(Duration::from_mins);
+        bench
+            .chaos
+            .put(
+                "a",
+                Request {
+                    ttl,
+                    ..inline(TWO_RULES)
+                },
+            )
+            .expect("valid");
+        let now = Instant::now();
+        let left = bench.chaos.end_expired(now).expect("it ends") - now;
+        assert_eq!(left.as_secs().div_ceil(60), expected, "{ttl:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_time_keeper_ends_what_is_put_while_it_sleeps() {
+    let bench = bench();
+    let stop = CancellationToken::new();
+    let keeper = tokio::spawn(bench.chaos.clone().keep_time(stop.clone()));
+    let mut changes = bench.recorder.changes();
+    let ttl = Some(Duration::from_millis(20));
+    bench
+        .chaos
+        .put(
+            "a",
+            Request {
+                ttl,
+                ..inline(TWO_RULES)
+            },
+        )
+        .expect("valid");
+    while bench.rules("a") > 0 {
+        changes.changed().await.expect("the recorder lives");
+    }
+    stop.cancel();
+    keeper.await.expect("it returns");
+}
+
+#[test]
+fn forks_are_bounded_and_those_in_use_stay() {
+    let bench = bench();
+    bench.put("own", TWO_RULES);
+    let busy = bench.chaos.scope(Some("busy"));
+    for number in 0..table::FORKS + 200 {
+        let name = format!("scope-{number}");
+        bench.chaos.scope(Some(&name));
+        bench.chaos.scope(Some("busy"));
+    }
+    // The default scope, the scope with chaos of its own, and the forks.
+    assert_eq!(bench.chaos.list().len(), 2 + table::FORKS);
+    assert!(Arc::ptr_eq(&busy, &bench.chaos.scope(Some("busy"))));
+    assert_eq!(bench.rules("own"), 2);
+}
+
+#[test]
+fn an_unknown_profile_changes_nothing() {
+    let bench = bench();
+    bench.put("a", TWO_RULES);
+    let refused = bench.chaos.put("a", Request::profile("no_such_profile"));
+    assert_eq!(
+        refused,
+        Err(PutError::UnknownProfile("no_such_profile".into()))
+    );
+    assert_eq!(bench.rules("a"), 2);
+}
+
+fn put_profile(name: &str, text: &str) -> impl FnOnce(&Library) -> Result<Library, ProfileError> {
+    let profile = squall_profiles::profile::parse(name, text).expect("valid");
+    move |library| library.with_api(name, profile)
+}
+
+#[test]
+fn an_edit_takes_effect_at_once_in_every_scope_under_it_and_nowhere_else() {
+    let bench = bench();
+    let chaos = &bench.chaos;
+    let one = "chaos: {tool_faults: [{tool: a, mode: error}]}";
+    let two = "chaos: {tool_faults: [{tool: a, mode: error}, {tool: b, mode: error}]}";
+    chaos.edit(put_profile("base", one)).expect("valid");
+    chaos
+        .edit(put_profile("more", "extends: [base]\nchaos: {}"))
+        .expect("valid");
+    chaos
+        .put(DEFAULT_SCOPE, Request::profile("more"))
+        .expect("known");
+    chaos.put("own", Request::profile("base")).expect("known");
+    chaos
+        .put("apart", inline("{tool_faults: [{tool: z, mode: error}]}"))
+        .expect("valid");
+    let kept = chaos.scope(Some("own"));
+    let scopes = ["default", "fork", "own", "apart"];
+    assert_eq!(scopes.map(|scope| bench.rules(scope)), [1, 1, 1, 1]);
+
+    chaos.edit(put_profile("base", two)).expect("valid");
+    assert_eq!(scopes.map(|scope| bench.rules(scope)), [2, 2, 2, 1]);
+    assert!(
+        Arc::ptr_eq(&kept, &chaos.scope(Some("own"))),
+        "it is the same activation"
+    );
+    let edited: Vec<_> = bench
+        .events()
+        .into_iter()
+        .filter(|(change, ..)| *change == Change::Edited)
+        .collect();
+    assert_eq!(edited.len(), 2, "{edited:?}");
+
+    chaos.edit(put_profile("base", two)).expect("valid");
+    let events = bench.events().len();
+    chaos.edit(put_profile("unrelated", one)).expect("valid");
+    assert_eq!(
+        bench.events().len(),
+        events,
+        "an edit that changes nothing in force is no event"
+    );
+}
+
+#[test]
+fn a_profile_in_force_that_is_deleted_stays_in_force() {
+    let bench = bench();
+    let one = "chaos: {tool_faults: [{tool: a, mode: error}]}";
+    bench.chaos.edit(put_profile("mine", one)).expect("valid");
+    bench
+        .chaos
+        .put("a", Request::profile("mine"))
+        .expect("known");
+    bench
+        .chaos
+        .edit(|library| library.without_api("mine"))
+        .expect("it is the API's");
+    assert_eq!(bench.rules("a"), 1);
+    assert_eq!(
+        bench.chaos.put("a", Request::profile("mine")),
+        Err(PutError::UnknownProfile("mine".into()))
+    );
+}
+
+#[test]
+fn too_many_faults_end_all_chaos() {
+    use http::Method;
+    use squall_journal::record::Outcome;
+    use squall_profiles::facts::Kind;
+    use squall_profiles::plan::{Outcome as Verdicted, Verdict};
+
+    use crate::recorder::ExchangeNote;
+
+    let halt = Halt {
+        faults: Some(2),
+        error_share: None,
+        over: Duration::from_mins(1),
+    };
+    let bench = with_defaults(Defaults {
+        halt: Some(halt),
+        ..Defaults::default()
+    });
+    bench.put(DEFAULT_SCOPE, TWO_RULES);
+    let scope = bench.chaos.scope(None);
+    let rule = scope.activation().rules().rules()[0].clone();
+    for applied in 1..=3 {
+        let started = Instant::now();
+        let id = bench.recorder.begin(started);
+        let url = "http://h/".to_owned();
+        let mut note = ExchangeNote::new(id, started, &scope, Kind::Tool, Method::GET, url);
+        note.outcome = Outcome::Injected;
+        let rule = rule.clone();
+        note.verdicts.push(Verdict {
+            rule,
+            outcome: Verdicted::Applied,
+            ordinal: 1,
+            drawn: None,
+        });
+        bench.recorder.record(note);
+        bench.recorder.flush();
+        assert_eq!(
+            bench.rules(DEFAULT_SCOPE) == 0,
+            applied > 2,
+            "after {applied} faults"
+        );
+    }
+    let (change, _, reason) = bench.events().pop().expect("an event");
+    assert_eq!(change, Change::Ended);
+    assert_eq!(reason.as_deref(), Some("safety.halt: 3 faults within 60 s"));
+}

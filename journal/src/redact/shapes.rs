@@ -1,5 +1,7 @@
 //! Secrets that are known by how they look.
 
+use std::sync::LazyLock;
+
 use regex::Regex;
 
 /// What a secret was for, if that was matched with it, and the mark.
@@ -8,8 +10,8 @@ pub(super) const REPLACEMENT: &str = "${header}${scheme}REDACTED";
 /// One pattern a line; each ends with as much of the secret as there is. Source: the providers'
 /// documented prefixes.
 const SHAPES: &[&str] = &[
-    r"(?P<header>\b(?i:authorization)\W{1,4}(?i:bearer|basic|token) +)[A-Za-z0-9._~+/=-]{4,}",
-    r"(?P<scheme>\b(?i:bearer)(?:\s+|%20))[A-Za-z0-9._~+/=-]{16,}",
+    r"(?P<header>\b(?i:authorization)[ :=\x22\x27]{1,4}(?i:bearer|basic|token) +)[A-Za-z0-9._~+/=-]{4,}",
+    r"(?P<scheme>\b(?i:bearer)(?: +|%20))[A-Za-z0-9._~+/=-]{16,}",
     r"\b[Bb]asic [A-Za-z0-9+/]{6,}={1,2}",
     r"\bsk-[A-Za-z0-9_-]{8,}", // OpenAI, Anthropic, OpenRouter, DeepSeek
     r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{8,}", // Stripe
@@ -25,13 +27,15 @@ const SHAPES: &[&str] = &[
     r"\b(?:xai|pplx|tvly|pypi|fw|nvapi)-[A-Za-z0-9_-]{16,}", // xAI, Perplexity, Tavily, PyPI, Fireworks, NVIDIA
     r"\blsv2_(?:pt|sk)_[A-Za-z0-9_]{16,}",                   // LangSmith
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", // JSON Web Token
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?us:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
 ];
 
-/// All shapes in one.
-pub(super) fn regex() -> Regex {
-    Regex::new(&SHAPES.join("|")).expect("the shapes are constants and compile")
-}
+/// All shapes in one, without Unicode classes, which would make it many times as big. Compiled when
+/// the first text is looked at: that is on the journal's thread, not on the way to the first request.
+pub(super) static SECRET: LazyLock<Regex> = LazyLock::new(|| {
+    let shapes = format!("(?-u){}", SHAPES.join("|"));
+    Regex::new(&shapes).expect("the shapes are constants and compile")
+});
 
 #[cfg(test)]
 mod tests {
@@ -39,7 +43,6 @@ mod tests {
 
     #[test]
     fn keys_are_known_by_their_shape() {
-        let shapes = regex();
         for (given, expected) in [
             (
                 "Incorrect API key provided: sk-proj-abc_DEF-123456.",
@@ -84,7 +87,7 @@ mod tests {
             ("/v1/chat/completions", "/v1/chat/completions"),
             ("0193a1b2c3d400000001beef", "0193a1b2c3d400000001beef"),
         ] {
-            assert_eq!(shapes.replace_all(given, REPLACEMENT), expected);
+            assert_eq!(SECRET.replace_all(given, REPLACEMENT), expected);
         }
     }
 }

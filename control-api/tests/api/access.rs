@@ -1,0 +1,78 @@
+use axum::body::Body;
+use http::Request;
+use squall_control_api::access::{Role, Token};
+use squall_control_api::{ServeError, serve};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::bench::Api;
+
+#[tokio::test]
+async fn another_machines_name_is_refused_on_every_path() {
+    let api = Api::new();
+    for path in ["/healthz", "/v1/chaos", "/nowhere"] {
+        let answer = api
+            .ask("GET", path, &[("host", "rebound.example")], Body::empty())
+            .await;
+        answer.problem(403, "forbidden");
+    }
+    let nameless = Request::builder()
+        .uri("/healthz")
+        .body(Body::empty())
+        .expect("a request");
+    assert_eq!(api.send(nameless).await.status(), 400);
+}
+
+#[tokio::test]
+async fn a_foreign_page_is_refused_and_a_page_of_our_own_is_not() {
+    let api = Api::new();
+    for (origin, status) in [
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://127.0.0.1:7071", 200),
+    ] {
+        let answer = api
+            .ask("GET", "/v1/chaos", &[("origin", origin)], Body::empty())
+            .await;
+        assert_eq!(answer.status, status, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_asked_for_by_role() {
+    let api = Api::with_tokens(vec![
+        Token::new("look", Role::Viewer, "v-secret"),
+        Token::new("ci", Role::Operator, "o-secret"),
+    ]);
+    let body = r#"{"profile":"none"}"#;
+    for (method, token, status) in [
+        ("GET", None, 401),
+        ("GET", Some("Bearer wrong"), 401),
+        ("GET", Some("Bearer v-secret"), 200),
+        ("PUT", Some("Bearer v-secret"), 403),
+        ("PUT", Some("Bearer o-secret"), 200),
+    ] {
+        let mut headers = vec![
+            ("host", "squall.example"),
+            ("content-type", "application/json"),
+        ];
+        headers.extend(token.map(|token| ("authorization", token)));
+        let answer = api.ask(method, "/v1/chaos", &headers, body).await;
+        assert_eq!(answer.status, status, "{method} {token:?}");
+        if status == 401 {
+            assert_eq!(answer.header("www-authenticate"), "Bearer");
+            answer.problem(401, "unauthenticated");
+        }
+        assert!(!String::from_utf8_lossy(&answer.body).contains("secret"));
+    }
+    for path in ["/healthz", "/readyz", "/metrics", "/ca.pem", "/proxy.pac"] {
+        assert_eq!(api.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn without_tokens_nothing_but_loopback_is_listened_on() {
+    let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
+    let served = serve(listener, Api::new().state, CancellationToken::new()).await;
+    assert!(matches!(served, Err(ServeError::Exposed(_))), "{served:?}");
+}

@@ -1,0 +1,215 @@
+//! An API with nothing behind it but a recorder and chaos.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use squall_control_api::access::{Access, Token};
+use squall_control_api::{ApiState, Listening, Readiness, router};
+use squall_journal::record::Outcome;
+use squall_profiles::facts::Kind;
+use squall_profiles::library::Library;
+use squall_profiles::tools::ToolNames;
+use squall_proxy::chaos::{Chaos, Defaults};
+use squall_proxy::metrics::Metrics;
+use squall_proxy::recorder::{ExchangeNote, Recorder, RecorderOptions};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+pub(crate) struct Api {
+    pub(crate) state: ApiState,
+    router: Router,
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().expect("text"))
+    }
+
+    /// The members that every problem has.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: u16, slug: &str) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(
+            self.header("content-type"),
+            "application/problem+json",
+            "{self:?}"
+        );
+        let problem = self.json();
+        assert_eq!(
+            problem["type"],
+            format!("urn:squall:problem:{slug}"),
+            "{problem}"
+        );
+        assert_eq!(problem["status"], status, "{problem}");
+        assert!(
+            problem["title"]
+                .as_str()
+                .is_some_and(|title| !title.is_empty()),
+            "{problem}"
+        );
+        assert!(
+            problem["detail"]
+                .as_str()
+                .is_some_and(|detail| !detail.is_empty()),
+            "{problem}"
+        );
+        problem
+    }
+
+    /// Where the problem says that things are wrong.
+    #[track_caller]
+    pub(crate) fn pointers(&self, status: u16, slug: &str) -> Vec<String> {
+        let problem = self.problem(status, slug);
+        let errors = problem["errors"].as_array().cloned().unwrap_or_default();
+        errors
+            .iter()
+            .map(|error| error["pointer"].as_str().unwrap_or("-").to_owned())
+            .collect()
+    }
+}
+
+impl Api {
+    pub(crate) fn new() -> Self {
+        Self::with(Vec::new(), RecorderOptions::default())
+    }
+
+    pub(crate) fn with_tokens(tokens: Vec<Token>) -> Self {
+        Self::with(tokens, RecorderOptions::default())
+    }
+
+    pub(crate) fn with(tokens: Vec<Token>, options: RecorderOptions) -> Self {
+        let metrics = Arc::new(Metrics::new("1.2.3"));
+        let recorder = Recorder::start(options, metrics.clone()).expect("a thread");
+        let (library, tools) = (Library::builtin(), ToolNames::default());
+        let defaults = Defaults::default();
+        let chaos = Chaos::new(library, tools, defaults, recorder.clone(), metrics.clone());
+        let state = ApiState {
+            chaos,
+            recorder,
+            metrics,
+            access: Arc::new(ArcSwap::from_pointee(Access::new(tokens))),
+            ca_pem: Arc::new(|| Bytes::from_static(b"-----BEGIN CERTIFICATE-----\n")),
+            readiness: Arc::new(|| Readiness {
+                ready: true,
+                listeners: vec![Listening {
+                    name: "proxy".to_owned(),
+                    address: SocketAddr::from(([127, 0, 0, 1], 7070)),
+                }],
+                broken: Vec::new(),
+            }),
+            proxy: SocketAddr::from(([127, 0, 0, 1], 7070)),
+            stopping: CancellationToken::new(),
+        };
+        Self {
+            router: router(state.clone()),
+            state,
+        }
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn send(&self, request: Request<Body>) -> http::Response<Body> {
+        self.router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("the router always answers")
+    }
+
+    /// Asks from this machine.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", "127.0.0.1:7071");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self
+            .send(request.body(body.into()).expect("a request"))
+            .await;
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes();
+        Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body,
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[], Body::empty()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.ask("DELETE", path, &[], Body::empty()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        self.ask(
+            "PUT",
+            path,
+            &[("content-type", "application/json")],
+            body.to_string(),
+        )
+        .await
+    }
+
+    pub(crate) async fn put_yaml(&self, path: &str, body: &str) -> Answer {
+        self.ask(
+            "PUT",
+            path,
+            &[("content-type", "application/yaml")],
+            body.to_owned(),
+        )
+        .await
+    }
+
+    /// An exchange of a scope, as a worker would begin its note.
+    pub(crate) fn note(&self, scope: Option<&str>, url: &str) -> ExchangeNote {
+        let started = Instant::now();
+        let id = self.state.recorder.begin(started);
+        let chaos = self.state.chaos.scope(scope);
+        let url = url.to_owned();
+        let mut note = ExchangeNote::new(id, started, &chaos, Kind::Tool, Method::GET, url);
+        note.outcome = Outcome::Ok;
+        note.status = Some(StatusCode::OK);
+        note.duration = Duration::from_millis(5);
+        note
+    }
+
+    /// Takes exchanges down and waits until they can be read.
+    pub(crate) fn record(&self, notes: impl IntoIterator<Item = ExchangeNote>) {
+        for note in notes {
+            self.state.recorder.record(note);
+        }
+        self.state.recorder.flush();
+    }
+}

@@ -1,0 +1,188 @@
+use serde_json::json;
+
+use crate::bench::Api;
+
+#[tokio::test]
+async fn nothing_is_in_force_at_first() {
+    let api = Api::new();
+    let answer = api.get("/v1/chaos").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(
+        answer.json(),
+        json!({
+            "scope": "default", "activation": null, "inherited": false, "profile": "none",
+            "seed": 42, "key": "default", "observe": "model", "rules": 0,
+            "started_at": null, "expires_at": null,
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_profile_is_put_shown_and_ended() {
+    let api = Api::new();
+    let put = api
+        .put(
+            "/v1/chaos",
+            json!({ "profile": "api_outage", "seed": 7, "ttl": "1h", "key": "k" }),
+        )
+        .await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let shown = api.get("/v1/chaos").await.json();
+    assert_eq!(put.json(), shown);
+    assert_eq!(
+        (&shown["profile"], &shown["seed"], &shown["key"]),
+        (&json!("api_outage"), &json!(7), &json!("k"))
+    );
+    assert!(
+        shown["rules"].as_u64().is_some_and(|rules| rules > 0),
+        "{shown}"
+    );
+    assert!(
+        shown["started_at"].is_string() && shown["expires_at"].is_string(),
+        "{shown}"
+    );
+    let deleted = api.delete("/v1/chaos").await;
+    assert_eq!((deleted.status, deleted.body.len()), (204, 0));
+    assert_eq!(api.get("/v1/chaos").await.json()["profile"], "none");
+    assert_eq!(
+        api.delete("/v1/chaos").await.status,
+        204,
+        "to end nothing is no error"
+    );
+}
+
+#[tokio::test]
+async fn chaos_can_be_given_inline() {
+    let api = Api::new();
+    let chaos = json!({ "tool_faults": [{ "tool": "search", "mode": "error" }] });
+    let put = api
+        .put("/v1/scopes/a/chaos", json!({ "chaos": chaos }))
+        .await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let shown = put.json();
+    assert_eq!(
+        (&shown["profile"], &shown["rules"]),
+        (&json!("inline"), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn a_document_without_a_type_is_json_and_yaml_is_read_by_its_type() {
+    let api = Api::new();
+    let body = r#"{"profile":"none"}"#;
+    assert_eq!(api.ask("PUT", "/v1/chaos", &[], body).await.status, 200);
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    assert_eq!(api.ask("PUT", "/v1/chaos", &form, body).await.status, 200);
+    assert_eq!(
+        api.put_yaml("/v1/chaos", "profile: none\nttl: 5m\n")
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_with_its_place_and_changes_nothing() {
+    let api = Api::new();
+    api.put("/v1/chaos", json!({ "profile": "none", "seed": 1 }))
+        .await;
+    for (document, pointers) in [
+        (json!({}), vec![""]),
+        (json!({ "profile": "api_outag" }), vec!["/profile"]),
+        (
+            json!({ "profile": "none", "seed": "x", "extra": 1 }),
+            vec!["/seed", "/extra"],
+        ),
+        (json!({ "profile": "none", "chaos": {} }), vec!["/chaos"]),
+    ] {
+        let answer = api.put("/v1/chaos", document.clone()).await;
+        assert_eq!(answer.pointers(422, "invalid"), pointers, "{document}");
+    }
+    assert_eq!(api.get("/v1/chaos").await.json()["seed"], 1);
+}
+
+#[tokio::test]
+async fn a_slip_in_inline_chaos_is_shown_where_it_is() {
+    let api = Api::new();
+    let chaos = json!({ "tool_faults": [{ "tool": "search", "mode": "rate_limt" }] });
+    let answer = api.put("/v1/chaos", json!({ "chaos": chaos })).await;
+    assert_eq!(
+        answer.pointers(422, "invalid"),
+        ["/chaos/tool_faults/0/mode"]
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_profile_is_answered_with_the_nearest_one() {
+    let api = Api::new();
+    let answer = api
+        .put("/v1/chaos", json!({ "profile": "api_outag" }))
+        .await;
+    let problem = answer.problem(422, "invalid");
+    assert_eq!(
+        problem["detail"],
+        "there is no profile `api_outag`, did you mean `api_outage`?"
+    );
+}
+
+#[tokio::test]
+async fn scopes_are_apart_and_all_end_in_one_call() {
+    let api = Api::new();
+    api.put("/v1/chaos", json!({ "profile": "api_outage" }))
+        .await;
+    api.put("/v1/scopes/clean/chaos", json!({ "profile": "none" }))
+        .await;
+    let clean = api.get("/v1/scopes/clean/chaos").await.json();
+    assert_eq!(
+        (&clean["profile"], &clean["inherited"]),
+        (&json!("none"), &json!(false))
+    );
+    let other = api.get("/v1/scopes/other/chaos").await.json();
+    assert_eq!(
+        (&other["profile"], &other["inherited"]),
+        (&json!("api_outage"), &json!(true))
+    );
+    assert_eq!(other["scope"], "other");
+    let default = api.get("/v1/scopes/default/chaos").await.json();
+    assert_eq!(default, api.get("/v1/chaos").await.json());
+
+    assert_eq!(api.delete("/v1/scopes/clean/chaos").await.status, 204);
+    assert_eq!(
+        api.get("/v1/scopes/clean/chaos").await.json()["profile"],
+        "api_outage"
+    );
+    api.put("/v1/scopes/a/chaos", json!({ "profile": "api_outage" }))
+        .await;
+    assert_eq!(api.delete("/v1/chaos?all=true").await.status, 204);
+    for path in ["/v1/chaos", "/v1/scopes/a/chaos", "/v1/scopes/clean/chaos"] {
+        assert_eq!(api.get(path).await.json()["profile"], "none", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn scopes_are_listed_in_pages() {
+    let api = Api::new();
+    for scope in ["a", "b", "c", "zeta"] {
+        api.put(
+            &format!("/v1/scopes/{scope}/chaos"),
+            json!({ "profile": "none" }),
+        )
+        .await;
+    }
+    let (mut shown, mut path) = (Vec::new(), "/v1/scopes?limit=2".to_owned());
+    loop {
+        let page = api.get(&path).await.json();
+        let items = page["items"].as_array().expect("items");
+        assert!(items.len() <= 2);
+        shown.extend(
+            items
+                .iter()
+                .map(|item| item["scope"].as_str().expect("a name").to_owned()),
+        );
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
+        path = format!("/v1/scopes?limit=2&cursor={cursor}");
+    }
+    assert_eq!(shown, ["a", "b", "c", "default", "zeta"]);
+}

@@ -1,0 +1,297 @@
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use futures_util::StreamExt;
+use http::Request;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use squall_control_api::serve;
+use squall_journal::events::Bounds;
+use squall_proxy::recorder::RecorderOptions;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::bench::Api;
+
+/// A client of the stream.
+struct Events {
+    body: BodyDataStream,
+    text: String,
+}
+
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Event {
+    id: Option<String>,
+    name: String,
+    data: String,
+    comment: String,
+}
+
+impl Event {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.data).expect("JSON")
+    }
+}
+
+impl Events {
+    async fn open(api: &Api, path: &str, last: Option<&str>) -> Self {
+        let mut request = Request::builder()
+            .uri(path)
+            .header("host", "localhost:7071");
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = api
+            .send(request.body(Body::empty()).expect("a request"))
+            .await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self {
+            body: response.into_body().into_data_stream(),
+            text: String::new(),
+        }
+    }
+
+    /// The next event, comments included; `None` when the stream ends.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let parsed = parse(event);
+                let rest = rest.to_owned();
+                self.text = rest;
+                return Some(parsed);
+            }
+            let chunk = self.body.next().await?.expect("a chunk");
+            self.text
+                .push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
+        }
+    }
+
+    /// The next event that has a name.
+    async fn next_named(&mut self) -> Option<Event> {
+        loop {
+            let event = self.next().await?;
+            if !event.name.is_empty() {
+                return Some(event);
+            }
+        }
+    }
+}
+
+fn parse(text: &str) -> Event {
+    let mut event = Event::default();
+    for line in text.lines() {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.trim_start();
+        match field {
+            "id" => event.id = Some(value.to_owned()),
+            "event" => value.clone_into(&mut event.name),
+            "data" => event.data.push_str(value),
+            "" => value.clone_into(&mut event.comment),
+            _ => {}
+        }
+    }
+    event
+}
+
+#[tokio::test]
+async fn what_happens_is_told_from_now_on() {
+    let api = Api::new();
+    api.record([api.note(None, "http://h/before")]);
+    let mut events = Events::open(&api, "/v1/events", None).await;
+    let opening = events.next().await.expect("an opening");
+    assert!(
+        opening.id.is_some() && opening.name.is_empty(),
+        "{opening:?}"
+    );
+
+    api.record([api.note(Some("a"), "http://h/x?key=secret")]);
+    let exchange = events.next().await.expect("an exchange");
+    assert_eq!(
+        (exchange.name.as_str(), exchange.json()["scope"].as_str()),
+        ("exchange", Some("a"))
+    );
+    assert_eq!(exchange.json()["url"], "http://h/x?key=REDACTED");
+
+    api.put("/v1/scopes/a/chaos", json!({ "profile": "none" }))
+        .await;
+    let chaos = events.next().await.expect("an event");
+    assert_eq!(
+        (chaos.name.as_str(), &chaos.json()["change"]),
+        ("chaos", &json!("started"))
+    );
+    assert_eq!(
+        chaos.json()["now"],
+        api.get("/v1/scopes/a/chaos").await.json()
+    );
+}
+
+#[tokio::test]
+async fn a_stream_resumes_after_the_event_it_saw_last() {
+    let api = Api::new();
+    let mut events = Events::open(&api, "/v1/events", None).await;
+    let opening = events.next().await.expect("an opening").id.expect("an id");
+    drop(events);
+    let paths = ["http://h/1", "http://h/2", "http://h/3"];
+    api.record(paths.map(|path| api.note(None, path)));
+
+    let mut events = Events::open(&api, "/v1/events", Some(&opening)).await;
+    let first = events.next_named().await.expect("the first");
+    assert_eq!(first.json()["url"], "http://h/1");
+    drop(events);
+    let mut events = Events::open(&api, "/v1/events", first.id.as_deref()).await;
+    for path in &paths[1..] {
+        assert_eq!(
+            events.next_named().await.expect("one more").json()["url"],
+            *path
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_gone_is_said_to_be_gone() {
+    let events = Bounds {
+        events: 3,
+        ..Bounds::default()
+    };
+    let options = RecorderOptions {
+        events,
+        ..RecorderOptions::default()
+    };
+    let api = Api::with(Vec::new(), options);
+    let mut events = Events::open(&api, "/v1/events", None).await;
+    let opening = events.next().await.expect("an opening").id.expect("an id");
+    api.record((0..5).map(|_| api.note(None, "http://h/")));
+    for (last, missed) in [
+        (opening.as_str(), json!(2)),
+        ("ffffffff-1", json!(null)),
+        ("what?", json!(null)),
+    ] {
+        let mut events = Events::open(&api, "/v1/events", Some(last)).await;
+        let gap = events.next_named().await.expect("a gap");
+        assert_eq!(
+            (gap.name.as_str(), &gap.json()["missed"]),
+            ("gap", &missed),
+            "{last}"
+        );
+        for _ in 0..3 {
+            assert_eq!(
+                events.next_named().await.expect("what is held").name,
+                "exchange"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_tells_only_what_it_is_asked_for() {
+    let api = Api::new();
+    let mut blue = Events::open(&api, "/v1/events?scope=blue", None).await;
+    let mut faults = Events::open(&api, "/v1/events?faults=true", None).await;
+    api.record([
+        api.note(None, "http://h/1"),
+        api.note(Some("blue"), "http://h/2"),
+    ]);
+    api.put("/v1/chaos", json!({ "profile": "none" })).await;
+    api.record([api.note(Some("blue"), "http://h/3")]);
+    for path in ["http://h/2", "http://h/3"] {
+        assert_eq!(
+            blue.next_named().await.expect("of blue").json()["url"],
+            path
+        );
+    }
+    assert_eq!(
+        faults.next_named().await.expect("no plain exchange").name,
+        "chaos"
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_is_read_late_misses_nothing_that_is_held() {
+    let api = Api::new();
+    let mut events = Events::open(&api, "/v1/events", None).await;
+    api.record((0..500).map(|number| api.note(None, &format!("http://h/{number}"))));
+    for number in 0..500 {
+        let event = events.next_named().await.expect("an exchange");
+        assert_eq!(event.json()["url"], format!("http://h/{number}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_stream_says_that_it_lives_and_where_it_is() {
+    let api = Api::new();
+    let mut events = Events::open(&api, "/v1/events?scope=blue", None).await;
+    let opening = events.next().await.expect("an opening");
+    let begun = tokio::time::Instant::now();
+    let alive = events.next().await.expect("a heartbeat");
+    assert_eq!(begun.elapsed(), Duration::from_secs(15));
+    assert_eq!((alive.name.as_str(), &alive.id), ("", &opening.id));
+    // Events that the filter holds back move the place to resume from.
+    api.record([api.note(None, "http://h/")]);
+    let alive = events.next().await.expect("a heartbeat");
+    assert!(alive.id != opening.id && alive.name.is_empty(), "{alive:?}");
+}
+
+#[tokio::test]
+async fn over_a_socket_a_stream_ends_when_the_daemon_stops() {
+    let api = Api::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let shutdown = CancellationToken::new();
+    let served = tokio::spawn(serve(listener, api.state.clone(), shutdown.clone()));
+    let mut socket = TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET /v1/events HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    socket.write_all(request.as_bytes()).await.expect("sent");
+    let mut begin = [0; 15];
+    socket.read_exact(&mut begin).await.expect("an answer");
+    assert_eq!(&begin, b"HTTP/1.1 200 OK");
+    shutdown.cancel();
+    let mut rest = Vec::new();
+    socket.read_to_end(&mut rest).await.expect("a clean end");
+    assert!(
+        rest.ends_with(b"0\r\n\r\n"),
+        "{}",
+        String::from_utf8_lossy(&rest)
+    );
+    served.await.expect("it returns").expect("without an error");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// However often a client is cut and however much happens meanwhile, resuming by the last id
+    /// shows every exchange once, in order.
+    #[test]
+    fn resuming_loses_nothing_and_repeats_nothing(
+        turns in prop::collection::vec((0_usize..4, 0_usize..5), 1..12),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("one");
+        let (shown, expected) = runtime.block_on(async {
+            let api = Api::new();
+            let mut last = Events::open(&api, "/v1/events", None).await.next().await.and_then(|e| e.id);
+            let (mut happened, mut shown) = (0, Vec::new());
+            for (happens, reads) in turns {
+                let fresh: Vec<_> =
+                    (happened..happened + happens).map(|n| api.note(None, &format!("http://h/{n}"))).collect();
+                happened += happens;
+                api.record(fresh);
+                let mut events = Events::open(&api, "/v1/events", last.as_deref()).await;
+                for _ in 0..reads.min(happened - shown.len()) {
+                    let event = events.next_named().await.expect("it is held");
+                    shown.push(event.json()["url"].as_str().expect("a URL").to_owned());
+                    last = event.id;
+                }
+            }
+            let mut events = Events::open(&api, "/v1/events", last.as_deref()).await;
+            while shown.len() < happened {
+                let event = events.next_named().await.expect("it is held");
+                shown.push(event.json()["url"].as_str().expect("a URL").to_owned());
+            }
+            let expected: Vec<_> = (0..happened).map(|n| format!("http://h/{n}")).collect();
+            api.state.recorder.stop();
+            (shown, expected)
+        });
+        prop_assert_eq!(shown, expected);
+    }
+}

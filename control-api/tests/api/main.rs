@@ -1,0 +1,10 @@
+//! The control API as its clients see it.
+
+mod access;
+mod bench;
+mod chaos;
+mod daemon;
+mod events;
+mod exchanges;
+mod problems;
+mod profiles;

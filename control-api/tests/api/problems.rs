@@ -1,0 +1,98 @@
+use serde_json::json;
+
+use crate::bench::Api;
+
+#[tokio::test]
+async fn unknown_paths_are_problems() {
+    let api = Api::new();
+    for path in [
+        "/",
+        "/v1",
+        "/v1/nothing",
+        "/v1/chaos/",
+        "/openapi.json",
+        "/v1/scopes/a",
+    ] {
+        api.get(path).await.problem(404, "not-found");
+    }
+}
+
+#[tokio::test]
+async fn wrong_methods_are_problems_that_name_the_right_ones() {
+    let api = Api::new();
+    for (method, path, allowed) in [
+        ("POST", "/v1/chaos", "GET,HEAD,PUT,DELETE"),
+        ("DELETE", "/healthz", "GET,HEAD"),
+        ("PATCH", "/v1/profiles/x", "GET,HEAD,PUT,DELETE"),
+        ("PUT", "/v1/exchanges", "GET,HEAD"),
+    ] {
+        let answer = api.ask(method, path, &[], "").await;
+        answer.problem(405, "method-not-allowed");
+        assert_eq!(answer.header("allow"), allowed, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn documents_that_cannot_be_read_are_problems() {
+    let api = Api::new();
+    let json = [("content-type", "application/json")];
+    for path in ["/v1/chaos", "/v1/scopes/a/chaos", "/v1/profiles/p"] {
+        let answer = api.ask("PUT", path, &json, "{\"profile\": ").await;
+        assert_eq!(answer.pointers(400, "malformed"), [""], "{path}");
+        let answer = api.ask("PUT", path, &json, vec![0xff, 0xfe]).await;
+        answer.problem(400, "malformed");
+        let answer = api
+            .ask("PUT", path, &[("content-type", "image/png")], "x")
+            .await;
+        answer.problem(415, "unsupported-type");
+        let answer = api.ask("PUT", path, &json, vec![b' '; (1 << 20) + 1]).await;
+        answer.problem(413, "too-large");
+    }
+}
+
+#[tokio::test]
+async fn unknown_repeated_and_unreadable_parameters_are_refused_together() {
+    let api = Api::new();
+    let answer = api
+        .get("/v1/exchanges?limit=0&status=abc&kind=x&hots=h&since=now&tool=a&tool=b&cursor=1")
+        .await;
+    let problem = answer.problem(400, "malformed");
+    let mut wrong: Vec<_> = problem["errors"]
+        .as_array()
+        .expect("errors")
+        .iter()
+        .map(|error| error["parameter"].as_str().expect("its name").to_owned())
+        .collect();
+    wrong.sort();
+    assert_eq!(
+        wrong,
+        ["cursor", "hots", "kind", "limit", "since", "status", "tool"]
+    );
+    for path in [
+        "/v1/chaos?x=1",
+        "/v1/scopes?x",
+        "/v1/profiles?limit=1001",
+        "/v1/events?faults=1",
+    ] {
+        api.get(path).await.problem(400, "malformed");
+    }
+    api.ask("DELETE", "/v1/chaos?all=yes", &[], "")
+        .await
+        .problem(400, "malformed");
+    api.ask("PUT", "/v1/chaos?scope=a", &[], "{}")
+        .await
+        .problem(400, "malformed");
+}
+
+#[tokio::test]
+async fn names_that_cannot_be_scopes_are_refused() {
+    let api = Api::new();
+    for scope in ["a%20b", "%00", &"x".repeat(129), "%ff"] {
+        let path = format!("/v1/scopes/{scope}/chaos");
+        api.get(&path).await.problem(400, "malformed");
+        api.put(&path, json!({ "profile": "none" }))
+            .await
+            .problem(400, "malformed");
+        api.delete(&path).await.problem(400, "malformed");
+    }
+}

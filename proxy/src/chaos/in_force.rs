@@ -82,7 +82,7 @@ impl ScopeChaos {
             since: self.since,
             expires: self.expires,
             ended,
-            used: AtomicBool::new(true),
+            used: AtomicBool::new(false),
         }
     }
 

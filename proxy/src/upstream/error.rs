@@ -308,8 +308,16 @@ impl From<Break> for Broken {
 pub(super) fn break_of(error: &hyper::Error) -> Break {
     let mut link: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = link {
-        if let Some(reason) = error.downcast_ref().and_then(h2::Error::reason) {
-            return Break::H2(reason);
+        if let Some(h2) = error.downcast_ref::<h2::Error>()
+            && let Some(reason) = h2.reason()
+        {
+            // A graceful GOAWAY that left this stream out: it was not looked at (RFC 9113 §8.7).
+            let left_out = h2.is_go_away() && reason == h2::Reason::NO_ERROR;
+            return Break::H2(if left_out {
+                h2::Reason::REFUSED_STREAM
+            } else {
+                reason
+            });
         }
         if let Some(io) = error.downcast_ref::<io::Error>() {
             return match io.kind() {
@@ -333,4 +341,49 @@ fn innermost(error: &hyper::Error) -> String {
         innermost = source;
     }
     innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::Scheme;
+
+    #[test]
+    fn every_cause_is_told_in_one_sentence() {
+        let (why, soon) = (|| "a reason".to_owned(), Duration::from_millis(1500));
+        let at: Vec<SocketAddr> = ["127.0.0.1:1", "[::1]:1", "127.0.0.2:1"]
+            .map(|a| a.parse().unwrap())
+            .into();
+        let causes = [
+            Cause::Dns(why()),
+            Cause::Refused(at.clone()),
+            Cause::Refused(vec![at[0]]),
+            Cause::ConnectTimeout(soon, at.clone()),
+            Cause::ConnectTimeout(soon, Vec::new()),
+            Cause::Unreachable(why()),
+            Cause::TlsExpired(why()),
+            Cause::TlsWrongHost(why()),
+            Cause::TlsUnknownIssuer(why()),
+            Cause::TlsHandshake(why()),
+            Cause::ProxyRefused(why()),
+            Cause::ResponseTimeout(soon),
+            Cause::Reset,
+            Cause::Closed,
+            Cause::Framing(why()),
+            Cause::H2(h2::Reason::ENHANCE_YOUR_CALM),
+            Cause::Denied(why()),
+            Cause::Loop(at[0]),
+            Cause::RequestBody(why()),
+        ];
+        let origin = Origin::new(Scheme::Https, "up.example", 443);
+        let lines = causes.map(|cause| {
+            let error = UpstreamError::new(&origin, cause);
+            let shown = match error.to_agent() {
+                ToAgent::Problem(status) => format!("{} {}", status.as_u16(), error.title()),
+                ToAgent::Break(b) => format!("{:?}, {:?} on HTTP/2", b.ending(), b.reason()),
+            };
+            format!("{} → {shown} [{}]\n  {error}", error.reason(), error.slug())
+        });
+        insta::assert_snapshot!(lines.join("\n"));
+    }
 }

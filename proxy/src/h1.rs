@@ -2,8 +2,8 @@
 //!
 //! hyper's parser is lenient where messages begin and end; an intermediary that guesses there can
 //! be made to see another message than the next hop does. So every byte passes a [`guard`] before
-//! hyper sees it. The guard runs a sans-I/O tracker ([`framing`]) that finds each head
-//! ([`head`](self)) and the end of each body, and refuses what is ambiguous.
+//! hyper sees it. The guard runs a sans-I/O tracker ([`framing`]) that finds the end of each head and of
+//! each body, and refuses what is ambiguous.
 //!
 //! ```text
 //! socket/TLS ─► guard ─► hyper ─► service

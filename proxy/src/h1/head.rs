@@ -96,8 +96,8 @@ fn status(version: &[u8], digits: [u8; 3]) -> Result<StatusLine, FramingError> {
 /// Whether hyper will take `target`; so that what it would refuse is refused here, in our words.
 fn is_target(target: &[u8]) -> bool {
     // The usual path with its usual characters needs no parser.
-    let plain = |b: &u8| (is_token(*b) && !b"#`".contains(b)) || b"/?=:,;@()%".contains(b);
-    (target.starts_with(b"/") && target.iter().all(plain)) || http::Uri::try_from(target).is_ok()
+    let usual = target.iter().all(|byte| PATH[usize::from(*byte)]);
+    (usual && target[0] == b'/') || http::Uri::try_from(target).is_ok()
 }
 
 fn minor_version(version: &[u8]) -> Option<u8> {
@@ -290,29 +290,22 @@ fn is_token(byte: u8) -> bool {
     TOKEN[usize::from(byte)]
 }
 
-static TOKEN: [bool; 256] = {
+static TOKEN: [bool; 256] = alphanumeric_and(b"!#$%&'*+-.^_`|~");
+
+/// What a path and query are made of nearly always (RFC 3986 §3.3, §3.4).
+static PATH: [bool; 256] = alphanumeric_and(b"/?-._~%!$&'()*+,;=:@|");
+
+const fn alphanumeric_and(others: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128u8 {
-        table[byte as usize] = byte.is_ascii_alphanumeric()
-            || matches!(
-                byte,
-                b'!' | b'#'
-                    | b'$'
-                    | b'%'
-                    | b'&'
-                    | b'\''
-                    | b'*'
-                    | b'+'
-                    | b'-'
-                    | b'.'
-                    | b'^'
-                    | b'_'
-                    | b'`'
-                    | b'|'
-                    | b'~'
-            );
+        table[byte as usize] = byte.is_ascii_alphanumeric();
         byte += 1;
     }
+    let mut index = 0;
+    while index < others.len() {
+        table[others[index] as usize] = true;
+        index += 1;
+    }
     table
-};
+}

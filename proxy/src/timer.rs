@@ -281,25 +281,6 @@ mod tests {
     }
 
     #[test]
-    fn waits_end_in_the_order_of_their_deadlines() {
-        precisely(async {
-            let ended = std::cell::RefCell::new(Vec::new());
-            let wait = async |micros| {
-                sleep(Duration::from_micros(micros)).await;
-                ended.borrow_mut().push(micros);
-            };
-            tokio::join!(
-                wait(9000),
-                wait(4000),
-                wait(20_000),
-                wait(100),
-                wait(14_000)
-            );
-            assert_eq!(*ended.borrow(), [100, 4000, 9000, 14_000, 20_000]);
-        });
-    }
-
-    #[test]
     fn an_abandoned_wait_does_not_shorten_the_next() {
         precisely(async {
             for _ in 0..20 {
@@ -338,8 +319,8 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             let began = Instant::now();
-            sleep(Duration::from_secs(3600)).await;
-            assert_eq!(began.elapsed(), Duration::from_secs(3600));
+            sleep(Duration::from_hours(1)).await;
+            assert_eq!(began.elapsed(), Duration::from_hours(1));
         });
     }
 }

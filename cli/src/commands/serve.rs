@@ -14,11 +14,13 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
     let setup = Setup::new(serve.daemon)?;
     // From here on a signal ends the daemon in good order, however early it comes.
     let mut signals = Signals::listen()?;
+    // Watching begins before the file is read for good: no change falls between the two.
+    let directory = setup.read()?.profiles;
+    let mut changes = Changes::of(setup.file(), directory.as_deref());
     let mut daemon = Daemon::start(setup.read()?).await?;
     eprintln!("proxy on http://{}", daemon.proxy_address());
     eprintln!("api on http://{}", daemon.api_address());
     daemon.log_start(setup.file());
-    let mut changes = Changes::of(setup.file(), daemon.profile_directory());
     let told = loop {
         tokio::select! {
             () = changes.next() => {}

@@ -24,8 +24,9 @@ use squall_control_api::access::Role;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
+use self::position::Scalar;
 pub(crate) use self::position::{ConfigError, ConfigErrors};
-pub(crate) use self::read::{nearest, unknown};
+pub(crate) use self::read::unknown;
 pub(crate) use self::typed::address;
 
 /// The file that is read when none is named, if it is there.
@@ -46,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) profiles: Option<PathBuf>,
     /// Chaos from the start.
     pub(crate) chaos: ChaosConfig,
+    /// Where its profile is named: `squall.yaml:7:18`, or a flag.
+    pub(crate) chaos_place: Option<String>,
     /// What ends chaos by itself.
     pub(crate) safety: Safety,
     /// Regular expressions whose whole match is a secret.
@@ -112,6 +115,7 @@ impl Config {
             },
             profiles: None,
             chaos: ChaosConfig::default(),
+            chaos_place: None,
             safety: Safety::default(),
             redact: Vec::new(),
         }
@@ -143,6 +147,9 @@ impl Config {
                     .collect(),
             )
         })?;
+        let profile = raw.chaos.and_then(|chaos| chaos.profile);
+        config.chaos_place = profile
+            .map(|Scalar { at, .. }| format!("{}:{}:{}", file.display(), at.line, at.column));
         Ok(config)
     }
 

@@ -78,7 +78,7 @@ impl Daemon {
             recorder.clone(),
             Arc::clone(&metrics),
         );
-        parts::put_in_force(&chaos, &config.chaos)?;
+        parts::put_in_force(&chaos, &config)?;
         let ca = Arc::new(parts::authority(&config)?);
         let listener = TcpListener::bind(config.api.listen)
             .await
@@ -174,10 +174,16 @@ impl Daemon {
     pub(crate) async fn stop(self, grace: Duration) {
         self.chaos.end_all(Some("the daemon is stopping"));
         let proxy = self.proxy;
-        // Draining blocks its thread; the API goes on answering meanwhile.
-        let drained = tokio::task::spawn_blocking(move || proxy.drain(grace)).await;
-        if let Err(error) = drained {
-            tracing::error!(%error, "the proxy did not end in good order");
+        // Draining blocks its thread, and must not keep the process when a second signal comes: so
+        // a thread that nobody joins, while the API goes on answering.
+        let (done, drained) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            proxy.drain(grace);
+            // Nobody waits any more when the process is about to exit.
+            let _ = done.send(());
+        });
+        if drained.await.is_err() {
+            tracing::error!("the proxy did not end in good order");
         }
         self.ending.cancel();
         if let Some(api) = self.api {

@@ -7,13 +7,13 @@ use squall_control_api::access::{Access, Token};
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
 use squall_profiles::tools::ToolNames;
-use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE, Defaults, NO_CHAOS, PutError, Request};
+use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE, Defaults, NO_CHAOS, Request};
 use squall_proxy::config::{CaSource, Observe as WhatToRead};
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{Recorder, RecorderOptions};
 use squall_proxy::tls::CertificateAuthority;
 
-use crate::config::{ChaosConfig, Config, nearest};
+use crate::config::{Config, unknown};
 use crate::failure::Failure;
 
 /// Seed of every draw unless something else is said.
@@ -53,27 +53,45 @@ pub(super) fn defaults(config: &Config) -> Defaults {
 }
 
 /// Puts the configuration's profile in force for the default scope.
-pub(super) fn put_in_force(chaos: &Chaos, wanted: &ChaosConfig) -> Result<(), Failure> {
-    let Some(name) = wanted.profile.as_deref().filter(|name| *name != NO_CHAOS) else {
+pub(super) fn put_in_force(chaos: &Chaos, config: &Config) -> Result<(), Failure> {
+    check_profile(chaos, config)?;
+    let Some(name) = wanted(config) else {
         return Ok(());
     };
     match chaos.put(DEFAULT_SCOPE, Request::profile(name)) {
         Ok(_) => Ok(()),
-        Err(PutError::UnknownProfile(_)) => Err(Failure::Usage(unknown_profile(chaos, name))),
         Err(error) => Err(Failure::Usage(error.to_string())),
     }
 }
 
-fn unknown_profile(chaos: &Chaos, name: &str) -> String {
-    let listed = chaos.library().list();
-    let names: Vec<&str> = listed.iter().map(|profile| profile.name.as_str()).collect();
-    match nearest(name, names.iter().copied()) {
-        Some(near) => format!("there is no profile `{name}`, did you mean `{near}`?"),
-        None => format!(
-            "there is no profile `{name}`; there are: {}",
-            names.join(", ")
-        ),
+/// Whether the profile that the configuration asks for is there.
+pub(super) fn check_profile(chaos: &Chaos, config: &Config) -> Result<(), Failure> {
+    let Some(name) = wanted(config) else {
+        return Ok(());
+    };
+    let library = chaos.library();
+    if library.get(name).is_some() {
+        return Ok(());
     }
+    let listed = library.list();
+    let names: Vec<&str> = listed.iter().map(|profile| profile.name.as_str()).collect();
+    let place = config
+        .chaos_place
+        .as_ref()
+        .map(|place| format!("{place}: "))
+        .unwrap_or_default();
+    Err(Failure::Usage(format!(
+        "{place}{}",
+        unknown("profile", name, &names)
+    )))
+}
+
+fn wanted(config: &Config) -> Option<&str> {
+    config
+        .chaos
+        .profile
+        .as_deref()
+        .filter(|name| *name != NO_CHAOS)
 }
 
 /// The interception CA: the user's own, or the one in the home directory.

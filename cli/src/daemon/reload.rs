@@ -3,10 +3,11 @@
 //! All or nothing, section by section: what is broken keeps its last good version, the log says
 //! where it is broken, and so does `/readyz` until it is mended.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use squall_control_api::Broken;
+use squall_proxy::chaos::DEFAULT_SCOPE;
 
 use super::{Daemon, health, parts};
 use crate::config::{Config, ConfigErrors};
@@ -15,11 +16,16 @@ use crate::failure::Failure;
 impl Daemon {
     /// Takes over a configuration that was read anew from `file`, and reads the profiles anew.
     pub(crate) fn reload(&mut self, read: Result<Config, ConfigErrors>, file: Option<&Path>) {
+        // The profiles come first: the configuration may ask for a new one.
+        let directory = match &read {
+            Ok(config) => config.profiles.clone(),
+            Err(_) => self.config.profiles.clone(),
+        };
+        let mut broken = self.reload_profiles(directory);
         let taken = match read {
             Ok(config) => self.take(config),
             Err(errors) => Err(errors.into()),
         };
-        let mut broken = Vec::new();
         if let Err(failure) = taken {
             let file = file.map_or_else(String::new, |file| file.display().to_string());
             let errors = failure.to_string();
@@ -28,15 +34,20 @@ impl Daemon {
                 error: error.to_owned(),
             }));
         }
-        broken.extend(self.reload_profiles());
         for one in &broken {
             tracing::error!("{}; what held before still holds", health::sentence(one));
         }
         self.health.set_broken(broken);
     }
 
+    /// Puts a configuration in force, or none of it.
     fn take(&mut self, mut config: Config) -> Result<(), Failure> {
         let usage = |error: &dyn std::error::Error| Failure::Usage(error.to_string());
+        // A profile that was switched since the start stays, unless the file asks for another.
+        let switch = config.chaos != self.config.chaos;
+        if switch {
+            parts::check_profile(&self.chaos, &config)?;
+        }
         let tools = parts::tool_names(&config)?;
         let mut restart = self
             .proxy
@@ -45,10 +56,9 @@ impl Daemon {
         self.chaos
             .reconfigure(tools, parts::defaults(&config))
             .map_err(|error| usage(&error))?;
-        // A profile that was switched since the start stays, unless the file asks for another.
-        if config.chaos != self.config.chaos {
-            self.chaos.end(squall_proxy::chaos::DEFAULT_SCOPE);
-            parts::put_in_force(&self.chaos, &config.chaos)?;
+        if switch {
+            self.chaos.end(DEFAULT_SCOPE);
+            parts::put_in_force(&self.chaos, &config)?;
         }
         self.access.store(Arc::new(parts::access(&config)));
         restart.extend(self.config.needs_restart(&config));
@@ -68,9 +78,8 @@ impl Daemon {
         Ok(())
     }
 
-    fn reload_profiles(&mut self) -> Vec<Broken> {
+    fn reload_profiles(&mut self, directory: Option<PathBuf>) -> Vec<Broken> {
         let mut files = self.profiles.clone();
-        let directory = self.config.profiles.clone();
         let mut broken = Vec::new();
         let edited = self.chaos.edit(|library| {
             let reading = files.read(directory.as_deref(), library);

@@ -56,7 +56,10 @@ impl Setup {
         let flags = &self.flags;
         config.proxy.listen = flags.proxy.unwrap_or(config.proxy.listen);
         config.api.listen = flags.api.unwrap_or(config.api.listen);
-        config.chaos.profile = flags.profile.clone().or(config.chaos.profile);
+        if let Some(profile) = &flags.profile {
+            config.chaos.profile = Some(profile.clone());
+            config.chaos_place = Some("--profile".to_owned());
+        }
         config.chaos.seed = flags.seed.or(config.chaos.seed);
         config.proxy.workers = flags.workers.map_or(config.proxy.workers, usize::from);
         config.check_exposure()?;

@@ -1,0 +1,337 @@
+//! How the binary behaves towards whoever runs it: exit codes, signals, ready lines, reloads.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A directory of its own for the CA and the working directory, and nothing of ours in the
+/// environment.
+struct Sandbox(TempDir);
+
+impl Sandbox {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        // In one step, as editors do: a half-written file must not be what is read.
+        let draft = self.path().join(".draft");
+        std::fs::write(&draft, text).unwrap();
+        std::fs::rename(draft, self.path().join(name)).unwrap();
+    }
+
+    fn squall(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .stdin(Stdio::null());
+        let ours = std::env::vars_os().map(|(name, _)| name);
+        for name in ours.filter(|name| name.to_string_lossy().starts_with("SQUALL_")) {
+            command.env_remove(name);
+        }
+        command
+            .env("SQUALL_HOME", self.path().join("home"))
+            .env("NO_COLOR", "1");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.squall(arguments).output().unwrap()
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// A daemon that has said where it listens.
+struct Daemon {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStderr>>,
+    proxy: String,
+    api: String,
+}
+
+impl Daemon {
+    fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let mut child = sandbox
+            .squall(arguments)
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut ready = |prefix: &str| {
+            let line = lines.next().expect("a ready line").unwrap();
+            line.strip_prefix(prefix)
+                .unwrap_or_else(|| panic!("{line}"))
+                .to_owned()
+        };
+        let (proxy, api) = (ready("proxy on "), ready("api on "));
+        Self {
+            child,
+            lines,
+            proxy,
+            api,
+        }
+    }
+
+    /// Reads the log up to a line that holds `text`.
+    fn log_until(&mut self, text: &str) -> String {
+        loop {
+            let line = self
+                .lines
+                .next()
+                .unwrap_or_else(|| panic!("no `{text}`"))
+                .unwrap();
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const FREE: [&str; 5] = ["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
+
+#[test]
+fn a_program_s_exit_code_is_ours() {
+    let sandbox = Sandbox::new();
+    sandbox.write("not-executable", "");
+    for (program, code, said) in [
+        (vec!["true"], 0, ""),
+        (vec!["sh", "-c", "exit 7"], 7, ""),
+        (vec!["sh", "-c", "kill -TERM $$"], 143, ""),
+        (vec!["there-is-no-such-program"], 127, "was not found"),
+        (vec!["./not-executable"], 126, "may not be executed"),
+    ] {
+        let arguments: Vec<_> = ["run", "--"].into_iter().chain(program.clone()).collect();
+        let output = sandbox.run(&arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{program:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(said),
+            "{program:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn input_and_output_pass_through_and_the_summary_goes_to_stderr() {
+    let sandbox = Sandbox::new();
+    let script =
+        "read line; echo \"got $line\"; echo \"$http_proxy\" >&2; cat \"$SSL_CERT_FILE\" | tail -1";
+    let mut child = sandbox
+        .squall(&["run", "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, b"a line\n").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(stdout, "got a line\n-----END CERTIFICATE-----\n");
+    let said = stderr(&output);
+    assert!(said.starts_with("http://127.0.0.1:"), "{said}");
+    assert!(said.contains("0 exchanges through the proxy"), "{said}");
+}
+
+#[test]
+fn signals_are_passed_on() {
+    for (signal, name) in [
+        (Signal::INT, "INT"),
+        (Signal::TERM, "TERM"),
+        (Signal::HUP, "HUP"),
+    ] {
+        let sandbox = Sandbox::new();
+        let script = format!("trap 'echo got {name}; kill $!; exit 3' {name}; sleep 60 & echo ready; wait");
+        let mut child = sandbox
+            .squall(&["run", "--quiet", "--", "sh", "-c", &script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        send(&child, signal);
+        line.clear();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, format!("got {name}\n"));
+        assert_eq!(child.wait().unwrap().code(), Some(3), "{name}");
+    }
+}
+
+#[test]
+fn invalid_use_is_told_apart_from_what_could_not_run() {
+    let sandbox = Sandbox::new();
+    sandbox.write("bad.yaml", "proxy:\n  lisen: 127.0.0.1:1\n");
+    sandbox.write("exposed.yaml", "proxy: { listen: 0.0.0.0:0 }\n");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (arguments, code, said) in [
+        (
+            vec!["serve", "-c", "bad.yaml"],
+            2,
+            "bad.yaml:2:3: unknown field `lisen`, did you mean",
+        ),
+        (
+            vec!["serve", "-c", "absent.yaml"],
+            2,
+            "absent.yaml: cannot be read",
+        ),
+        (
+            vec!["serve", "-c", "exposed.yaml"],
+            2,
+            "narrow `proxy.allow`",
+        ),
+        (vec!["serve", "--api", "0.0.0.0:0"], 2, "without a token"),
+        (
+            vec!["serve", "--log-level", "inof"],
+            2,
+            "did you mean `info`?",
+        ),
+        (
+            vec!["serve", "--profile", "brownot", "--proxy", "127.0.0.1:0"],
+            2,
+            "unknown profile",
+        ),
+        (
+            vec!["serve", "--proxy", &taken, "--api", "127.0.0.1:0"],
+            3,
+            "cannot listen on",
+        ),
+        (
+            vec!["serve", "--proxy", "127.0.0.1:0", "--api", &taken],
+            3,
+            "cannot listen on",
+        ),
+        (
+            vec!["status", "--server", "127.0.0.1:1"],
+            3,
+            "no daemon answers",
+        ),
+        (vec!["sreve"], 2, "serve"),
+        (vec!["run"], 2, "CMD"),
+    ] {
+        let output = sandbox.run(&arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(said),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_daemon_ends_in_good_order() {
+    for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {
+        let sandbox = Sandbox::new();
+        let mut daemon = Daemon::start(&sandbox, &FREE);
+        send(&daemon.child, signal);
+        assert_eq!(
+            daemon.child.wait().unwrap().code(),
+            Some(code),
+            "{signal:?}"
+        );
+    }
+}
+
+#[test]
+fn a_second_signal_ends_a_daemon_at_once() {
+    let sandbox = Sandbox::new();
+    let mut daemon = Daemon::start(&sandbox, &[&FREE[..], &["--grace", "10m"]].concat());
+    // An upstream that never answers keeps one exchange open.
+    let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", upstream.local_addr().unwrap());
+    let mut agent =
+        std::net::TcpStream::connect(daemon.proxy.strip_prefix("http://").unwrap()).unwrap();
+    let request = format!("GET {url} HTTP/1.1\r\nhost: upstream\r\n\r\n");
+    std::io::Write::write_all(&mut agent, request.as_bytes()).unwrap();
+    let (mut connection, _) = upstream.accept().unwrap();
+    connection.read_exact(&mut [0; 4]).unwrap();
+    send(&daemon.child, Signal::TERM);
+    daemon.log_until("stopping");
+    assert!(
+        daemon.child.try_wait().unwrap().is_none(),
+        "it must wait for the exchange"
+    );
+    send(&daemon.child, Signal::TERM);
+    assert_eq!(daemon.child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_changed_file_is_taken_over_and_a_broken_one_is_not() {
+    let sandbox = Sandbox::new();
+    sandbox.write("squall.yaml", "proxy: { annotate: false }\n");
+    let mut daemon = Daemon::start(&sandbox, &FREE);
+    daemon.log_until("started");
+    sandbox.write("squall.yaml", "proxy:\n  anotate: true\n");
+    daemon.log_until("squall.yaml:2:3: unknown field `anotate`, did you mean `annotate`?");
+    let status = sandbox.run(&["status", "--server", &daemon.api]);
+    assert!(String::from_utf8_lossy(&status.stdout).contains("squall.yaml:2:3"));
+    sandbox.write(
+        "squall.yaml",
+        "proxy:\n  annotate: true\n  limits: { connections: 9 }\n",
+    );
+    let line = daemon.log_until("reloaded");
+    assert!(line.contains("proxy.limits.connections"), "{line}");
+    let status = sandbox.run(&["status", "--server", &daemon.api]);
+    assert!(!String::from_utf8_lossy(&status.stdout).contains("squall.yaml:2:3"));
+    send(&daemon.child, Signal::HUP);
+    daemon.log_until("reloaded");
+}
+
+#[test]
+fn the_variables_point_at_the_running_proxy() {
+    let sandbox = Sandbox::new();
+    let daemon = Daemon::start(&sandbox, &FREE);
+    let output = sandbox.run(&["env", "--server", &daemon.api, "--scope", "job-7", "--json"]);
+    let variables: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let authority = daemon.proxy.strip_prefix("http://").unwrap();
+    assert_eq!(
+        variables["https_proxy"],
+        format!("http://job-7:x@{authority}")
+    );
+    assert_eq!(variables["NO_PROXY"], "");
+    let bundle = variables["SSL_CERT_FILE"].as_str().unwrap();
+    let certificate = std::fs::read_to_string(sandbox.path().join("home/ca.pem")).unwrap();
+    assert!(
+        std::fs::read_to_string(bundle)
+            .unwrap()
+            .ends_with(&certificate)
+    );
+}

@@ -1,5 +1,10 @@
 //! How the binary behaves towards whoever runs it: exit codes, signals, ready lines, reloads.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "what the helpers below cannot do fails the test"
+)]
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -171,7 +176,8 @@ fn signals_are_passed_on() {
         (Signal::HUP, "HUP"),
     ] {
         let sandbox = Sandbox::new();
-        let script = format!("trap 'echo got {name}; kill $!; exit 3' {name}; sleep 60 & echo ready; wait");
+        let script =
+            format!("trap 'echo got {name}; kill $!; exit 3' {name}; sleep 60 & echo ready; wait");
         let mut child = sandbox
             .squall(&["run", "--quiet", "--", "sh", "-c", &script])
             .stdout(Stdio::piped())

@@ -25,8 +25,8 @@ const WEATHERS: [&str; 6] = [
     "rate_limit_storm",
     "mid_stream_failure",
     "flaky_network",
+    "hostile_tools",
     "api_outage",
-    "brownout",
 ];
 
 pub(super) async fn run(demo: Demo) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 //! It is a program like any other: it knows nothing of Squall, and its traffic goes where
 //! `HTTP_PROXY` says. Some of its habits are good and some are bad, and both are common:
 //!
-//! - good: it waits as long as `Retry-After` says, backs off, gives up after four attempts, and
+//! - good: it waits as long as `Retry-After` says, backs off, gives up after three attempts, and
 //!   tells the model when a tool failed;
 //! - bad: it repeats a POST whose outcome it does not know, takes a stream that broke off for a
 //!   whole answer, and believes whatever a tool says as long as the status is 200.
@@ -19,13 +19,13 @@ use crate::failure::Failure;
 use crate::render::output;
 
 /// Attempts per call, the first included.
-const ATTEMPTS: u32 = 4;
+const ATTEMPTS: u32 = 3;
 
 /// First pause of the back-off; doubles with each attempt.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// How long the agent waits for an answer's head, and between two pieces of its body.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Turns of the conversation before it gives up.
 const TURNS: usize = 6;

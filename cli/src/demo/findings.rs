@@ -134,7 +134,8 @@ fn half_an_answer(trial: &Trial, clean: &Trial) -> Option<Finding> {
 /// A POST was sent again although its outcome was unclear; this time it did no harm.
 fn repeated_a_post(trial: &Trial) -> Option<Finding> {
     let posts: Vec<_> = posts(trial).cloned().collect();
-    (posts.len() > 1 && bookings_made(trial).len() < 2).then(|| {
+    let blind = posts.iter().rev().skip(1).any(outcome_is_unclear);
+    (blind && bookings_made(trial).len() < 2).then(|| {
         let ended = posts[0]
             .status
             .map_or("no answer".to_owned(), |status| format!("a {status}"));
@@ -149,6 +150,13 @@ fn repeated_a_post(trial: &Trial) -> Option<Finding> {
             posts,
         )
     })
+}
+
+/// Whether the service may have done what it was asked. A 429 or a 503 says that it did not.
+fn outcome_is_unclear(exchange: &ExchangeRecord) -> bool {
+    exchange
+        .status
+        .is_none_or(|status| status >= 500 && status != 503)
 }
 
 /// Every answer with a waiting time was waited out.

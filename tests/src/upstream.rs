@@ -8,7 +8,7 @@ pub mod chat;
 pub mod standard;
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
@@ -20,7 +20,7 @@ use crate::PATIENCE;
 use crate::duplex::Duplex;
 
 /// A request as it arrived.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Request {
     /// The head, byte for byte, with the empty line.
     pub head: Vec<u8>,
@@ -36,6 +36,21 @@ pub struct Request {
     pub raw_body: Vec<u8>,
     /// Which connection it came on, from 0.
     pub connection: usize,
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let length = self.body.len();
+        f.debug_struct("Request")
+            .field("head", &String::from_utf8_lossy(&self.head))
+            .field(
+                "body",
+                &String::from_utf8_lossy(&self.body[..length.min(1000)]),
+            )
+            .field("length", &length)
+            .field("connection", &self.connection)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Request {
@@ -299,6 +314,22 @@ impl Connection {
         let mut piece = [0; 16 * 1024];
         let read = self.duplex.read(&mut piece).unwrap_or(0);
         piece[..read].to_vec()
+    }
+
+    /// Carries bytes between the peer and `onward` until either closes. In clear only.
+    pub fn splice(self, onward: TcpStream) {
+        let back = (onward.try_clone(), self.duplex.socket().try_clone());
+        let mut there = self.duplex.into_socket();
+        std::thread::spawn(move || {
+            let mut onward = onward;
+            // Either end's closing ends both directions; nothing is left to tell.
+            let _ = io::copy(&mut there, &mut onward);
+            let _ = onward.shutdown(Shutdown::Both);
+        });
+        if let (Ok(mut from), Ok(mut to)) = back {
+            let _ = io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Both);
+        }
     }
 
     /// Holds the connection until the peer closes it or sends something.

@@ -21,7 +21,7 @@ pub enum End {
 }
 
 /// An answer, or as much of it as came.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Response {
     /// The status line and the headers, byte for byte, with the empty line; empty if none came.
     pub head: Vec<u8>,
@@ -37,6 +37,22 @@ pub struct Response {
     pub informational: Vec<Vec<u8>>,
     /// How the connection ended, when it ended before the answer did.
     pub broke: Option<End>,
+}
+
+impl std::fmt::Debug for Response {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let length = self.body.len();
+        f.debug_struct("Response")
+            .field("head", &String::from_utf8_lossy(&self.head))
+            .field(
+                "body",
+                &String::from_utf8_lossy(&self.body[..length.min(1000)]),
+            )
+            .field("length", &length)
+            .field("trailers", &self.trailers)
+            .field("broke", &self.broke)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Response {

@@ -23,16 +23,28 @@ fn clients_report_breaks_of_the_upstream_itself_as_the_oracles_say() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-#[test]
-fn a_break_is_passed_on_as_it_broke_and_every_client_reports_it_so() {
+fn passes_on_as_it_broke(path: Path) {
     let stage = Stage::new();
-    let mut wrong = Vec::new();
-    for path in Path::THROUGH {
-        for (target, oracle) in BREAKS {
-            wrong.extend(oracle.disagreements(&stage.way(path, target)));
-        }
-    }
+    let wrong: Vec<_> = BREAKS
+        .iter()
+        .flat_map(|(target, oracle)| oracle.disagreements(&stage.way(path, target)))
+        .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_client_reports_a_break_behind_a_forward_proxy_as_it_broke() {
+    passes_on_as_it_broke(Path::Forward);
+}
+
+#[test]
+fn every_client_reports_a_break_inside_an_intercepted_tunnel_as_it_broke() {
+    passes_on_as_it_broke(Path::Intercepted);
+}
+
+#[test]
+fn every_client_reports_a_break_behind_a_route_as_it_broke() {
+    passes_on_as_it_broke(Path::Reverse);
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! CONNECT: dial first, then 200, then look at what comes.
 
-use std::io::{Read as _, Write as _};
-
 use serde_json::json;
-use squall_tests::upstream::standard::JSON;
+use squall_tests::upstream::standard::{JSON, whole};
 use squall_tests::{Authority, End, Path, Stage, Upstream, dead};
 
 #[test]
@@ -254,31 +252,36 @@ fn connections_to_the_named_authority_can_be_led_elsewhere() {
 }
 
 #[test]
-fn a_chained_proxy_gets_the_connect() {
+fn a_chained_proxy_carries_both_kinds_of_traffic_on() {
     let chained = Upstream::start(None, |mut connection| {
         let Some(request) = connection.request() else {
             return;
         };
-        let Ok(mut onward) = std::net::TcpStream::connect(&request.target) else {
+        if request.method != "CONNECT" {
+            connection.send(whole("200 OK", "application/json", JSON.as_bytes()));
+            return;
+        }
+        let Ok(onward) = std::net::TcpStream::connect(&request.target) else {
             return;
         };
         connection.send("HTTP/1.1 200 OK\r\n\r\n");
-        // One request and one answer in clear are all that passes here.
-        let bytes = connection.receive();
-        onward.write_all(&bytes).unwrap();
-        let mut piece = [0; 4096];
-        let read = onward.read(&mut piece).unwrap();
-        connection.send(&piece[..read]);
+        connection.splice(onward);
     });
     let config = json!({ "proxy": { "upstream_proxy": format!("http://{}", chained.address) } });
     let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
-    let mut wire = stage.daemon.connect();
-    assert_eq!(
-        wire.open_tunnel(&stage.plain.address.to_string(), "")
-            .status,
-        200
-    );
-    wire.host = stage.plain.address.to_string();
-    assert_eq!(wire.get("/json").text(), JSON);
-    assert_eq!(chained.requests()[0].method, "CONNECT");
+    for (path, method, target) in [
+        (
+            Path::Forward,
+            "GET",
+            format!("http://{}/json", stage.plain.address),
+        ),
+        (Path::Intercepted, "CONNECT", stage.secure_authority()),
+    ] {
+        assert_eq!(stage.open(path).get("/json").text(), JSON, "{path:?}");
+        let seen = chained.requests();
+        let found = seen
+            .iter()
+            .any(|one| one.method == method && one.target == target);
+        assert!(found, "{path:?}: {seen:#?}");
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use squall_tests::upstream::chat::WORDS;
 use squall_tests::{End, Path, Stage};
 
-use crate::matrix::{Ask, Judge, Row, Seen, check, latest, see};
+use crate::matrix::{Ask, Judge, Row, Seen, check, exchange, see};
 
 const LLM: &str = "llm_faults";
 const WHOLE: Ask = Ask::Post(
@@ -75,13 +75,13 @@ fn said(seen: &Seen) -> (String, Option<String>) {
 
 #[test]
 fn a_model_call_passes_untouched_and_is_recognised() {
-    let stage = Stage::new();
     for path in Path::THROUGH {
-        for ask in [WHOLE, STREAM] {
+        let stage = Stage::new();
+        for (number, ask) in [(1, WHOLE), (2, STREAM)] {
             let straight = see(&stage, Path::Direct, ask);
             let through = see(&stage, path, ask);
             assert_eq!(through.answer.text(), straight.answer.text(), "{path:?}");
-            let entry = latest(&stage);
+            let entry = exchange(&stage, number);
             assert_eq!(
                 (&entry["kind"], &entry["dialect"]),
                 (&json!("llm"), &json!("openai-chat")),
@@ -292,33 +292,43 @@ fn client_cases() -> Vec<(&'static [&'static str], Option<Value>, Value)> {
     ]
 }
 
-fn official(script: &str) {
+fn official(script: &str, path: Path) {
     let stage = Stage::new();
-    for path in Path::THROUGH {
-        for (arguments, rule, expected) in client_cases() {
-            match &rule {
-                Some(rule) => stage.daemon.api.chaos(&json!({ LLM: [rule] })),
-                None => stage.daemon.api.calm(),
-            }
-            let told = stage.way(path, "/v1").ask(script, arguments);
-            for (member, value) in expected.as_object().unwrap() {
-                assert_eq!(
-                    told[member], *value,
-                    "{script} {path:?} under {rule:?}: {told}"
-                );
-            }
+    for (arguments, rule, expected) in client_cases() {
+        match &rule {
+            Some(rule) => stage.daemon.api.chaos(&json!({ LLM: [rule] })),
+            None => stage.daemon.api.calm(),
+        }
+        let told = stage.way(path, "/v1").ask(script, arguments);
+        for (member, value) in expected.as_object().unwrap() {
+            assert_eq!(
+                told[member], *value,
+                "{script} {path:?} under {rule:?}: {told}"
+            );
         }
     }
 }
 
 #[test]
-fn python_s_openai_client_takes_each_fault_for_the_provider_s() {
-    official("openai_chat.py");
+fn python_s_openai_client_takes_each_fault_for_the_provider_s_in_clear() {
+    official("openai_chat.py", Path::Forward);
+    official("openai_chat.py", Path::Reverse);
 }
 
 #[test]
-fn node_s_openai_client_takes_each_fault_for_the_provider_s() {
-    official("openai_chat.mjs");
+fn python_s_openai_client_takes_each_fault_for_the_provider_s_over_https() {
+    official("openai_chat.py", Path::Intercepted);
+}
+
+#[test]
+fn node_s_openai_client_takes_each_fault_for_the_provider_s_in_clear() {
+    official("openai_chat.mjs", Path::Forward);
+    official("openai_chat.mjs", Path::Reverse);
+}
+
+#[test]
+fn node_s_openai_client_takes_each_fault_for_the_provider_s_over_https() {
+    official("openai_chat.mjs", Path::Intercepted);
 }
 
 #[test]

@@ -148,10 +148,11 @@ fn applied(stage: &Stage, mode: &str) -> Value {
         })
 }
 
-/// The latest exchange that is finished.
-pub(crate) fn latest(stage: &Stage) -> Value {
+/// The journal's entry of a fresh daemon's `number`th exchange, from 1.
+pub(crate) fn exchange(stage: &Stage, number: usize) -> Value {
     stage
         .daemon
         .api
-        .wait("a finished exchange", || stage.daemon.api.exchanges().pop())
+        .wait_for_exchanges(number)
+        .swap_remove(number - 1)
 }

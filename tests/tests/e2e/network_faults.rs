@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use squall_tests::upstream::standard::pattern;
 use squall_tests::{End, Path, Stage};
 
-use crate::matrix::{Ask, Judge, Row, Seen, check, latest, see};
+use crate::matrix::{Ask, Judge, Row, Seen, check, exchange, see};
 use crate::oracle;
 
 const NETWORK: &str = "network_faults";
@@ -70,7 +70,7 @@ fn the_journal_tells_how_long_a_delay_was() {
     for path in Path::THROUGH {
         let seen = see(&stage, path, Ask::Get("/json"));
         assert_eq!(seen.answer.status, 200);
-        let injected = latest(&stage)["injected_ms"].as_f64().unwrap();
+        let injected = exchange(&stage, 1)["injected_ms"].as_f64().unwrap();
         assert!(
             (150.0..=200.0).contains(&injected.floor()),
             "{path:?}: {injected} ms"
@@ -354,34 +354,46 @@ fn a_tls_failure_without_a_handshake_is_bypassed() {
         see(&stage, Path::Forward, Ask::Get("/json")).answer.status,
         200
     );
-    let rules = latest(&stage)["rules"].clone();
+    let rules = exchange(&stage, 1)["rules"].clone();
     assert_eq!(rules[0]["outcome"], "bypassed", "{rules}");
 }
 
-#[test]
-fn every_client_reports_an_injected_failure_as_the_real_one() {
+fn injected_as_real(path: Path) {
     let stage = Stage::new();
     let mut wrong = Vec::new();
-    for path in Path::THROUGH {
-        for (rule, oracle) in [
-            (
-                json!({ "mode": "reset_peer", "match_url": "*/bytes/*" }),
-                oracle::RESET,
-            ),
-            (
-                json!({ "mode": "timeout", "delay_ms": 10, "match_url": "*/bytes/*" }),
-                oracle::CLOSED,
-            ),
-            (
-                json!({ "mode": "limit_data", "bytes": 1000 }),
-                oracle::SHORT,
-            ),
-        ] {
-            stage.daemon.api.chaos(&json!({ NETWORK: [rule] }));
-            wrong.extend(oracle.disagreements(&stage.way(path, "/bytes/5000")));
-        }
+    for (rule, oracle) in [
+        (
+            json!({ "mode": "reset_peer", "match_url": "*/bytes/*" }),
+            oracle::RESET,
+        ),
+        (
+            json!({ "mode": "timeout", "delay_ms": 10, "match_url": "*/bytes/*" }),
+            oracle::CLOSED,
+        ),
+        (
+            json!({ "mode": "limit_data", "bytes": 1000 }),
+            oracle::SHORT,
+        ),
+    ] {
+        stage.daemon.api.chaos(&json!({ NETWORK: [rule] }));
+        wrong.extend(oracle.disagreements(&stage.way(path, "/bytes/5000")));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_client_takes_a_failure_behind_a_forward_proxy_for_a_real_one() {
+    injected_as_real(Path::Forward);
+}
+
+#[test]
+fn every_client_takes_a_failure_inside_an_intercepted_tunnel_for_a_real_one() {
+    injected_as_real(Path::Intercepted);
+}
+
+#[test]
+fn every_client_takes_a_failure_behind_a_route_for_a_real_one() {
+    injected_as_real(Path::Reverse);
 }
 
 #[test]
@@ -395,7 +407,7 @@ fn a_refused_connect_fails_in_every_client() {
     let code = way.curl(&["--output", "/dev/null"]).status.code();
     assert_eq!(code, Some(56));
     for (script, field, expected) in [
-        ("requests_get.py", "error", "ProxyError"),
+        ("requests_get.py", "error", "ConnectionError"),
         ("httpx_get.py", "error", "ReadError"),
         ("aiohttp_get.py", "error", "ClientOSError"),
         ("fetch.mjs", "cause", "ECONNRESET"),

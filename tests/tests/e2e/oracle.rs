@@ -10,7 +10,8 @@ use squall_tests::program::Way;
 pub(crate) struct Oracle {
     /// curl's exit code.
     pub(crate) curl: i32,
-    /// The class that `requests` raises.
+    /// The class that `requests` raises; through a proxy it may call it `ProxyError`, a kind of
+    /// `ConnectionError`.
     pub(crate) requests: &'static str,
     /// The class that `httpx` raises.
     pub(crate) httpx: &'static str,
@@ -68,6 +69,8 @@ impl Oracle {
         let output = way.curl(&["--output", "/dev/null"]);
         let code = output.status.code().unwrap_or(-1);
         check("curl", code.to_string(), self.curl.to_string());
+        // An RST that comes while httpx still writes is only noticed as an end.
+        let late = |found: &str| self.httpx == "ReadError" && found == "RemoteProtocolError";
         for (stack, script, field, expected) in [
             ("requests", "requests_get.py", "error", self.requests),
             ("httpx", "httpx_get.py", "error", self.httpx),
@@ -78,7 +81,14 @@ impl Oracle {
             let found = told[field]
                 .as_str()
                 .map_or_else(|| told.to_string(), str::to_owned);
-            check(stack, found, expected.to_owned());
+            let as_good = match stack {
+                "requests" => way.proxy.is_some() && found == "ProxyError",
+                "httpx" => way.url.starts_with("https:") && late(&found),
+                _ => false,
+            };
+            if !as_good {
+                check(stack, found, expected.to_owned());
+            }
         }
         wrong
     }

@@ -220,7 +220,7 @@ fn destinations_that_are_denied_are_never_dialled() {
     for host in [
         plain.to_string(),
         format!("localhost:{}", plain.port()),
-        "x.secret.test".to_owned(),
+        "x.secret.test:443".to_owned(),
     ] {
         let mut wire = stage.daemon.connect();
         wire.prefix = format!("http://{host}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use squall_tests::upstream::standard::{JSON, TOOL};
 use squall_tests::{End, Path, Stage};
 
-use crate::matrix::{Ask, Judge, Row, Seen, check, latest, see};
+use crate::matrix::{Ask, Judge, Row, Seen, check, exchange, see};
 
 const TOOL_FAULTS: &str = "tool_faults";
 
@@ -298,8 +298,8 @@ fn a_silent_no_op_never_reaches_the_upstream() {
 
 #[test]
 fn a_stale_answer_is_the_previous_one_again() {
-    let stage = Stage::new();
     for path in Path::THROUGH {
+        let stage = Stage::new();
         stage
             .daemon
             .api
@@ -308,7 +308,7 @@ fn a_stale_answer_is_the_previous_one_again() {
         let first = see(&stage, path, Ask::Get("/json"));
         assert_eq!(first.answer.text(), JSON, "{path:?}");
         assert_eq!(
-            latest(&stage)["rules"][0]["outcome"],
+            exchange(&stage, 1)["rules"][0]["outcome"],
             "bypassed",
             "{path:?}"
         );
@@ -323,8 +323,8 @@ fn a_stale_answer_is_the_previous_one_again() {
 
 #[test]
 fn a_swapped_answer_is_another_call_s() {
-    let stage = Stage::new();
     for path in Path::THROUGH {
+        let stage = Stage::new();
         stage
             .daemon
             .api
@@ -369,16 +369,16 @@ fn tool_rules_leave_model_calls_alone_unless_a_url_says_otherwise() {
 #[test]
 fn a_tool_is_known_by_the_name_the_config_gives_its_url() {
     let config = json!({ "tools": { "web_search": { "match_url": "*/search*" } } });
-    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
     let rule = json!({ "tool": "web_search", "mode": "error", "error_code": 503 });
-    stage.daemon.api.chaos(&json!({ TOOL_FAULTS: [rule] }));
     for path in Path::THROUGH {
+        let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+        stage.daemon.api.chaos(&json!({ TOOL_FAULTS: [rule] }));
         assert_eq!(
             see(&stage, path, Ask::Get("/search?q=1")).answer.status,
             503,
             "{path:?}"
         );
-        assert_eq!(latest(&stage)["tool"], "web_search", "{path:?}");
+        assert_eq!(exchange(&stage, 1)["tool"], "web_search", "{path:?}");
         assert_eq!(
             see(&stage, path, Ask::Get("/other")).answer.status,
             200,

@@ -2,11 +2,14 @@
 //!
 //! One table holds an activation per scope and is swapped whole ([`ArcSwap`]): an exchange finds its
 //! scope with one atomic load and one look into a map, and keeps what it found. Everything that
-//! changes the table goes through one lock and tells those who stream events.
+//! changes the table tells those who stream events. Rules are compiled under the lock of the
+//! profiles; the lock of the table, which an exchange of a new scope takes too, is never held for
+//! long.
 //!
 //! ```text
-//! PUT, DELETE, off, time to live, halt ──▶ lock ──▶ new table ──▶ swap ──▶ chaos event
-//! edit of a profile ─────────────────────▶ lock ──▶ new rules into the activations that use it
+//! PUT ─▶ profiles, compile ─┐
+//! DELETE, off, ttl, halt ───┴─▶ new table ──▶ swap ──▶ chaos event
+//! edit of a profile ─▶ profiles, compile ─▶ new rules into the activations that use it
 //! exchange ── scope(name) ──▶ table ──▶ ScopeChaos (own, or a fork of the default's)
 //! ```
 //!
@@ -129,7 +132,9 @@ pub enum PutError {
 #[derive(Debug)]
 pub struct Chaos {
     table: ArcSwap<Table>,
-    state: Mutex<State>,
+    /// Taken before `keeping` by those who need both.
+    profiles: Mutex<Profiles>,
+    keeping: Mutex<Keeping>,
     recorder: Recorder,
     metrics: Arc<Metrics>,
     ids: AtomicU64,
@@ -137,11 +142,16 @@ pub struct Chaos {
     deadlines: Notify,
 }
 
-/// What those who change the table share.
-#[derive(Debug)]
-struct State {
+/// What rules are compiled from; locked while they are.
+#[derive(Debug, Clone)]
+struct Profiles {
     library: Library,
     tools: ToolNames,
+}
+
+/// What those who swap the table share; never locked for long.
+#[derive(Debug)]
+struct Keeping {
     defaults: Defaults,
     /// Forks in the order they were made: the oldest that is not in use makes room.
     forks: VecDeque<Arc<str>>,
@@ -156,16 +166,14 @@ impl Chaos {
         recorder: Recorder,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        let state = State {
-            library,
-            tools,
-            defaults,
-            forks: VecDeque::new(),
-        };
-        let nothing = ScopeChaos::nothing(&state.defaults);
+        let nothing = ScopeChaos::nothing(&defaults);
         let chaos = Arc::new(Self {
             table: ArcSwap::from_pointee(Table::new(Arc::new(nothing))),
-            state: Mutex::new(state),
+            profiles: Mutex::new(Profiles { library, tools }),
+            keeping: Mutex::new(Keeping {
+                defaults,
+                forks: VecDeque::new(),
+            }),
             recorder,
             metrics,
             ids: AtomicU64::new(0),
@@ -222,38 +230,18 @@ impl Chaos {
     /// windows and attempts begin again. For a named scope the connections that carry its traffic
     /// are told to end ([`ScopeChaos::ended`]).
     pub fn put(&self, scope: &str, request: Request) -> Result<ActivationRecord, PutError> {
-        let mut state = self.lock();
-        let rules = state.compile(&request.rules)?;
-        let now = Instant::now();
-        let ttl = [request.ttl, state.defaults.ttl]
-            .into_iter()
-            .flatten()
-            .min();
-        let spec = ActivationSpec {
-            profile: match &request.rules {
-                Wanted::Profile(name) => name.clone(),
-                Wanted::Inline(_) => INLINE.to_owned(),
-            },
-            seed: request.seed.unwrap_or(state.defaults.seed),
-            key: request.key,
-            observe: request.observe.unwrap_or(state.defaults.observe),
-        };
-        let id = self.next_id(now);
-        let activation = Activation::new(id, scope.to_owned(), spec, rules);
-        let fresh = Arc::new(ScopeChaos::own(
-            scope,
-            activation,
-            request.rules,
-            now,
-            ttl.and_then(|ttl| now.checked_add(ttl)),
-        ));
+        // Held to the end, so that no edit of the profile comes between compiling and swapping.
+        let profiles = lock(&self.profiles);
+        let rules = profiles.compile(&request.rules)?;
+        let mut keeping = lock(&self.keeping);
+        let fresh = Arc::new(self.activate(scope, request, rules, &keeping.defaults));
         let record = self.record(&fresh);
         let table = self.table.load();
         if scope == DEFAULT_SCOPE {
-            self.swap(table.with_default(fresh));
+            self.swap(table.with_default(fresh), &mut keeping);
         } else {
-            state.forks.retain(|fork| **fork != *scope);
-            self.swap(table.with(fresh));
+            keeping.forks.retain(|fork| **fork != *scope);
+            self.swap(table.with(fresh), &mut keeping);
             if let Some(former) = table.find(scope) {
                 former.ended().cancel();
             }
@@ -261,6 +249,30 @@ impl Chaos {
         self.deadlines.notify_one();
         self.tell(Change::Started, None, record.clone());
         Ok(record)
+    }
+
+    fn activate(
+        &self,
+        scope: &str,
+        request: Request,
+        rules: Arc<RuleSet>,
+        defaults: &Defaults,
+    ) -> ScopeChaos {
+        let now = Instant::now();
+        let ttl = [request.ttl, defaults.ttl].into_iter().flatten().min();
+        let spec = ActivationSpec {
+            profile: match &request.rules {
+                Wanted::Profile(name) => name.clone(),
+                Wanted::Inline(_) => INLINE.to_owned(),
+            },
+            seed: request.seed.unwrap_or(defaults.seed),
+            key: request.key,
+            observe: request.observe.unwrap_or(defaults.observe),
+        };
+        let id = self.next_id(now);
+        let activation = Activation::new(id, scope.to_owned(), spec, rules);
+        let expires = ttl.and_then(|ttl| now.checked_add(ttl));
+        ScopeChaos::own(scope, activation, request.rules, now, expires)
     }
 
     /// Ends a scope's own activation: a named scope is under the default one again, the default
@@ -272,21 +284,23 @@ impl Chaos {
     /// Ends all chaos of all scopes in one swap; `reason` when nobody asked for it. How many
     /// activations there were.
     pub fn end_all(&self, reason: Option<&str>) -> usize {
-        let state = self.lock();
+        let mut keeping = lock(&self.keeping);
         let table = self.table.load();
-        let own = table.own().count();
-        let nothing = ScopeChaos::nothing(&state.defaults);
+        let nothing = ScopeChaos::nothing(&keeping.defaults);
         let after = table.without_own().with_default(Arc::new(nothing));
-        let told: Vec<_> = table
-            .own()
-            .map(|ended| after.find(ended.scope()).unwrap_or(&after.default))
-            .map(|now| self.record(now))
-            .collect();
-        self.swap(after);
+        let ended: Vec<_> = table.own().collect();
+        let named = ended.iter().filter(|own| own.is_named());
+        keeping.forks.extend(named.map(|own| own.scope().clone()));
+        let told = ended.iter().map(|own| {
+            let now = after.find(own.scope()).unwrap_or(&after.default);
+            self.record(now)
+        });
+        let told: Vec<_> = told.collect();
+        self.swap(after, &mut keeping);
         for now in told {
             self.tell(Change::Ended, reason, now);
         }
-        own
+        ended.len()
     }
 
     fn end_because(
@@ -295,45 +309,43 @@ impl Chaos {
         reason: Option<&str>,
         condition: impl FnOnce(&ScopeChaos) -> bool,
     ) -> bool {
-        let mut state = self.lock();
+        let mut keeping = lock(&self.keeping);
         let table = self.table.load();
         match table.find(scope) {
             Some(found) if found.is_own() && condition(found) => {}
             _ => return false,
         }
         let after = if scope == DEFAULT_SCOPE {
-            table.with_default(Arc::new(ScopeChaos::nothing(&state.defaults)))
+            table.with_default(Arc::new(ScopeChaos::nothing(&keeping.defaults)))
         } else {
             let fork = table.fork(scope);
-            state.forks.push_back(fork.scope().clone());
+            keeping.forks.push_back(fork.scope().clone());
             table.with(fork)
         };
         let now = self.record(after.find(scope).unwrap_or(&after.default));
-        self.swap(after);
+        self.swap(after, &mut keeping);
         self.tell(Change::Ended, reason, now);
         true
     }
 
     /// The first exchange of a scope that is under the default activation.
     fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
-        let mut state = self.lock();
+        let mut keeping = lock(&self.keeping);
         let table = self.table.load();
         if let Some(made_meanwhile) = table.named.get(scope) {
             return made_meanwhile.clone();
         }
-        let evicted = table.idle_fork(&mut state.forks);
         let fork = table.fork(scope);
-        state.forks.push_back(fork.scope().clone());
+        keeping.forks.push_back(fork.scope().clone());
         let mut after = table.with(fork.clone());
-        if let Some(idle) = evicted.and_then(|name| after.named.remove(&name)) {
-            idle.ended().cancel();
-        }
+        after.make_room(&mut keeping.forks);
         self.table.store(Arc::new(after));
         fork
     }
 
     /// Swaps the table and says in the metrics what is in force.
-    fn swap(&self, table: Table) {
+    fn swap(&self, mut table: Table, keeping: &mut Keeping) {
+        table.make_room(&mut keeping.forks);
         self.metrics
             .chaos_active(table.own().map(|own| own.activation().profile.as_str()));
         self.table.store(Arc::new(table));
@@ -358,14 +370,14 @@ impl Chaos {
         let number = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
         format!("a{:x}-{number}", self.recorder.unix_ms(now))
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change builds its values first and stores them last: a panic leaves them whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl State {
+/// Each change builds its values first and stores them last: a panic leaves them whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Profiles {
     fn compile(&self, wanted: &Wanted) -> Result<Arc<RuleSet>, PutError> {
         match wanted {
             Wanted::Profile(name) if name == NO_CHAOS => Ok(Arc::default()),

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use squall_journal::activation::ActivationRecord;
-use squall_proxy::chaos::{DEFAULT_SCOPE, PutError};
+use squall_proxy::chaos::{DEFAULT_SCOPE, PutError, Wanted};
 
 use super::chaos_request;
 use super::path::Scope;
@@ -83,6 +83,7 @@ pub(super) async fn put(
 ) -> Result<Json<ActivationRecord>, Problem> {
     params.finish()?;
     let request = chaos_request::read(&document.value()?).map_err(Problem::invalid)?;
+    let is_inline = matches!(request.rules, Wanted::Inline(_));
     match state.chaos.put(&scope, request) {
         Ok(record) => Ok(Json(record)),
         Err(PutError::UnknownProfile(name)) => {
@@ -95,10 +96,13 @@ pub(super) async fn put(
             }
             Err(Problem::invalid(vec![Detail::at("/profile", detail)]))
         }
-        Err(PutError::Profile(error)) => Err(Problem::invalid(vec![Detail::at(
-            error.pointer.clone(),
-            error.to_string(),
-        )])),
+        Err(PutError::Profile(error)) => {
+            let pointer = if is_inline { "/chaos" } else { "/profile" };
+            Err(Problem::invalid(vec![Detail::at(
+                pointer,
+                error.to_string(),
+            )]))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Changes of the library of profiles, taken over at once by what is in force.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use squall_journal::activation::Change;
@@ -9,7 +10,7 @@ use squall_profiles::profile::Profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
-use super::{Chaos, Defaults, NO_CHAOS, PutError, ScopeChaos, State, Wanted};
+use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, ScopeChaos, Wanted, lock};
 
 /// Why profiles could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +34,7 @@ type Replacement = (Arc<ScopeChaos>, Arc<RuleSet>);
 impl Chaos {
     /// The profiles that can be named now.
     pub fn library(&self) -> Library {
-        self.lock().library.clone()
+        lock(&self.profiles).library.clone()
     }
 
     /// Changes the profiles. What is in force takes the new rules at once, under the counters it
@@ -42,18 +43,16 @@ impl Chaos {
         &self,
         change: impl FnOnce(&Library) -> Result<Library, E>,
     ) -> Result<(), EditError<E>> {
-        let mut state = self.lock();
-        let library = change(&state.library).map_err(EditError::Change)?;
-        let edited = State {
+        let mut profiles = lock(&self.profiles);
+        let library = change(&profiles.library).map_err(EditError::Change)?;
+        let edited = Profiles {
             library,
-            forks: state.forks.clone(),
-            tools: state.tools.clone(),
-            ..*state
+            tools: profiles.tools.clone(),
         };
         let touched =
-            |wanted: &Wanted| texts(&state.library, wanted) != texts(&edited.library, wanted);
+            |wanted: &Wanted| texts(&profiles.library, wanted) != texts(&edited.library, wanted);
         let replacements = self.compile_again(&edited, touched)?;
-        *state = edited;
+        *profiles = edited;
         self.replace(replacements);
         Ok(())
     }
@@ -64,17 +63,13 @@ impl Chaos {
         &self,
         tools: ToolNames,
         defaults: Defaults,
-    ) -> Result<(), EditError<std::convert::Infallible>> {
-        let mut state = self.lock();
-        let library = state.library.clone();
-        let changed = State {
-            library,
-            tools,
-            defaults,
-            forks: state.forks.clone(),
-        };
+    ) -> Result<(), EditError<Infallible>> {
+        let mut profiles = lock(&self.profiles);
+        let library = profiles.library.clone();
+        let changed = Profiles { library, tools };
         let replacements = self.compile_again(&changed, |_| true)?;
-        *state = changed;
+        *profiles = changed;
+        lock(&self.keeping).defaults = defaults;
         self.replace(replacements);
         Ok(())
     }
@@ -82,7 +77,7 @@ impl Chaos {
     /// New rules for the activations that `touched` picks.
     fn compile_again<E>(
         &self,
-        state: &State,
+        profiles: &Profiles,
         touched: impl Fn(&Wanted) -> bool,
     ) -> Result<Vec<Replacement>, EditError<E>> {
         let table = self.table.load();
@@ -91,7 +86,7 @@ impl Chaos {
             let Some(wanted) = own.wanted().filter(|wanted| touched(wanted)) else {
                 continue;
             };
-            match state.compile(wanted) {
+            match profiles.compile(wanted) {
                 Ok(rules) => replacements.push((own.clone(), rules)),
                 Err(PutError::UnknownProfile(_)) => {}
                 Err(PutError::Profile(source)) => {
@@ -104,14 +99,16 @@ impl Chaos {
     }
 
     fn replace(&self, replacements: Vec<Replacement>) {
-        let table = self.table.load();
         for (own, rules) in replacements {
+            own.activation().replace_rules(rules.clone());
+            // A fork being made of the former rules is in the table once its maker lets go.
+            drop(lock(&self.keeping));
+            let table = self.table.load();
             if Arc::ptr_eq(&own, &table.default) {
                 for fork in table.all().filter(|scope| !scope.is_own()) {
                     fork.activation().replace_rules(rules.clone());
                 }
             }
-            own.activation().replace_rules(rules);
             self.tell(Change::Edited, None, self.record(&own));
         }
     }

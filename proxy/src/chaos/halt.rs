@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use squall_journal::record::Outcome;
 use squall_profiles::plan::Outcome as Verdicted;
 
-use super::Chaos;
+use super::{Chaos, lock};
 use crate::recorder::{ExchangeNote, Watch};
 
 /// When chaos is ended because too much goes wrong.
@@ -63,7 +63,7 @@ impl Watch for Brake {
 impl Chaos {
     /// The brake's limits; `None` without any, and while nothing is in force.
     fn halt(&self) -> Option<Halt> {
-        let halt = self.lock().defaults.halt?;
+        let halt = lock(&self.keeping).defaults.halt?;
         self.table.load().own().next().map(|_| halt)
     }
 }

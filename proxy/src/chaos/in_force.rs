@@ -124,6 +124,10 @@ impl ScopeChaos {
         self.wanted.is_some()
     }
 
+    pub(super) fn is_named(&self) -> bool {
+        *self.scope != *DEFAULT_SCOPE
+    }
+
     pub(super) fn wanted(&self) -> Option<&Wanted> {
         self.wanted.as_ref()
     }
@@ -148,7 +152,7 @@ impl ScopeChaos {
         ActivationRecord {
             scope: self.scope.to_string(),
             activation: self.id.as_deref().map(str::to_owned),
-            inherited: !self.is_own() && *self.scope != *DEFAULT_SCOPE,
+            inherited: !self.is_own() && self.is_named(),
             profile: self.activation.profile.clone(),
             seed: self.activation.seed,
             key: self.activation.key.clone(),

@@ -88,26 +88,29 @@ impl Table {
         Arc::new(self.default.fork(scope.into(), ended))
     }
 
-    /// Takes a fork that makes room for another out of `forks`, when there are too many: the oldest
-    /// that nobody asked for since this last came by.
-    pub(super) fn idle_fork(&self, forks: &mut VecDeque<Arc<str>>) -> Option<Arc<str>> {
+    /// Takes out forks that are too many, the oldest first of those that nobody asked for since
+    /// this last came by; `forks` are all of them, oldest first.
+    pub(super) fn make_room(&mut self, forks: &mut VecDeque<Arc<str>>) {
         // Each fork that was in use goes to the back once; after a whole round the oldest goes.
-        for _ in 0..forks.len() {
-            if forks.len() < FORKS {
-                return None;
-            }
-            let name = forks.pop_front()?;
+        let mut spared = 0;
+        while forks.len() > FORKS {
+            let Some(name) = forks.pop_front() else {
+                return;
+            };
             match self.named.get(&name) {
-                Some(fork) if !fork.is_own() && fork.take_used() => forks.push_back(name),
-                Some(fork) if !fork.is_own() => return Some(name),
                 // The scope got an activation of its own meanwhile.
-                _ => {}
+                None => {}
+                Some(scope) if scope.is_own() => {}
+                Some(fork) if spared < FORKS && fork.take_used() => {
+                    spared += 1;
+                    forks.push_back(name);
+                }
+                Some(fork) => {
+                    // Its connections hold what is no longer in the table: nobody could end them.
+                    fork.ended().cancel();
+                    self.named.remove(&name);
+                }
             }
-        }
-        if forks.len() < FORKS {
-            None
-        } else {
-            forks.pop_front()
         }
     }
 }

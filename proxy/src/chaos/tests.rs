@@ -318,6 +318,29 @@ fn forks_are_bounded_and_those_in_use_stay() {
 }
 
 #[test]
+fn scopes_whose_chaos_has_ended_are_bounded_too() {
+    let bench = bench();
+    for number in 0..table::FORKS + 50 {
+        let name = format!("one-by-one-{number}");
+        bench
+            .chaos
+            .put(&name, Request::profile(NO_CHAOS))
+            .expect("none is always there");
+        bench.chaos.end(&name);
+    }
+    assert_eq!(bench.chaos.list().len(), 1 + table::FORKS);
+    for number in 0..100 {
+        let name = format!("at-once-{number}");
+        bench
+            .chaos
+            .put(&name, Request::profile(NO_CHAOS))
+            .expect("none is always there");
+    }
+    bench.chaos.end_all(None);
+    assert_eq!(bench.chaos.list().len(), 1 + table::FORKS);
+}
+
+#[test]
 fn an_unknown_profile_changes_nothing() {
     let bench = bench();
     bench.put("a", TWO_RULES);

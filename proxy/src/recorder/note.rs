@@ -229,6 +229,7 @@ impl Entry for ExchangeNote {
 
     fn size(&self) -> usize {
         let texts = self.url.len()
+            + self.tool.as_deref().map_or(0, str::len)
             + self.error.as_ref().map_or(0, String::len)
             + self.canaries.iter().map(String::len).sum::<usize>();
         let llm = self.llm.as_ref().map_or(0, |llm| {

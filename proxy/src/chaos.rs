@@ -346,8 +346,10 @@ impl Chaos {
     /// Swaps the table and says in the metrics what is in force.
     fn swap(&self, mut table: Table, keeping: &mut Keeping) {
         table.make_room(&mut keeping.forks);
+        let profiles = table.own().map(|own| own.activation().profile.as_str());
+        // A scope that is kept clean has an activation, but no chaos.
         self.metrics
-            .chaos_active(table.own().map(|own| own.activation().profile.as_str()));
+            .chaos_active(profiles.filter(|profile| *profile != NO_CHAOS));
         self.table.store(Arc::new(table));
     }
 

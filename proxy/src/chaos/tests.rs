@@ -198,24 +198,27 @@ fn one_call_ends_all_chaos_and_says_so_for_each_scope() {
     let bench = bench();
     bench.put(DEFAULT_SCOPE, TWO_RULES);
     bench.put("a", TWO_RULES);
+    let clean = bench.chaos.put("clean", Request::profile(NO_CHAOS));
+    assert!(clean.is_ok(), "{clean:?}");
     assert_eq!(bench.rules("b"), 2);
     assert_eq!(
         bench.active(),
         ["squall_chaos_active{profile=\"inline\"} 2"]
     );
-    assert_eq!(bench.chaos.end_all(Some("enough")), 2);
+    assert_eq!(bench.chaos.end_all(Some("enough")), 3);
     assert_eq!(
         ["default", "a", "b"].map(|scope| bench.rules(scope)),
         [0, 0, 0]
     );
     assert!(bench.active().is_empty());
-    let mut ended = bench.events().split_off(2);
+    let mut ended = bench.events().split_off(3);
     ended.sort_by(|a, b| a.1.cmp(&b.1));
     let reason = Some("enough".to_owned());
     assert_eq!(
         ended,
         [
             (Change::Ended, "a".to_owned(), reason.clone()),
+            (Change::Ended, "clean".to_owned(), reason.clone()),
             (Change::Ended, "default".to_owned(), reason)
         ]
     );

@@ -388,7 +388,7 @@ fn on_http2_a_cut_resets_its_stream_alone() {
             let (context, _) = context();
             let body = vec![b'x'; 300_000];
             let shape = match request.uri().path() {
-                "/cut" => cut(150_001, Ending::Reset),
+                "/cut" => cut(145_000, Ending::Reset),
                 "/head" => cut(0, Ending::Close),
                 _ => Shape::default(),
             };
@@ -408,7 +408,7 @@ fn on_http2_a_cut_resets_its_stream_alone() {
         let (sibling, cut, head) = tokio::join!(sibling, cut, head);
         let_others_run().await;
 
-        for (response, expected) in [(cut, 150_001), (head, 0)] {
+        for (response, expected) in [(cut, 145_000), (head, 0)] {
             let mut body = response.unwrap().into_body();
             let mut arrived = 0;
             let error = loop {

@@ -145,15 +145,8 @@ impl Snapshot {
 
     /// Decides the rules that ask for a `status`, and lets the answer arm others: to be called when
     /// the upstream's head has come, before anything of it is passed on.
-    pub fn on_response(
-        &self,
-        decision: &mut Decision,
-        facts: &Facts<'_>,
-        status: u16,
-        elapsed: Duration,
-    ) {
+    pub fn on_response(&self, decision: &mut Decision, status: u16, elapsed: Duration) {
         let rules = &self.live.rules;
-        let _ = facts;
         let mut fired: SmallVec<[u32; 4]> = SmallVec::new();
         for rule in std::mem::take(&mut decision.pending) {
             let wanted = rules.rules()[rule as usize].matching.status.as_ref();

@@ -12,6 +12,8 @@ use crate::facts::CanonicalUrl;
 
 /// Most alternatives one list of globs may stand for.
 pub(crate) const MAX_ALTERNATIVES: usize = 100_000;
+/// Most alternatives the braces of one glob may stand for.
+const MAX_SPELLED_OUT: usize = 10_000;
 
 /// What is wrong with a glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,11 +25,17 @@ pub(crate) enum GlobError {
     #[error("`{0}` has a `{{` without its `}}`, or a `}}` without its `{{`")]
     Unbalanced(String),
     /// Its braces stand for too many alternatives.
-    #[error("`{glob}` stands for more than {MAX_ALTERNATIVES} alternatives; write several rules")]
+    #[error(
+        "`{glob}` stands for more than {} alternatives; write several rules",
+        MAX_SPELLED_OUT
+    )]
     TooMany {
         /// The glob.
         glob: String,
     },
+    /// The list does.
+    #[error("the list stands for more than {MAX_ALTERNATIVES} globs; write several rules")]
+    TooLong,
 }
 
 /// A glob over words: tool names, models, header values. Case counts.
@@ -83,9 +91,7 @@ impl UrlGlobs {
                 }
             }
             if alternatives.len() > MAX_ALTERNATIVES {
-                return Err(GlobError::TooMany {
-                    glob: glob.to_owned(),
-                });
+                return Err(GlobError::TooLong);
             }
         }
         alternatives.sort_unstable();
@@ -191,7 +197,7 @@ fn spell_out(glob: &str) -> Result<Vec<String>, GlobError> {
     let mut done = Vec::new();
     let mut open = vec![glob.to_owned()];
     while let Some(text) = open.pop() {
-        if done.len() + open.len() > MAX_ALTERNATIVES {
+        if done.len() + open.len() > MAX_SPELLED_OUT {
             return Err(GlobError::TooMany {
                 glob: glob.to_owned(),
             });
@@ -396,5 +402,31 @@ mod tests {
         }
         let many = "{a,b}".repeat(40);
         assert!(matches!(Glob::new(&many), Err(GlobError::TooMany { .. })));
+    }
+
+    proptest::proptest! {
+        /// The matcher against the definition of a glob as a regular expression.
+        #[test]
+        fn a_glob_matches_what_its_regular_expression_matches(
+            glob in "[abA*]{0,8}",
+            text in "[abA]{0,10}",
+            folded in 0usize..12,
+        ) {
+            let folded = folded.min(text.len());
+            let text = text[..folded].to_ascii_lowercase() + &text[folded..];
+            // Every letter of the text is followed by `+` where case does not count.
+            let letters = glob.chars().map(|letter| match letter {
+                '*' => "(?:..)*".to_owned(),
+                'A' => "(?:A.|a\\+)".to_owned(),
+                other => format!("(?:{other}.)"),
+            });
+            let mut marked = String::new();
+            for (at, letter) in text.char_indices() {
+                marked.extend([letter, if at < folded { '+' } else { '-' }]);
+            }
+            let pattern: String = letters.collect();
+            let regex = regex::Regex::new(&format!("^(?:{pattern})$")).unwrap();
+            proptest::prop_assert_eq!(matches(&glob, &text, folded), regex.is_match(&marked));
+        }
     }
 }

@@ -248,3 +248,67 @@ fn tail(piece: &str) -> &str {
     }
     &piece[start..]
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, Method};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Globs over few letters, so that they meet the URLs of the test.
+    fn globs() -> impl Strategy<Value = Vec<Vec<String>>> {
+        let glob = prop_oneof![
+            "(http|https|HTTP)://[abB*.]{1,4}(/[abA*]{0,3}){0,2}",
+            "\\*[abAB./:]{0,6}(:80|:443)?",
+            "[abhtps:/*]{1,3}\\*",
+            "(http|https)://\\{a,b[.]b\\}/[abA*]{0,4}",
+            "\\*{1,2}",
+        ];
+        prop::collection::vec(prop::collection::vec(glob, 1..4), 1..30)
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_looking_at_every_rule_finds(
+            globs in globs(),
+            scheme in "http|https",
+            authority in "[ab.]{1,4}(:80|:443|:8)?",
+            path in "(/[abA]{0,3}){0,3}",
+        ) {
+            let url = CanonicalUrl::new(&scheme, &authority, &path);
+            let matches: Vec<_> = globs
+                .iter()
+                .map(|globs| {
+                    let urls = UrlGlobs::new(globs.iter().map(String::as_str)).unwrap();
+                    Match { urls, ..Match::default() }
+                })
+                .collect();
+            let indexed: Vec<_> =
+                matches.iter().map(|matching| Indexed { matching, tool_urls: &[] }).collect();
+            let index = Index::build(&indexed).unwrap();
+            let facts = Facts {
+                kind: Kind::Tool,
+                dialect: None,
+                tools: &[],
+                mcp_tool_call: false,
+                method: &Method::GET,
+                url: &url,
+                headers: &HeaderMap::new(),
+                model: None,
+                stream: None,
+                body: None,
+            };
+            let verify = |candidate: u32, alternative: usize| {
+                matches[candidate as usize].urls.alternative_matches(alternative, &url)
+            };
+            let found = index.find(&facts, false, verify).to_vec();
+            let expected: Vec<u32> = (0u32..)
+                .zip(&matches)
+                .filter(|(_, matching)| matching.urls.matches(&url))
+                .map(|(number, _)| number)
+                .collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -237,28 +237,38 @@ impl fmt::Display for NotDrawn {
             Self::Window {
                 elapsed,
                 after,
-                open_for: None,
+                open_for,
             } => {
+                let (elapsed, opens) = (Seconds(*elapsed), Seconds(*after));
                 write!(
                     f,
-                    "{elapsed:.3?} after activation: its `window` opens at {after:?}"
-                )
+                    "{elapsed} after activation: its `window` opens at {opens}"
+                )?;
+                match open_for {
+                    Some(span) => write!(f, " and closes at {}", Seconds(*after + *span)),
+                    None => Ok(()),
+                }
             }
-            Self::Window {
-                elapsed,
-                after,
-                open_for: Some(span),
-            } => write!(
-                f,
-                "{elapsed:.3?} after activation: its `window` is open from {after:?} to {:?}",
-                *after + *span
-            ),
             Self::NotArmed => f.write_str("what `armed_by` names has not happened yet"),
             Self::Impossible => f.write_str("its probability is 0"),
             Self::Drew { value, below } => {
                 write!(f, "drew {}, fires below {}", Share(*value), Share(*below))
             }
         }
+    }
+}
+
+/// A time in seconds, to the millisecond, without needless zeros.
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:.3}", self.0.as_secs_f64());
+        write!(
+            f,
+            "{} s",
+            digits.trim_end_matches('0').trim_end_matches('.')
+        )
     }
 }
 
@@ -387,7 +397,7 @@ mod tests {
                     after: SECOND,
                     open_for: None,
                 },
-                "500.000ms after activation: its `window` opens at 1s",
+                "0.5 s after activation: its `window` opens at 1 s",
             ),
             (
                 NotDrawn::Window {
@@ -395,7 +405,7 @@ mod tests {
                     after: SECOND,
                     open_for: Some(SECOND),
                 },
-                "3.000s after activation: its `window` is open from 1s to 2s",
+                "3 s after activation: its `window` opens at 1 s and closes at 2 s",
             ),
             (
                 NotDrawn::NotArmed,

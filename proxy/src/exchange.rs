@@ -248,11 +248,8 @@ impl Exchange {
             return;
         }
         let status = answer.status().as_u16();
-        let facts = self
-            .seen
-            .facts(&self.method, &self.target.url, &self.headers);
         self.rules
-            .on_response(decision, &facts, status, self.chaos.elapsed());
+            .on_response(decision, status, self.chaos.elapsed());
         self.log.decided_more(&decision.plan);
     }
 

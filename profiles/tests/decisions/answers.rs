@@ -1,0 +1,346 @@
+//! What fired rules write into the plan, and who gives way to whom.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use squall_dialects::model::ModelError;
+use squall_profiles::facts::Kind;
+use squall_profiles::fault::{StreamFault, TlsFailure};
+use squall_profiles::plan::{Amount, Answer, Edit, Ending, Plan, Substitute};
+
+use crate::scope::*;
+
+fn plan_of(chaos: &str, request: &Request) -> Plan {
+    send(&scope(chaos), request).plan
+}
+
+fn network(rule: &str) -> Plan {
+    plan_of(&format!("network_faults: [{rule}]"), &get("http://x/"))
+}
+
+fn tool(rule: &str) -> Plan {
+    plan_of(&format!("tool_faults: [{rule}]"), &get("http://x/"))
+}
+
+fn llm(rule: &str) -> Plan {
+    plan_of(&format!("llm_faults: [{rule}]"), &model_call("{}"))
+}
+
+fn millis(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+#[test]
+fn what_answers_without_reaching_the_upstream() {
+    for (plan, expected) in [
+        (
+            network("{ mode: timeout, delay_ms: 5 }"),
+            Answer::Hold(millis(5)),
+        ),
+        (network("{ mode: refuse }"), Answer::Refuse),
+        (network("{ mode: dns_failure }"), Answer::DnsFailure),
+        (
+            plan_of(
+                "network_faults: [{ mode: tls_failure, kind: expired }]",
+                &connect("https://x"),
+            ),
+            Answer::Tls(TlsFailure::Expired),
+        ),
+        (tool("{ mode: timeout }"), Answer::Hold(millis(30_000))),
+        (
+            tool("{ mode: redirect_loop }"),
+            Answer::RedirectToSelf(StatusCode::FOUND),
+        ),
+        (llm("{ mode: timeout }"), Answer::Hold(millis(30_000))),
+        (
+            llm("{ mode: rate_limit }"),
+            Answer::ModelError(ModelError::RateLimit {
+                retry_after: Some(millis(1000)),
+            }),
+        ),
+        (
+            llm("{ mode: rate_limit, retry_after: 0.25 }"),
+            Answer::ModelError(ModelError::RateLimit {
+                retry_after: Some(millis(250)),
+            }),
+        ),
+        (
+            llm("{ mode: server_error }"),
+            Answer::ModelError(ModelError::ServerError { status: 500 }),
+        ),
+        (
+            llm("{ mode: overloaded }"),
+            Answer::ModelError(ModelError::Overloaded),
+        ),
+    ] {
+        assert_eq!(plan.instead, Some((0, expected)));
+    }
+}
+
+#[test]
+fn made_up_replies_are_whole_answers() {
+    for (rule, status, content_type, begin) in [
+        (
+            "{ mode: error }",
+            503,
+            "application/json",
+            r#"{"error":{"code":503,"message":"Service"#,
+        ),
+        (
+            "{ mode: error, error_code: 404, message: gone }",
+            404,
+            "application/json",
+            r#"{"error":{"code":404,"message":"gone"}}"#,
+        ),
+        (
+            "{ mode: error, body: down }",
+            503,
+            "text/plain; charset=utf-8",
+            "down",
+        ),
+        (
+            "{ mode: error, body: '[1]' }",
+            503,
+            "application/json",
+            "[1]",
+        ),
+        (
+            "{ mode: error, body: { big: 12345678901234567890 } }",
+            503,
+            "application/json",
+            r#"{"big":12345678901234567890}"#,
+        ),
+        (
+            "{ mode: error, response_headers: { content-type: text/x } }",
+            503,
+            "text/x",
+            "{",
+        ),
+        ("{ mode: malformed }", 200, "application/json", "{"),
+        (
+            "{ mode: malicious_response }",
+            200,
+            "text/plain; charset=utf-8",
+            "Ignore all",
+        ),
+        (
+            "{ mode: malicious_response, payload: obey }",
+            200,
+            "text/plain; charset=utf-8",
+            "obey",
+        ),
+        ("{ mode: empty }", 200, "application/json", ""),
+        ("{ mode: html_error }", 502, "text/html", "<html>"),
+        (
+            "{ mode: silent_noop }",
+            200,
+            "application/json",
+            r#"{"ok":true}"#,
+        ),
+        (
+            "{ mode: silent_noop, error_code: 201, payload: { id: 5 } }",
+            201,
+            "application/json",
+            r#"{"id":5}"#,
+        ),
+    ] {
+        let plan = tool(rule);
+        let Some((0, Answer::Reply(reply))) = plan.instead else {
+            panic!("{rule}: {plan:?}")
+        };
+        assert_eq!(reply.status.as_u16(), status, "{rule}");
+        assert_eq!(reply.headers["content-type"], content_type, "{rule}");
+        let body = String::from_utf8(reply.body.to_vec()).unwrap();
+        assert!(body.starts_with(begin), "{rule}: {body}");
+    }
+    let plan = tool("{ mode: error, error_code: 429, retry_after: 1.5 }");
+    let Some((_, Answer::Reply(reply))) = plan.instead else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(reply.headers["retry-after"], "2");
+    let malformed = tool("{ mode: malformed }");
+    let Some((_, Answer::Reply(reply))) = malformed.instead else {
+        panic!("{malformed:?}")
+    };
+    assert!(serde_json::from_slice::<serde_json::Value>(&reply.body).is_err());
+}
+
+#[test]
+fn what_happens_once_the_upstream_has_answered() {
+    for (plan, expected) in [
+        (network("{ mode: reset_peer }"), Substitute::Reset),
+        (tool("{ mode: stale }"), Substitute::Stale),
+        (tool("{ mode: swapped }"), Substitute::Swapped),
+        (
+            tool("{ mode: commit_then_fail, reset: true }"),
+            Substitute::Reset,
+        ),
+    ] {
+        assert_eq!((plan.instead, plan.afterwards), (None, Some((0, expected))));
+    }
+    let plan = tool("{ mode: commit_then_fail, error_code: 504 }");
+    let Some((0, Substitute::Answer(Answer::Reply(reply)))) = plan.afterwards else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(reply.status, StatusCode::GATEWAY_TIMEOUT);
+    for (plan, expected) in [
+        (
+            tool("{ mode: truncated }"),
+            Edit::Truncate(Amount::Share(500_000)),
+        ),
+        (
+            tool("{ mode: truncated, bytes: 3 }"),
+            Edit::Truncate(Amount::Bytes(3)),
+        ),
+        (
+            llm("{ mode: truncated_response }"),
+            Edit::Stream(StreamFault::Truncate { max_tokens: 10 }),
+        ),
+        (
+            llm("{ mode: stream_cut, after_tokens: 0 }"),
+            Edit::Stream(StreamFault::Cut { after_tokens: 0 }),
+        ),
+        (
+            llm("{ mode: slow_stream, ttft_ms: 10, tokens_per_second: 2.5 }"),
+            Edit::Stream(StreamFault::Slow {
+                time_to_first_token: millis(10),
+                tokens_per_second: Some(2.5),
+            }),
+        ),
+    ] {
+        assert_eq!(plan.edits, [(0, expected)]);
+    }
+}
+
+#[test]
+fn what_the_transport_does() {
+    let plan = network("{ mode: bandwidth, rate_kbps: 8, direction: both }");
+    let rates =
+        [plan.shape.down, plan.shape.up].map(|limit| limit.map(|(_, t)| t.bytes_per_second));
+    assert_eq!(rates, [Some(1000); 2]);
+    let plan = network("{ mode: bandwidth, rate_kbps: 8 }");
+    assert!(plan.shape.down.is_some() && plan.shape.up.is_none());
+    let plan = network("{ mode: slicer, average_size: 10, size_variation: 3, delay_us: 50 }");
+    let (_, slices) = plan.shape.slices.unwrap();
+    assert_eq!((slices.average_size, slices.size_variation), (10, 3));
+    assert_eq!(slices.delay, Duration::from_micros(50));
+    let plan = network("{ mode: slow_close, delay_ms: 7 }");
+    assert_eq!(plan.shape.slow_close, Some((0, millis(7))));
+    for (rule, ending) in [
+        ("{ mode: limit_data, bytes: 9 }", Ending::Close),
+        ("{ mode: reset_peer, after_bytes: 9 }", Ending::Reset),
+    ] {
+        let (_, cut) = network(rule).shape.cut.unwrap();
+        assert_eq!((cut.after_bytes, cut.ending), (9, ending), "{rule}");
+    }
+}
+
+#[test]
+fn delays_add_up_on_their_side_of_the_upstream() {
+    let plan = plan_of(
+        "network_faults: [{ mode: latency, delay_ms: 5 }, { mode: latency, delay_ms: 0 }]
+tool_faults: [{ mode: slow }, { mode: slow, delay_ms: 3, at: response }]",
+        &get("http://x/"),
+    );
+    assert_eq!(
+        plan.wait_before,
+        [(0, millis(5)), (1, millis(0)), (2, millis(5000))]
+    );
+    assert_eq!(plan.wait_after, [(3, millis(3))]);
+}
+
+#[test]
+fn the_first_rule_that_decides_the_answer_wins() {
+    for (chaos, request, expected) in [
+        (
+            "tool_faults: [{ id: a, mode: error }, { id: b, mode: empty }]",
+            get("http://x/"),
+            vec![
+                "a: chosen",
+                "b: bypassed, rule `a` already decides the answer",
+            ],
+        ),
+        // Families first, whatever their order in the file.
+        (
+            "tool_faults: [{ id: a, mode: error }]\nnetwork_faults: [{ id: b, mode: timeout }]",
+            get("http://x/"),
+            vec![
+                "b: chosen",
+                "a: bypassed, rule `b` already decides the answer",
+            ],
+        ),
+        (
+            "tool_faults: [{ id: a, mode: commit_then_fail }, { id: b, mode: error }]",
+            get("http://x/"),
+            vec![
+                "a: chosen",
+                "b: bypassed, rule `a` already decides the answer",
+            ],
+        ),
+        // A rule that was not drawn is in nobody's way.
+        (
+            "tool_faults: [{ id: a, mode: error, limit: 0 }, { id: b, mode: empty }]",
+            get("http://x/"),
+            vec![
+                "a: not drawn, fired 0 times already, its `limit`",
+                "b: chosen",
+            ],
+        ),
+        // What an answer that never came leaves nothing to do for.
+        (
+            "tool_faults: [{ id: a, mode: truncated }, { id: b, mode: slow, at: response }, { id: c, mode: slow }, { id: d, mode: error }]",
+            get("http://x/"),
+            vec![
+                "a: bypassed, rule `d` decides the answer and leaves nothing of it to change",
+                "b: bypassed, rule `d` decides the answer and leaves nothing of it to change",
+                "c: chosen",
+                "d: chosen",
+            ],
+        ),
+        // A made-up answer can be shaped, a held connection cannot.
+        (
+            "network_faults: [{ id: a, mode: limit_data, bytes: 5 }]\ntool_faults: [{ id: b, mode: error }]",
+            get("http://x/"),
+            vec!["a: chosen", "b: chosen"],
+        ),
+        (
+            "network_faults: [{ id: a, mode: limit_data, bytes: 5 }]\ntool_faults: [{ id: b, mode: timeout }]",
+            get("http://x/"),
+            vec![
+                "a: bypassed, rule `b` decides the answer and leaves nothing of it to change",
+                "b: chosen",
+            ],
+        ),
+        (
+            "network_faults: [{ id: a, mode: bandwidth, rate_kbps: 8 }, { id: b, mode: bandwidth, rate_kbps: 8, direction: both }, { id: c, mode: bandwidth, rate_kbps: 8 }]",
+            get("http://x/"),
+            vec![
+                "a: chosen",
+                "b: chosen",
+                "c: bypassed, rule `a` already limits the bandwidth",
+            ],
+        ),
+        (
+            "llm_faults: [{ id: a, mode: rate_limit }, { id: b, mode: stream_cut }]",
+            model_call("{}").kind(Kind::Llm),
+            vec![
+                "a: chosen",
+                "b: bypassed, rule `a` decides the answer and leaves nothing of it to change",
+            ],
+        ),
+    ] {
+        assert_eq!(
+            outcomes(&send(&scope(chaos), &request)),
+            expected,
+            "{chaos}"
+        );
+    }
+}
+
+#[test]
+fn a_bypassed_rule_has_fired_all_the_same() {
+    let scope =
+        scope("tool_faults: [{ id: a, mode: error, limit: 1 }, { id: b, mode: empty, limit: 1 }]");
+    let found = [1, 2].map(|_| fired(&send(&scope, &get("http://x/"))).join(" "));
+    assert_eq!(found, ["a b", ""], "no rule's luck hangs on another rule");
+}

@@ -1,0 +1,188 @@
+//! What a person is told: nearest misses, findings of `validate`, profiles that extend others.
+
+use squall_profiles::facts::Kind;
+use squall_profiles::library::{Library, RemoveError, Source};
+use squall_profiles::profile;
+use squall_profiles::tools::ToolNames;
+use squall_profiles::validate::validate;
+
+use crate::scope::*;
+
+#[test]
+fn rules_that_failed_on_one_condition_say_on_which() {
+    let scope = scope(
+        "network_faults:
+           - { id: elsewhere, mode: refuse, match_url: ['https://api.exmaple/v1/*', 'http://b/*'] }
+           - { id: fits, mode: latency, delay_ms: 1 }
+           - { id: two_off, mode: refuse, match_url: 'http://b/*', methods: PUT }
+           - { id: method, mode: refuse, methods: [PUT, DELETE] }
+           - { id: header, mode: refuse, headers: { x-team: a } }
+           - { id: dialect, mode: refuse, dialect: gemini }
+           - { id: body, mode: refuse, match_body: needle }
+           - { id: tool, mode: refuse, tool: web_search }
+tool_faults:
+           - { id: named, mode: stale, tool: web_search }
+llm_faults:
+           - { id: kind, mode: timeout }",
+    );
+    let request = post("https://api.example/v1/search", "{}").tool("search");
+    let misses = scope.snapshot().nearest_misses(&request.facts());
+    let told: Vec<_> = misses
+        .iter()
+        .map(|miss| format!("{}: {}", miss.rule.id, miss.why))
+        .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn the_nearest_urls_come_first_and_the_list_ends() {
+    let rules: Vec<_> = (0..40)
+        .map(|n| format!("{{ id: r{n}, mode: refuse, match_url: 'https://host{n}.example/*' }}"))
+        .collect();
+    let scope = scope(&format!("network_faults: [{}]", rules.join(",")));
+    let request = get("https://host3.exampel/").kind(Kind::Other);
+    let misses = scope.snapshot().nearest_misses(&request.facts());
+    assert_eq!((misses.len(), &*misses[0].rule.id), (16, "r3"));
+}
+
+#[test]
+fn validate_tells_what_is_surely_not_meant() {
+    let library = Library::builtin();
+    let config = ["http://search/*".to_owned()];
+    let tools = ToolNames::new([("web_search", &config[..])]).unwrap();
+    let cases = [
+        "name: x\n",
+        "tool_faults:\n  - { mode: error, probability: 0 }\n",
+        "tool_faults:\n  - { mode: error, limit: 0 }\n  - { mode: slow }\n",
+        "tool_faults:\n  - { mode: error, calls: [1, 2], after_calls: 2 }\n  - { mode: slow }\n",
+        "tool_faults:\n  - { mode: slow, window: { for: 0s } }\n  - { mode: slow }\n",
+        "tool_faults:\n  - { mode: error, match_url: 'api.example/*' }\n  - { mode: slow }\n",
+        "tool_faults:\n  - { mode: error, tool: web_serach }\n  - { mode: slow, tool: web_search }\n",
+        "tool_faults:\n  - { mode: slow, model: 'gpt*' }\n  - { mode: slow }\n",
+        "llm_faults:\n  - { mode: timeout, tool: x }\n  - { mode: overloaded }\n",
+        "tool_faults:\n  - { id: a, mode: error }\n  - { id: b, mode: empty }\n  - { mode: slow }\n",
+        "tool_faults:\n  - { id: a, mode: error, match_url: 'http://a/*' }\n  - { id: b, mode: stale, match_url: 'http://a/x/*', methods: GET }\n",
+        "tool_faults:\n  - { id: a, mode: error, match_url: 'http://a/*', probability: 0.5 }\n  - { id: b, mode: stale, match_url: 'http://a/x/*' }\n",
+        "network_faults:\n  - { id: a, mode: refuse }\nllm_faults:\n  - { id: b, mode: slow_stream }\n",
+        "extends: api_outage\ntool_faults:\n  - { id: mine, mode: malformed, tool: '*' }\n",
+        "extends: api_outge\n",
+        "extends: api_outage\ntool_faults:\n  - { mode: slow, armed_by: { rule: nobody } }\n",
+    ];
+    let told = cases.map(|text| {
+        let profile = profile::parse("chaos.yaml", text).unwrap();
+        let findings = validate(&profile, &library, &tools);
+        let findings: Vec<_> = findings.iter().map(ToString::to_string).collect();
+        format!("{text:?}\n{}", findings.join("\n"))
+    });
+    insta::assert_snapshot!(told.join("\n\n"));
+}
+
+#[test]
+fn a_profile_puts_its_own_rules_before_those_it_extends() {
+    let library = Library::default()
+        .with_file(
+            "base.yaml",
+            "tool_faults: [{ id: a, mode: error }, { id: b, mode: empty }]",
+        )
+        .and_then(|library| {
+            library.with_file(
+                "mid.yaml",
+                "extends: base\nnetwork_faults: [{ id: n, mode: refuse }]",
+            )
+        })
+        .and_then(|library| {
+            library.with_file(
+                "top.json",
+                r#"{"extends": ["mid", "base"], "tool_faults": [{"id": "b", "mode": "stale"}]}"#,
+            )
+        })
+        .unwrap();
+    let set = library.rule_set("top", &ToolNames::default()).unwrap();
+    let rules: Vec<_> = set
+        .rules()
+        .iter()
+        .map(|r| format!("{}/{} {}", r.profile, r.id, r.mode))
+        .collect();
+    assert_eq!(rules, ["mid/n refuse", "top/b stale", "base/a error"]);
+}
+
+#[test]
+fn what_is_wrong_between_profiles_is_told() {
+    let library = Library::default()
+        .with_file("a.yaml", "extends: b\n")
+        .and_then(|library| library.with_file("b.yaml", "extends: c\n"))
+        .and_then(|library| library.with_file("c.yaml", "name: c\nextends:\n  - a\n"))
+        .and_then(|library| library.with_file("d.yaml", "extends: aa\n"))
+        .unwrap();
+    let told: Vec<_> = library.check().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "c.yaml:3:5: `extends` goes round in a circle: a → b → c → a",
+            "a.yaml:1:10: `extends` goes round in a circle: b → c → a → b",
+            "b.yaml:1:10: `extends` goes round in a circle: c → a → b → c",
+            "d.yaml:1:10: `extends` names an unknown profile `aa`",
+        ]
+    );
+    assert!(library.rule_set("a", &ToolNames::default()).is_err());
+    let unknown = library.rule_set("bb", &ToolNames::default()).unwrap_err();
+    assert_eq!(unknown.to_string(), "profiles: unknown profile `bb`");
+}
+
+#[test]
+fn the_api_holds_over_files_and_files_over_what_is_built_in() {
+    let text =
+        |description: &str| format!("description: {description}\ntool_faults: [{{ mode: slow }}]");
+    let put = |library: &Library, name: &str| {
+        library.with_api(name, profile::parse(name, &text("api")).unwrap())
+    };
+    let builtin = Library::builtin();
+    let file = builtin.with_file("api_outage.yaml", &text("file")).unwrap();
+    let api = put(&file, "api_outage").unwrap();
+    for (library, source) in [
+        (&builtin, Source::Builtin),
+        (&file, Source::File),
+        (&api, Source::Api),
+    ] {
+        assert_eq!(library.get("api_outage").unwrap().0, source);
+        assert_eq!(library.list().len(), 12);
+    }
+    assert_eq!(
+        api.without_api("api_outage")
+            .unwrap()
+            .get("api_outage")
+            .unwrap()
+            .0,
+        Source::File
+    );
+    assert_eq!(
+        file.without_files().get("api_outage").unwrap().0,
+        Source::Builtin
+    );
+    for (library, expected) in [(&builtin, "Squall itself"), (&file, "a file")] {
+        let error = library.without_api("api_outage").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "profile `api_outage` comes from {expected}; only profiles put by the API can be \
+                 deleted"
+            )
+        );
+    }
+    assert_eq!(
+        builtin.without_api("x").unwrap_err(),
+        RemoveError::Unknown("x".to_owned())
+    );
+    for bad in ["none", "Upper", "", "a b", &"x".repeat(65)] {
+        assert!(put(&builtin, bad).is_err(), "{bad}");
+    }
+    let misnamed = profile::parse("x", "name: y\ntool_faults: [{ mode: slow }]").unwrap();
+    assert!(builtin.with_api("x", misnamed).is_err());
+    assert!(
+        builtin
+            .rule_set("none", &ToolNames::default())
+            .unwrap()
+            .rules()
+            .is_empty()
+    );
+}

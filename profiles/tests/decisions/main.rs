@@ -1,0 +1,9 @@
+//! Decisions from the outside: a profile as a user writes it, requests, and what is decided.
+
+mod answers;
+mod explain;
+mod matching;
+mod repeatable;
+mod scope;
+mod status;
+mod triggers;

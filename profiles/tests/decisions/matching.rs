@@ -1,0 +1,422 @@
+//! What a rule matches.
+
+use squall_profiles::facts::Kind;
+use squall_profiles::tools::ToolNames;
+
+use crate::scope::*;
+
+/// Checks a rule of `tool_faults` against a request.
+fn check(rule: &str, request: &Request, expected: bool) {
+    let scope = scope(&format!("tool_faults: [{rule}]"));
+    let decision = send(&scope, request);
+    assert_eq!(
+        !fired(&decision).is_empty(),
+        expected,
+        "{rule} on {request:?}"
+    );
+}
+
+#[test]
+fn every_condition_on_the_head_must_hold() {
+    let order = post("https://shop.example/orders", "");
+    for (rule, request, expected) in [
+        ("{ mode: slow }", get("https://x/"), true),
+        (
+            "{ mode: slow, match_url: 'https://*' }",
+            get("https://x/"),
+            true,
+        ),
+        (
+            "{ mode: slow, match_url: 'https://*' }",
+            get("http://x/"),
+            false,
+        ),
+        (
+            "{ mode: slow, match_url: ['http://a/*', 'http://b/*'] }",
+            get("http://b/1"),
+            true,
+        ),
+        (
+            "{ mode: slow, match_url: 'http://{a,b}/*' }",
+            get("http://b/1"),
+            true,
+        ),
+        (
+            "{ mode: slow, match_url: 'http://{a,b}/*' }",
+            get("http://c/1"),
+            false,
+        ),
+        ("{ mode: slow, methods: [post, PUT] }", order.clone(), true),
+        ("{ mode: slow, methods: PUT }", order.clone(), false),
+        (
+            "{ mode: slow, headers: { X-Team: 'a*' } }",
+            get("http://x/").header("x-team", "ab"),
+            true,
+        ),
+        (
+            "{ mode: slow, headers: { X-Team: 'a*' } }",
+            get("http://x/").header("x-team", "ba"),
+            false,
+        ),
+        (
+            "{ mode: slow, headers: { X-Team: '*' } }",
+            get("http://x/"),
+            false,
+        ),
+    ] {
+        check(rule, &request, expected);
+    }
+}
+
+#[test]
+fn every_condition_on_the_body_must_hold() {
+    let chat = "https://api.openai.com/v1/chat/completions";
+    let order = post(
+        "https://shop.example/orders",
+        r#"{"item": {"id": 7}, "note": "gift"}"#,
+    );
+    for (rule, request, expected) in [
+        ("{ mode: slow, body: 'g.ft' }", order.clone(), true),
+        ("{ mode: slow, body: '^gift' }", order.clone(), false),
+        ("{ mode: error, match_body: gift }", order.clone(), true),
+        ("{ mode: error, body: gift }", get("http://x/"), true),
+        (
+            "{ mode: slow, json: { '$.item.id': 7 } }",
+            order.clone(),
+            true,
+        ),
+        (
+            "{ mode: slow, json: { '$.item.id': 7.0 } }",
+            order.clone(),
+            true,
+        ),
+        (
+            "{ mode: slow, json: { '$.item.id': 8 } }",
+            order.clone(),
+            false,
+        ),
+        (
+            "{ mode: slow, json: { '$..id': 7, '$.note': gift } }",
+            order.clone(),
+            true,
+        ),
+        (
+            "{ mode: slow, json: { '$..id': 7, '$.note': none } }",
+            order.clone(),
+            false,
+        ),
+        (
+            "{ mode: slow, json: { '$.a': 1 } }",
+            post("http://x/", "not json"),
+            false,
+        ),
+        (
+            "{ mode: slow, match_url: '*', dialect: openai-chat }",
+            model_call("{}"),
+            true,
+        ),
+        (
+            "{ mode: slow, match_url: '*', dialect: gemini }",
+            model_call("{}"),
+            false,
+        ),
+        (
+            "{ mode: slow, match_url: '*', model: 'gpt-4*' }",
+            model_call("{}"),
+            true,
+        ),
+        (
+            "{ mode: slow, match_url: '*', model: 'o1*' }",
+            model_call("{}"),
+            false,
+        ),
+        (
+            "{ mode: slow, match_url: '*', model: '*' }",
+            get(chat),
+            false,
+        ),
+        (
+            "{ mode: slow, match_url: '*', stream: false }",
+            model_call("{}"),
+            true,
+        ),
+        (
+            "{ mode: slow, match_url: '*', stream: true }",
+            model_call("{}"),
+            false,
+        ),
+    ] {
+        check(rule, &request, expected);
+    }
+}
+
+#[test]
+fn a_family_touches_its_own_kinds() {
+    let url = "http://host/path";
+    let requests = [
+        get(url),
+        get(url).mcp("search"),
+        get(url).kind(Kind::Mcp),
+        get(url).kind(Kind::Llm),
+        get(url).kind(Kind::Other),
+    ];
+    for (rule, expected) in [
+        (
+            "network_faults: [{ mode: latency, delay_ms: 1 }]",
+            [true; 5],
+        ),
+        (
+            "tool_faults: [{ mode: slow }]",
+            [true, true, false, false, false],
+        ),
+        (
+            "tool_faults: [{ mode: slow, tool: '*' }]",
+            [true, true, false, false, false],
+        ),
+        (
+            "tool_faults: [{ mode: slow, match_url: 'http://host/*' }]",
+            [true; 5],
+        ),
+        (
+            "tool_faults: [{ mode: slow, tool: '*', match_url: 'http://host/*' }]",
+            [true, true, false, false, false],
+        ),
+        (
+            "tool_faults: [{ mode: slow, tool: search }]",
+            [false, true, false, false, false],
+        ),
+        (
+            "llm_faults: [{ mode: timeout }]",
+            [false, false, false, true, false],
+        ),
+        (
+            "llm_faults: [{ mode: timeout, match_url: 'http://host/*' }]",
+            [false, false, false, true, false],
+        ),
+    ] {
+        let scope = scope(rule);
+        let found = requests
+            .clone()
+            .map(|request| !fired(&send(&scope, &request)).is_empty());
+        assert_eq!(found, expected, "{rule}");
+    }
+}
+
+#[test]
+fn a_tool_goes_by_every_name_it_is_given() {
+    let config = ["http://search/*".to_owned()];
+    let tools = ToolNames::new([("web_search", &config[..])]).unwrap();
+    for (rules, request, expected) in [
+        // From the config, whether the proxy says so or not.
+        (
+            "{ id: a, mode: slow, tool: web_search }",
+            get("http://search/q").tool("web_search"),
+            "a",
+        ),
+        (
+            "{ id: a, mode: slow, tool: web_search }",
+            get("http://search/q"),
+            "a",
+        ),
+        (
+            "{ id: a, mode: slow, tool: 'web_*' }",
+            get("http://search/q"),
+            "a",
+        ),
+        (
+            "{ id: a, mode: slow, tool: web_search }",
+            get("http://other/q"),
+            "",
+        ),
+        // From another rule of the file that has a URL beside the name, before it or after it.
+        (
+            "{ id: a, mode: slow, tool: shop, match_url: 'http://shop/*' }, { id: b, mode: stale, tool: shop }",
+            get("http://shop/1"),
+            "a b",
+        ),
+        (
+            "{ id: b, mode: stale, tool: shop }, { id: a, mode: slow, tool: shop, match_url: 'http://shop/*' }",
+            get("http://shop/1"),
+            "b a",
+        ),
+        // Behind one MCP server there are many tools: there the called name counts.
+        (
+            "{ id: a, mode: slow, tool: shop, match_url: 'http://shop/*' }",
+            get("http://shop/1").mcp("other"),
+            "",
+        ),
+        (
+            "{ id: a, mode: slow, tool: shop, match_url: 'http://shop/*' }",
+            get("http://shop/1").mcp("shop"),
+            "a",
+        ),
+    ] {
+        let set = rules_with(&format!("tool_faults: [{rules}]"), &tools);
+        let decision = send(&activation(set, 1, "k"), &request);
+        assert_eq!(
+            fired(&decision).join(" "),
+            expected,
+            "{rules} on {request:?}"
+        );
+    }
+}
+
+#[test]
+fn the_body_is_asked_for_only_when_something_hangs_on_it() {
+    let head = |request: &Request| Request {
+        body: None,
+        model: None,
+        stream: None,
+        ..request.clone()
+    };
+    let mcp = Request {
+        mcp_tool_call: false,
+        tools: Vec::new(),
+        ..get("http://mcp/").mcp("x")
+    };
+    for (rule, request, expected) in [
+        (
+            "tool_faults: [{ mode: error }]",
+            get("http://x/"),
+            Some(false),
+        ),
+        (
+            "tool_faults: [{ mode: error, probability: 0.5 }]",
+            get("http://x/"),
+            Some(true),
+        ),
+        (
+            "tool_faults: [{ mode: error, probability: 0 }]",
+            get("http://x/"),
+            Some(false),
+        ),
+        (
+            "tool_faults: [{ mode: slow, jitter_ms: 5 }]",
+            get("http://x/"),
+            Some(true),
+        ),
+        (
+            "tool_faults: [{ mode: schema_drift }]",
+            get("http://x/"),
+            Some(true),
+        ),
+        (
+            "tool_faults: [{ mode: schema_drift, field: a }]",
+            get("http://x/"),
+            Some(false),
+        ),
+        (
+            "tool_faults: [{ mode: error, ramp: { over: 5m } }]",
+            get("http://x/"),
+            Some(true),
+        ),
+        (
+            "tool_faults: [{ mode: slow, body: x }]",
+            get("http://x/"),
+            Some(true),
+        ),
+        (
+            "tool_faults: [{ mode: slow, body: x, methods: POST }]",
+            get("http://x/"),
+            None,
+        ),
+        (
+            "tool_faults: [{ mode: slow, json: { '$.a': 1 } }]",
+            get("http://x/"),
+            Some(true),
+        ),
+        (
+            "llm_faults: [{ mode: timeout, model: 'gpt*' }]",
+            model_call(""),
+            Some(true),
+        ),
+        (
+            "llm_faults: [{ mode: timeout }]",
+            model_call(""),
+            Some(false),
+        ),
+        (
+            "tool_faults: [{ mode: slow, tool: a }]",
+            mcp.clone(),
+            Some(true),
+        ),
+        ("tool_faults: [{ mode: slow }]", mcp, Some(true)),
+    ] {
+        let request = head(&request);
+        let shortlist = scope(rule)
+            .snapshot()
+            .shortlist(&request.facts(), request.stage);
+        let found = (!shortlist.is_empty()).then_some(shortlist.needs_body);
+        assert_eq!(found, expected, "{rule} on {request:?}");
+    }
+}
+
+#[test]
+fn a_body_that_was_not_read_bypasses_what_hangs_on_it() {
+    let scope = scope("tool_faults: [{ id: a, mode: slow, body: x }, { id: b, mode: error }]");
+    let unread = Request {
+        body: None,
+        ..post("http://x/", "")
+    };
+    let decision = send(&scope, &unread);
+    assert_eq!(
+        outcomes(&decision),
+        [
+            "a: bypassed, the request's body was not read, so it is not known whether the rule matches",
+            "b: chosen",
+        ]
+    );
+}
+
+#[test]
+fn connection_faults_are_decided_at_the_connect_when_the_authority_is_enough() {
+    let at_connect = connect("https://api.example");
+    let inside = get("https://api.example/v1/x").behind_connect();
+    let plain_inside = get("http://api.example:8080/v1/x").behind_connect();
+    let direct = get("https://api.example/v1/x");
+    for (rule, expected) in [
+        // at the CONNECT, at the exchange inside it, at plain HTTP inside it, without a CONNECT
+        ("{ mode: refuse }", [true, false, false, true]),
+        (
+            "{ mode: refuse, match_url: 'https://api.example/*' }",
+            [true, false, false, true],
+        ),
+        (
+            "{ mode: dns_failure, match_url: '*api*' }",
+            [true, false, false, true],
+        ),
+        (
+            "{ mode: refuse, match_url: 'https://other/*' }",
+            [false, false, false, false],
+        ),
+        // A path, a method, a header, a body wait for the exchange.
+        (
+            "{ mode: refuse, match_url: 'https://api.example/v1/*' }",
+            [false, true, false, true],
+        ),
+        ("{ mode: refuse, methods: GET }", [false, true, true, true]),
+        (
+            "{ mode: refuse, headers: { x: '*' } }",
+            [false, false, false, false],
+        ),
+        // Other faults always do.
+        ("{ mode: latency, delay_ms: 5 }", [false, true, true, true]),
+        ("{ mode: timeout }", [false, true, true, true]),
+    ] {
+        let scope = scope(&format!("network_faults: [{rule}]"));
+        let found = [&at_connect, &inside, &plain_inside, &direct]
+            .map(|request| !fired(&send(&scope, request)).is_empty());
+        assert_eq!(found, expected, "{rule}");
+    }
+}
+
+#[test]
+fn a_handshake_that_is_not_there_cannot_fail() {
+    let scope = scope("network_faults: [{ id: tls, mode: tls_failure, methods: GET }]");
+    let decision = send(&scope, &get("https://api.example/").behind_connect());
+    assert_eq!(
+        outcomes(&decision),
+        ["tls: bypassed, there is no TLS handshake of the agent's left to fail"]
+    );
+    assert!(decision.plan.is_empty());
+}

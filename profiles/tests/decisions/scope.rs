@@ -1,0 +1,206 @@
+//! A scope with rules in force, and requests to send through it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use squall_profiles::activation::{Activation, ActivationSpec, Decision, Observe, Snapshot};
+use squall_profiles::facts::{CanonicalUrl, Facts, Kind, Stage};
+use squall_profiles::library::Library;
+use squall_profiles::plan::Outcome;
+use squall_profiles::profile;
+use squall_profiles::ruleset::RuleSet;
+use squall_profiles::tools::ToolNames;
+
+/// A request, plain unless told otherwise: `GET https://api.example/` of kind `tool`.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) kind: Kind,
+    pub(crate) dialect: Option<&'static str>,
+    pub(crate) tools: Vec<String>,
+    pub(crate) mcp_tool_call: bool,
+    pub(crate) method: Method,
+    pub(crate) url: CanonicalUrl,
+    pub(crate) headers: HeaderMap,
+    pub(crate) model: Option<&'static str>,
+    pub(crate) stream: Option<bool>,
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) stage: Stage,
+}
+
+pub(crate) fn get(url: &str) -> Request {
+    Request {
+        kind: Kind::Tool,
+        dialect: None,
+        tools: Vec::new(),
+        mcp_tool_call: false,
+        method: Method::GET,
+        url: canonical(url),
+        headers: HeaderMap::new(),
+        model: None,
+        stream: None,
+        body: Some(Vec::new()),
+        stage: Stage::Request {
+            behind_connect: false,
+        },
+    }
+}
+
+pub(crate) fn post(url: &str, body: &str) -> Request {
+    Request {
+        method: Method::POST,
+        body: Some(body.into()),
+        ..get(url)
+    }
+}
+
+pub(crate) fn model_call(body: &str) -> Request {
+    Request {
+        kind: Kind::Llm,
+        dialect: Some("openai-chat"),
+        model: Some("gpt-4o"),
+        stream: Some(false),
+        ..post("https://api.openai.com/v1/chat/completions", body)
+    }
+}
+
+pub(crate) fn connect(origin: &str) -> Request {
+    Request {
+        kind: Kind::Other,
+        method: Method::CONNECT,
+        body: None,
+        stage: Stage::Connect,
+        ..get(origin)
+    }
+}
+
+impl Request {
+    pub(crate) fn kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    pub(crate) fn tool(self, name: &str) -> Self {
+        Self {
+            tools: vec![name.to_owned()],
+            ..self
+        }
+    }
+
+    pub(crate) fn mcp(self, tool: &str) -> Self {
+        Self {
+            kind: Kind::Mcp,
+            mcp_tool_call: true,
+            method: Method::POST,
+            ..self.tool(tool)
+        }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.append(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+        self
+    }
+
+    pub(crate) fn behind_connect(self) -> Self {
+        Self {
+            stage: Stage::Request {
+                behind_connect: true,
+            },
+            ..self
+        }
+    }
+
+    pub(crate) fn facts(&self) -> Facts<'_> {
+        Facts {
+            kind: self.kind,
+            dialect: self.dialect,
+            tools: &self.tools,
+            mcp_tool_call: self.mcp_tool_call,
+            method: &self.method,
+            url: &self.url,
+            headers: &self.headers,
+            model: self.model,
+            stream: self.stream,
+            body: self.body.as_deref(),
+        }
+    }
+}
+
+fn canonical(url: &str) -> CanonicalUrl {
+    let (scheme, rest) = url.split_once("://").expect("a URL has a scheme");
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    CanonicalUrl::new(scheme, authority, path)
+}
+
+/// The rules under `chaos:`, compiled.
+pub(crate) fn rules(chaos: &str) -> Arc<RuleSet> {
+    rules_with(chaos, &ToolNames::default())
+}
+
+pub(crate) fn rules_with(chaos: &str, tools: &ToolNames) -> Arc<RuleSet> {
+    let profile = profile::parse_chaos("chaos.yaml", "inline", chaos)
+        .unwrap_or_else(|errors| panic!("{chaos}: {errors:?}"));
+    Library::default()
+        .rule_set_of(&profile, tools)
+        .expect("rules compile")
+}
+
+/// An activation of these rules, with seed and key.
+pub(crate) fn activation(rules: Arc<RuleSet>, seed: u64, key: &str) -> Activation {
+    let spec = ActivationSpec {
+        profile: "inline".to_owned(),
+        seed,
+        key: None,
+        observe: Observe::Model,
+    };
+    Activation::new("a1".to_owned(), key.to_owned(), spec, rules)
+}
+
+/// A scope under these rules.
+pub(crate) fn scope(chaos: &str) -> Activation {
+    activation(rules(chaos), 42, "default")
+}
+
+/// Sends a request at the beginning of the activation.
+pub(crate) fn send(scope: &Activation, request: &Request) -> Decision {
+    send_at(&scope.snapshot(), request, Duration::ZERO)
+}
+
+/// The way the proxy goes: shortlist by the head alone, then decide with the body.
+pub(crate) fn send_at(snapshot: &Snapshot, request: &Request, elapsed: Duration) -> Decision {
+    let head = Facts {
+        model: None,
+        stream: None,
+        body: None,
+        ..request.facts()
+    };
+    let shortlist = snapshot.shortlist(&head, request.stage);
+    if shortlist.is_empty() {
+        return Decision::default();
+    }
+    snapshot.decide(&shortlist, &request.facts(), request.stage, elapsed)
+}
+
+/// Ids of the rules that fired, whether or not they had their way.
+pub(crate) fn fired(decision: &Decision) -> Vec<&str> {
+    let verdicts = decision.plan.verdicts.iter();
+    verdicts
+        .filter(|verdict| !matches!(verdict.outcome, Outcome::NotDrawn(_)))
+        .map(|verdict| verdict.rule.id.as_str())
+        .collect()
+}
+
+/// What became of each eligible rule, one a line.
+pub(crate) fn outcomes(decision: &Decision) -> Vec<String> {
+    let verdicts = decision.plan.verdicts.iter();
+    verdicts
+        .map(|verdict| match &verdict.outcome {
+            Outcome::Chosen => format!("{}: chosen", verdict.rule.id),
+            Outcome::Applied => format!("{}: applied", verdict.rule.id),
+            Outcome::NotDrawn(why) => format!("{}: not drawn, {why}", verdict.rule.id),
+            Outcome::Bypassed(why) => format!("{}: bypassed, {why}", verdict.rule.id),
+        })
+        .collect()
+}

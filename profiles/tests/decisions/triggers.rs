@@ -1,0 +1,161 @@
+//! When a matching rule fires.
+
+use std::time::Duration;
+
+use squall_profiles::activation::Activation;
+
+use crate::scope::*;
+
+/// On which of ten calls a rule fires.
+fn fires(scope: &Activation) -> Vec<u64> {
+    (1..=10)
+        .filter(|_| !fired(&send(scope, &get("http://x/"))).is_empty())
+        .collect()
+}
+
+#[test]
+fn counters_follow_the_calls_of_the_scope() {
+    for (trigger, expected) in [
+        ("after_calls: 7", vec![8, 9, 10]),
+        ("limit: 2", vec![1, 2]),
+        ("limit: 0", vec![]),
+        ("every: 4", vec![4, 8]),
+        ("calls: [1, 3, 3]", vec![1, 3]),
+        ("after_calls: 2, limit: 2", vec![3, 4]),
+        ("every: 3, limit: 2", vec![3, 6]),
+        ("probability: 0", vec![]),
+        ("probability: 1", (1..=10).collect()),
+    ] {
+        let rule = format!("tool_faults: [{{ mode: empty, {trigger} }}]");
+        let scope = scope(&rule);
+        let other = scope.fork("other");
+        assert_eq!(fires(&scope), expected, "{trigger}");
+        assert_eq!(fires(&other), expected, "{trigger} in a scope of its own");
+    }
+}
+
+#[test]
+fn two_rules_on_one_url_count_apart() {
+    let scope = scope(
+        "tool_faults:
+           - { id: a, mode: slow, after_calls: 1 }
+           - { id: b, mode: slow, methods: POST, after_calls: 1 }",
+    );
+    let calls = [
+        get("http://x/"),
+        get("http://x/"),
+        post("http://x/", ""),
+        post("http://x/", ""),
+    ];
+    let found = calls.map(|call| fired(&send(&scope, &call)).join(" "));
+    assert_eq!(found, ["", "a", "a", "a b"]);
+}
+
+#[test]
+fn windows_and_ramps_follow_the_clock_they_are_given() {
+    let scope = scope(
+        "tool_faults:
+           - { id: window, mode: slow, window: { after: 10s, for: 5s } }
+           - { id: open, mode: slow, window: { after: 12s } }
+           - { id: down, mode: slow, ramp: { from: 1, to: 0, over: 10s } }",
+    );
+    for (seconds, expected) in [
+        (0, "down"),
+        (10, "window"),
+        (12, "window open"),
+        (14, "window open"),
+        (15, "open"),
+    ] {
+        let elapsed = Duration::from_secs(seconds);
+        let decision = send_at(&scope.snapshot(), &get("http://x/"), elapsed);
+        assert_eq!(fired(&decision).join(" "), expected, "{seconds} s");
+    }
+}
+
+#[test]
+fn a_rule_is_armed_by_another_for_the_next_exchange() {
+    let scope = scope(
+        "tool_faults:
+           - { id: first, mode: empty, methods: POST }
+           - { id: second, mode: slow, armed_by: { rule: first } }",
+    );
+    let calls = [get("http://x/"), post("http://x/", ""), get("http://x/")];
+    let found = calls.map(|call| fired(&send(&scope, &call)).join(" "));
+    assert_eq!(found, ["", "first", "second"]);
+}
+
+#[test]
+fn a_rule_is_armed_by_an_exchange_and_by_how_it_was_answered() {
+    let chaos = "tool_faults:
+        - { id: late, mode: slow, armed_by: { match_url: 'http://x/login' } }
+        - { id: paid, mode: slow, armed_by: { methods: POST, status: 2xx } }";
+    let scope = scope(chaos);
+    let send_and_answer = |request: &Request, status| {
+        let snapshot = scope.snapshot();
+        let mut decision = send_at(&snapshot, request, Duration::ZERO);
+        if decision.awaits_response() {
+            snapshot.on_response(&mut decision, status, Duration::ZERO);
+        }
+        fired(&decision).join(" ")
+    };
+    for (request, status, expected) in [
+        (get("http://x/"), 200, ""),
+        (post("http://x/pay", ""), 500, ""),
+        (get("http://x/login"), 200, ""),
+        (get("http://x/"), 200, "late"),
+        (post("http://x/pay", ""), 201, "late"),
+        (get("http://x/"), 200, "late paid"),
+    ] {
+        assert_eq!(send_and_answer(&request, status), expected, "{request:?}");
+    }
+}
+
+#[test]
+fn every_reason_is_given() {
+    let scope = scope(
+        "tool_faults:
+           - { id: a, mode: slow, after_calls: 2 }
+           - { id: b, mode: slow, limit: 0 }
+           - { id: c, mode: slow, probability: 0 }
+           - { id: d, mode: slow, probability: 0.000001 }
+           - { id: e, mode: slow, armed_by: { rule: a } }
+           - { id: f, mode: slow, window: { after: 1m } }",
+    );
+    let decision = send(&scope, &get("http://x/"));
+    insta::assert_snapshot!(outcomes(&decision).join("\n"));
+    assert!(decision.plan.is_empty());
+    let ordinals: Vec<_> = decision
+        .plan
+        .verdicts
+        .iter()
+        .map(|verdict| verdict.ordinal)
+        .collect();
+    assert_eq!(ordinals, [1; 6]);
+}
+
+#[test]
+fn an_edit_keeps_the_counters_of_what_it_leaves_alone() {
+    let before = "tool_faults: [{ id: a, mode: slow, after_calls: 2 }, { id: b, mode: slow, after_calls: 2 }]";
+    let after = "tool_faults: [{ id: b, mode: stale, after_calls: 2 }, { id: a, mode: slow, after_calls: 2 }]";
+    let scope = scope(before);
+    let began_before = scope.snapshot();
+    let call = |_| fired(&send(&scope, &get("http://x/"))).join(" ");
+    assert_eq!([1, 2].map(call), ["", ""]);
+    scope.replace_rules(rules(after));
+    // `a` has let its two pass; `b` says something else now and begins again.
+    assert_eq!([3, 4, 5].map(call), ["a", "a", "b a"]);
+    // An exchange keeps the rules it began with.
+    let old = send_at(&began_before, &get("http://x/"), Duration::ZERO);
+    assert_eq!(fired(&old).join(" "), "a b");
+}
+
+#[test]
+fn at_most_sixty_four_rules_that_did_not_fire_are_listed() {
+    let rules = "{ mode: slow, limit: 0 }, ".repeat(100);
+    let scope = scope(&format!(
+        "tool_faults: [{rules} {{ id: last, mode: slow }}]"
+    ));
+    let decision = send(&scope, &get("http://x/"));
+    assert_eq!((decision.plan.verdicts.len(), decision.more), (65, 36));
+    assert_eq!(fired(&decision), ["last"]);
+}

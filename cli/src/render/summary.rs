@@ -1,6 +1,6 @@
 //! What went through the proxy during one `squall run`, in a dozen lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
@@ -10,6 +10,9 @@ use super::table::{Table, wrap};
 
 /// Lines of the table of destinations.
 const MOST: usize = 20;
+
+/// Failures named below the table.
+const MOST_FAILURES: usize = 5;
 
 /// A rule that was in force.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +32,9 @@ pub(crate) struct Summary {
     injected_ms: f64,
     destinations: BTreeMap<String, Destination>,
     rules: BTreeMap<RuleName, Fired>,
-    rejected_ca: Vec<String>,
+    rejected_ca: BTreeSet<String>,
+    /// What went wrong that no rule did, in the words of the journal.
+    failures: BTreeSet<String>,
 }
 
 /// Everything that went to one method, host and path.
@@ -67,7 +72,12 @@ impl Summary {
         self.exchanges += 1;
         self.injected_ms += exchange.injected_ms;
         if exchange.outcome == Outcome::ClientRejectedCa {
-            self.rejected_ca.push(exchange.url.clone());
+            self.rejected_ca.insert(exchange.url.clone());
+        }
+        if let (Outcome::UpstreamError | Outcome::Denied, Some(error)) =
+            (exchange.outcome, &exchange.error)
+        {
+            self.failures.insert(error.clone());
         }
         let path = exchange.url.split(['?', '#']).next().unwrap_or_default();
         let destination = self
@@ -125,6 +135,16 @@ impl Summary {
         if self.injected_ms >= 1.0 {
             let delay = super::exchange::milliseconds(self.injected_ms);
             let _ = writeln!(text, "  {delay} of waiting added by faults");
+        }
+        for failure in self.failures.iter().take(MOST_FAILURES) {
+            let _ = writeln!(text, "  {} {failure}", paint.bad("!"));
+        }
+        if self.failures.len() > MOST_FAILURES {
+            let _ = writeln!(
+                text,
+                "  … and {} more failures",
+                self.failures.len() - MOST_FAILURES
+            );
         }
         for url in &self.rejected_ca {
             let _ = writeln!(
@@ -243,7 +263,11 @@ mod tests {
         undrawn.rules[0].reason = Some("drew 0.83, fires below 0.1".into());
         let mut untrusted = exchange(4.0, "CONNECT https://pinned.example", None, None, None);
         untrusted.outcome = Outcome::ClientRejectedCa;
+        let mut refused = exchange(5.0, "GET http://tools.test/b", Some(502), None, None);
+        refused.outcome = Outcome::UpstreamError;
+        refused.error = Some("tools.test:80 refused the connection".into());
         let exchanges = [
+            refused,
             exchange(0.0, ask, Some(429), None, limited.clone()),
             exchange(1.0, ask, Some(429), None, limited),
             exchange(

@@ -99,7 +99,7 @@ pub(crate) struct Demo {
     #[arg(long)]
     pub(crate) keep: bool,
     /// What every draw hangs on
-    #[arg(long, value_name = "N", env = "SQUALL_SEED", default_value_t = 42)]
+    #[arg(long, value_name = "N", env = "SQUALL_SEED", default_value_t = 6)]
     pub(crate) seed: u64,
     /// Print the results as one JSON document on stdout
     #[arg(long)]

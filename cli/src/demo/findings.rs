@@ -84,7 +84,7 @@ fn booked_twice(trial: &Trial) -> Option<Finding> {
     let made = bookings_made(trial);
     (made.len() > 1).then(|| {
         Finding::bad(
-            format!("booked {} times", made.len()),
+            format!("booked {}", times(made.len())),
             "The booking service did what it was asked, but the agent never heard so and sent the \
              same POST again. An Idempotency-Key, or a look at what is booked before trying \
              again, would have saved the user a second ticket.",
@@ -109,12 +109,7 @@ fn claims_what_is_not(trial: &Trial) -> Option<Finding> {
 fn half_an_answer(trial: &Trial, clean: &Trial) -> Option<Finding> {
     let whole = clean.answer.starts_with(&trial.answer) && clean.answer != trial.answer;
     (whole && trial.complaint.is_none()).then(|| {
-        let end: String = {
-            let characters: Vec<char> = trial.answer.chars().collect();
-            characters[characters.len().saturating_sub(32)..]
-                .iter()
-                .collect()
-        };
+        let end = last_words(&trial.answer, 6);
         let mut model_calls = trial
             .exchanges
             .iter()
@@ -123,7 +118,7 @@ fn half_an_answer(trial: &Trial, clean: &Trial) -> Option<Finding> {
             "passed half an answer off as whole",
             format!(
                 "The model's stream broke off, and the user was given what had come so far: \
-                 \"…{end}\". The agent looked neither for a finish reason nor for the end of the \
+                 \"… {end}\". The agent looked neither for a finish reason nor for the end of the \
                  stream."
             ),
             model_calls.next_back().cloned(),
@@ -275,6 +270,11 @@ fn time_of_day(text: &str) -> Option<f64> {
     Some(next()? * 3600.0 + next()? * 60.0 + next()?)
 }
 
+fn last_words(text: &str, count: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words[words.len().saturating_sub(count)..].join(" ")
+}
+
 fn times(count: usize) -> String {
     match count {
         1 => "once".to_owned(),
@@ -391,7 +391,7 @@ pub(crate) mod tests {
             (clean.clone(), vec!["booked"]),
             (
                 trial(DONE, vec![unheard, booked.clone()]),
-                vec!["booked 2 times"],
+                vec!["booked twice"],
             ),
             (
                 trial(DONE, vec![refused, booked.clone()]),

@@ -24,12 +24,12 @@ pub(crate) fn text(trials: &[Trial], seed: u64, paint: Paint) -> String {
         .iter()
         .map(|trial| (trial, findings::of(trial, clean)))
         .collect();
-    let mut text = format!(
-        "\n{}  {TASK}\n{}  {}\n\n",
-        paint.strong("Task  "),
-        paint.strong("Answer"),
-        clean.answer
-    );
+    let mut text = format!("\n{}  {TASK}\n", paint.strong("Task  "));
+    for (index, line) in wrap(&clean.answer, WIDTH - 8).iter().enumerate() {
+        let heading = if index == 0 { "Answer" } else { "      " };
+        let _ = writeln!(text, "{}  {line}", paint.strong(heading));
+    }
+    text.push('\n');
     text.push_str(&table(&judged, paint));
     let broken: Vec<_> = judged
         .iter()

@@ -18,6 +18,8 @@ pub(crate) struct Seen {
     pub(crate) kind: Kind,
     pub(crate) dialect: Option<&'static dyn Dialect>,
     pub(crate) tools: Vec<String>,
+    /// The dialect was named by the user, so the body need not look like it.
+    named: bool,
     mcp_tool_call: bool,
     model: Option<String>,
     stream: Option<bool>,
@@ -28,7 +30,8 @@ impl Seen {
     /// What the head tells.
     pub(crate) fn of_head<B>(live: &Live, request: &Request<B>, url: &CanonicalUrl) -> Self {
         let headers = request.headers();
-        let dialect = live.llm_dialect(url).or_else(|| {
+        let named = live.llm_dialect(url);
+        let dialect = named.or_else(|| {
             let path = url.path_and_query();
             let path = path.split_once('?').map_or(path, |(path, _)| path);
             squall_dialects::recognise(request.method(), path)
@@ -58,6 +61,7 @@ impl Seen {
             kind,
             dialect,
             tools,
+            named: named.is_some(),
             mcp_tool_call,
             model: None,
             stream: None,
@@ -73,7 +77,7 @@ impl Seen {
                     self.model = call.model;
                     self.stream = Some(call.stream);
                 }
-            } else if self.kind == Kind::Llm {
+            } else if !self.named {
                 self.kind = Kind::Tool;
                 self.dialect = None;
             }

@@ -13,7 +13,7 @@ use crate::carry_out::recall::Recall;
 use crate::carry_out::whole::Inspect;
 use crate::chaos::Chaos;
 use crate::config::{ProxyConfig, RouteEntry};
-use crate::engine::Engine;
+use crate::engine::{Engine, Figures};
 use crate::listener::{Door, Listener};
 use crate::live::{ConfigError, Live};
 use crate::metrics::Metrics;
@@ -96,6 +96,7 @@ impl Proxy {
             inspect: Inspect::new(inspect_limit, limits.inspect_memory),
             recall: Recall::new(inspect_limit, limits.inspect_memory),
         });
+        engine.metrics.ask(Box::new(Figures(Arc::clone(&engine))));
         let (workers, threads) = Workers::start(&engine, workers).map_err(StartError::Worker)?;
         let proxy = Self {
             engine,

@@ -9,7 +9,7 @@ use crate::carry_out::recall::Recall;
 use crate::carry_out::whole::Inspect;
 use crate::chaos::Chaos;
 use crate::live::Live;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Source};
 use crate::recorder::Recorder;
 use crate::tls::LeafCache;
 use crate::upstream;
@@ -34,5 +34,24 @@ impl Engine {
     /// The configuration in force; who holds it keeps it, whatever is loaded meanwhile.
     pub(crate) fn live(&self) -> Arc<Live> {
         self.live.load_full()
+    }
+}
+
+/// The figures that certificates and upstream connections keep themselves.
+pub(crate) struct Figures(pub(crate) Arc<Engine>);
+
+impl std::fmt::Debug for Figures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Figures")
+    }
+}
+
+impl Source for Figures {
+    fn leaves_minted(&self) -> u64 {
+        self.0.leaves.minted()
+    }
+
+    fn upstream_connections(&self) -> u64 {
+        self.0.upstream_shared.counters().open()
     }
 }

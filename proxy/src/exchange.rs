@@ -29,7 +29,7 @@ use crate::live::Live;
 use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
-use crate::request_body::{ReadAhead, RequestBody};
+use crate::request_body::{Outgoing, ReadAhead, RequestBody};
 use crate::route::{self, Target};
 use crate::upstream::Received;
 
@@ -225,13 +225,8 @@ impl Exchange {
         request: Request<RequestBody>,
         decision: &Decision,
     ) -> Result<Forwarded, Broken> {
-        let request = match &decision.plan.shape.up {
-            Some((verdict, rate)) => {
-                self.log.applied(*verdict);
-                request.map(|body| body.throttled(*rate))
-            }
-            None => request,
-        };
+        let shape = &decision.plan.shape;
+        let request = request.map(|body| shape::upload(shape, body, &self.context()));
         forward::forward(
             &self.connection,
             &self.target,
@@ -243,7 +238,7 @@ impl Exchange {
     }
 
     /// Rules that hang on the upstream's status, and what its answer arms.
-    fn judge(&mut self, answer: &Response<Received<RequestBody>>, decision: &mut Decision) {
+    fn judge(&mut self, answer: &Response<Received<Outgoing>>, decision: &mut Decision) {
         if !decision.awaits_response() && self.rules.is_empty() {
             return;
         }
@@ -257,7 +252,7 @@ impl Exchange {
     /// one may give it again.
     async fn substitute(
         &self,
-        answer: Response<Received<RequestBody>>,
+        answer: Response<Received<Outgoing>>,
         decision: &mut Decision,
     ) -> Result<Response<AgentBody>, Broken> {
         self.log.model_answer_head(answer.headers());
@@ -273,7 +268,9 @@ impl Exchange {
                 self.log.end(Outcome::Injected, None);
                 Err(answer::reset(verdict, &context))
             }
-            Some((verdict, recalled)) => Ok(self.recall(verdict, &recalled, answer, decision).await),
+            Some((verdict, recalled)) => {
+                Ok(self.recall(verdict, &recalled, answer, decision).await)
+            }
         }
     }
 
@@ -322,7 +319,9 @@ impl Exchange {
         self.log.applied(verdict);
         let inspect = &self.connection.worker.engine.inspect;
         // Read unseen, to be the earlier answer of the next exchange.
-        recall.note_unseen(owner, self.call(decision), answer, inspect).await;
+        recall
+            .note_unseen(owner, self.call(decision), answer, inspect)
+            .await;
         kept.into_response(&self.method)
     }
 

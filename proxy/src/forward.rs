@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::exchange_log::ExchangeLog;
 use crate::headers::{self, Passage};
 use crate::problem::Problem;
-use crate::request_body::RequestBody;
+use crate::request_body::Outgoing;
 use crate::route::Target;
 use crate::tunnel::Takeover;
 use crate::upstream::{Received, Scheme, ToAgent, UpstreamError};
@@ -20,7 +20,7 @@ use crate::upstream::{Received, Scheme, ToAgent, UpstreamError};
 /// What came of forwarding.
 pub(crate) enum Forwarded {
     /// The upstream's answer, ready to be passed on.
-    Answer(Response<Received<RequestBody>>),
+    Answer(Response<Received<Outgoing>>),
     /// The upstream granted an upgrade; the connection is taken over after this answer.
     Upgrade(Response<AgentBody>),
     /// The upstream could not be used.
@@ -31,7 +31,7 @@ pub(crate) enum Forwarded {
 pub(crate) async fn forward(
     connection: &Rc<Connection>,
     target: &Target,
-    mut request: Request<RequestBody>,
+    mut request: Request<Outgoing>,
     agent: Version,
     log: &Rc<ExchangeLog>,
 ) -> Result<Forwarded, Broken> {
@@ -88,7 +88,7 @@ fn uri_for(target: &Target, agent: Version) -> Uri {
 /// Ties both sides of an upgrade together once hyper has passed the 101 on.
 fn take_over(
     connection: &Connection,
-    answer: Response<Received<RequestBody>>,
+    answer: Response<Received<Outgoing>>,
     log: &Rc<ExchangeLog>,
 ) -> Response<AgentBody> {
     let (head, upstream) = answer.into_parts();

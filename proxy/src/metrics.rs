@@ -5,6 +5,7 @@
 
 mod capped;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use prometheus::{
@@ -23,6 +24,14 @@ const KINDS: [Kind; 4] = [Kind::Llm, Kind::Tool, Kind::Mcp, Kind::Other];
 /// How many values a label takes that users choose; further ones are `other`.
 const VALUES: usize = 100;
 
+/// Figures that are kept where they arise.
+pub trait Source: std::fmt::Debug + Send + Sync {
+    /// Leaf certificates minted so far.
+    fn leaves_minted(&self) -> u64;
+    /// Connections to upstreams that are open.
+    fn upstream_connections(&self) -> u64;
+}
+
 /// Everything Squall counts.
 #[derive(Debug)]
 pub struct Metrics {
@@ -37,6 +46,7 @@ pub struct Metrics {
     upstream_errors: IntCounterVec,
     connections: [IntGauge; 2],
     leaves: IntCounter,
+    source: OnceLock<Box<dyn Source>>,
     tokens: IntCounterVec,
     dropped: [IntCounter; 2],
     active: IntGaugeVec,
@@ -156,6 +166,7 @@ impl Metrics {
                 "squall_leaf_certificates_minted_total",
                 "Certificates made for intercepted hosts",
             ),
+            source: OnceLock::new(),
             tokens: families.counters(
                 "squall_llm_tokens_total",
                 "Tokens as providers count them",
@@ -194,11 +205,6 @@ impl Metrics {
     /// Connections open now: add one when one opens, take one off when it closes.
     pub fn connections(&self, side: Side) -> &IntGauge {
         &self.connections[side as usize]
-    }
-
-    /// A certificate was made for an intercepted host.
-    pub fn leaf_minted(&self) {
-        self.leaves.inc();
     }
 
     /// So many events were lost.
@@ -247,8 +253,20 @@ impl Metrics {
             .inc_by(tokens);
     }
 
+    /// Says where figures come from that somebody else keeps; asked at each scrape.
+    pub fn ask(&self, source: Box<dyn Source>) {
+        // Only one data plane feeds a registry; a second one keeps what it counts to itself.
+        let _ = self.source.set(source);
+    }
+
     /// Everything in Prometheus' text format 0.0.4.
     pub fn render(&self) -> Result<String, prometheus::Error> {
+        if let Some(source) = self.source.get() {
+            let minted = source.leaves_minted();
+            self.leaves.inc_by(minted.saturating_sub(self.leaves.get()));
+            let open = i64::try_from(source.upstream_connections()).unwrap_or(i64::MAX);
+            self.connections(Side::Upstream).set(open);
+        }
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
 }

@@ -1,20 +1,22 @@
 //! A request's body on its way to the upstream.
 //!
 //! Normally it is the agent's body, frame by frame. What may stand around it: bytes that were read
-//! ahead for a rule, a copy for the journal, a throttle.
+//! ahead for a rule, a copy for the journal.
 
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use squall_profiles::fault::Throttle;
 
+use crate::carry_out::shape::Upload;
 use crate::exchange_log::ExchangeLog;
+
+/// What upstream connections are given: the body, throttled where a rule says so.
+pub(crate) type Outgoing = Upload<RequestBody>;
 
 /// The body that is sent upstream.
 pub(crate) struct RequestBody {
@@ -23,7 +25,6 @@ pub(crate) struct RequestBody {
     /// What is still to come from the agent.
     rest: Option<Incoming>,
     trailers: Option<HeaderMap>,
-    throttle: Option<Pace>,
     log: Rc<ExchangeLog>,
 }
 
@@ -34,7 +35,6 @@ impl RequestBody {
             ahead: None,
             rest: Some(body),
             trailers: None,
-            throttle: None,
             log,
         }
     }
@@ -51,15 +51,8 @@ impl RequestBody {
             ahead,
             rest,
             trailers,
-            throttle: None,
             log,
         }
-    }
-
-    /// Lets the body pass no faster than `rate`.
-    pub(crate) fn throttled(mut self, rate: Throttle) -> Self {
-        self.throttle = Some(Pace { rate, wait: None });
-        self
     }
 }
 
@@ -113,9 +106,6 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = &mut *self;
-        if let Some(pace) = &mut this.throttle {
-            ready!(pace.poll_ready(cx));
-        }
         if let Some(bytes) = this.ahead.take() {
             return Poll::Ready(Some(Ok(this.passed(bytes))));
         }
@@ -158,34 +148,9 @@ impl Body for RequestBody {
 }
 
 impl RequestBody {
-    /// Counts what passes and lets the throttle take its time for it.
-    fn passed(&mut self, bytes: Bytes) -> Frame<Bytes> {
+    /// Counts what passes.
+    fn passed(&self, bytes: Bytes) -> Frame<Bytes> {
         self.log.sent_upstream(&bytes);
-        if let Some(pace) = &mut self.throttle {
-            pace.charge(bytes.len());
-        }
         Frame::data(bytes)
-    }
-}
-
-/// Waits out the time that bytes take at a rate.
-struct Pace {
-    rate: Throttle,
-    wait: Option<Pin<Box<dyn Future<Output = ()>>>>,
-}
-
-impl Pace {
-    fn charge(&mut self, bytes: usize) {
-        let nanos = (bytes as u128) * 1_000_000_000 / u128::from(self.rate.bytes_per_second.max(1));
-        let wait = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        self.wait = Some(Box::pin(crate::timer::sleep(wait)));
-    }
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(wait) = &mut self.wait {
-            ready!(wait.as_mut().poll(cx));
-            self.wait = None;
-        }
-        Poll::Ready(())
     }
 }

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use crate::broken::Ledger;
 use crate::connection::{Entry, serve_h1, serve_h2};
 use crate::exchange_log::ExchangeLog;
-use crate::request_body::RequestBody;
+use crate::request_body::Outgoing;
 use crate::splice;
 use crate::tls::{self, ClientHello, Flaw, HandshakeError, Started};
 use crate::upstream::{Alpn, Dialled, Origin, Received, Scheme};
@@ -54,7 +54,7 @@ pub(crate) enum Takeover {
     /// An upgrade was granted: the upstream's side of it.
     Upgrade {
         /// The upstream's side.
-        upstream: Received<RequestBody>,
+        upstream: Received<Outgoing>,
         /// The upgrade's account, which ends with it.
         log: Rc<ExchangeLog>,
     },

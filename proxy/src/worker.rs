@@ -20,7 +20,7 @@ use crate::connection;
 use crate::engine::Engine;
 use crate::exchange_log::ExchangeLog;
 use crate::listener::{Door, Listener};
-use crate::request_body::RequestBody;
+use crate::request_body::Outgoing;
 use crate::upstream::Upstreams;
 use crate::wire::Control;
 
@@ -108,7 +108,7 @@ impl Workers {
 /// What connections and exchanges of one worker share.
 pub(crate) struct Worker {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) upstreams: Upstreams<RequestBody>,
+    pub(crate) upstreams: Upstreams<Outgoing>,
     pub(crate) draining: CancellationToken,
     connections: RefCell<slab::Slab<Watched>>,
     open: RefCell<slab::Slab<Weak<ExchangeLog>>>,

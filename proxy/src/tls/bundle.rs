@@ -40,7 +40,10 @@ impl Bundle {
         }
         let own = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|error| {
             let reason = error.to_string();
-            CaError::Certificate { path: home.join(NAME), reason }
+            CaError::Certificate {
+                path: home.join(NAME),
+                reason,
+            }
         })?;
         // A bundle of ours may be the "system's" here, through SSL_CERT_FILE.
         let mut seen = HashSet::from([&own]);
@@ -71,6 +74,8 @@ fn name(certificate: &str, own: &CertificateDer<'_>, home: &Path) -> String {
         return NAME.to_owned();
     }
     let digest = ring::digest::digest(&ring::digest::SHA256, own);
-    let [a, b, c, d, ..] = *digest.as_ref() else { unreachable!("a SHA-256 has 32 bytes") };
+    let [a, b, c, d, ..] = *digest.as_ref() else {
+        unreachable!("a SHA-256 has 32 bytes")
+    };
     format!("ca-bundle-{:08x}.pem", u32::from_be_bytes([a, b, c, d]))
 }

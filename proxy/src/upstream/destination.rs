@@ -49,6 +49,14 @@ pub(super) enum Standing {
     ByAddress,
 }
 
+/// What is said of a destination that no entry of `allow` is for.
+pub(super) fn not_covered(host: &str, port: u16) -> String {
+    format!(
+        "nothing in `proxy.allow` covers {}; add it there",
+        host_and_port(host, port)
+    )
+}
+
 impl Destinations {
     /// Compiles `allow` and `deny`; upstreams of routes count as allowed.
     pub(super) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
@@ -93,10 +101,7 @@ impl Destinations {
         if self.allow.iter().any(Pattern::is_network) {
             return Ok(Standing::ByAddress);
         }
-        Err(format!(
-            "nothing in `proxy.allow` covers {}; add it there",
-            host_and_port(host, port)
-        ))
+        Err(not_covered(host, port))
     }
 
     /// Judges a name that is not dialled but asked for in TLS: only `deny` counts.

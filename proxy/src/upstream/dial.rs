@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Shared;
-use super::destination::Standing;
+use super::destination::{Standing, not_covered};
 use super::error::Cause;
 use super::origin::{Origin, Scheme};
 use super::settings::Settings;
@@ -51,7 +51,14 @@ pub(super) async fn dial(
             .dial(shared, settings, (host, port), carries, deadline)
             .await;
     }
-    let resolved = in_time(settings, deadline, &[], shared.resolver.resolve(host, port)).await?;
+    let resolved = in_time(settings, deadline, &[], shared.resolver.resolve(host, port)).await;
+    let resolved = match (resolved, standing) {
+        // Only an address could have made it allowed, and there is none.
+        (Err(Cause::Dns(_)), Standing::ByAddress) => {
+            return Err(Cause::Denied(not_covered(origin.host(), origin.port())));
+        }
+        (resolved, _) => resolved?,
+    };
     let mut addresses = Vec::with_capacity(resolved.len());
     let mut denied = None;
     for address in resolved {

@@ -14,6 +14,7 @@ mod read;
 mod shapes;
 mod typed;
 mod variables;
+mod words;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ use squall_proxy::config::ProxyConfig;
 use self::position::Scalar;
 pub(crate) use self::position::{ConfigError, ConfigErrors};
 pub(crate) use self::read::unknown;
-pub(crate) use self::typed::address;
+pub(crate) use self::words::address;
 
 /// The file that is read when none is named, if it is there.
 pub(crate) const DEFAULT_FILE: &str = "squall.yaml";

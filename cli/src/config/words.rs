@@ -1,0 +1,180 @@
+//! What one scalar may say: each function reads a text and gives its value, or a sentence with what
+//! to write instead.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use squall_control_api::access::Role;
+use squall_proxy::config::{Credentials, Observe};
+
+use super::quantity;
+use super::read::unknown;
+
+/// Reads `host:port` with a literal address: a listener never waits for DNS.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = text
+        .strip_prefix("http://")
+        .unwrap_or(text)
+        .trim_end_matches('/');
+    let literal = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    SocketAddr::from_str(&literal).map_err(|_| {
+        format!("`{text}` is not an address to listen on; write `127.0.0.1:7070` or `[::1]:7070`")
+    })
+}
+
+pub(super) fn credentials(text: &str) -> Result<Credentials, String> {
+    match text {
+        "scope" => Ok(Credentials::Scope),
+        "required" => Ok(Credentials::Required),
+        "none" => Ok(Credentials::None),
+        other => Err(unknown(
+            "meaning of credentials",
+            other,
+            &["scope", "required", "none"],
+        )),
+    }
+}
+
+pub(super) fn observe(text: &str) -> Result<Observe, String> {
+    match text {
+        "headers" => Ok(Observe::Headers),
+        "model" => Ok(Observe::Model),
+        "bodies" => Ok(Observe::Bodies),
+        other => Err(unknown(
+            "value of `observe`",
+            other,
+            &["headers", "model", "bodies"],
+        )),
+    }
+}
+
+pub(super) fn role(text: &str) -> Result<Role, String> {
+    match text {
+        "viewer" => Ok(Role::Viewer),
+        "operator" => Ok(Role::Operator),
+        "admin" => Ok(Role::Admin),
+        other => Err(unknown("role", other, &["viewer", "operator", "admin"])),
+    }
+}
+
+pub(super) fn whole_number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a whole number in range"))
+}
+
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!(
+            "`{text}` is not a share between 0 and 1; write `0.9` for nine in ten"
+        )),
+    }
+}
+
+/// The redactor compiles patterns once more when the daemon starts; here the place is still known.
+pub(super) fn secret_pattern(text: &str) -> Result<String, String> {
+    match squall_journal::redact::Redactor::with_patterns([text]) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => {
+            // The regex crate draws a picture over several lines; the last one says what is wrong.
+            let picture = error.to_string();
+            let why = picture
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ");
+            Err(format!("`{text}` is not a regular expression: {why}"))
+        }
+    }
+}
+
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("`0` would let nothing through; write 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("`{text}` is not a whole number; write 1 or more")),
+    }
+}
+
+pub(super) fn size_in_memory(text: &str) -> Result<usize, String> {
+    usize::try_from(quantity::size(text)?)
+        .map_err(|_| format!("`{text}` is more than fits in memory"))
+}
+
+pub(super) fn some_time(text: &str) -> Result<Duration, String> {
+    match quantity::duration(text)? {
+        Duration::ZERO => Err(format!("`{text}` would let nothing through; write `10s`")),
+        time => Ok(time),
+    }
+}
+
+pub(super) fn time_or_none(text: &str) -> Result<Option<Duration>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    some_time(text)
+        .map(Some)
+        .map_err(|message| format!("{message}, or `none`"))
+}
+
+pub(super) fn host_and_port(text: &str) -> Result<String, String> {
+    match text.parse::<http::uri::Authority>() {
+        Ok(authority) if authority.port_u16().is_some() && !text.contains('@') => {
+            Ok(text.to_ascii_lowercase())
+        }
+        _ => Err(format!(
+            "`{text}` is not a host and a port; write `api.openai.com:443`"
+        )),
+    }
+}
+
+pub(super) fn prefix_path(text: &str) -> Result<String, String> {
+    let prefix = text.trim_end_matches('/');
+    if !prefix.starts_with('/') || prefix.contains(['?', '#', ' ']) {
+        return Err(format!("`{text}` is not a path prefix; write `/openai`"));
+    }
+    if prefix == "/_scope" || prefix.starts_with("/_scope/") {
+        return Err(
+            "`/_scope/` is how requests name their scope; choose another prefix".to_owned(),
+        );
+    }
+    Ok(prefix.to_owned())
+}
+
+pub(super) fn upstream_url(text: &str) -> Result<http::Uri, String> {
+    let complaint = || format!("`{text}` is not an upstream; write `https://api.openai.com`");
+    let uri: http::Uri = text.parse().map_err(|_| complaint())?;
+    match uri.scheme_str() {
+        Some("http" | "https") if uri.host().is_some() && uri.query().is_none() => Ok(uri),
+        _ => Err(complaint()),
+    }
+}
+
+/// The value is not repeated: it may hold a password.
+pub(super) fn proxy_url(text: &str) -> Result<String, String> {
+    let complaint = || "this is not a proxy; write `http://[user:password@]host:port`".to_owned();
+    let uri: http::Uri = text.parse().map_err(|_| complaint())?;
+    match (uri.scheme_str(), uri.host()) {
+        (Some("http"), Some(host)) if !host.is_empty() => Ok(text.to_owned()),
+        _ => Err(complaint()),
+    }
+}
+
+/// A variable's name for a token: `ci` → `SQUALL_CI_TOKEN`.
+pub(super) fn variable_name(token: &str) -> String {
+    let word: String = token
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    format!("SQUALL_{word}_TOKEN")
+}

@@ -62,13 +62,19 @@ pub(crate) fn lay_over(
         typing.optional(&mut config.chaos.profile, chaos.profile.as_ref(), |text| {
             Ok(text.to_owned())
         });
-        typing.optional(&mut config.chaos.seed, chaos.seed.as_ref(), words::whole_number);
+        typing.optional(
+            &mut config.chaos.seed,
+            chaos.seed.as_ref(),
+            words::whole_number,
+        );
     }
     if let Some(safety) = &raw.safety {
         typing.safety(&mut config.safety, safety);
     }
     for pattern in raw.redact.iter().flatten() {
-        config.redact.extend(typing.parsed(pattern, words::secret_pattern));
+        config
+            .redact
+            .extend(typing.parsed(pattern, words::secret_pattern));
     }
     if typing.errors.is_empty() {
         Ok(())
@@ -190,7 +196,9 @@ impl Typing<'_> {
     fn route(&mut self, routes: &mut Vec<Route>, raw: &RawRoute) {
         let at = raw.name.at;
         let entry = match (&raw.prefix, &raw.listen) {
-            (Some(prefix), None) => self.parsed(prefix, words::prefix_path).map(RouteEntry::Prefix),
+            (Some(prefix), None) => self
+                .parsed(prefix, words::prefix_path)
+                .map(RouteEntry::Prefix),
             (None, Some(listen)) => self.parsed(listen, words::address).map(RouteEntry::Listen),
             (Some(_), Some(_)) => {
                 self.complain(at, "a route has a `prefix` or a `listen` address, not both");
@@ -263,7 +271,7 @@ impl Typing<'_> {
         let name = self.text(&raw.name);
         let role = self.parsed(&raw.role, words::role);
         let secret = self.text(&raw.token);
-        let (Some(name), Some(role), Some(secret)) = (name, words::role, secret) else {
+        let (Some(name), Some(role), Some(secret)) = (name, role, secret) else {
             return;
         };
         if secret.is_empty() {
@@ -272,7 +280,7 @@ impl Typing<'_> {
         if tokens.iter().any(|other| other.name == name) {
             self.complain(raw.name.at, format!("two tokens are named `{name}`"));
         }
-        tokens.push(Token { name, words::role, secret });
+        tokens.push(Token { name, role, secret });
     }
 
     fn llm(&mut self, proxy: &mut ProxyConfig, match_url: &Scalar, dialect: &Scalar) {
@@ -300,7 +308,11 @@ impl Typing<'_> {
                 over: Duration::from_mins(1),
             };
             self.optional(&mut halt.faults, raw.faults.as_ref(), words::whole_number);
-            self.optional(&mut halt.error_share, raw.error_share.as_ref(), words::share);
+            self.optional(
+                &mut halt.error_share,
+                raw.error_share.as_ref(),
+                words::share,
+            );
             self.set(&mut halt.over, raw.over.as_ref(), words::some_time);
             safety.halt = Some(halt);
         }

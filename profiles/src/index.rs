@@ -1,8 +1,8 @@
 //! Which of many rules an exchange may concern.
 //!
-//! Every glob with text in it requires that text in the URL. One piece of each (the one that fewest
-//! other globs share, then the longest) goes into an Aho–Corasick automaton; one pass over the URL
-//! finds the few globs worth verifying, however many there are. Rules that name only a tool are
+//! Every glob with text in it requires that text in the URL. One stretch of each (one that few others
+//! share, then the longest) goes into an Aho–Corasick automaton; one pass over the URL finds the few
+//! globs worth verifying, however many there are. Rules that name only a tool are
 //! found by its name; what asks for neither is always looked at.
 
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ use crate::matching::{Match, ToolMatch};
 
 /// Most globs one set of rules may hold, braces spelled out: some hundreds of megabytes of index.
 const MAX_GLOBS: usize = 500_000;
-/// Longest piece that is looked for: its end, where URLs differ most.
-const PIECE: usize = 32;
+/// Longest text that is looked for; more would only make the automaton bigger.
+const WINDOW: usize = 24;
 
 /// Numbers of the rules (or watches) an exchange may concern, in ascending order.
 pub(crate) type Candidates = SmallVec<[u32; 16]>;
@@ -71,16 +71,17 @@ impl Index {
         }
         let mut shared: HashMap<&str, u32> = HashMap::new();
         for (glob, _) in &globs {
-            for piece in pieces(glob) {
-                *shared.entry(piece).or_insert(0) += 1;
+            for window in pieces(glob).flat_map(windows) {
+                *shared.entry(window).or_insert(0) += 1;
             }
         }
         let mut by_piece: HashMap<String, Vec<Posting>> = HashMap::new();
         for (glob, posting) in &globs {
-            let piece = pieces(glob).min_by_key(|piece| cost(piece, shared[piece]));
+            let windows = pieces(glob).flat_map(windows);
+            let piece = windows.min_by_key(|window| cost(window, shared[window]));
             let piece = piece.expect("globs of stars alone were set apart");
             by_piece
-                .entry(tail(piece).to_ascii_lowercase())
+                .entry(piece.to_ascii_lowercase())
                 .or_default()
                 .push(*posting);
         }
@@ -122,7 +123,11 @@ impl Index {
         let Some(automaton) = &self.automaton else {
             return;
         };
-        for occurrence in automaton.find_overlapping_iter(url.as_str()) {
+        // Case is the verification's business; folding a URL is cheaper than an automaton that
+        // knows both cases of every letter.
+        let mut folded: SmallVec<[u8; 256]> = SmallVec::from_slice(url.as_str().as_bytes());
+        folded.make_ascii_lowercase();
+        for occurrence in automaton.find_overlapping_iter(&folded) {
             let pattern = occurrence.pattern().as_usize();
             let begin = pattern
                 .checked_sub(1)
@@ -212,7 +217,8 @@ impl Index {
         by_piece.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
-            .ascii_case_insensitive(true)
+            // URLs are too short for a prefilter to pay.
+            .prefilter(false)
             .kind((by_piece.len() > 64).then_some(AhoCorasickKind::ContiguousNFA))
             .build(by_piece.iter().map(|(piece, _)| piece))?;
         let mut ends = Vec::with_capacity(by_piece.len());
@@ -240,13 +246,15 @@ fn cost(piece: &str, shared: u32) -> (bool, u32, usize) {
     (is_scheme, shared, usize::MAX - piece.len())
 }
 
-/// The last bytes of a piece, at a character's boundary.
-fn tail(piece: &str) -> &str {
-    let mut start = piece.len().saturating_sub(PIECE);
-    while !piece.is_char_boundary(start) {
-        start += 1;
-    }
-    &piece[start..]
+/// Overlapping stretches of a piece, each of which it requires as well: what tells one glob from
+/// the next may stand anywhere in it.
+fn windows(piece: &str) -> impl Iterator<Item = &str> {
+    let last = piece.len().saturating_sub(WINDOW);
+    let starts = (0..last).step_by(WINDOW / 2).chain([last]);
+    starts.map(|start| {
+        let start = piece.floor_char_boundary(start);
+        &piece[start..piece.floor_char_boundary(start + WINDOW)]
+    })
 }
 
 #[cfg(test)]
@@ -310,5 +318,61 @@ mod tests {
                 .collect();
             prop_assert_eq!(found, expected);
         }
+    }
+
+    /// What tells many globs from each other may be at their beginning, in the middle or at the end.
+    #[test]
+    fn a_piece_that_all_globs_share_is_not_looked_for() {
+        for glob in [
+            |n: usize| {
+                format!("https://svc-{n:04}.prod.internal.a-long-company-name.example.com/*")
+            },
+            |n: usize| {
+                format!("https://api.a-long-company-name.example.com/v1/resources/items/{n:04}*")
+            },
+            |n: usize| {
+                format!("https://api.example.com/tenants/{n:04}/a/rather/long/common/suffix/of/all")
+            },
+            |n: usize| format!("*{n:04}/a/rather/long/common/suffix/of/all"),
+        ] {
+            let matches: Vec<_> = (0..500)
+                .map(|n| Match {
+                    urls: UrlGlobs::new([&*glob(n)]).unwrap(),
+                    ..Match::default()
+                })
+                .collect();
+            let indexed: Vec<_> = matches
+                .iter()
+                .map(|matching| Indexed {
+                    matching,
+                    tool_urls: &[],
+                })
+                .collect();
+            let index = Index::build(&indexed).unwrap();
+            let most = index.ends.iter().scan(0, |begin, end| {
+                let size = end - *begin;
+                *begin = *end;
+                Some(size)
+            });
+            assert!(most.max() <= Some(2), "{}", glob(0));
+        }
+    }
+
+    #[test]
+    fn a_set_too_big_to_compile_names_its_count() {
+        let hosts: Vec<_> = (0..10_000).map(|n| n.to_string()).collect();
+        let glob = format!("https://{{{}}}/*", hosts.join(","));
+        let urls = UrlGlobs::new([&*glob]).unwrap();
+        let matching = Match {
+            urls,
+            ..Match::default()
+        };
+        let indexed: Vec<_> = (0..51)
+            .map(|_| Indexed {
+                matching: &matching,
+                tool_urls: &[],
+            })
+            .collect();
+        assert_eq!(Index::build(&indexed).unwrap_err().globs, 510_000);
     }
 }

@@ -14,6 +14,7 @@ mod framing;
 mod http2;
 mod lifecycle;
 mod llm_faults;
+mod long;
 mod matrix;
 mod network_faults;
 mod oracle;

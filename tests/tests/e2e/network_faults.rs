@@ -61,23 +61,20 @@ fn latency_holds_an_exchange_back_and_changes_no_byte() {
 
 #[test]
 fn the_journal_tells_how_long_a_delay_was() {
-    let stage = Stage::new();
-    let rule = json!({ "mode": "latency", "delay_ms": 120, "jitter_ms": 50 });
-    stage
-        .daemon
-        .api
-        .chaos(&json!({ NETWORK: [rule, { "mode": "latency", "delay_ms": 30 }] }));
     for path in Path::THROUGH {
+        let stage = Stage::new();
+        let rule = json!({ "mode": "latency", "delay_ms": 120, "jitter_ms": 50 });
+        let other = json!({ "mode": "latency", "delay_ms": 30 });
+        stage.daemon.api.chaos(&json!({ NETWORK: [rule, other] }));
         let seen = see(&stage, path, Ask::Get("/json"));
         assert_eq!(seen.answer.status, 200);
         let injected = exchange(&stage, 1)["injected_ms"].as_f64().unwrap();
+        // Delays add; what a busy machine adds to them is injected as well, as far as it goes.
+        assert!(injected >= 150.0, "{path:?}: {injected} ms");
+        let took = seen.took.as_secs_f64() * 1000.0;
         assert!(
-            (150.0..=200.0).contains(&injected.floor()),
-            "{path:?}: {injected} ms"
-        );
-        assert!(
-            seen.took.as_secs_f64() * 1000.0 >= injected.floor(),
-            "{path:?}: early"
+            took >= injected.floor(),
+            "{path:?}: {took} ms for {injected} ms"
         );
     }
 }

@@ -184,7 +184,9 @@ impl<T> Scores<T> {
         second: impl Fn(&T) -> f64 + Copy,
     ) -> Vec<(&'static str, String)> {
         let told = |(name, _): &(&'static str, Vec<T>)| {
-            let second = self.median(name, second).filter(|value| value.is_finite())?;
+            let second = self
+                .median(name, second)
+                .filter(|value| value.is_finite())?;
             let first = match self.median(name, first)? {
                 // The direct way has no process whose costs would count.
                 first if first == 0.0 || !first.is_finite() => "–".to_owned(),

@@ -84,6 +84,8 @@ impl Oracle {
             let as_good = match stack {
                 "requests" => way.proxy.is_some() && found == "ProxyError",
                 "httpx" => way.url.starts_with("https:") && late(&found),
+                // Node's TLS tells of an RST either way, without Squall as well.
+                "fetch" => way.url.starts_with("https:") && found == "UND_ERR_SOCKET",
                 _ => false,
             };
             if !as_good {

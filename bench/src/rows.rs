@@ -157,14 +157,28 @@ impl<T> Scores<T> {
         Some(median(reached.iter().map(figure).collect()))
     }
 
-    /// `name`'s median over `other`'s.
+    /// Median over the rounds of `name`'s figure over `other`'s of the same round: what slows a whole
+    /// round down leaves its ratio alone.
     fn ratio(&self, name: &str, other: &str, figure: impl Fn(&T) -> f64 + Copy) -> Option<f64> {
-        Some(self.median(name, figure)? / self.median(other, figure)?)
+        self.paired(name, other, |one, other| figure(one) / figure(other))
     }
 
-    /// `name`'s median less `direct`'s.
+    /// Median over the rounds of what `name` takes beyond `direct` in the same round.
     fn added(&self, name: &str, figure: impl Fn(&T) -> f64 + Copy) -> Option<f64> {
-        Some(self.median(name, figure)? - self.median("direct", figure)?)
+        self.paired(name, "direct", |one, direct| figure(one) - figure(direct))
+    }
+
+    fn paired(&self, name: &str, other: &str, compare: impl Fn(&T, &T) -> f64) -> Option<f64> {
+        let of = |name| {
+            self.0
+                .iter()
+                .find(|(one, _)| *one == name)
+                .map(|(_, reached)| reached)
+        };
+        let pairs = of(name)?.iter().zip(of(other)?);
+        Some(median(
+            pairs.map(|(one, other)| compare(one, other)).collect(),
+        ))
     }
 
     /// Everybody's median, ready to read.

@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    reason = "what the helpers below cannot do fails the test"
+    reason = "what the functions below cannot do fails the test"
 )]
 
 use std::io::{BufRead, BufReader, Read};

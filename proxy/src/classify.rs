@@ -4,8 +4,10 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
 use http::{Method, Request};
 use squall_dialects::Dialect;
+use squall_dialects::model::ModelRequest;
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
 
+use crate::carry_out::edit::Speaking;
 use crate::live::Live;
 
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -21,8 +23,8 @@ pub(crate) struct Seen {
     /// The dialect was named by the user, so the body need not look like it.
     named: bool,
     mcp_tool_call: bool,
-    model: Option<String>,
-    stream: Option<bool>,
+    /// What the body asks a model for, once it is read.
+    call: Option<ModelRequest>,
     body: Option<Bytes>,
 }
 
@@ -63,8 +65,7 @@ impl Seen {
             tools,
             named: named.is_some(),
             mcp_tool_call,
-            model: None,
-            stream: None,
+            call: None,
             body: None,
         }
     }
@@ -73,10 +74,7 @@ impl Seen {
     pub(crate) fn read_body(&mut self, body: Bytes) {
         if let Some(dialect) = self.dialect {
             if dialect.confirms(&body) {
-                if let Some(call) = dialect.request(&body) {
-                    self.model = call.model;
-                    self.stream = Some(call.stream);
-                }
+                self.call = dialect.request(&body);
             } else if !self.named {
                 self.kind = Kind::Tool;
                 self.dialect = None;
@@ -87,7 +85,12 @@ impl Seen {
 
     /// The model asked for, once the body is read.
     pub(crate) fn model(&self) -> Option<&str> {
-        self.model.as_deref()
+        self.call.as_ref()?.model.as_deref()
+    }
+
+    /// The dialect that the answer speaks, and what was asked in it.
+    pub(crate) fn speaking(&self) -> Option<Speaking<'_>> {
+        self.dialect.map(|dialect| Speaking { dialect, request: self.call.as_ref() })
     }
 
     /// The exchange as rules see it.
@@ -105,8 +108,8 @@ impl Seen {
             method,
             url,
             headers,
-            model: self.model.as_deref(),
-            stream: self.stream,
+            model: self.model(),
+            stream: self.call.as_ref().map(|call| call.stream),
             body: self.body.as_deref(),
         }
     }

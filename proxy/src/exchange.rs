@@ -125,7 +125,7 @@ impl Exchange {
         self.wait(&decision.plan.wait_after).await;
         let answer = self.substitute(answer, &mut decision).await?;
         let edits = &decision.plan.edits;
-        let answer = edit::apply(edits, answer, self.seen.dialect, &self.context()).await;
+        let answer = edit::apply(edits, answer, self.seen.speaking(), &self.context()).await;
         Ok(self.shaped(answer, &decision.plan.shape))
     }
 

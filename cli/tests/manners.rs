@@ -176,8 +176,9 @@ fn signals_are_passed_on() {
         (Signal::HUP, "HUP"),
     ] {
         let sandbox = Sandbox::new();
-        let script =
-            format!("trap 'echo got {name}; kill $!; wait; exit 3' {name}; sleep 60 & echo ready; wait");
+        let script = format!(
+            "trap 'echo got {name}; kill $!; wait; exit 3' {name}; sleep 60 & echo ready; wait"
+        );
         let mut child = sandbox
             .squall(&["run", "--quiet", "--", "sh", "-c", &script])
             .stdout(Stdio::piped())

@@ -73,3 +73,15 @@ pub struct Broken {
     /// What is wrong, with line and column.
     pub error: String,
 }
+
+impl ApiState {
+    /// Waits until everything that was written down before is in the journal, so that a client reads
+    /// what it has just done.
+    pub(crate) async fn settled(&self) {
+        let recorder = self.recorder.clone();
+        // The wait is for another thread: it has to block one that is not this runtime's.
+        if let Err(error) = tokio::task::spawn_blocking(move || recorder.flush()).await {
+            tracing::error!(%error, "the journal could not be waited for");
+        }
+    }
+}

@@ -90,7 +90,10 @@ impl Seen {
 
     /// The dialect that the answer speaks, and what was asked in it.
     pub(crate) fn speaking(&self) -> Option<Speaking<'_>> {
-        self.dialect.map(|dialect| Speaking { dialect, request: self.call.as_ref() })
+        self.dialect.map(|dialect| Speaking {
+            dialect,
+            request: self.call.as_ref(),
+        })
     }
 
     /// The exchange as rules see it.

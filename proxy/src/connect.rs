@@ -4,6 +4,7 @@
 //! tunnel that dies. A CONNECT becomes an exchange of its own, of kind `other`, only when it fails
 //! or is tunnelled; what is intercepted shows up as the exchanges inside it.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -213,6 +214,7 @@ impl Connect {
                 authority: self.origin.authority(),
                 origin: self.origin,
                 scope: self.scope,
+                dialled: Cell::new(None),
             }),
             dialled,
             tls_failure,
@@ -231,7 +233,7 @@ impl Connect {
                 match upgrade.await {
                     Ok(io) => {
                         let io = hyper_util::rt::TokioIo::new(io);
-                        takeover.run(worker, Box::new(io), control).await;
+                        takeover.stage(worker, Box::new(io), control).run().await;
                     }
                     Err(error) => tracing::debug!(%error, "a CONNECT stream ended early"),
                 }

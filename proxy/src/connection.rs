@@ -38,6 +38,7 @@ use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::route::{self, Target};
 use crate::scope;
+use crate::stage::Stage;
 use crate::tunnel::{Takeover, Tunnel};
 use crate::wire::sniff::{First, Sniff, sniff};
 use crate::wire::{Control, Rewind, Wire};
@@ -89,39 +90,39 @@ pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
     let watched = worker.watch(&control);
     let open = engine.metrics.connections(Side::Agent);
     open.inc();
-    serve_sniffed(Rc::clone(&worker), wire, control, Entry::Door(door)).await;
+    let sniffed = serve_sniffed(Rc::clone(&worker), wire, control, Entry::Door(door));
+    Stage::new(sniffed).run().await;
     open.dec();
     worker.unwatch(watched);
     drop(permit);
 }
 
 /// Looks at the first bytes and serves HTTP/1 or HTTP/2.
-async fn serve_sniffed(worker: Rc<Worker>, wire: Wire, control: Rc<Control>, entry: Entry) {
+async fn serve_sniffed(
+    worker: Rc<Worker>,
+    wire: Wire,
+    control: Rc<Control>,
+    entry: Entry,
+) -> Option<Stage> {
     let patience = worker.engine.live().config.limits.idle_timeout;
     let sniffed = tokio::select! {
         sniffed = sniff(wire, patience) => sniffed,
-        () = worker.draining.cancelled() => return,
+        () = worker.draining.cancelled() => return None,
     };
     match sniffed {
-        Ok((First::Bytes(Sniff::H2Preface), io)) => serve_h2(worker, io, control, entry).await,
+        Ok((First::Bytes(Sniff::H2Preface), io)) => Some(serve_h2(worker, io, control, entry)),
         // Whatever is no HTTP is told so by the guard, in HTTP.
-        Ok((First::Bytes(_), io)) => serve_h1(worker, io, control, entry).await,
-        Ok((First::Silence | First::Closed, _)) | Err(_) => {}
+        Ok((First::Bytes(_), io)) => Some(serve_h1(worker, io, control, entry)),
+        Ok((First::Silence | First::Closed, _)) | Err(_) => None,
     }
 }
 
 /// Serves HTTP/1 on `io` until it ends or is taken over.
-pub(crate) fn serve_h1<I>(
-    worker: Rc<Worker>,
-    io: I,
-    control: Rc<Control>,
-    entry: Entry,
-) -> Pin<Box<dyn Future<Output = ()>>>
+pub(crate) fn serve_h1<I>(worker: Rc<Worker>, io: I, control: Rc<Control>, entry: Entry) -> Stage
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    // Boxed: a tunnel's inner connection is served from within its outer one.
-    Box::pin(async move {
+    Stage::new(async move {
         let live = worker.engine.live();
         let limits = &live.config.limits;
         let heads = Limits {
@@ -168,24 +169,19 @@ where
         match (result, takeover) {
             (Ok(()), Some(takeover)) => {
                 let io = Rewind::new(io.into_rewind(), parts.read_buf);
-                takeover.run(worker, Box::new(io), control).await;
+                Some(takeover.stage(worker, Box::new(io), control))
             }
-            _ => close(io, &control).await,
+            _ => Some(Stage::last(close(io, control))),
         }
     })
 }
 
 /// Serves HTTP/2 on `io` until it ends.
-pub(crate) fn serve_h2<I>(
-    worker: Rc<Worker>,
-    io: I,
-    control: Rc<Control>,
-    entry: Entry,
-) -> Pin<Box<dyn Future<Output = ()>>>
+pub(crate) fn serve_h2<I>(worker: Rc<Worker>, io: I, control: Rc<Control>, entry: Entry) -> Stage
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    Box::pin(async move {
+    Stage::last(async move {
         let live = worker.engine.live();
         let connection = Rc::new(Connection {
             worker: Rc::clone(&worker),
@@ -221,7 +217,7 @@ where
 
 /// Ends a connection in order: what was written arrives even if the agent has sent more than was
 /// read. Closing with unread bytes would reset the connection and take the answer with it.
-async fn close<I: AsyncRead + AsyncWrite + Unpin>(mut io: I, control: &Control) {
+async fn close<I: AsyncRead + AsyncWrite + Unpin>(mut io: I, control: Rc<Control>) {
     if control.is_resetting() {
         return;
     }

@@ -42,7 +42,8 @@ pub(crate) async fn serve(
         return Ok(connection.problem(&problem, None));
     }
     if request.method() == Method::CONNECT {
-        return crate::connect::serve(connection, request).await;
+        // Boxed, like all that is rare: every exchange would have to keep room for it.
+        return Box::pin(crate::connect::serve(connection, request)).await;
     }
     match Exchange::open(connection, &request) {
         Ok(exchange) => exchange.run(request).await,
@@ -110,7 +111,7 @@ impl Exchange {
         self.observe_model();
         self.wait(&decision.plan.wait_before).await;
         if let Some((verdict, answer)) = decision.plan.instead.take()
-            && let Some(answer) = self.make(&answer, verdict).await?
+            && let Some(answer) = Box::pin(self.make(&answer, verdict)).await?
         {
             return Ok(self.shaped(answer, &decision.plan.shape));
         }
@@ -124,8 +125,7 @@ impl Exchange {
         self.judge(&answer, &mut decision);
         self.wait(&decision.plan.wait_after).await;
         let answer = self.substitute(answer, &mut decision).await?;
-        let edits = &decision.plan.edits;
-        let answer = edit::apply(edits, answer, self.seen.speaking(), &self.context()).await;
+        let answer = self.edit(answer, &decision).await;
         Ok(self.shaped(answer, &decision.plan.shape))
     }
 
@@ -262,7 +262,7 @@ impl Exchange {
             None => Ok(self.remember(answer, decision)),
             Some((verdict, Substitute::Answer(made))) => {
                 // The upstream has done what it was asked; what it says of it is dropped.
-                Ok(self.make(&made, verdict).await?.unwrap_or(answer))
+                Ok(Box::pin(self.make(&made, verdict)).await?.unwrap_or(answer))
             }
             Some((verdict, Substitute::Reset)) => {
                 self.log.end(Outcome::Injected, None);
@@ -272,6 +272,21 @@ impl Exchange {
                 Ok(self.recall(verdict, &recalled, answer, decision).await)
             }
         }
+    }
+
+    /// Changes the answer where a rule says so.
+    async fn edit(&self, answer: Response<AgentBody>, decision: &Decision) -> Response<AgentBody> {
+        let edits = &decision.plan.edits;
+        if edits.is_empty() {
+            return answer;
+        }
+        Box::pin(edit::apply(
+            edits,
+            answer,
+            self.seen.speaking(),
+            &self.context(),
+        ))
+        .await
     }
 
     /// Lets rules that give old answers again see this one.

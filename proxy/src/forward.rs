@@ -8,7 +8,7 @@ use squall_journal::record::Outcome;
 
 use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
-use crate::connection::Connection;
+use crate::connection::{Connection, Entry};
 use crate::exchange_log::ExchangeLog;
 use crate::headers::{self, Passage};
 use crate::problem::Problem;
@@ -45,6 +45,16 @@ pub(crate) async fn forward(
     headers::correct_host(request.headers_mut(), &target.host);
     *request.uri_mut() = uri_for(target, agent);
     let begun = Instant::now();
+    if let Entry::Tunnel(tunnel) = &connection.entry
+        && let Some(dialled) = tunnel.dialled.take()
+    {
+        let upstreams = &connection.worker.upstreams;
+        let finished = Box::pin(upstreams.learn_alpn(&target.origin, Some(dialled), false)).await;
+        if let Err(error) = finished {
+            log.waited(begun.elapsed());
+            return problem(&error, connection, log).map(Forwarded::Problem);
+        }
+    }
     let sent = connection
         .worker
         .upstreams

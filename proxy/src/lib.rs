@@ -24,6 +24,7 @@ mod request_body;
 mod route;
 mod scope;
 mod splice;
+mod stage;
 pub mod timer;
 pub mod tls;
 mod tunnel;

@@ -11,8 +11,8 @@
 //! worker ─ record() ─┘   bounded                     └─ events ─▶ events_after(), changes()
 //! ```
 //!
-//! While notes keep coming the collector looks every [`BATCH`], so a busy worker makes no system
-//! call; the first note after a pause wakes it at once.
+//! The collector looks every [`BATCH`] while notes keep coming and every [`IDLE`] when none do, so a
+//! worker makes no system call. Who reads the journal flushes first and never waits for that.
 
 mod collector;
 mod model;
@@ -41,6 +41,10 @@ use crate::metrics::{Metrics, Sink};
 
 /// How long notes gather while they keep coming.
 const BATCH: Duration = Duration::from_millis(5);
+
+/// How long the first note after a pause may wait: a wake-up by the worker that wrote it would cost
+/// its exchange more than anything else the journal does.
+const IDLE: Duration = Duration::from_millis(20);
 
 /// Bounds of what is kept.
 #[derive(Debug, Clone)]
@@ -105,8 +109,6 @@ struct Shared {
     changed: watch::Sender<()>,
     watch: OnceLock<Box<dyn Watch>>,
     thread: OnceLock<Thread>,
-    /// The collector found the queue empty and is about to sleep until it is woken.
-    idle: AtomicBool,
     stopping: AtomicBool,
     flush: Flush,
     join: Mutex<Option<JoinHandle<()>>>,
@@ -155,7 +157,6 @@ impl Recorder {
             changed: watch::Sender::new(()),
             watch: OnceLock::new(),
             thread: OnceLock::new(),
-            idle: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             flush: Flush::default(),
             join: Mutex::new(None),
@@ -185,12 +186,6 @@ impl Recorder {
     pub fn record(&self, note: ExchangeNote) {
         if self.shared.queue.push(Arc::new(note)).is_err() {
             self.shared.metrics.dropped(Sink::Journal, 1);
-        }
-        // The collector sets `idle` and then looks at the queue; here it is the other way round, so
-        // one of the two sees the other.
-        if self.shared.idle.load(Ordering::SeqCst) && self.shared.idle.swap(false, Ordering::SeqCst)
-        {
-            self.shared.wake();
         }
     }
 

@@ -4,8 +4,7 @@
 //! is intercepted, HTTP of any method is served, everything else is tunnelled, and so is an upstream
 //! that speaks first.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use crate::connection::{Entry, serve_h1, serve_h2};
 use crate::exchange_log::ExchangeLog;
 use crate::request_body::Outgoing;
 use crate::splice;
+use crate::stage::Stage;
 use crate::tls::{self, ClientHello, Flaw, HandshakeError, Started};
 use crate::upstream::{Alpn, Dialled, Origin, Received, Scheme};
 use crate::wire::sniff::{Sniff, classify};
@@ -28,7 +28,6 @@ use crate::worker::Worker;
 use tokio_rustls::server::TlsStream;
 
 /// What the exchanges of an intercepted connection share.
-#[derive(Clone)]
 pub(crate) struct Tunnel {
     /// Where they go.
     pub(crate) origin: Origin,
@@ -36,6 +35,8 @@ pub(crate) struct Tunnel {
     pub(crate) authority: String,
     /// The scope that the CONNECT's credentials name.
     pub(crate) scope: Option<Arc<str>>,
+    /// What the CONNECT dialled and no exchange has used yet.
+    pub(crate) dialled: Cell<Option<Dialled>>,
 }
 
 /// A connection that was taken over: behind a box, since what comes through it may be a connection of
@@ -71,16 +72,11 @@ pub(crate) struct Opening {
 }
 
 impl Takeover {
-    /// Takes the connection over.
-    pub(crate) fn run(
-        self,
-        worker: Rc<Worker>,
-        io: Io,
-        control: Rc<Control>,
-    ) -> Pin<Box<dyn Future<Output = ()>>> {
+    /// The connection's life from here on.
+    pub(crate) fn stage(self, worker: Rc<Worker>, io: Io, control: Rc<Control>) -> Stage {
         match self {
-            Self::Connect(opening) => Box::pin(opening.run(worker, io, control)),
-            Self::Upgrade { upstream, log } => Box::pin(async move {
+            Self::Connect(opening) => Stage::new(opening.run(worker, io, control)),
+            Self::Upgrade { upstream, log } => Stage::last(async move {
                 match upstream.into_switched().await {
                     Some(upstream) => splice::both_ways(io, upstream, &control, &log).await,
                     None => log.end(
@@ -94,23 +90,28 @@ impl Takeover {
 }
 
 impl Opening {
-    async fn run(mut self: Box<Self>, worker: Rc<Worker>, io: Io, control: Rc<Control>) {
+    async fn run(
+        mut self: Box<Self>,
+        worker: Rc<Worker>,
+        io: Io,
+        control: Rc<Control>,
+    ) -> Option<Stage> {
         if !self.intercepted && self.tls_failure.is_none() {
-            return self.pass_on(&worker, io, &control).await;
+            return Some(self.passing_on(worker, io, control));
         }
         let Some((first, io)) = self.first_bytes(io).await else {
             self.log.forget();
-            return;
+            return None;
         };
         if self.tls_failure.is_some() && first != Sniff::Tls {
             self.bypass_tls_failure();
         }
         match first {
-            Sniff::Tls => self.intercept(worker, io, control).await,
+            Sniff::Tls => Some(Stage::new(self.intercept(worker, io, control))),
             Sniff::Http1 | Sniff::H2Preface if self.intercepted => {
-                self.serve_clear(worker, io, control, first).await;
+                Some(self.serve_clear(worker, io, control, first).await)
             }
-            _ => self.pass_on(&worker, io, &control).await,
+            _ => Some(self.passing_on(worker, io, control)),
         }
     }
 
@@ -138,81 +139,81 @@ impl Opening {
         worker: Rc<Worker>,
         io: Rewind<Io>,
         control: Rc<Control>,
-    ) {
+    ) -> Option<Stage> {
         let patience = worker.engine.live().config.limits.header_timeout;
+        let late = |what: &str| format!("{what} took longer than {patience:?}");
         let started = match tokio::time::timeout(patience, tls::accept(io)).await {
             Ok(Ok(started)) => started,
-            Ok(Err(error)) => return self.log.end(Outcome::ClientGone, Some(error.to_string())),
-            Err(_) => {
-                let why = format!("no whole ClientHello within {patience:?}");
-                return self.log.end(Outcome::ClientGone, Some(why));
-            }
+            Ok(Err(error)) => return self.gone(error.to_string()),
+            Err(_) => return self.gone(late("the ClientHello")),
         };
         let hello = started.hello();
-        let name = hello
-            .server_name
-            .clone()
-            .unwrap_or_else(|| self.tunnel.origin.host().to_owned());
+        let asked = hello.server_name.clone();
+        let name = asked.unwrap_or_else(|| self.tunnel.origin.host().to_owned());
         if let Some((verdict, failure)) = self.tls_failure.take() {
             self.log.applied(verdict);
             fail(&worker, started, &name, failure).await;
-            return self.log.end(Outcome::Injected, None);
+            self.log.end(Outcome::Injected, None);
+            return None;
         }
         if !speaks_http(hello) {
-            return self
-                .pass_on(&worker, started.into_untouched(), &control)
-                .await;
+            return Some(self.passing_on(worker, started.into_untouched(), control));
         }
         let origin = self.tunnel.origin.clone().with_server_name(&name);
-        let offers_h2 = hello.offers_http2();
-        let learned = worker
-            .upstreams
-            .learn_alpn(&origin, self.dialled.take(), offers_h2)
-            .await;
-        let alpn = match learned {
-            Ok(Alpn::Http1) => tls::Alpn::Http1,
-            // On an error the agent gets its 502 as an answer to its request, in its own version.
-            Ok(Alpn::H2) | Err(_) => tls::Alpn::Both,
-        };
+        let alpn = self.agree_on(&worker, &origin, hello).await;
         let config = match worker.engine.leaves.config(&name, alpn) {
             Ok(config) => config,
-            Err(error) => return self.log.end(Outcome::ClientGone, Some(error.to_string())),
+            Err(error) => return self.gone(error.to_string()),
         };
         match tokio::time::timeout(patience, started.finish(config)).await {
-            Ok(Ok(stream)) => {
-                self.serve_intercepted(worker, origin, stream, control)
-                    .await;
-            }
+            Ok(Ok(stream)) => Some(self.serve_intercepted(worker, origin, stream, control)),
             Ok(Err(error)) => self.not_trusted(&name, &error),
-            Err(_) => {
-                let why = format!("the TLS handshake took longer than {patience:?}");
-                self.log.end(Outcome::ClientGone, Some(why));
-            }
+            Err(_) => self.gone(late("the TLS handshake")),
         }
     }
 
-    async fn serve_intercepted(
-        self: Box<Self>,
+    /// What may be offered to the agent: never more than the upstream speaks. An agent that does
+    /// not offer HTTP/2 leaves nothing to find out; the upstream's own handshake then waits for the
+    /// first request.
+    async fn agree_on(
+        &mut self,
+        worker: &Worker,
+        origin: &Origin,
+        hello: &ClientHello,
+    ) -> tls::Alpn {
+        if !hello.offers_http2() {
+            return tls::Alpn::Http1;
+        }
+        let learned = worker
+            .upstreams
+            .learn_alpn(origin, self.dialled.take(), true)
+            .await;
+        match learned {
+            Ok(Alpn::Http1) => tls::Alpn::Http1,
+            // On an error the agent gets its 502 as an answer to its request, in its own version.
+            Ok(Alpn::H2) | Err(_) => tls::Alpn::Both,
+        }
+    }
+
+    fn serve_intercepted(
+        mut self: Box<Self>,
         worker: Rc<Worker>,
         origin: Origin,
         stream: TlsStream<Rewind<Rewind<Io>>>,
         control: Rc<Control>,
-    ) {
+    ) -> Stage {
         self.log.forget();
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let Tunnel {
-            authority, scope, ..
-        } = (*self.tunnel).clone();
         let entry = Entry::Tunnel(Rc::new(Tunnel {
             origin,
-            authority,
-            scope,
+            authority: self.tunnel.authority.clone(),
+            scope: self.tunnel.scope.clone(),
+            dialled: Cell::new(self.dialled.take()),
         }));
-        drop(self);
         if is_h2 {
-            serve_h2(worker, stream, control, entry).await;
+            serve_h2(worker, stream, control, entry)
         } else {
-            serve_h1(worker, stream, control, entry).await;
+            serve_h1(worker, stream, control, entry)
         }
     }
 
@@ -223,7 +224,7 @@ impl Opening {
         io: Rewind<Io>,
         control: Rc<Control>,
         first: Sniff,
-    ) {
+    ) -> Stage {
         let origin = self.tunnel.origin.clone().with_scheme(Scheme::Http);
         if let Some(dialled) = self.dialled.take()
             && let Err(error) = worker.upstreams.keep(&origin, dialled).await
@@ -231,34 +232,48 @@ impl Opening {
             tracing::debug!(%error, "a dialled connection was gone before its first request");
         }
         self.log.forget();
-        let tunnel = Tunnel {
+        let entry = Entry::Tunnel(Rc::new(Tunnel {
             authority: origin.authority(),
             origin,
             scope: self.tunnel.scope.clone(),
-        };
-        let entry = Entry::Tunnel(Rc::new(tunnel));
+            dialled: Cell::new(None),
+        }));
         match first {
-            Sniff::H2Preface => serve_h2(worker, io, control, entry).await,
-            _ => serve_h1(worker, io, control, entry).await,
+            Sniff::H2Preface => serve_h2(worker, io, control, entry),
+            _ => serve_h1(worker, io, control, entry),
         }
     }
 
     /// Passes bytes both ways, untouched.
-    async fn pass_on(mut self: Box<Self>, worker: &Worker, io: impl Stream, control: &Control) {
-        self.log.answered(http::StatusCode::OK);
-        let dialled = match self.dialled.take() {
-            Some(dialled) => dialled,
-            None => match worker.upstreams.connect_tcp(&self.tunnel.origin).await {
-                Ok(dialled) => dialled,
+    fn passing_on(
+        mut self: Box<Self>,
+        worker: Rc<Worker>,
+        io: impl Stream + 'static,
+        control: Rc<Control>,
+    ) -> Stage {
+        Stage::last(async move {
+            self.log.answered(http::StatusCode::OK);
+            let dialled = match self.dialled.take() {
+                Some(dialled) => Ok(dialled),
+                None => worker.upstreams.connect_tcp(&self.tunnel.origin).await,
+            };
+            match dialled {
+                Ok(dialled) => {
+                    splice::both_ways(io, dialled.into_stream(), &control, &self.log).await;
+                }
                 Err(error) => {
                     worker.engine.metrics.upstream_error(error.reason());
-                    return self
-                        .log
+                    self.log
                         .end(Outcome::UpstreamError, Some(error.to_string()));
                 }
-            },
-        };
-        splice::both_ways(io, dialled.into_stream(), control, &self.log).await;
+            }
+        })
+    }
+
+    /// The agent ended, or never began, what it had come for.
+    fn gone(&self, why: String) -> Option<Stage> {
+        self.log.end(Outcome::ClientGone, Some(why));
+        None
     }
 
     fn bypass_tls_failure(&mut self) {
@@ -269,14 +284,14 @@ impl Opening {
     }
 
     /// The agent does not trust us: the one failure whose cure is on its side.
-    fn not_trusted(&self, host: &str, error: &HandshakeError) {
-        if matches!(error, HandshakeError::CertificateRejected { .. }) {
-            let advice = advice(host);
-            tracing::warn!("{advice}");
-            self.log.end(Outcome::ClientRejectedCa, Some(advice));
-        } else {
-            self.log.end(Outcome::ClientGone, Some(error.to_string()));
+    fn not_trusted(&self, host: &str, error: &HandshakeError) -> Option<Stage> {
+        if !matches!(error, HandshakeError::CertificateRejected { .. }) {
+            return self.gone(error.to_string());
         }
+        let advice = advice(host);
+        tracing::warn!("{advice}");
+        self.log.end(Outcome::ClientRejectedCa, Some(advice));
+        None
     }
 }
 

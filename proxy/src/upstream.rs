@@ -206,7 +206,7 @@ impl<B: OutgoingBody> Upstreams<B> {
         let endpoint = self.endpoint(origin);
         let (exchange, request) = Exchange::begin(&self.shared, &endpoint, request);
         let sent = if request.version() == Version::HTTP_2 {
-            exchange.on_best(request).await
+            Box::pin(exchange.on_best(request)).await
         } else {
             exchange.on_http1(request, None).await
         };

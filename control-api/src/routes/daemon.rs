@@ -28,6 +28,7 @@ pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Value>,
 
 /// Prometheus' text format.
 pub(super) async fn metrics(State(state): State<ApiState>) -> Result<Response, Problem> {
+    state.settled().await;
     let text = state
         .metrics
         .render()

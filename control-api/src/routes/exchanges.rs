@@ -39,6 +39,7 @@ pub(super) async fn list(
             text.parse().ok()
         });
     params.finish()?;
+    state.settled().await;
     let page = state.recorder.exchanges(&filter, after, limit);
     Ok(Json(Page {
         items: page.items.iter().map(|note| note.to_record()).collect(),
@@ -56,6 +57,7 @@ pub(super) async fn show(
     let id: ExchangeId = id
         .parse()
         .map_err(|error| Problem::not_found(format!("there is no such exchange: {error}")))?;
+    state.settled().await;
     let note = state.recorder.exchange(id).ok_or_else(|| {
         Problem::not_found(format!("exchange {id} is not held any more, or never was"))
     })?;

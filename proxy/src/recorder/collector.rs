@@ -11,7 +11,7 @@ use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
 
-use super::{BATCH, Event, ExchangeNote, Shared, lock};
+use super::{BATCH, Event, ExchangeNote, IDLE, Shared, lock};
 use crate::metrics::Direction;
 
 /// Most notes put into the journal under one lock, so that readers are never kept out for long.
@@ -51,16 +51,8 @@ impl Collector {
                 self.answer_flush(u64::MAX);
                 return;
             }
-            if was_busy {
-                std::thread::park_timeout(BATCH);
-                continue;
-            }
-            self.shared.idle.store(true, Ordering::SeqCst);
-            // A wake between these lines is kept by `unpark` and ends the `park` at once.
-            if self.shared.queue.is_empty() {
-                std::thread::park();
-            }
-            self.shared.idle.store(false, Ordering::SeqCst);
+            // Whoever flushes or stops ends the wait at once; workers never spend a wake-up on it.
+            std::thread::park_timeout(if was_busy { BATCH } else { IDLE });
         }
     }
 

@@ -144,7 +144,11 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     async fn take_or_open(&self) -> Result<(Http1<B>, bool), Cause> {
         match self.endpoint.take_idle().await {
             Some(connection) => Ok((connection, true)),
-            None => Ok((open_http1(self.shared, self.endpoint).await?, false)),
+            // Boxed: most exchanges find a connection, and would keep room for a dial.
+            None => Ok((
+                Box::pin(open_http1(self.shared, self.endpoint)).await?,
+                false,
+            )),
         }
     }
 
@@ -179,7 +183,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
                 waited = true;
                 continue;
             }
-            let opened = open_any(self.shared, endpoint, deadline).await;
+            let opened = Box::pin(open_any(self.shared, endpoint, deadline)).await;
             drop(guard);
             return Ok(match opened? {
                 Opened::H2(connection) => Best::Opened(connection),

@@ -186,12 +186,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) quiet: bool,
     /// The program and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "CMD"
-    )]
+    #[arg(required = true, last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 

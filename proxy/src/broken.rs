@@ -17,6 +17,7 @@ pub struct Broken {
     ending: Ending,
     reason: h2::Error,
     why: String,
+    by_rule: bool,
 }
 
 impl Broken {
@@ -27,6 +28,7 @@ impl Broken {
             ending,
             reason: reason.into(),
             why: why.into(),
+            by_rule: false,
         }
     }
 
@@ -38,6 +40,18 @@ impl Broken {
     /// RST; `INTERNAL_ERROR` on HTTP/2.
     pub fn reset(why: impl Into<String>) -> Self {
         Self::new(Ending::Reset, h2::Reason::INTERNAL_ERROR, why)
+    }
+
+    /// The same end, wanted by a rule.
+    #[must_use]
+    pub fn by_rule(mut self) -> Self {
+        self.by_rule = true;
+        self
+    }
+
+    /// Whether a rule wanted it, as opposed to an upstream that broke off.
+    pub fn is_by_rule(&self) -> bool {
+        self.by_rule
     }
 
     /// How it looks on HTTP/1.1.

@@ -93,12 +93,17 @@ impl ExchangeLog {
         });
     }
 
-    /// Takes down verdicts that were added once the upstream's status was known.
+    /// Takes down what the upstream's status has changed: verdicts that were added, and earlier ones
+    /// that a later rule has put out of work. What was carried out stays so.
     pub(crate) fn decided_more(&self, plan: &Plan) {
         let mut verdicts = self.verdicts.borrow_mut();
+        for (known, now) in verdicts.iter_mut().zip(&plan.verdicts) {
+            if known.outcome == RuleOutcome::Chosen {
+                known.outcome.clone_from(&now.outcome);
+            }
+        }
         let known = verdicts.len();
         verdicts.extend(plan.verdicts.iter().skip(known).cloned());
-        drop(verdicts);
         *self.delays.borrow_mut() = delays_alone(plan);
     }
 

@@ -45,7 +45,11 @@ impl Observed {
     fn broke(&mut self, broken: &Broken) {
         self.connection.break_off(broken);
         if let Some(log) = self.log.take() {
-            log.end(Outcome::UpstreamError, Some(broken.why().to_owned()));
+            if broken.is_by_rule() {
+                log.end(Outcome::Injected, None);
+            } else {
+                log.end(Outcome::UpstreamError, Some(broken.why().to_owned()));
+            }
         }
     }
 }

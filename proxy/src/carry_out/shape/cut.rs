@@ -44,8 +44,12 @@ impl Cutting {
     fn broken(&self) -> Broken {
         let after = self.cut.after_bytes;
         match self.cut.ending {
-            Ending::Close => Broken::close(format!("closed after {after} body bytes by a rule")),
-            Ending::Reset => Broken::reset(format!("reset after {after} body bytes by a rule")),
+            Ending::Close => {
+                Broken::close(format!("closed after {after} body bytes by a rule")).by_rule()
+            }
+            Ending::Reset => {
+                Broken::reset(format!("reset after {after} body bytes by a rule")).by_rule()
+            }
         }
     }
 

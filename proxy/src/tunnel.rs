@@ -166,7 +166,7 @@ impl Opening {
             Err(error) => return self.gone(error.to_string()),
         };
         match tokio::time::timeout(patience, started.finish(config)).await {
-            Ok(Ok(stream)) => Some(self.serve_intercepted(worker, origin, stream, control)),
+            Ok(Ok(stream)) => Some((*self).serve_intercepted(worker, origin, stream, control)),
             Ok(Err(error)) => self.not_trusted(&name, &error),
             Err(_) => self.gone(late("the TLS handshake")),
         }
@@ -196,7 +196,7 @@ impl Opening {
     }
 
     fn serve_intercepted(
-        mut self: Box<Self>,
+        mut self,
         worker: Rc<Worker>,
         origin: Origin,
         stream: TlsStream<Rewind<Rewind<Io>>>,

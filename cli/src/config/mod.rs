@@ -7,6 +7,7 @@
 //! text ──read──▶ RawConfig ──typed──▶ Config ──flags──▶ Config ──check──▶ daemon
 //! ```
 
+mod exposure;
 mod position;
 pub(crate) mod quantity;
 mod raw;
@@ -164,38 +165,6 @@ impl Config {
             .into_iter()
             .filter_map(|(name, differs)| differs.then_some(name))
             .collect()
-    }
-
-    /// Refuses what would expose more than was asked for. Called once flags are laid over.
-    pub(crate) fn check_exposure(&self) -> Result<(), ConfigErrors> {
-        let mut errors = Vec::new();
-        let proxy = self.proxy.listen;
-        if !proxy.ip().is_loopback()
-            && !self.open
-            && self.proxy.allow.iter().any(|glob| glob == "*")
-        {
-            errors.push(ConfigError::anywhere(format!(
-                "the proxy would listen on {proxy}, where others could reach any destination \
-                 through it; narrow `proxy.allow` to what agents need, or set `proxy.open: true`"
-            )));
-        }
-        let api = self.api.listen;
-        if !api.ip().is_loopback() && self.api.tokens.is_empty() {
-            errors.push(ConfigError::anywhere(format!(
-                "the control API would listen on {api} without a token; add one under \
-                 `api.tokens`, or listen on 127.0.0.1"
-            )));
-        }
-        if proxy == api && proxy.port() != 0 {
-            errors.push(ConfigError::anywhere(format!(
-                "proxy and control API cannot both listen on {proxy}"
-            )));
-        }
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(ConfigErrors(errors))
-        }
     }
 }
 

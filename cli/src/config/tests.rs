@@ -149,6 +149,14 @@ fn nothing_is_exposed_by_accident() {
     for (text, complaint) in [
         ("", None),
         ("proxy: { listen: 0.0.0.0:1 }", Some("narrow `proxy.allow`")),
+        (
+            "proxy: { listen: 0.0.0.0:1, allow: [a.example, \"0.0.0.0/0\"] }",
+            Some("any destination through it (`0.0.0.0/0`)"),
+        ),
+        (
+            "routes: [{ name: a, listen: 0.0.0.0:1, upstream: http://a }]",
+            Some("the route `a` would listen on 0.0.0.0:1"),
+        ),
         ("proxy: { listen: 0.0.0.0:1, open: true }", None),
         ("proxy: { listen: 0.0.0.0:1, allow: [\"*.example\"] }", None),
         ("api: { listen: 0.0.0.0:1 }", Some("without a token")),

@@ -1,0 +1,99 @@
+//! What a configuration would expose to others than this machine's users.
+
+use std::net::SocketAddr;
+
+use squall_proxy::config::RouteEntry;
+
+use super::{Config, ConfigError, ConfigErrors};
+
+impl Config {
+    /// Refuses what would expose more than was asked for. Called once flags are laid over.
+    pub(crate) fn check_exposure(&self) -> Result<(), ConfigErrors> {
+        let mut errors = Vec::new();
+        let proxy = self.proxy.listen;
+        let anywhere = self.proxy.allow.iter().find(|glob| is_everything(glob));
+        if let (false, Some(glob)) = (self.open, anywhere) {
+            for (who, address) in self.proxy_listeners() {
+                if !address.ip().is_loopback() {
+                    errors.push(ConfigError::anywhere(format!(
+                        "{who} would listen on {address}, where others could reach any \
+                         destination through it (`{glob}`); narrow `proxy.allow` to what agents \
+                         need, or set `proxy.open: true`"
+                    )));
+                }
+            }
+        }
+        let api = self.api.listen;
+        if !api.ip().is_loopback() && self.api.tokens.is_empty() {
+            errors.push(ConfigError::anywhere(format!(
+                "the control API would listen on {api} without a token; add one under \
+                 `api.tokens`, or listen on 127.0.0.1"
+            )));
+        }
+        if proxy == api && proxy.port() != 0 {
+            errors.push(ConfigError::anywhere(format!(
+                "proxy and control API cannot both listen on {proxy}"
+            )));
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigErrors(errors))
+        }
+    }
+
+    /// Every listener of the data plane: a route's takes what the proxy's own takes.
+    fn proxy_listeners(&self) -> impl Iterator<Item = (String, SocketAddr)> {
+        let routes = self.proxy.routes.iter().filter_map(|route| {
+            let RouteEntry::Listen(address) = route.entry else {
+                return None;
+            };
+            Some((format!("the route `{}`", route.name), address))
+        });
+        std::iter::once(("the proxy".to_owned(), self.proxy.listen)).chain(routes)
+    }
+}
+
+/// Whether an entry of `proxy.allow` narrows nothing: all hosts, be it on one port, or a network of
+/// all addresses.
+fn is_everything(entry: &str) -> bool {
+    let entry = entry.trim();
+    if let Some((_, prefix)) = entry.split_once('/') {
+        return prefix.parse() == Ok(0_u8);
+    }
+    let host = entry.split_once(':').map_or(entry, |(host, _)| host);
+    host.contains('*') && host.bytes().all(|byte| matches!(byte, b'*' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_everything;
+
+    #[test]
+    fn stars_and_networks_of_everything_narrow_nothing() {
+        for everything in [
+            "*",
+            "**",
+            "*.*",
+            "*.",
+            " * ",
+            "*:443",
+            "0.0.0.0/0",
+            "::/0",
+            "10.0.0.0/00",
+        ] {
+            assert!(is_everything(everything), "{everything}");
+        }
+        for narrowed in [
+            "*.example",
+            "10.0.0.0/8",
+            "10.*",
+            "api.example:443",
+            "::1",
+            "fd00::/8",
+            "",
+        ] {
+            assert!(!is_everything(narrowed), "{narrowed}");
+        }
+    }
+}

@@ -119,6 +119,7 @@ fn complaints_say_where_what_and_what_instead() {
         "routes:\n  - { name: a, prefix: /_scope/x, upstream: http://a }\n",
         "routes:\n  - { name: a, prefix: /a, upstream: http://a }\n  - { name: a, prefix: /a/, upstream: http://a }\n",
         "api:\n  tokens: [{ name: ci, role: admin, token: abc }]\n",
+        "api:\n  tokens: [{ name: ci, role: admin, token: \"${NOPE:-abc}\" }, { name: b, role: admin, token: \"x${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: root, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  env: []\n",
         "store:\n  url: sqlite\n",

@@ -11,7 +11,7 @@ use super::raw::{
     RawApi, RawConfig, RawLimits, RawProxy, RawRoute, RawSafety, RawToken, RawUpstream,
 };
 use super::shapes::NotYet;
-use super::variables::{Variables, expand, mentions_variable};
+use super::variables::{Variables, expand, is_one_variable};
 use super::{Config, Halt, Safety, Token, quantity, words};
 
 /// Turns scalars into values and keeps what it could not turn.
@@ -257,7 +257,7 @@ impl Typing<'_> {
     }
 
     fn token(&mut self, tokens: &mut Vec<Token>, raw: &RawToken) {
-        if !mentions_variable(&raw.token.text) {
+        if !is_one_variable(&raw.token.text) {
             let variable = words::variable_name(&raw.name.text);
             self.complain(
                 raw.token.at,

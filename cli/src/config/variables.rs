@@ -10,9 +10,11 @@ pub(crate) fn environment(name: &str) -> Result<String, VarError> {
     std::env::var(name)
 }
 
-/// Whether a text names a variable at all.
-pub(crate) fn mentions_variable(text: &str) -> bool {
-    text.contains("${")
+/// Whether a text is one variable and nothing else, not even a default: the form for secrets.
+pub(crate) fn is_one_variable(text: &str) -> bool {
+    text.strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'))
+        .is_some_and(is_name)
 }
 
 /// Replaces every `${VAR}` and `${VAR:-default}`; `$${` stands for a literal `${`.

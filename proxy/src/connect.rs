@@ -25,6 +25,7 @@ use crate::carry_out::hold;
 use crate::chaos::ScopeChaos;
 use crate::connection::{Connection, Entry, connect_scope};
 use crate::exchange_log::ExchangeLog;
+use crate::listener::Door;
 use crate::live::Live;
 use crate::observed::Observed;
 use crate::problem::Problem;
@@ -64,8 +65,10 @@ impl Connect {
         request: &Request<Incoming>,
     ) -> Result<Self, Problem> {
         let started = Instant::now();
-        if matches!(connection.entry, Entry::Tunnel(_)) {
-            return Err(nested());
+        match connection.entry {
+            Entry::Door(Door::Main) => {}
+            Entry::Door(Door::Route(_)) => return Err(not_a_forward_proxy()),
+            Entry::Tunnel(_) => return Err(nested()),
         }
         let authority = route::connect_authority(request.uri())?;
         let scope = connect_scope(live, request)?;
@@ -253,6 +256,16 @@ impl Connect {
     fn ledger(&self) -> Rc<dyn Ledger> {
         Rc::clone(&self.log) as Rc<dyn Ledger>
     }
+}
+
+fn not_a_forward_proxy() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "not-a-forward-proxy",
+        "Not a forward proxy",
+        "this listener serves one route and opens no tunnels; send the CONNECT to the address of \
+         `proxy.listen`",
+    )
 }
 
 fn nested() -> Problem {

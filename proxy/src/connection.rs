@@ -21,6 +21,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use crate::broken::{Broken, Ledger};
 use crate::carry_out::Context;
@@ -171,7 +172,7 @@ where
                 let io = Rewind::new(io.into_rewind(), parts.read_buf);
                 Some(takeover.stage(worker, Box::new(io), control))
             }
-            _ => Some(Stage::last(close(io, control))),
+            _ => Some(Stage::last(close(io, control, worker.draining.clone()))),
         }
     })
 }
@@ -217,7 +218,10 @@ where
 
 /// Ends a connection in order: what was written arrives even if the agent has sent more than was
 /// read. Closing with unread bytes would reset the connection and take the answer with it.
-async fn close<I: AsyncRead + AsyncWrite + Unpin>(mut io: I, control: Rc<Control>) {
+async fn close<I>(mut io: I, control: Rc<Control>, draining: CancellationToken)
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+{
     if control.is_resetting() {
         return;
     }
@@ -234,8 +238,12 @@ async fn close<I: AsyncRead + AsyncWrite + Unpin>(mut io: I, control: Rc<Control
             }
         }
     };
-    // Past the limit the connection is dropped, which is all that is left to do.
-    let _ = tokio::time::timeout(LINGER_TIME, drain).await;
+    tokio::select! {
+        () = drain => {}
+        // Past the limit the connection is dropped, which is all that is left to do.
+        () = tokio::time::sleep(LINGER_TIME) => {}
+        () = draining.cancelled() => {}
+    }
 }
 
 /// The service behind every connection.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, Method, Request, Response, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::{Decision, Observe, Snapshot};
@@ -32,6 +32,9 @@ use crate::recorder::ExchangeNote;
 use crate::request_body::{Outgoing, ReadAhead, RequestBody};
 use crate::route::{self, Target};
 use crate::upstream::Received;
+
+/// Names the faults of an answer, if the configuration asks for it; the agent can see it.
+const FAULT: HeaderName = HeaderName::from_static("squall-fault");
 
 /// Answers one request of a connection.
 pub(crate) async fn serve(
@@ -107,8 +110,8 @@ impl Exchange {
 
     /// The way of an exchange: decide, answer in the upstream's place or forward, rewrite, shape.
     async fn run(mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
-        let (request, mut decision) = self.decide(request).await?;
         self.observe_model();
+        let (request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
         if let Some((verdict, answer)) = decision.plan.instead.take()
             && let Some(answer) = Box::pin(self.make(&answer, verdict)).await?
@@ -151,7 +154,9 @@ impl Exchange {
             return Ok((passing(request, &self.log), Decision::default()));
         }
         let limit = self.live.config.inspect_limit;
-        let request = if shortlist.needs_body && may_read_ahead(request.headers(), limit) {
+        // A model call is read for what it asks too: its faults answer in kind.
+        let wanted = shortlist.needs_body || self.seen.dialect.is_some();
+        let request = if wanted && may_read_ahead(request.headers(), limit) {
             let (head, body) = request.into_parts();
             let begun = Instant::now();
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -159,8 +164,10 @@ impl Exchange {
                 .await
                 .map_err(|error| self.agent_gone(&error))?;
             self.log.waited(begun.elapsed());
+            self.log.sent_upstream(&read.bytes);
             if read.is_whole() {
                 self.seen.read_body(read.bytes.clone());
+                self.log.turned_out(self.seen.kind, self.seen.dialect);
             }
             Request::from_parts(head, RequestBody::read_ahead(read, Rc::clone(&self.log)))
         } else {
@@ -185,7 +192,7 @@ impl Exchange {
             return;
         };
         if self.chaos.activation().observe != Observe::Headers {
-            self.log.read_model(dialect);
+            self.log.read_model(dialect, self.version);
         }
     }
 
@@ -365,8 +372,15 @@ impl Exchange {
         self.observed(answer)
     }
 
-    fn observed(&self, answer: Response<AgentBody>) -> Response<Observed> {
+    fn observed(&self, mut answer: Response<AgentBody>) -> Response<Observed> {
         self.log.answered(answer.status());
+        if self.live.config.annotate {
+            for mode in self.log.modes_in_work() {
+                answer
+                    .headers_mut()
+                    .append(FAULT, HeaderValue::from_static(mode));
+            }
+        }
         answer.map(|body| Observed::new(body, &self.connection, Some(Rc::clone(&self.log))))
     }
 

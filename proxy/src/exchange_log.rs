@@ -9,10 +9,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::Decision;
+use squall_profiles::facts::Kind;
 use squall_profiles::fault::StreamFault;
 use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Verdict, VerdictIndex};
 
@@ -41,6 +42,9 @@ pub(crate) struct ExchangeLog {
     outcome: Cell<Option<Outcome>>,
     announced: Cell<bool>,
     model: RefCell<Option<Box<ModelTraffic>>>,
+    /// What is kept of the answer is copied: on HTTP/2 a piece that nobody holds any more is one
+    /// that was sent, and a break waits for that.
+    copies: Cell<bool>,
 }
 
 impl ExchangeLog {
@@ -60,6 +64,7 @@ impl ExchangeLog {
             outcome: Cell::new(None),
             announced: Cell::new(false),
             model: RefCell::new(None),
+            copies: Cell::new(false),
         });
         log.listed.set(Some(worker.opened(&log)));
         log
@@ -107,9 +112,30 @@ impl ExchangeLog {
         *self.delays.borrow_mut() = delays_alone(plan);
     }
 
+    /// Modes of the rules that were carried out, or are about to be.
+    pub(crate) fn modes_in_work(&self) -> Vec<&'static str> {
+        let verdicts = self.verdicts.borrow();
+        let in_work = verdicts.iter().filter(|verdict| {
+            matches!(verdict.outcome, RuleOutcome::Applied | RuleOutcome::Chosen)
+        });
+        in_work.map(|verdict| verdict.rule.mode).collect()
+    }
+
     /// Keeps a copy of the model call for the journal to read, off the forwarding path.
-    pub(crate) fn read_model(&self, dialect: &'static dyn Dialect) {
+    pub(crate) fn read_model(&self, dialect: &'static dyn Dialect, agent: Version) {
+        self.copies.set(agent == Version::HTTP_2);
         *self.model.borrow_mut() = Some(Box::new(ModelTraffic::new(dialect)));
+    }
+
+    /// What the body says that the exchange is.
+    pub(crate) fn turned_out(&self, kind: Kind, dialect: Option<&'static dyn Dialect>) {
+        self.note(|note| {
+            note.kind = kind;
+            note.dialect = dialect.map(Dialect::name);
+        });
+        if dialect.is_none() {
+            self.model.take();
+        }
     }
 
     /// The head of the model's answer, for reading it.
@@ -119,7 +145,7 @@ impl ExchangeLog {
         }
     }
 
-    /// Request body bytes went upstream.
+    /// Request body bytes came from the agent, on their way upstream.
     pub(crate) fn sent_upstream(&self, bytes: &Bytes) {
         self.request_bytes
             .set(self.request_bytes.get() + bytes.len() as u64);
@@ -133,7 +159,11 @@ impl ExchangeLog {
         self.response_bytes
             .set(self.response_bytes.get() + bytes.len() as u64);
         if let Some(model) = self.model.borrow_mut().as_mut() {
-            model.answer(bytes, MODEL_BYTES);
+            if self.copies.get() {
+                model.answer(&Bytes::copy_from_slice(bytes), MODEL_BYTES);
+            } else {
+                model.answer(bytes, MODEL_BYTES);
+            }
         }
     }
 

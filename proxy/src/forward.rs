@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::request_body::Outgoing;
 use crate::route::Target;
 use crate::tunnel::Takeover;
-use crate::upstream::{Received, Scheme, ToAgent, UpstreamError};
+use crate::upstream::{Cause, Received, Scheme, ToAgent, UpstreamError};
 
 /// What came of forwarding.
 pub(crate) enum Forwarded {
@@ -120,7 +120,9 @@ pub(crate) fn problem(
             return Ok(bad_framing(log, &error.to_string()));
         }
         log.end(Outcome::ClientGone, Some(error.to_string()));
-    } else {
+    }
+    let denied = matches!(error.cause(), Cause::Denied(_) | Cause::Loop(_));
+    if !denied && !error.is_agents() {
         connection
             .worker
             .engine
@@ -129,7 +131,6 @@ pub(crate) fn problem(
     }
     match error.to_agent() {
         ToAgent::Problem(status) => {
-            let denied = status == StatusCode::FORBIDDEN || status == StatusCode::LOOP_DETECTED;
             let outcome = if denied {
                 Outcome::Denied
             } else {

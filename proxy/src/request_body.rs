@@ -107,7 +107,8 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = &mut *self;
         if let Some(bytes) = this.ahead.take() {
-            return Poll::Ready(Some(Ok(this.passed(bytes))));
+            // Accounted for when it was read.
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         if let Some(rest) = &mut this.rest {
             let frame = match ready!(Pin::new(rest).poll_frame(cx)) {

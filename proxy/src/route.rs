@@ -25,8 +25,10 @@ pub(crate) struct Target {
     pub(crate) path: PathAndQuery,
     /// The whole, as globs see it.
     pub(crate) url: CanonicalUrl,
-    /// The scope that the path, the credentials of the CONNECT, or the route name.
+    /// The scope that the path or the credentials of the CONNECT name.
     pub(crate) scope: Option<Arc<str>>,
+    /// The scope of the route: for requests that name none.
+    pub(crate) route_scope: Option<Arc<str>>,
     /// It was asked for as of a forward proxy, through the main listener.
     pub(crate) is_forward: bool,
     /// The URL as the agent wrote it: what a redirect to itself points at.
@@ -117,6 +119,7 @@ fn forward(
         path,
         url,
         scope,
+        route_scope: None,
         is_forward: false,
         as_written,
     })
@@ -145,7 +148,8 @@ fn reverse(
         host: route.host.clone(),
         path,
         url,
-        scope: scope.or_else(|| route.scope.clone()),
+        scope,
+        route_scope: route.scope.clone(),
         is_forward: false,
         as_written,
     })
@@ -179,7 +183,8 @@ pub(crate) fn scope_of<B>(
     {
         return Ok(Some(Arc::from(user)));
     }
-    Ok(scope::of_baggage(headers).map_err(said)?.map(Arc::from))
+    let in_baggage = scope::of_baggage(headers).map_err(said)?.map(Arc::from);
+    Ok(in_baggage.or_else(|| target.route_scope.clone()))
 }
 
 /// The authority a CONNECT names; the port must be there (RFC 9110 §9.3.6).

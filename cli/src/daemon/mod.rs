@@ -127,6 +127,8 @@ impl Daemon {
             proxy: self.proxy.address(),
             stopping: self.ending.clone(),
         };
+        // Times to live end by themselves, whether or not anybody calls the API.
+        tokio::spawn(Arc::clone(&self.chaos).keep_time(self.ending.clone()));
         let serving = squall_control_api::serve(listener, state, self.ending.clone());
         self.api = Some(tokio::spawn(async move {
             if let Err(error) = serving.await {

@@ -209,6 +209,8 @@ impl ToolFault {
         match self {
             Self::Timeout(delay) | Self::Slow(delay, _) => delay.is_random(),
             Self::SchemaDrift { field, .. } => field.is_none(),
+            // Not random, but it has to tell one call from another: by the same fingerprint.
+            Self::Swapped => true,
             Self::Error(_)
             | Self::Malformed
             | Self::MaliciousResponse(_)
@@ -216,7 +218,6 @@ impl ToolFault {
             | Self::Truncated(_)
             | Self::HtmlError
             | Self::Stale
-            | Self::Swapped
             | Self::RedirectLoop
             | Self::CommitThenFail(_)
             | Self::SilentNoop(_) => false,

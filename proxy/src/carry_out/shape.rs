@@ -23,7 +23,6 @@ use self::pace::{Paced, Pacing};
 use self::slice::Sliced;
 use self::slow_close::SlowClose;
 use super::body::AgentBody;
-use super::flush::AgentSide;
 use super::{Context, Report, declared_length, has_body};
 
 /// Shapes an answer on its way to the agent.
@@ -78,9 +77,8 @@ pub fn apply(
         }
     }
     if let Some((verdict, wait)) = shape.slow_close {
-        if let AgentSide::Http1(_) = context.agent {
-            head.headers.remove(header::CONTENT_LENGTH);
-        }
+        // Whoever counts would be through with the last byte, and never wait for the end.
+        head.headers.remove(header::CONTENT_LENGTH);
         body = AgentBody::boxed(SlowClose::new(body, wait, Report::new(context, verdict)));
     }
     Response::from_parts(head, body)

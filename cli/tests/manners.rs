@@ -342,3 +342,28 @@ fn the_variables_point_at_the_running_proxy() {
             .ends_with(&certificate)
     );
 }
+
+#[test]
+fn a_profile_file_is_put_with_its_variables_expanded() {
+    let sandbox = Sandbox::new();
+    let daemon = Daemon::start(&sandbox, &FREE);
+    sandbox.write(
+        "mine.yaml",
+        "tool_faults: [{ mode: error, message: \"at ${SQUALL_TEST_UNSET:-home} for $${X}\" }]\n",
+    );
+    let put = sandbox.run(&["profile", "put", "mine.yaml", "--server", &daemon.api]);
+    assert_eq!(put.status.code(), Some(0), "{}", stderr(&put));
+    let shown = sandbox.run(&["profile", "show", "mine", "--json", "--server", &daemon.api]);
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["tool_faults"][0]["message"], "at home for $${X}");
+    sandbox.write("mine.yaml", "description: \"${SQUALL_TEST_UNSET}\"\n");
+    for command in ["put", "validate"] {
+        let refused = sandbox.run(&["profile", command, "mine.yaml"]);
+        assert_eq!(refused.status.code(), Some(2), "{command}");
+        let said = stderr(&refused);
+        assert!(
+            said.contains("mine.yaml:1:14: the variable `SQUALL_TEST_UNSET` is not set"),
+            "{command}: {said}"
+        );
+    }
+}

@@ -28,3 +28,4 @@ pub mod schema;
 pub mod tools;
 pub mod trigger;
 pub mod validate;
+pub mod variables;

@@ -8,6 +8,7 @@ use crate::profile::{self, Extends, NONE, Profile, is_profile_name, stem};
 use crate::rule::Rule;
 use crate::ruleset::RuleSet;
 use crate::tools::ToolNames;
+use crate::variables::Variables;
 
 /// Profiles by name: API over file over built-in. Changing it gives a new library; clones share
 /// their profiles.
@@ -129,9 +130,14 @@ impl Library {
     }
 
     /// This library with a profile file added, in place of an earlier one of that name. The name is
-    /// the one in the file, else the file's own without extension.
-    pub fn with_file(&self, file: &str, text: &str) -> Result<Self, Vec<ProfileError>> {
-        let profile = profile::parse(file, text)?;
+    /// the one in the file, else the file's own without extension. `variables` expand in it.
+    pub fn with_file(
+        &self,
+        file: &str,
+        text: &str,
+        variables: Variables<'_>,
+    ) -> Result<Self, Vec<ProfileError>> {
+        let profile = profile::parse_file(file, text, variables)?;
         let name = profile
             .name
             .clone()

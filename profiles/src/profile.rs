@@ -6,6 +6,7 @@
 
 mod attacks;
 mod conditions;
+mod expansion;
 mod ids;
 pub(crate) mod located;
 pub(crate) mod modes;
@@ -25,6 +26,7 @@ use self::raw::{RawChaos, RawProfile, RawRule};
 use self::reader::Reader;
 use crate::error::{Position, ProfileError};
 use crate::rule::{Family, Rule};
+use crate::variables::{self, Variables};
 
 /// A named set of rules, checked and typed, with the profiles it extends not yet looked up.
 #[derive(Debug, Clone)]
@@ -69,10 +71,19 @@ fn is_word(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// Reads a profile from YAML or JSON. `file` is named in errors, and its stem stands for the name
-/// of a profile that has none.
+/// Reads a profile that somebody sent, from YAML or JSON; a variable in it is an error. `file` is named
+/// in errors, and its stem stands for the name of a profile that has none.
 pub fn parse(file: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
-    let raw: RawProfile = shape::read(file, text)?;
+    parse_file(file, text, Variables::Refused)
+}
+
+/// Reads a local profile file: [`parse`], with `${VAR}` and `${VAR:-default}` expanded in every string.
+pub fn parse_file(
+    file: &str,
+    text: &str,
+    variables: Variables<'_>,
+) -> Result<Profile, Vec<ProfileError>> {
+    let raw: RawProfile = shape::read(file, text, variables)?;
     let mut reader = Reader::new(file);
     let name = raw.name.as_ref().map(|at| read_name(at, &mut reader));
     let extends = raw.extends.as_ref().map(|at| &at.value);
@@ -109,7 +120,7 @@ pub fn parse(file: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
 /// Reads inline chaos: what a profile has under `chaos:`, alone. `name` stands for the profile's
 /// name in verdicts.
 pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
-    let raw: RawChaos = shape::read(file, text)?;
+    let raw: RawChaos = shape::read(file, text, Variables::Refused)?;
     let mut reader = Reader::new(file);
     let rules = read_chaos(name, &raw, &mut reader);
     ids::check_references(&rules, &mut reader);
@@ -127,6 +138,15 @@ pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<Pr
 }
 
 impl Profile {
+    /// The profile as a JSON document that can be sent: variables expanded, and what looks like one
+    /// afterwards escaped.
+    pub fn expanded_document(&self, variables: Variables<'_>) -> Result<Value, String> {
+        let mut document = self.document();
+        variables::expand_document(&mut document, variables)?;
+        variables::escape_document(&mut document);
+        Ok(document)
+    }
+
     /// The profile as the JSON document it was written as.
     pub fn document(&self) -> Value {
         // It was read before; a document that JSON cannot hold (a map's key that is a list) has no

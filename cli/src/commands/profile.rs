@@ -6,11 +6,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use squall_profiles::library::Library;
+use squall_profiles::profile::parse_file;
 use squall_profiles::tools::ToolNames;
+use squall_profiles::variables::mentions_variable;
 
 use super::chaos_path;
 use crate::args::{Profile, Remote};
 use crate::client::{Client, segment};
+use crate::config::environment;
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
@@ -85,7 +88,7 @@ fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
         .map(|file| read(file))
         .collect::<Result<Vec<_>, _>>()?;
     for (file, text) in files.iter().zip(&texts) {
-        if let Ok(more) = library.with_file(&file.display().to_string(), text) {
+        if let Ok(more) = library.with_file(&file.display().to_string(), text, environment()) {
             library = more;
         }
     }
@@ -126,7 +129,8 @@ fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
 /// A file's errors and, if there are none, its warnings.
 fn check(library: &Library, file: &Path, text: &str) -> (Vec<String>, Vec<String>) {
     let tools = ToolNames::default();
-    let profile = match squall_profiles::profile::parse(&file.display().to_string(), text) {
+    let name = file.display().to_string();
+    let profile = match parse_file(&name, text, environment()) {
         Ok(profile) => profile,
         Err(errors) => return (errors.iter().map(ToString::to_string).collect(), Vec::new()),
     };
@@ -172,15 +176,25 @@ async fn put_in_force(
 async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), Failure> {
     let text = read(file)?;
     // Checked here first: the daemon does not know the file's name and cannot point into it.
-    let profile = squall_profiles::profile::parse(&file.display().to_string(), &text)
+    let profile = parse_file(&file.display().to_string(), &text, environment())
         .map_err(|errors| Failure::Usage(lines(&errors)))?;
+    // Variables are this process's: the daemon has others, and expands none that it is sent.
+    let (text, expanded) = if mentions_variable(&text) {
+        let document = profile
+            .expanded_document(environment())
+            .map_err(Failure::Usage)?;
+        (document.to_string(), true)
+    } else {
+        (text, false)
+    };
     let stem = file
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned());
     let name = name.or(profile.name).or(stem).unwrap_or_default();
-    let is_json = file
-        .extension()
-        .is_some_and(|extension| extension == "json");
+    let is_json = expanded
+        || file
+            .extension()
+            .is_some_and(|extension| extension == "json");
     let content_type = if is_json {
         "application/json"
     } else {

@@ -14,7 +14,6 @@ mod raw;
 mod read;
 mod shapes;
 mod typed;
-mod variables;
 mod words;
 
 use std::net::SocketAddr;
@@ -23,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use squall_control_api::access::Role;
+use squall_profiles::variables::Variables;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
@@ -30,6 +30,11 @@ use self::position::Scalar;
 pub(crate) use self::position::{ConfigError, ConfigErrors};
 pub(crate) use self::read::unknown;
 pub(crate) use self::words::address;
+
+/// What variables in local files stand for: the process's environment.
+pub(crate) fn environment() -> Variables<'static> {
+    Variables::From(&|name| std::env::var(name))
+}
 
 /// The file that is read when none is named, if it is there.
 pub(crate) const DEFAULT_FILE: &str = "squall.yaml";
@@ -128,14 +133,14 @@ impl Config {
         let text = std::fs::read_to_string(file).map_err(|error| {
             ConfigError::anywhere(format!("cannot be read: {error}")).in_file(file)
         })?;
-        Self::from_text(home, file, &text, &variables::environment)
+        Self::from_text(home, file, &text, environment())
     }
 
     fn from_text(
         home: PathBuf,
         file: &Path,
         text: &str,
-        variables: variables::Variables<'_>,
+        variables: Variables<'_>,
     ) -> Result<Self, ConfigErrors> {
         let raw = read::read(text).map_err(|error| error.in_file(file))?;
         let base = file.parent().unwrap_or(Path::new(""));

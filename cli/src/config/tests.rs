@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use squall_proxy::config::{CaSource, Credentials, Observe, RouteEntry};
 
+use squall_profiles::variables::Variables;
+
 use super::{Config, ConfigErrors, Role};
 
 fn variables(name: &str) -> Result<String, VarError> {
@@ -21,7 +23,7 @@ fn read(text: &str) -> Result<Config, ConfigErrors> {
         PathBuf::from("/home/squall"),
         Path::new("conf/squall.yaml"),
         text,
-        &variables,
+        Variables::From(&variables),
     )
 }
 

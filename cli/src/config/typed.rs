@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use squall_profiles::variables::{Variables, expand, is_one_variable};
 use squall_proxy::config::{CaSource, LlmEndpoint, ProxyConfig, Route, RouteEntry};
 
 use super::position::{ConfigError, Position, Scalar};
@@ -11,7 +12,6 @@ use super::raw::{
     RawApi, RawConfig, RawLimits, RawProxy, RawRoute, RawSafety, RawToken, RawUpstream,
 };
 use super::shapes::NotYet;
-use super::variables::{Variables, expand, is_one_variable};
 use super::{Config, Halt, Safety, Token, quantity, words};
 
 /// Turns scalars into values and keeps what it could not turn.

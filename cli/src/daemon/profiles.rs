@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use squall_control_api::Broken;
 use squall_profiles::library::Library;
 
+use crate::config::environment;
+
 /// Files that were read and accepted, by path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProfileFiles {
@@ -51,7 +53,7 @@ impl ProfileFiles {
     fn add(&mut self, reading: &mut Reading, file: &Path, former: Option<&String>) {
         let name = file.display().to_string();
         let accepted = match std::fs::read_to_string(file) {
-            Ok(text) => match reading.library.with_file(&name, &text) {
+            Ok(text) => match reading.library.with_file(&name, &text, environment()) {
                 Ok(library) => Some((library, text)),
                 Err(errors) => {
                     reading.problems.extend(errors.iter().map(|error| Broken {
@@ -69,7 +71,10 @@ impl ProfileFiles {
         // The last good version was accepted before; with other neighbours it still is.
         let accepted = accepted.or_else(|| {
             let text = former?;
-            Some((reading.library.with_file(&name, text).ok()?, text.clone()))
+            Some((
+                reading.library.with_file(&name, text, environment()).ok()?,
+                text.clone(),
+            ))
         });
         if let Some((library, text)) = accepted {
             reading.library = library;

@@ -67,6 +67,15 @@ macro_rules! raw_rule {
                 })*
                 written
             }
+
+            /// Expands the variables of every field.
+            pub(crate) fn expand_fields(
+                &mut self,
+                position: crate::error::Position,
+                expansion: &mut super::expansion::Expansion<'_>,
+            ) {
+                $(super::expansion::Strings::expand(&mut self.$field, position, expansion);)*
+            }
         }
     };
 }

@@ -4,11 +4,49 @@
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
 
+use super::expansion::{Expansion, Strings};
 use super::located::{At, Tree};
 use crate::error::{Position, ProfileError, allowed};
+use crate::variables::{Variables, mentions_variable};
 
-/// Reads a document into a raw struct, or says where its shape is wrong.
-pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Vec<ProfileError>> {
+/// Reads a document into a raw struct and expands its variables, or says where its shape is wrong and
+/// which variables are missing.
+pub(crate) fn read<T: DeserializeOwned + Strings>(
+    file: &str,
+    text: &str,
+    variables: Variables<'_>,
+) -> Result<T, Vec<ProfileError>> {
+    let mut raw = read_raw::<T>(file, text)?;
+    if !mentions_variable(text) {
+        return Ok(raw);
+    }
+    let mut expansion = Expansion {
+        variables,
+        complaints: Vec::new(),
+    };
+    raw.expand(Position::default(), &mut expansion);
+    if expansion.complaints.is_empty() {
+        return Ok(raw);
+    }
+    let tree = from_str::<At<Tree>>(text).ok();
+    let mut errors: Vec<_> = expansion
+        .complaints
+        .into_iter()
+        .map(|(position, message)| ProfileError {
+            file: file.to_owned(),
+            position,
+            pointer: tree
+                .as_ref()
+                .and_then(|tree| pointer_to(tree, position))
+                .unwrap_or_default(),
+            message,
+        })
+        .collect();
+    errors.sort_by_key(|error| error.position);
+    Err(errors)
+}
+
+fn read_raw<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Vec<ProfileError>> {
     from_str(text).map_err(|error| {
         let position = error.location().map(Position::from).unwrap_or_default();
         let tree = from_str::<At<Tree>>(text).ok();

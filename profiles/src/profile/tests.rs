@@ -394,3 +394,60 @@ fn every_parameter_is_kept_for_the_journal() {
     }
     insta::assert_snapshot!(lines.join("\n"));
 }
+
+#[test]
+fn variables_expand_in_every_string_of_a_local_file() {
+    let variables = |name: &str| match name {
+        "HOST" => Ok("api.example".to_owned()),
+        _ => Err(std::env::VarError::NotPresent),
+    };
+    let text = "description: for ${HOST}
+tool_faults:
+  - { mode: error, match_url: 'http://${HOST}/*', message: '$${HOST}' }
+  - { mode: slow, delay_ms: 1, match_url: ['${U:-https://x/*}'], headers: { x-team: '${HOST}' } }
+  - { mode: error, body: { error: ['at ${HOST}'] } }
+";
+    let expanded = text
+        .replace("$${HOST}", "\u{0}")
+        .replace("${HOST}", "api.example")
+        .replace("${U:-https://x/*}", "https://x/*")
+        .replace('\u{0}', "${HOST}");
+    let profile = parse_file("p.yaml", text, Variables::From(&variables)).unwrap();
+    let literal = expanded.replace("${", "$${");
+    let written_out = parse_file("p.yaml", &literal, Variables::Refused).unwrap();
+    assert_eq!(profile.description.as_deref(), Some("for api.example"));
+    assert_eq!(
+        format!("{:#?}", profile.rules),
+        format!("{:#?}", written_out.rules)
+    );
+    let sent = profile
+        .expanded_document(Variables::From(&variables))
+        .unwrap();
+    assert_eq!(sent, written_out.document());
+}
+
+#[test]
+fn a_missing_variable_is_named_and_located() {
+    let missing = |_: &str| Err(std::env::VarError::NotPresent);
+    let text = "tool_faults:
+  - { mode: error, message: 'm ${NOPE}' }
+  - { mode: slow, delay_ms: 1, match_url: ['a', '${ALSO}'] }
+";
+    let told = |variables| -> Vec<String> {
+        let errors = parse_file("p.yaml", text, variables).unwrap_err();
+        let told = |error: &ProfileError| format!("{error} ({})", error.pointer);
+        errors.iter().map(told).collect()
+    };
+    assert_eq!(
+        told(Variables::From(&missing)),
+        [
+            "p.yaml:2:29: the variable `NOPE` is not set; set it, or write `${NOPE:-default}` \
+             (/tool_faults/0/message)",
+            "p.yaml:3:49: the variable `ALSO` is not set; set it, or write `${ALSO:-default}` \
+             (/tool_faults/1/match_url/1)",
+        ]
+    );
+    let sent = told(Variables::Refused);
+    assert!(sent[0].contains("`${NOPE}` does not expand"), "{sent:?}");
+    assert!(parse_chaos("chaos", "inline", text).is_err());
+}

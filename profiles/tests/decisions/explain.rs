@@ -5,6 +5,7 @@ use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
+use squall_profiles::variables::Variables;
 
 use crate::scope::*;
 
@@ -83,17 +84,20 @@ fn a_profile_puts_its_own_rules_before_those_it_extends() {
         .with_file(
             "base.yaml",
             "tool_faults: [{ id: a, mode: error }, { id: b, mode: empty }]",
+            Variables::Refused,
         )
         .and_then(|library| {
             library.with_file(
                 "mid.yaml",
                 "extends: base\nnetwork_faults: [{ id: n, mode: refuse }]",
+                Variables::Refused,
             )
         })
         .and_then(|library| {
             library.with_file(
                 "top.json",
                 r#"{"extends": ["mid", "base"], "tool_faults": [{"id": "b", "mode": "stale"}]}"#,
+                Variables::Refused,
             )
         })
         .unwrap();
@@ -109,10 +113,12 @@ fn a_profile_puts_its_own_rules_before_those_it_extends() {
 #[test]
 fn what_is_wrong_between_profiles_is_told() {
     let library = Library::default()
-        .with_file("a.yaml", "extends: b\n")
-        .and_then(|library| library.with_file("b.yaml", "extends: c\n"))
-        .and_then(|library| library.with_file("c.yaml", "name: c\nextends:\n  - a\n"))
-        .and_then(|library| library.with_file("d.yaml", "extends: aa\n"))
+        .with_file("a.yaml", "extends: b\n", Variables::Refused)
+        .and_then(|library| library.with_file("b.yaml", "extends: c\n", Variables::Refused))
+        .and_then(|library| {
+            library.with_file("c.yaml", "name: c\nextends:\n  - a\n", Variables::Refused)
+        })
+        .and_then(|library| library.with_file("d.yaml", "extends: aa\n", Variables::Refused))
         .unwrap();
     let told: Vec<_> = library.check().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -137,7 +143,9 @@ fn the_api_holds_over_files_and_files_over_what_is_built_in() {
         library.with_api(name, profile::parse(name, &text("api")).unwrap())
     };
     let builtin = Library::builtin();
-    let file = builtin.with_file("api_outage.yaml", &text("file")).unwrap();
+    let file = builtin
+        .with_file("api_outage.yaml", &text("file"), Variables::Refused)
+        .unwrap();
     let api = put(&file, "api_outage").unwrap();
     for (library, source) in [
         (&builtin, Source::Builtin),

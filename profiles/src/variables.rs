@@ -2,26 +2,44 @@
 
 use std::env::VarError;
 
-/// Where variables come from: the environment, or a table in tests.
-pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Result<String, VarError>;
+use serde_json::Value;
 
-/// The process environment.
-pub(crate) fn environment(name: &str) -> Result<String, VarError> {
-    std::env::var(name)
+/// What the variables that a text names stand for.
+#[derive(Clone, Copy)]
+pub enum Variables<'a> {
+    /// A variable is an error: a document that somebody sent must not read this process's
+    /// environment.
+    Refused,
+    /// A variable stands for what this gives for its name.
+    From(&'a dyn Fn(&str) -> Result<String, VarError>),
+}
+
+impl std::fmt::Debug for Variables<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Refused => "Refused",
+            Self::From(_) => "From(..)",
+        })
+    }
 }
 
 /// Whether a text is one variable and nothing else, not even a default: the form for secrets.
-pub(crate) fn is_one_variable(text: &str) -> bool {
+pub fn is_one_variable(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
         .is_some_and(is_name)
+}
+
+/// Whether a text names a variable, or escapes what would.
+pub fn mentions_variable(text: &str) -> bool {
+    text.contains("${")
 }
 
 /// Replaces every `${VAR}` and `${VAR:-default}`; `$${` stands for a literal `${`.
 ///
 /// The default is used when the variable is unset or empty, as in a shell. The error is a sentence
 /// that names the variable.
-pub(crate) fn expand(text: &str, variables: Variables<'_>) -> Result<String, String> {
+pub fn expand(text: &str, variables: Variables<'_>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(dollar) = rest.find('$') {
@@ -45,6 +63,43 @@ pub(crate) fn expand(text: &str, variables: Variables<'_>) -> Result<String, Str
     Ok(expanded)
 }
 
+/// [`expand`], in every string of a document, names of members included.
+pub fn expand_document(value: &mut Value, variables: Variables<'_>) -> Result<(), String> {
+    each_string(value, &mut |text| expand(text, variables))
+}
+
+/// Writes every `${` of a document as `$${`, so that it stands for itself where the document is read.
+pub fn escape_document(value: &mut Value) {
+    let escaped = each_string(value, &mut |text| {
+        Ok::<_, std::convert::Infallible>(text.replace("${", "$${"))
+    });
+    match escaped {
+        Ok(()) => {}
+    }
+}
+
+fn each_string<E>(
+    value: &mut Value,
+    replace: &mut impl FnMut(&str) -> Result<String, E>,
+) -> Result<(), E> {
+    match value {
+        Value::String(text) => *text = replace(text)?,
+        Value::Array(items) => {
+            for item in items {
+                each_string(item, replace)?;
+            }
+        }
+        Value::Object(members) => {
+            for (name, mut member) in std::mem::take(members) {
+                each_string(&mut member, replace)?;
+                members.insert(replace(&name)?, member);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    Ok(())
+}
+
 /// What stands for the inside of one pair of braces.
 fn value(inside: &str, variables: Variables<'_>) -> Result<String, String> {
     let (name, default) = match inside.split_once(":-") {
@@ -56,7 +111,13 @@ fn value(inside: &str, variables: Variables<'_>) -> Result<String, String> {
             "`${{{inside}}}` does not name a variable; write `${{NAME}}` or `${{NAME:-default}}`"
         ));
     }
-    match (variables(name), default) {
+    let Variables::From(lookup) = variables else {
+        return Err(format!(
+            "`${{{inside}}}` does not expand in a document that arrives by API; write the value, or \
+             `$${{{inside}}}` for the text itself"
+        ));
+    };
+    match (lookup(name), default) {
         (Ok(value), None) => Ok(value),
         (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
         (_, Some(default)) => Ok(default.to_owned()),
@@ -106,7 +167,7 @@ mod tests {
             ("${1X}", Err("does not name a variable")),
             ("${}", Err("does not name a variable")),
         ] {
-            match (expand(written, &table), expected) {
+            match (expand(written, Variables::From(&table)), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{written}"),
                 (Err(found), Err(expected)) => {
                     assert!(found.contains(expected), "{written}: {found}");
@@ -114,5 +175,25 @@ mod tests {
                 (found, expected) => panic!("{written}: {found:?}, not {expected:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_document_that_was_sent_names_no_variable() {
+        let error = expand("${HOST:-x}", Variables::Refused).unwrap_err();
+        assert!(error.contains("`${HOST:-x}` does not expand"), "{error}");
+        assert_eq!(expand("$${HOST}", Variables::Refused).unwrap(), "${HOST}");
+    }
+
+    #[test]
+    fn an_expanded_document_can_be_sent() {
+        let mut document =
+            serde_json::json!({ "${HOST}": ["$${HOST}", 1, null, { "a": "x${HOST}" }] });
+        expand_document(&mut document, Variables::From(&table)).unwrap();
+        let expanded =
+            serde_json::json!({ "api.example": ["${HOST}", 1, null, { "a": "xapi.example" }] });
+        assert_eq!(document, expanded);
+        escape_document(&mut document);
+        expand_document(&mut document, Variables::Refused).unwrap();
+        assert_eq!(document, expanded);
     }
 }

@@ -1,9 +1,5 @@
 //! What a configuration would expose to others than this machine's users.
 
-use std::net::SocketAddr;
-
-use squall_proxy::config::RouteEntry;
-
 use super::{Config, ConfigError, ConfigErrors};
 
 impl Config {
@@ -13,14 +9,12 @@ impl Config {
         let proxy = self.proxy.listen;
         let anywhere = self.proxy.allow.iter().find(|glob| is_everything(glob));
         if let (false, Some(glob)) = (self.open, anywhere) {
-            for (who, address) in self.proxy_listeners() {
-                if !address.ip().is_loopback() {
-                    errors.push(ConfigError::anywhere(format!(
-                        "{who} would listen on {address}, where others could reach any \
-                         destination through it (`{glob}`); narrow `proxy.allow` to what agents \
-                         need, or set `proxy.open: true`"
-                    )));
-                }
+            if !proxy.ip().is_loopback() {
+                errors.push(ConfigError::anywhere(format!(
+                    "the proxy would listen on {proxy}, where others could reach any destination \
+                     through it (`{glob}`); narrow `proxy.allow` to what agents need, or set \
+                     `proxy.open: true`"
+                )));
             }
         }
         let api = self.api.listen;
@@ -40,17 +34,6 @@ impl Config {
         } else {
             Err(ConfigErrors(errors))
         }
-    }
-
-    /// Every listener of the data plane: a route's takes what the proxy's own takes.
-    fn proxy_listeners(&self) -> impl Iterator<Item = (String, SocketAddr)> {
-        let routes = self.proxy.routes.iter().filter_map(|route| {
-            let RouteEntry::Listen(address) = route.entry else {
-                return None;
-            };
-            Some((format!("the route `{}`", route.name), address))
-        });
-        std::iter::once(("the proxy".to_owned(), self.proxy.listen)).chain(routes)
     }
 }
 

@@ -46,8 +46,13 @@ pub(crate) fn lay_over(
         typing.api(config, api);
     }
     for (name, tool) in raw.tools.iter().flat_map(|tools| &tools.0) {
-        let globs = typing.texts(&tool.match_url.0);
-        if globs.is_empty() {
+        let globs: Vec<_> = tool
+            .match_url
+            .0
+            .iter()
+            .filter_map(|glob| typing.parsed(glob, words::url_glob))
+            .collect();
+        if tool.match_url.0.is_empty() {
             typing.complain(name.at, format!("the tool `{}` names no URL", name.text));
         }
         config.proxy.tools.push((name.text.clone(), globs));
@@ -97,8 +102,8 @@ impl Typing<'_> {
             proxy.ca = CaSource::Files { cert, key };
         }
         if let Some(intercept) = &raw.intercept {
-            self.list(&mut proxy.intercept.hosts, intercept.hosts.as_deref());
-            self.list(&mut proxy.intercept.exclude, intercept.exclude.as_deref());
+            self.host_patterns(&mut proxy.intercept.hosts, intercept.hosts.as_deref());
+            self.host_patterns(&mut proxy.intercept.exclude, intercept.exclude.as_deref());
         }
         for (from, to) in raw.connect_to.iter().flat_map(|pairs| &pairs.0) {
             if let (Some(from), Some(to)) = (
@@ -116,8 +121,8 @@ impl Typing<'_> {
             raw.upstream_proxy.as_ref(),
             words::proxy_url,
         );
-        self.list(&mut proxy.allow, raw.allow.as_deref());
-        self.list(&mut proxy.deny, raw.deny.as_deref());
+        self.host_patterns(&mut proxy.allow, raw.allow.as_deref());
+        self.host_patterns(&mut proxy.deny, raw.deny.as_deref());
         self.set(open, raw.open.as_ref(), quantity::boolean);
         self.set(
             &mut proxy.inspect_limit,
@@ -285,7 +290,8 @@ impl Typing<'_> {
 
     fn llm(&mut self, proxy: &mut ProxyConfig, match_url: &Scalar, dialect: &Scalar) {
         let dialect = self.parsed(dialect, super::dialect_name);
-        if let (Some(match_url), Some(dialect)) = (self.text(match_url), dialect) {
+        if let (Some(match_url), Some(dialect)) = (self.parsed(match_url, words::url_glob), dialect)
+        {
             proxy.llm.push(LlmEndpoint { match_url, dialect });
         }
     }
@@ -343,13 +349,6 @@ impl Typing<'_> {
         }
     }
 
-    fn texts(&mut self, scalars: &[Scalar]) -> Vec<String> {
-        scalars
-            .iter()
-            .filter_map(|scalar| self.text(scalar))
-            .collect()
-    }
-
     fn path(&mut self, scalar: &Scalar) -> Option<PathBuf> {
         self.text(scalar).map(|text| self.base.join(text))
     }
@@ -391,9 +390,12 @@ impl Typing<'_> {
         }
     }
 
-    fn list(&mut self, slot: &mut Vec<String>, scalars: Option<&[Scalar]>) {
+    fn host_patterns(&mut self, slot: &mut Vec<String>, scalars: Option<&[Scalar]>) {
         if let Some(scalars) = scalars {
-            *slot = self.texts(scalars);
+            *slot = scalars
+                .iter()
+                .filter_map(|scalar| self.parsed(scalar, words::host_pattern))
+                .collect();
         }
     }
 }

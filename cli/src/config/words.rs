@@ -6,7 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use squall_control_api::access::Role;
+use squall_profiles::tools::ToolNames;
 use squall_proxy::config::{Credentials, Observe};
+use squall_proxy::upstream::HostPatterns;
 
 use super::quantity;
 use super::read::unknown;
@@ -119,6 +121,24 @@ pub(super) fn time_or_none(text: &str) -> Result<Option<Duration>, String> {
     some_time(text)
         .map(Some)
         .map_err(|message| format!("{message}, or `none`"))
+}
+
+/// The proxy compiles patterns once more when it starts; here the place is still known.
+pub(super) fn host_pattern(text: &str) -> Result<String, String> {
+    let text = text.to_owned();
+    match HostPatterns::new(std::slice::from_ref(&text)) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The same for a glob over URLs.
+pub(super) fn url_glob(text: &str) -> Result<String, String> {
+    let globs = [text.to_owned()];
+    match ToolNames::new([("match_url", &globs[..])]) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(error.message),
+    }
 }
 
 pub(super) fn host_and_port(text: &str) -> Result<String, String> {

@@ -8,14 +8,12 @@ impl Config {
         let mut errors = Vec::new();
         let proxy = self.proxy.listen;
         let anywhere = self.proxy.allow.iter().find(|glob| is_everything(glob));
-        if let (false, Some(glob)) = (self.open, anywhere) {
-            if !proxy.ip().is_loopback() {
-                errors.push(ConfigError::anywhere(format!(
-                    "the proxy would listen on {proxy}, where others could reach any destination \
-                     through it (`{glob}`); narrow `proxy.allow` to what agents need, or set \
-                     `proxy.open: true`"
-                )));
-            }
+        if let (false, false, Some(glob)) = (self.open, proxy.ip().is_loopback(), anywhere) {
+            errors.push(ConfigError::anywhere(format!(
+                "the proxy would listen on {proxy}, where others could reach any destination \
+                 through it (`{glob}`); narrow `proxy.allow` to what agents need, or set \
+                 `proxy.open: true`"
+            )));
         }
         let api = self.api.listen;
         if !api.ip().is_loopback() && self.api.tokens.is_empty() {

@@ -287,3 +287,55 @@ fn a_token_is_asked_for_where_the_config_has_one() {
     assert!((200..300).contains(&call("PUT", "/v1/chaos", "operator-0123456789abcdef")));
     assert_eq!(stage.daemon.api.call("GET", "/healthz", None).status, 200);
 }
+
+#[test]
+fn a_time_to_live_ends_chaos_by_itself() {
+    let stage = Stage::new();
+    let api = stage.daemon.api;
+    api.activate(
+        "/v1/chaos",
+        &json!({ "profile": "api_outage", "ttl": "1s" }),
+    );
+    assert_eq!(api.get("/v1/chaos")["profile"], "api_outage");
+    api.wait("the end of the chaos", || {
+        (api.get("/v1/chaos")["profile"] == "none").then_some(())
+    });
+    assert_eq!(
+        see(&stage, Path::Forward, Ask::Get("/json")).answer.status,
+        200
+    );
+}
+
+#[test]
+fn faults_are_named_to_the_agent_only_if_the_configuration_says_so() {
+    for (annotate, expected) in [(true, Some("error")), (false, None)] {
+        let config = json!({ "proxy": { "annotate": annotate } });
+        let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+        let clean = see(&stage, Path::Forward, Ask::Get("/json")).answer;
+        assert_eq!(clean.header("squall-fault"), None);
+        stage
+            .daemon
+            .api
+            .chaos(&json!({ "tool_faults": [{ "tool": "*", "mode": "error" }] }));
+        let faulted = see(&stage, Path::Forward, Ask::Get("/json")).answer;
+        assert_eq!(
+            (faulted.status, faulted.header("squall-fault")),
+            (503, expected)
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_a_rule_broke_off_is_injected_and_not_the_upstream_s_fault() {
+    let stage = Stage::new();
+    stage
+        .daemon
+        .api
+        .chaos(&json!({ "network_faults": [{ "mode": "limit_data", "bytes": 3 }] }));
+    let mut wire = stage.open(Path::Forward);
+    let url = stage.url(Path::Forward, "/json");
+    wire.send(format!("GET {url} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    wire.rest();
+    let seen = stage.daemon.api.wait_for_exchanges(1);
+    assert_eq!(seen[0]["outcome"], "injected", "{seen:#?}");
+}

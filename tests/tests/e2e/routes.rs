@@ -335,3 +335,52 @@ fn chaos_named_as_always_is_only_there_while_it_is_in_force() {
     stage.daemon.api.calm();
     assert_eq!(stage.open(Path::Forward).get("/json").status, 200);
 }
+
+#[test]
+fn a_route_s_own_listener_opens_no_tunnels() {
+    let address = free();
+    let upstream = squall_tests::Upstream::plain();
+    let config = json!({ "routes": [{
+        "name": "own",
+        "listen": address.to_string(),
+        "upstream": format!("http://{}", upstream.address),
+    }] });
+    let stage = Stage::with(&config, standard::serve);
+    let target = stage.plain.address.to_string();
+    let refused = Wire::connect(address).open_tunnel(&target, "");
+    assert_eq!(refused.status, 405);
+    assert_eq!(
+        refused.json()["type"],
+        "urn:squall:problem:not-a-forward-proxy"
+    );
+    // The same CONNECT through the main listener opens one.
+    assert_eq!(stage.daemon.connect().open_tunnel(&target, "").status, 200);
+}
+
+#[test]
+fn a_route_s_scope_is_for_requests_that_name_none() {
+    let upstream = squall_tests::Upstream::plain();
+    let config = json!({ "routes": [{
+        "name": "scoped",
+        "prefix": "/scoped",
+        "upstream": format!("http://{}", upstream.address),
+        "scope": "of-the-route",
+    }] });
+    let stage = Stage::with(&config, standard::serve);
+    let mut wire = stage.daemon.connect();
+    wire.get("/scoped/json");
+    wire.request(
+        "GET",
+        "/scoped/json",
+        &[("baggage", "squall.scope=named")],
+        b"",
+    );
+    assert_eq!(wire.response().status, 200);
+    let seen = stage.daemon.api.wait_for_exchanges(2);
+    let mut scopes: Vec<&str> = seen
+        .iter()
+        .filter_map(|one| one["scope"].as_str())
+        .collect();
+    scopes.sort_unstable();
+    assert_eq!(scopes, ["named", "of-the-route"]);
+}

@@ -65,6 +65,12 @@ pub fn binary() -> PathBuf {
     built
 }
 
+/// What configurations of tests call `${OPERATOR_TOKEN}`.
+pub const OPERATOR_TOKEN: &str = "operator-0123456789abcdef";
+
+/// What configurations of tests call `${VIEWER_TOKEN}`.
+pub const VIEWER_TOKEN: &str = "viewer-0123456789abcdef";
+
 /// A command of the binary's in a `home` of its own, with no proxy or Squall variable of the
 /// surroundings.
 pub fn squall(home: &Path) -> Command {
@@ -75,6 +81,9 @@ pub fn squall(home: &Path) -> Command {
         }
     }
     command.env("SQUALL_HOME", home);
+    // Secrets come from the surroundings, never out of a file.
+    command.env("OPERATOR_TOKEN", OPERATOR_TOKEN);
+    command.env("VIEWER_TOKEN", VIEWER_TOKEN);
     command
 }
 

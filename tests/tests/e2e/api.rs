@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use squall_tests::{Path, Stage, Wire};
 
+use squall_tests::daemon::{OPERATOR_TOKEN, VIEWER_TOKEN};
+
 use crate::matrix::{Ask, see};
 
 #[test]
@@ -261,8 +263,8 @@ fn events_tell_of_exchanges_and_chaos_and_resume_where_they_broke_off() {
 #[test]
 fn a_token_is_asked_for_where_the_config_has_one() {
     let config = json!({ "api": { "tokens": [
-        { "name": "ci", "role": "operator", "token": "${SQUALL_TEST_TOKEN:-operator-0123456789abcdef}" },
-        { "name": "eye", "role": "viewer", "token": "${SQUALL_TEST_TOKEN:-viewer-0123456789abcdef}" },
+        { "name": "ci", "role": "operator", "token": "${OPERATOR_TOKEN}" },
+        { "name": "eye", "role": "viewer", "token": "${VIEWER_TOKEN}" },
     ] } });
     let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
     let call = |method: &str, path: &str, token: &str| {
@@ -282,9 +284,9 @@ fn a_token_is_asked_for_where_the_config_has_one() {
     };
     assert_eq!(stage.daemon.api.call("GET", "/v1/chaos", None).status, 401);
     assert_eq!(call("GET", "/v1/chaos", "wrong"), 401);
-    assert_eq!(call("GET", "/v1/chaos", "viewer-0123456789abcdef"), 200);
-    assert_eq!(call("PUT", "/v1/chaos", "viewer-0123456789abcdef"), 403);
-    assert!((200..300).contains(&call("PUT", "/v1/chaos", "operator-0123456789abcdef")));
+    assert_eq!(call("GET", "/v1/chaos", VIEWER_TOKEN), 200);
+    assert_eq!(call("PUT", "/v1/chaos", VIEWER_TOKEN), 403);
+    assert!((200..300).contains(&call("PUT", "/v1/chaos", OPERATOR_TOKEN)));
     assert_eq!(stage.daemon.api.call("GET", "/healthz", None).status, 200);
 }
 

@@ -126,7 +126,10 @@ fn name(rule: &str, mode: &str, paint: Paint) -> String {
 /// What decided, with the numbers that it was decided by.
 fn why(rule: &RuleRecord) -> String {
     let mut parts = vec![format!("call {} that it matches", rule.ordinal)];
-    if let Some(drawn) = rule.drawn {
+    // The reason of a rule that was not drawn names the draw itself.
+    if rule.outcome != RuleOutcome::NotDrawn
+        && let Some(drawn) = rule.drawn
+    {
         parts.push(format!("drew {drawn:.6}"));
     }
     parts.extend(rule.reason.clone());
@@ -161,7 +164,7 @@ mod tests {
         );
         record.rules.push(RuleRecord {
             outcome: RuleOutcome::NotDrawn,
-            reason: Some("fires below 0.1".into()),
+            reason: Some("drew 0.83, fires below 0.1".into()),
             drawn: Some(0.83),
             rule: "slow-start".into(),
             mode: "latency".into(),

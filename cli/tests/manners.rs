@@ -176,8 +176,11 @@ fn signals_are_passed_on() {
         (Signal::HUP, "HUP"),
     ] {
         let sandbox = Sandbox::new();
+        // KILL: between its fork and its exec the sleeper is still a shell with that trap set, and
+        // would note a TERM and forget it.
         let script = format!(
-            "trap 'echo got {name}; kill $!; wait; exit 3' {name}; sleep 60 & echo ready; wait"
+            "trap 'echo got {name}; kill -KILL $!; wait; exit 3' {name}; \
+             sleep 60 & echo ready; wait"
         );
         let mut child = sandbox
             .squall(&["run", "--quiet", "--", "sh", "-c", &script])

@@ -267,6 +267,53 @@ fn invalid_use_is_told_apart_from_what_could_not_run() {
 }
 
 #[test]
+fn a_file_that_a_configuration_names_is_missed_where_it_is_named() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.run(&["ca", "export", "--output", "ca.pem"]);
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    sandbox.write("empty.pem", "");
+    for (text, said) in [
+        (
+            "proxy:\n  upstream_ca:\n    - ca.pem\n    - absent.pem\n",
+            "squall.yaml:4:7: `proxy.upstream_ca`: absent.pem: ",
+        ),
+        (
+            "proxy: { upstream_ca: [empty.pem] }\n",
+            "squall.yaml:1:24: `proxy.upstream_ca`: empty.pem: no certificate in it",
+        ),
+        (
+            "# mine\nprofiles: ./absent\n",
+            "squall.yaml:2:11: `profiles`: ./absent: the directory cannot be read",
+        ),
+        (
+            "proxy:\n  ca: { cert: absent.pem, key: home/ca.key }\n",
+            "squall.yaml:2:15: `proxy.ca.cert`: cannot read absent.pem",
+        ),
+        (
+            "proxy:\n  ca: { cert: empty.pem, key: home/ca.key }\n",
+            "squall.yaml:2:15: `proxy.ca.cert`: empty.pem holds no certificate",
+        ),
+        (
+            "proxy:\n  ca: { cert: ca.pem, key: absent.key }\n",
+            "squall.yaml:2:28: `proxy.ca.key`: absent.key is not there",
+        ),
+        (
+            "proxy:\n  ca: { cert: ca.pem, key: ca.pem }\n",
+            "squall.yaml:2:28: `proxy.ca.key`: ca.pem ",
+        ),
+    ] {
+        sandbox.write("squall.yaml", text);
+        let output = sandbox.run(&FREE);
+        assert_eq!(output.status.code(), Some(2), "{text}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(said),
+            "{text}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
 fn a_daemon_ends_in_good_order() {
     for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {
         let sandbox = Sandbox::new();

@@ -51,7 +51,7 @@ pub use self::origin::{Origin, Scheme};
 pub use self::patterns::{HostPatterns, PatternError};
 pub use self::resolve::Resolver;
 pub use self::settings::SettingsError;
-pub use self::tls::Alpn;
+pub use self::tls::{Alpn, check_roots};
 pub use self::transport::{Counters, Dialled, Transport};
 
 use self::dial::{Carries, dial, judge};

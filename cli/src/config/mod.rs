@@ -8,6 +8,7 @@
 //! ```
 
 mod exposure;
+mod files;
 mod position;
 pub(crate) mod quantity;
 mod raw;
@@ -26,8 +27,8 @@ use squall_profiles::variables::Variables;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
-use self::position::Scalar;
-pub(crate) use self::position::{ConfigError, ConfigErrors};
+use self::files::Places;
+pub(crate) use self::position::{ConfigError, ConfigErrors, Place};
 pub(crate) use self::read::unknown;
 pub(crate) use self::words::address;
 
@@ -56,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) chaos: ChaosConfig,
     /// Where its profile is named: `squall.yaml:7:18`, or a flag.
     pub(crate) chaos_place: Option<String>,
+    /// Where the files that it names are named.
+    pub(crate) places: Places,
     /// What ends chaos by itself.
     pub(crate) safety: Safety,
     /// Regular expressions whose whole match is a secret.
@@ -123,6 +126,7 @@ impl Config {
             profiles: None,
             chaos: ChaosConfig::default(),
             chaos_place: None,
+            places: Places::default(),
             safety: Safety::default(),
             redact: Vec::new(),
         }
@@ -154,9 +158,12 @@ impl Config {
                     .collect(),
             )
         })?;
+        config.places = Places::of(file, &raw);
         let profile = raw.chaos.and_then(|chaos| chaos.profile);
-        config.chaos_place = profile
-            .map(|Scalar { at, .. }| format!("{}:{}:{}", file.display(), at.line, at.column));
+        config.chaos_place = profile.map(|scalar| {
+            let (file, at) = (file.to_owned(), scalar.at);
+            Place { file, at }.to_string()
+        });
         Ok(config)
     }
 

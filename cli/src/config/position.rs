@@ -25,6 +25,29 @@ impl From<Location> for Position {
     }
 }
 
+/// A place in a file that is known by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// Where in it.
+    pub(crate) at: Position,
+}
+
+impl Place {
+    /// A complaint about what stands there.
+    pub(crate) fn complain(&self, message: impl Into<String>) -> ConfigError {
+        ConfigError::at(self.at, message).in_file(&self.file)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Position { line, column } = self.at;
+        write!(f, "{}:{line}:{column}", self.file.display())
+    }
+}
+
 /// A scalar as it is written, before variables are expanded and before it has a type.
 #[derive(Debug, Clone)]
 pub(crate) struct Scalar {

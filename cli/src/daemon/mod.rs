@@ -36,7 +36,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::health::Health;
-use self::profiles::ProfileFiles;
+use self::profiles::{Directory, ProfileFiles};
 use crate::config::Config;
 use crate::failure::Failure;
 
@@ -63,7 +63,7 @@ impl Daemon {
     /// Binds every listener and starts everything. Needs the runtime that will serve the API.
     pub(crate) async fn start(config: Config) -> Result<Self, Failure> {
         let mut profiles = ProfileFiles::default();
-        let reading = profiles.read(config.profiles.as_deref(), &Library::builtin());
+        let reading = profiles.read(Directory::of(&config).as_ref(), &Library::builtin());
         if !reading.problems.is_empty() {
             // There is no last good version yet.
             let problems: Vec<_> = reading.problems.iter().map(health::sentence).collect();
@@ -79,7 +79,7 @@ impl Daemon {
             Arc::clone(&metrics),
         );
         parts::put_in_force(&chaos, &config)?;
-        let ca = Arc::new(parts::authority(&config)?);
+        let ca = Arc::new(config.authority()?);
         let listener = TcpListener::bind(config.api.listen)
             .await
             .map_err(|error| parts::in_use(config.api.listen, &error))?;

@@ -8,10 +8,9 @@ use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE, Defaults, NO_CHAOS, Request};
-use squall_proxy::config::{CaSource, Observe as WhatToRead};
+use squall_proxy::config::Observe as WhatToRead;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{Recorder, RecorderOptions};
-use squall_proxy::tls::CertificateAuthority;
 
 use crate::config::{Config, unknown};
 use crate::failure::Failure;
@@ -92,14 +91,6 @@ fn wanted(config: &Config) -> Option<&str> {
         .profile
         .as_deref()
         .filter(|name| *name != NO_CHAOS)
-}
-
-/// The interception CA: the user's own, or the one in the home directory.
-pub(super) fn authority(config: &Config) -> Result<CertificateAuthority, Failure> {
-    Ok(match &config.proxy.ca {
-        CaSource::Home(home) => CertificateAuthority::load_or_create(home)?,
-        CaSource::Files { cert, key } => CertificateAuthority::load(cert, key)?,
-    })
 }
 
 /// Who may use the control API.

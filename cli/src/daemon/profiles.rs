@@ -6,7 +6,41 @@ use std::path::{Path, PathBuf};
 use squall_control_api::Broken;
 use squall_profiles::library::Library;
 
-use crate::config::environment;
+use crate::config::{Config, Place, environment};
+
+/// The directory of profile files, and where it is named.
+#[derive(Debug, Clone)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    place: Option<Place>,
+}
+
+impl Directory {
+    /// The one that a configuration names.
+    pub(crate) fn of(config: &Config) -> Option<Self> {
+        Some(Self {
+            path: config.profiles.clone()?,
+            place: config.places.profiles.clone(),
+        })
+    }
+
+    /// What is wrong with it, said of the value that names it.
+    pub(super) fn broken(&self, error: &str) -> Broken {
+        let path = self.path.display().to_string();
+        match &self.place {
+            Some(place) => Broken {
+                file: place.file.display().to_string(),
+                error: place
+                    .complain(format!("`profiles`: {path}: {error}"))
+                    .to_string(),
+            },
+            None => Broken {
+                file: path,
+                error: error.to_owned(),
+            },
+        }
+    }
+}
 
 /// Files that were read and accepted, by path.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +60,7 @@ pub(crate) struct Reading {
 impl ProfileFiles {
     /// Reads `directory` into `library`, in place of the files of an earlier reading. A file that
     /// is broken keeps its last good version.
-    pub(crate) fn read(&mut self, directory: Option<&Path>, library: &Library) -> Reading {
+    pub(crate) fn read(&mut self, directory: Option<&Directory>, library: &Library) -> Reading {
         let mut reading = Reading {
             library: library.without_files(),
             problems: Vec::new(),
@@ -35,11 +69,12 @@ impl ProfileFiles {
             self.good.clear();
             return reading;
         };
-        let files = match list(directory) {
+        let files = match list(&directory.path) {
             Ok(files) => files,
             Err(error) => {
                 // Most likely it is being replaced: what was read before still holds.
-                reading.problems.push(unreadable(directory, &error));
+                let problem = format!("the directory cannot be read: {error}");
+                reading.problems.push(directory.broken(&problem));
                 self.good.keys().cloned().collect()
             }
         };

@@ -3,12 +3,13 @@
 //! All or nothing, section by section: what is broken keeps its last good version, the log says
 //! where it is broken, and so does `/readyz` until it is mended.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use squall_control_api::Broken;
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
+use super::profiles::Directory;
 use super::{Daemon, health, parts};
 use crate::config::{Config, ConfigErrors};
 use crate::failure::Failure;
@@ -18,8 +19,8 @@ impl Daemon {
     pub(crate) fn reload(&mut self, read: Result<Config, ConfigErrors>, file: Option<&Path>) {
         // The profiles come first: the configuration may ask for a new one.
         let directory = match &read {
-            Ok(config) => config.profiles.clone(),
-            Err(_) => self.config.profiles.clone(),
+            Ok(config) => Directory::of(config),
+            Err(_) => Directory::of(&self.config),
         };
         let mut broken = self.reload_profiles(directory);
         let taken = match read {
@@ -78,19 +79,22 @@ impl Daemon {
         Ok(())
     }
 
-    fn reload_profiles(&mut self, directory: Option<PathBuf>) -> Vec<Broken> {
+    fn reload_profiles(&mut self, directory: Option<Directory>) -> Vec<Broken> {
         let mut files = self.profiles.clone();
         let mut broken = Vec::new();
         let edited = self.chaos.edit(|library| {
-            let reading = files.read(directory.as_deref(), library);
+            let reading = files.read(directory.as_ref(), library);
             broken = reading.problems;
             Ok::<_, std::convert::Infallible>(reading.library)
         });
         match edited {
             Ok(()) => self.profiles = files,
-            Err(error) => broken.push(Broken {
-                file: directory.map_or_else(String::new, |path| path.display().to_string()),
-                error: error.to_string(),
+            Err(error) => broken.push(match directory {
+                Some(directory) => directory.broken(&error.to_string()),
+                None => Broken {
+                    file: String::new(),
+                    error: error.to_string(),
+                },
             }),
         }
         broken

@@ -43,7 +43,8 @@ impl Setup {
         self.file.as_deref()
     }
 
-    /// Reads the file, lays the flags over it, and refuses what would expose too much.
+    /// Reads the file, lays the flags over it, and refuses what would expose too much or names
+    /// certificates that cannot be read.
     pub(crate) fn read(&self) -> Result<Config, ConfigErrors> {
         let mut config = match &self.file {
             Some(file) => Config::from_file(self.home.clone(), file)?,
@@ -63,6 +64,7 @@ impl Setup {
         config.chaos.seed = flags.seed.or(config.chaos.seed);
         config.proxy.workers = flags.workers.map_or(config.proxy.workers, usize::from);
         config.check_exposure()?;
+        config.check_roots()?;
         Ok(config)
     }
 }

@@ -179,6 +179,11 @@ fn client_config(
     config
 }
 
+/// Whether a file can be one of `upstream_ca`, read as they are.
+pub fn check_roots(path: &Path) -> Result<(), SettingsError> {
+    read_roots(path).map(drop)
+}
+
 fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
     let bad = |why: String| SettingsError::UpstreamCa {
         path: path.to_owned(),

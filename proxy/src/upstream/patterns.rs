@@ -9,13 +9,13 @@ use super::origin::split_host_and_port;
 /// Text that is no pattern over hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{pattern}` is {why}; write a host (`*.example.com`), a `host:port`, an address or a network (`10.0.0.0/8`)"
+    "`{pattern}`: {why}; write a host (`*.example.com`), a `host:port`, an address (`10.1.2.3`, `[::1]`) or a network (`10.0.0.0/8`)"
 )]
 pub struct PatternError {
     /// The pattern as written.
     pub pattern: String,
     /// What is wrong with it.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// A list of patterns over hosts, whatever the port.
@@ -92,19 +92,22 @@ impl Pattern {
         };
         let text = entry.trim();
         if text.contains('/') {
-            let net: IpNet = text.parse().map_err(|_| bad("not a network"))?;
+            let net: IpNet = text
+                .parse()
+                .map_err(|_| bad("this is not a network".to_owned()))?;
             return Ok(Self {
                 text: text.to_owned(),
                 what: What::Net(net.trunc()),
                 port: None,
             });
         }
-        let (host, port) = split_host_and_port(text).ok_or_else(|| bad("not a port"))?;
+        check_brackets(text).map_err(bad)?;
+        let (host, port) = split_host_and_port(text).ok_or_else(|| bad(not_a_port(text)))?;
         if host.is_empty() {
-            return Err(bad("no host"));
+            return Err(bad("the host is missing".to_owned()));
         }
         if host.contains(':') && literal(host).is_none() {
-            return Err(bad("not an address"));
+            return Err(bad(format!("`{host}` is not an IPv6 address")));
         }
         Ok(Self {
             text: text.to_owned(),
@@ -152,6 +155,35 @@ impl Pattern {
     pub(super) fn names_one_host(&self) -> bool {
         matches!(&self.what, What::Name(glob) if !glob.contains('*'))
     }
+}
+
+/// Brackets hold an IPv6 address, stand around nothing else, and only a port follows them.
+fn check_brackets(text: &str) -> Result<(), String> {
+    let Some(rest) = text.strip_prefix('[') else {
+        return match text.find(['[', ']']) {
+            Some(_) => Err("brackets stand around an IPv6 address, and nowhere else".to_owned()),
+            None => Ok(()),
+        };
+    };
+    let Some((inside, after)) = rest.split_once(']') else {
+        return Err("the bracket is not closed".to_owned());
+    };
+    if inside.parse::<Ipv6Addr>().is_err() {
+        return Err(format!("`{inside}` is not an IPv6 address"));
+    }
+    if after.is_empty() || after.starts_with(':') {
+        Ok(())
+    } else {
+        Err(format!(
+            "after the address stands `{after}`, not `:` and a port"
+        ))
+    }
+}
+
+/// What is wrong with text whose brackets are sound and that still does not split.
+fn not_a_port(text: &str) -> String {
+    let port = text.rsplit_once(':').map_or("", |(_, port)| port);
+    format!("`{port}` is not a port from 0 to 65535")
 }
 
 /// `*` matches any run of characters, everything else itself; `name` is in lower case.
@@ -232,6 +264,37 @@ mod tests {
             ("::1", true),
         ] {
             assert_eq!(list.matches(host), covered, "{host}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_called_by_its_name() {
+        for (entry, complaint) in [
+            ("[::1]", None),
+            ("[::1]:443", None),
+            ("::1", None),
+            ("a.example:443", None),
+            ("[[", Some("the bracket is not closed")),
+            ("[::1", Some("the bracket is not closed")),
+            ("[[]", Some("`[` is not an IPv6 address")),
+            ("[a.example]:1", Some("`a.example` is not an IPv6 address")),
+            ("[::1]443", Some("after the address stands `443`")),
+            ("a[b", Some("brackets stand around an IPv6 address")),
+            ("[::1]:x", Some("`x` is not a port from 0 to 65535")),
+            ("h:99999", Some("`99999` is not a port")),
+            ("h:", Some("`` is not a port")),
+            (":443", Some("the host is missing")),
+            ("1:2:z", Some("`1:2:z` is not an IPv6 address")),
+            ("10.0.0.0/40", Some("not a network")),
+        ] {
+            match (Pattern::parse(entry), complaint) {
+                (Ok(_), None) => {}
+                (Err(found), Some(expected)) => {
+                    let found = found.to_string();
+                    assert!(found.contains(expected), "{entry}: {found}");
+                }
+                (found, expected) => panic!("{entry}: {found:?}, not {expected:?}"),
+            }
         }
     }
 

@@ -60,11 +60,19 @@ pub(crate) fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clon
 
 /// `, did you mean …?` when some allowed word is near the one found, else nothing.
 pub(crate) fn did_you_mean<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> String {
+    let near = nearest(found, all);
+    near.first()
+        .map_or_else(String::new, |word| format!(", did you mean `{word}`?"))
+}
+
+/// The allowed words that are near the one found, nearest first, three at most.
+pub(crate) fn nearest<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let found = found.to_lowercase();
     // A third of the letters may be wrong, two at least: what a slip of the fingers does. A word
     // that was not finished is near too.
     let tolerance = (found.chars().count() / 3).max(2);
-    all.into_iter()
+    let mut near: Vec<_> = all
+        .into_iter()
         .map(|word| {
             let begun = found.len() >= 3 && word.starts_with(&found);
             (
@@ -77,8 +85,9 @@ pub(crate) fn did_you_mean<'a>(found: &str, all: impl IntoIterator<Item = &'a st
             )
         })
         .filter(|(distance, word)| *distance <= tolerance && *distance < word.chars().count())
-        .min_by_key(|(distance, _)| *distance)
-        .map_or_else(String::new, |(_, word)| format!(", did you mean `{word}`?"))
+        .collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    near.into_iter().take(3).map(|(_, word)| word).collect()
 }
 
 /// Words as a list for an error message: `a`, `b`, `c`.

@@ -9,10 +9,12 @@ mod conditions;
 mod expansion;
 mod ids;
 pub(crate) mod located;
+mod misshapen;
 pub(crate) mod modes;
 pub(crate) mod raw;
 pub(crate) mod reader;
 mod rules;
+pub(crate) mod scalar;
 mod shape;
 mod triggers;
 
@@ -142,6 +144,11 @@ impl Profile {
     /// afterwards escaped.
     pub fn expanded_document(&self, variables: Variables<'_>) -> Result<Value, String> {
         let mut document = self.document();
+        for (pointer, value) in shape::typed_variables::<RawProfile>(&self.text, variables) {
+            if let Some(written) = document.pointer_mut(&pointer) {
+                *written = value;
+            }
+        }
         variables::expand_document(&mut document, variables)?;
         variables::escape_document(&mut document);
         Ok(document)

@@ -299,7 +299,7 @@ fn read_amount(raw: &RawRule, reader: &mut Reader) -> Amount {
 
 /// `reset: true`, or `error_code` (default 503).
 fn read_failure(raw: &RawRule, reader: &mut Reader) -> Substitute {
-    let reset = raw.reset.as_ref().is_some_and(|reset| reset.value);
+    let reset = raw.reset.as_ref().is_some_and(|reset| reset.value.is_set());
     if let (true, Some(code)) = (reset, &raw.error_code) {
         let message = "`error_code` and `reset` exclude each other; keep one of them";
         reader.error("error_code", code.position, message);

@@ -19,13 +19,13 @@ pub(crate) fn refuse(attacks: &At<Tree>, reader: &mut Reader) {
         Tree::Map(members) => {
             for (name, parameters) in members {
                 let off = member(&parameters.value, "enabled")
-                    .is_some_and(|enabled| enabled.value == Tree::Scalar("false".to_owned()));
+                    .is_some_and(|enabled| matches!(&enabled.value, Tree::Scalar { text, .. } if text == "false"));
                 if !off || !CONTEXT_ATTACKS.contains(&name.value.as_str()) {
                     refuse_type(&name.value, name.position, &name.value, reader);
                 }
             }
         }
-        Tree::Scalar(_) => {
+        Tree::Scalar { .. } => {
             let message = "allowed is a list of attacks, or a map from type to parameters";
             reader.error("", attacks.position, message);
         }
@@ -34,7 +34,7 @@ pub(crate) fn refuse(attacks: &At<Tree>, reader: &mut Reader) {
 
 fn refuse_item(item: &At<Tree>, reader: &mut Reader) {
     if let Some(At {
-        value: Tree::Scalar(kind),
+        value: Tree::Scalar { text: kind, .. },
         position,
     }) = member(&item.value, "type")
     {
@@ -67,6 +67,6 @@ fn member<'a>(tree: &'a Tree, name: &str) -> Option<&'a At<Tree>> {
             .iter()
             .find(|(key, _)| key.value == name)
             .map(|(_, value)| value),
-        Tree::Null | Tree::Scalar(_) | Tree::List(_) => None,
+        Tree::Null | Tree::Scalar { .. } | Tree::List(_) => None,
     }
 }

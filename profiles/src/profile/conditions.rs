@@ -45,7 +45,7 @@ pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
             .map_or_else(Vec::new, |at| json_conditions(&at.value, reader)),
         dialect: raw.dialect.as_ref().and_then(|at| dialect(at, reader)),
         model: raw.model.as_ref().and_then(|at| glob("model", at, reader)),
-        stream: raw.stream.as_ref().map(|at| at.value),
+        stream: raw.stream.as_ref().map(|at| at.value.is_set()),
     };
     let any = !rarer.headers.is_empty()
         || rarer.body.is_some()
@@ -94,7 +94,10 @@ pub(crate) fn written(raw: &RawRule, mode: &Mode) -> Map<String, Value> {
     put("json", raw.json.as_ref().map(|at| pairs(&at.value)));
     put("dialect", word(&raw.dialect));
     put("model", word(&raw.model));
-    put("stream", raw.stream.as_ref().map(|at| json!(at.value)));
+    put(
+        "stream",
+        raw.stream.as_ref().map(|at| json!(at.value.is_set())),
+    );
     put("status", many(&raw.status));
     map
 }

@@ -3,8 +3,6 @@
 use serde_json::Value;
 
 use super::located::{At, OneOrMany, Pairs, Tree};
-use super::raw::{RawArmedBy, RawRamp, RawRule, RawWindow};
-use super::raw::{RawChaos, RawProfile};
 use crate::error::Position;
 use crate::variables::{Variables, expand, expand_document};
 
@@ -16,10 +14,12 @@ pub(crate) type Complaint = (Position, String);
 pub(crate) struct Expansion<'a> {
     pub(crate) variables: Variables<'a>,
     pub(crate) complaints: Vec<Complaint>,
+    /// What variables stood for where no text belongs, with the place.
+    pub(crate) typed: Vec<(Position, Value)>,
 }
 
 impl Expansion<'_> {
-    fn note(&mut self, position: Position, expanded: Result<(), String>) {
+    pub(crate) fn note(&mut self, position: Position, expanded: Result<(), String>) {
         if let Err(message) = expanded {
             self.complaints.push((position, message));
         }
@@ -83,40 +83,7 @@ impl<T: Strings> Strings for Pairs<T> {
     }
 }
 
-/// Nothing to expand in these; trees stand only where they are refused.
-macro_rules! no_strings {
-    ($($kind:ty),*) => {
-        $(impl Strings for $kind {
-            fn expand(&mut self, _: Position, _: &mut Expansion<'_>) {}
-        })*
-    };
-}
-
-no_strings!(f64, bool, Tree);
-
-macro_rules! strings_of {
-    ($($raw:ident { $($field:ident),* $(,)? })*) => {
-        $(impl Strings for $raw {
-            fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
-                let Self { $($field),* } = self;
-                $($field.expand(position, expansion);)*
-            }
-        })*
-    };
-}
-
-strings_of! {
-    RawProfile {
-        name, description, extends, chaos, network_faults, tool_faults, llm_faults, context_attacks,
-    }
-    RawChaos { network_faults, tool_faults, llm_faults, context_attacks }
-    RawWindow { after, open_for }
-    RawRamp { from, to, over }
-    RawArmedBy { rule, tool, match_url, methods, status }
-}
-
-impl Strings for RawRule {
-    fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
-        self.expand_fields(position, expansion);
-    }
+/// Trees stand only where they are refused.
+impl Strings for Tree {
+    fn expand(&mut self, _: Position, _: &mut Expansion<'_>) {}
 }

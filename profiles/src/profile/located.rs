@@ -67,7 +67,7 @@ where
     let At { value, position } = At::<Tree>::deserialize(deserializer)?;
     let value = match value {
         Tree::Null => "null".to_owned(),
-        Tree::Scalar(word) => word,
+        Tree::Scalar { text, .. } => text,
         Tree::List(_) | Tree::Map(_) => return Err(de::Error::custom("expected a word")),
     };
     Ok(Some(At { value, position }))
@@ -83,11 +83,11 @@ impl<'de> Deserialize<'de> for OneOrMany {
         let tree = At::<Tree>::deserialize(deserializer)?;
         let items = match tree.value {
             Tree::List(items) => items,
-            Tree::Scalar(_) | Tree::Map(_) | Tree::Null => vec![tree],
+            Tree::Scalar { .. } | Tree::Map(_) | Tree::Null => vec![tree],
         };
         let words = items.into_iter().map(|item| match item.value {
-            Tree::Scalar(word) => Ok(At {
-                value: word,
+            Tree::Scalar { text, .. } => Ok(At {
+                value: text,
                 position: item.position,
             }),
             _ => Err(de::Error::custom("expected a word or a list of words")),
@@ -158,13 +158,33 @@ impl<T: JsonSchema> JsonSchema for Pairs<T> {
     }
 }
 
-/// Any document, with the place of every node; scalars as text.
+/// Any document, with the place of every node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Tree {
     Null,
-    Scalar(String),
+    Scalar { text: String, kind: ScalarKind },
     List(Vec<At<Tree>>),
     Map(Vec<(At<String>, At<Tree>)>),
+}
+
+/// What a scalar is without quotes; with them it is a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScalarKind {
+    Flag,
+    Number,
+    Text,
+}
+
+impl Tree {
+    fn flag(text: impl Into<String>) -> Self {
+        let (text, kind) = (text.into(), ScalarKind::Flag);
+        Self::Scalar { text, kind }
+    }
+
+    fn number(text: impl Into<String>) -> Self {
+        let (text, kind) = (text.into(), ScalarKind::Number);
+        Self::Scalar { text, kind }
+    }
 }
 
 impl<'de> Deserialize<'de> for Tree {
@@ -191,31 +211,35 @@ impl<'de> Deserialize<'de> for Tree {
             }
 
             fn visit_bool<E: de::Error>(self, value: bool) -> Result<Tree, E> {
-                Ok(Tree::Scalar(value.to_string()))
+                Ok(Tree::flag(value.to_string()))
             }
 
             fn visit_i64<E: de::Error>(self, value: i64) -> Result<Tree, E> {
-                Ok(Tree::Scalar(value.to_string()))
+                Ok(Tree::number(value.to_string()))
             }
 
             fn visit_u64<E: de::Error>(self, value: u64) -> Result<Tree, E> {
-                Ok(Tree::Scalar(value.to_string()))
+                Ok(Tree::number(value.to_string()))
             }
 
             fn visit_i128<E: de::Error>(self, value: i128) -> Result<Tree, E> {
-                Ok(Tree::Scalar(value.to_string()))
+                Ok(Tree::number(value.to_string()))
             }
 
             fn visit_u128<E: de::Error>(self, value: u128) -> Result<Tree, E> {
-                Ok(Tree::Scalar(value.to_string()))
+                Ok(Tree::number(value.to_string()))
             }
 
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree, E> {
-                Ok(Tree::Scalar(value.to_string()))
+                // With its point: where a whole number is allowed, `503.0` is none.
+                Ok(Tree::number(format!("{value:?}")))
             }
 
             fn visit_str<E: de::Error>(self, value: &str) -> Result<Tree, E> {
-                Ok(Tree::Scalar(value.to_owned()))
+                Ok(Tree::Scalar {
+                    text: value.to_owned(),
+                    kind: ScalarKind::Text,
+                })
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {

@@ -8,73 +8,106 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::expansion::{Expansion, Strings};
 use super::located::{At, OneOrMany, Pairs, Tree};
+use super::misshapen::{Complaints, Shape};
+use super::scalar::{Flag, Number};
+use crate::error::Position;
 
-/// A named set of rules. The families of faults stand under `chaos`, or beside `name`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Squall profile")]
-pub(crate) struct RawProfile {
-    /// `[a-z0-9_-]`, at most 64 characters; default: the file's name without extension.
-    pub(crate) name: Option<At<String>>,
-    /// What the profile is for, in a sentence.
-    pub(crate) description: Option<At<String>>,
-    /// Profiles whose rules come after this one's own: one name or a list.
-    pub(crate) extends: Option<At<OneOrMany>>,
-    /// The rules, by family.
-    pub(crate) chaos: Option<At<RawChaos>>,
-    /// Faults of the transport, for any exchange.
-    pub(crate) network_faults: Option<Vec<At<RawRule>>>,
-    /// Faults of tools.
-    pub(crate) tool_faults: Option<Vec<At<RawRule>>>,
-    /// Faults of model calls.
-    pub(crate) llm_faults: Option<Vec<At<RawRule>>>,
-    /// Attacks on what the model reads.
-    pub(crate) context_attacks: Option<At<Tree>>,
+/// A flat struct that mirrors a map of the file, every field optional; `as` gives the word in the file
+/// where it is not the field's own name.
+macro_rules! raw {
+    (
+        $(#[$meta:meta])*
+        $name:ident {
+            $($(#[$field_meta:meta])* $field:ident $(as $word:literal)?: $kind:ty,)*
+        }
+    ) => {
+        #[derive(Debug, Default, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        $(#[$meta])*
+        pub(crate) struct $name {
+            $(
+                $(#[$field_meta])*
+                $(#[serde(rename = $word)])?
+                pub(crate) $field: Option<$kind>,
+            )*
+        }
+
+        impl Shape for $name {
+            fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
+                const FIELDS: &[&str] = &[$(raw!(@word $field $($word)?)),*];
+                complaints.members(node, FIELDS, |name, member, complaints| match name {
+                    $(raw!(@word $field $($word)?) => <$kind as Shape>::check(member, complaints),)*
+                    _ => {}
+                });
+            }
+        }
+
+        impl Strings for $name {
+            fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
+                $(self.$field.expand(position, expansion);)*
+            }
+        }
+    };
+    (@word $field:ident) => { stringify!($field) };
+    (@word $field:ident $word:literal) => { $word };
 }
 
-/// Rules by family; also the inline form of an activation.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Chaos")]
-pub(crate) struct RawChaos {
-    /// Faults of the transport, for any exchange.
-    pub(crate) network_faults: Option<Vec<At<RawRule>>>,
-    /// Faults of tools.
-    pub(crate) tool_faults: Option<Vec<At<RawRule>>>,
-    /// Faults of model calls.
-    pub(crate) llm_faults: Option<Vec<At<RawRule>>>,
-    /// Attacks on what the model reads.
-    pub(crate) context_attacks: Option<At<Tree>>,
+raw! {
+    /// A named set of rules. The families of faults stand under `chaos`, or beside `name`.
+    #[schemars(title = "Squall profile")]
+    RawProfile {
+        /// `[a-z0-9_-]`, at most 64 characters; default: the file's name without extension.
+        name: At<String>,
+        /// What the profile is for, in a sentence.
+        description: At<String>,
+        /// Profiles whose rules come after this one's own: one name or a list.
+        extends: At<OneOrMany>,
+        /// The rules, by family.
+        chaos: At<RawChaos>,
+        /// Faults of the transport, for any exchange.
+        network_faults: Vec<At<RawRule>>,
+        /// Faults of tools.
+        tool_faults: Vec<At<RawRule>>,
+        /// Faults of model calls.
+        llm_faults: Vec<At<RawRule>>,
+        /// Attacks on what the model reads.
+        context_attacks: At<Tree>,
+    }
+}
+
+raw! {
+    /// Rules by family; also the inline form of an activation.
+    #[schemars(rename = "Chaos")]
+    RawChaos {
+        /// Faults of the transport, for any exchange.
+        network_faults: Vec<At<RawRule>>,
+        /// Faults of tools.
+        tool_faults: Vec<At<RawRule>>,
+        /// Faults of model calls.
+        llm_faults: Vec<At<RawRule>>,
+        /// Attacks on what the model reads.
+        context_attacks: At<Tree>,
+    }
 }
 
 macro_rules! raw_rule {
-    ($($(#[$doc:meta])* $field:ident: $kind:ty,)*) => {
-        /// A rule: what it matches, when it fires, how it fails.
-        #[derive(Debug, Default, Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields)]
-        #[schemars(rename = "Rule")]
-        pub(crate) struct RawRule {
-            $($(#[$doc])* pub(crate) $field: Option<At<$kind>>,)*
+    ($($(#[$meta:meta])* $field:ident: $kind:ty,)*) => {
+        raw! {
+            /// A rule: what it matches, when it fires, how it fails.
+            #[schemars(rename = "Rule")]
+            RawRule { $($(#[$meta])* $field: At<$kind>,)* }
         }
 
         impl RawRule {
             /// Every field that was written, with its place.
-            pub(crate) fn written(&self) -> Vec<(&'static str, crate::error::Position)> {
+            pub(crate) fn written(&self) -> Vec<(&'static str, Position)> {
                 let mut written = Vec::new();
                 $(if let Some(at) = &self.$field {
                     written.push((stringify!($field), at.position));
                 })*
                 written
-            }
-
-            /// Expands the variables of every field.
-            pub(crate) fn expand_fields(
-                &mut self,
-                position: crate::error::Position,
-                expansion: &mut super::expansion::Expansion<'_>,
-            ) {
-                $(super::expansion::Strings::expand(&mut self.$field, position, expansion);)*
             }
         }
     };
@@ -106,20 +139,20 @@ raw_rule! {
     /// Glob over the model asked for.
     model: String,
     /// Whether a stream was asked for.
-    stream: bool,
+    stream: Flag,
     /// Status of the upstream's answer: a number, a class such as `5xx`, or a list of them.
     status: OneOrMany,
 
     /// Share of the matching calls it fires on, 0 to 1; default 1.
-    probability: f64,
+    probability: Number,
     /// The first so many matching calls of the scope pass; default 0.
-    after_calls: f64,
+    after_calls: Number,
     /// Fires on every so-many-th matching call only.
-    every: f64,
+    every: Number,
     /// Fires at most so many times.
-    limit: f64,
+    limit: Number,
     /// Fires on exactly these matching calls, counted from 1.
-    calls: Vec<At<f64>>,
+    calls: Vec<At<Number>>,
     /// Fires only in this span of time.
     window: RawWindow,
     /// The probability changes linearly with time; instead of `probability`.
@@ -128,110 +161,109 @@ raw_rule! {
     armed_by: RawArmedBy,
 
     /// Milliseconds to wait, or to hold before closing.
-    delay_ms: f64,
+    delay_ms: Number,
     /// Greatest extra wait in milliseconds; default 0.
-    jitter_ms: f64,
+    jitter_ms: Number,
     /// Shape of the extra wait: `uniform` (default), `normal`, `pareto` or `spike`.
     distribution: String,
     /// Where the wait is: `request` (default: before forwarding) or `response` (after the answer's
     /// head has come).
     at: String,
     /// Kilobits per second, 1000 bits each.
-    rate_kbps: f64,
+    rate_kbps: Number,
     /// `bandwidth`: `down` (to the agent, default), `up` or `both`; `response_drift`: `expand` or
     /// `compress`.
     direction: String,
     /// Mean size of a piece in bytes.
-    average_size: f64,
+    average_size: Number,
     /// Greatest difference from `average_size` in bytes; default 0.
-    size_variation: f64,
+    size_variation: Number,
     /// Microseconds between pieces; default 0.
-    delay_us: f64,
+    delay_us: Number,
     /// Body bytes that still reach the agent.
-    after_bytes: f64,
+    after_bytes: Number,
     /// Body bytes that are kept.
-    bytes: f64,
+    bytes: Number,
     /// How the handshake fails: `expired`, `wrong_host`, `untrusted` or `handshake` (default).
     kind: String,
     /// Status of the answer.
-    error_code: f64,
+    error_code: Number,
     /// What the error says.
     message: String,
     /// Headers of the answer.
     response_headers: Pairs<String>,
     /// Seconds that `Retry-After` announces.
-    retry_after: f64,
+    retry_after: Number,
     /// What is answered: text, or any JSON value.
     payload: Value,
     /// Share of the body that is kept, 0 to 1.
-    ratio: f64,
+    ratio: Number,
     /// What drifts: with `schema_drift` a field is subject to `rename`, `drop`, `null` or `retype`.
     #[serde(default, deserialize_with = "super::located::word_or_null")]
     drift: String,
     /// The field that drifts; default: any, by the draw.
     field: String,
     /// Reset the connection instead of answering.
-    reset: bool,
+    reset: Flag,
     /// Tokens the answer keeps.
-    max_tokens: f64,
+    max_tokens: Number,
     /// Requests per minute.
-    rpm: f64,
+    rpm: Number,
     /// Tokens per minute.
-    tpm: f64,
+    tpm: Number,
     /// Kind of drift in a model's answer.
     drift_type: String,
     /// How much it drifts.
     severity: String,
     /// By what factor the answer grows or shrinks.
-    factor: f64,
+    factor: Number,
     /// Tokens that still arrive.
-    after_tokens: f64,
+    after_tokens: Number,
     /// US dollars that may be spent.
-    after_usd: f64,
+    after_usd: Number,
     /// Milliseconds before the first token.
-    ttft_ms: f64,
+    ttft_ms: Number,
     /// Pace of the tokens after the first.
-    tokens_per_second: f64,
+    tokens_per_second: Number,
 }
 
-/// A span of time, counted from the activation.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Window")]
-pub(crate) struct RawWindow {
-    /// When it opens, as `500ms`, `30s`, `5m` or `1h`; default: at once.
-    pub(crate) after: Option<At<String>>,
-    /// How long it stays open; default: to the end.
-    #[serde(rename = "for")]
-    pub(crate) open_for: Option<At<String>>,
+raw! {
+    /// A span of time, counted from the activation.
+    #[schemars(rename = "Window")]
+    RawWindow {
+        /// When it opens, as `500ms`, `30s`, `5m` or `1h`; default: at once.
+        after: At<String>,
+        /// How long it stays open; default: to the end.
+        open_for as "for": At<String>,
+    }
 }
 
-/// A probability that changes linearly, and then stays.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Ramp")]
-pub(crate) struct RawRamp {
-    /// Probability at the activation; default 0.
-    pub(crate) from: Option<At<f64>>,
-    /// Probability at the end; default 1.
-    pub(crate) to: Option<At<f64>>,
-    /// How long it takes, as `500ms`, `30s`, `5m` or `1h`.
-    pub(crate) over: Option<At<String>>,
+raw! {
+    /// A probability that changes linearly, and then stays.
+    #[schemars(rename = "Ramp")]
+    RawRamp {
+        /// Probability at the activation; default 0.
+        from: At<Number>,
+        /// Probability at the end; default 1.
+        to: At<Number>,
+        /// How long it takes, as `500ms`, `30s`, `5m` or `1h`.
+        over: At<String>,
+    }
 }
 
-/// What must have happened in the scope: a rule fired, or an exchange took place.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "ArmedBy")]
-pub(crate) struct RawArmedBy {
-    /// Id of the rule that must have fired.
-    pub(crate) rule: Option<At<String>>,
-    /// Name or glob of the tool that must have been called.
-    pub(crate) tool: Option<At<String>>,
-    /// Glob, or list of globs, over the exchange's URL.
-    pub(crate) match_url: Option<At<OneOrMany>>,
-    /// Methods of the exchange.
-    pub(crate) methods: Option<At<OneOrMany>>,
-    /// Status of the upstream's answer: a number, a class such as `2xx`, or a list of them.
-    pub(crate) status: Option<At<OneOrMany>>,
+raw! {
+    /// What must have happened in the scope: a rule fired, or an exchange took place.
+    #[schemars(rename = "ArmedBy")]
+    RawArmedBy {
+        /// Id of the rule that must have fired.
+        rule: At<String>,
+        /// Name or glob of the tool that must have been called.
+        tool: At<String>,
+        /// Glob, or list of globs, over the exchange's URL.
+        match_url: At<OneOrMany>,
+        /// Methods of the exchange.
+        methods: At<OneOrMany>,
+        /// Status of the upstream's answer: a number, a class such as `2xx`, or a list of them.
+        status: At<OneOrMany>,
+    }
 }

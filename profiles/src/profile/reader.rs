@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::located::At;
+use super::scalar::Number;
 use crate::dice::MILLION;
 use crate::error::{self, Position, ProfileError};
 
@@ -60,7 +61,7 @@ impl Reader {
     }
 
     /// A wait in milliseconds, fractions allowed, 0 to a day.
-    pub(crate) fn millis(&mut self, field: &str, value: Option<&At<f64>>) -> Option<Duration> {
+    pub(crate) fn millis(&mut self, field: &str, value: Option<&At<Number>>) -> Option<Duration> {
         self.within(
             field,
             value,
@@ -72,7 +73,7 @@ impl Reader {
     }
 
     /// A wait in microseconds, 0 to a minute.
-    pub(crate) fn micros(&mut self, field: &str, value: Option<&At<f64>>) -> Option<Duration> {
+    pub(crate) fn micros(&mut self, field: &str, value: Option<&At<Number>>) -> Option<Duration> {
         self.within(
             field,
             value,
@@ -84,34 +85,29 @@ impl Reader {
     }
 
     /// A wait in seconds, fractions allowed, 0 to a day.
-    pub(crate) fn seconds(&mut self, field: &str, value: Option<&At<f64>>) -> Option<Duration> {
+    pub(crate) fn seconds(&mut self, field: &str, value: Option<&At<Number>>) -> Option<Duration> {
         self.within(field, value, 0.0, 86_400.0, "seconds, 0 to 86400 (a day)")
             .map(|s| Duration::from_micros(whole(s * 1_000_000.0)))
     }
 
-    /// A whole number of at least `least`.
+    /// A whole number of at least `least`, written as one.
     pub(crate) fn count(
         &mut self,
         field: &str,
-        value: Option<&At<f64>>,
+        value: Option<&At<Number>>,
         least: u32,
     ) -> Option<u64> {
-        let found = value?;
-        if found.value < f64::from(least) || found.value > GREATEST || found.value.fract() != 0.0 {
-            let message = format!(
-                "`{field}: {}`: a whole number of at least {least} is allowed",
-                found.value
-            );
-            self.error(field, found.position, message);
-            return None;
-        }
-        Some(whole(found.value))
+        let allowed = format!("whole numbers of at least {least}");
+        let number = self.whole_number(field, value?, &allowed)?;
+        self.within(field, value, f64::from(least), GREATEST, &allowed)?;
+        Some(whole(number))
     }
 
     /// A share between 0 and 1, in parts per million.
-    pub(crate) fn share(&mut self, field: &str, value: Option<&At<f64>>) -> Option<u32> {
+    pub(crate) fn share(&mut self, field: &str, value: Option<&At<Number>>) -> Option<u32> {
         let found = value?;
-        if !(0.0..=1.0).contains(&found.value) {
+        let share = found.value.value();
+        if !(0.0..=1.0).contains(&share) {
             let message = format!(
                 "`{field}: {}` is not between 0 and 1; write 0.25 for one in four",
                 found.value
@@ -119,14 +115,15 @@ impl Reader {
             self.error(field, found.position, message);
             return None;
         }
-        let millionths = whole((found.value * f64::from(MILLION)).round());
+        let millionths = whole((share * f64::from(MILLION)).round());
         Some(u32::try_from(millionths).expect("at most a million"))
     }
 
     /// A positive number, fractions allowed.
-    pub(crate) fn positive(&mut self, field: &str, value: Option<&At<f64>>) -> Option<f64> {
+    pub(crate) fn positive(&mut self, field: &str, value: Option<&At<Number>>) -> Option<f64> {
         let found = value?;
-        if !(found.value > 0.0 && found.value <= 1e9) {
+        let number = found.value.value();
+        if !(number > 0.0 && number <= 1e9) {
             let message = format!(
                 "`{field}: {}`: a number above 0 is allowed, up to 1e9",
                 found.value
@@ -134,25 +131,37 @@ impl Reader {
             self.error(field, found.position, message);
             return None;
         }
-        Some(found.value)
+        Some(number)
     }
 
     /// A status an answer can have: `least` to 599.
     pub(crate) fn status(
         &mut self,
         field: &str,
-        value: Option<&At<f64>>,
+        value: Option<&At<Number>>,
         least: u16,
     ) -> Option<StatusCode> {
         let allowed = format!("a status from {least} to 599");
-        let whole_number = value.filter(|found| found.value.fract() == 0.0);
-        if let (Some(found), None) = (value, whole_number) {
-            let message = format!("`{field}: {}`: allowed are {allowed}", found.value);
-            self.error(field, found.position, message);
-        }
-        let number = self.within(field, whole_number, f64::from(least), 599.0, &allowed)?;
+        let number = self.whole_number(field, value?, &allowed)?;
+        self.within(field, value, f64::from(least), 599.0, &allowed)?;
         let code = u16::try_from(whole(number)).ok()?;
         StatusCode::from_u16(code).ok()
+    }
+
+    /// The number, if it is written as a whole one: `503.0` is a measure, and a status is none.
+    fn whole_number(&mut self, field: &str, found: &At<Number>, allowed: &str) -> Option<f64> {
+        let number = found.value.value();
+        if matches!(found.value, Number::Whole(_)) {
+            return Some(number);
+        }
+        let instead = if number.fract() == 0.0 && number.abs() <= GREATEST {
+            format!("; write `{field}: {number}`")
+        } else {
+            String::new()
+        };
+        let message = format!("`{field}: {}`: allowed are {allowed}{instead}", found.value);
+        self.error(field, found.position, message);
+        None
     }
 
     /// One of a few words.
@@ -190,18 +199,19 @@ impl Reader {
     fn within(
         &mut self,
         field: &str,
-        value: Option<&At<f64>>,
+        value: Option<&At<Number>>,
         least: f64,
         most: f64,
         allowed: &str,
     ) -> Option<f64> {
         let found = value?;
-        if !(least..=most).contains(&found.value) {
+        let number = found.value.value();
+        if !(least..=most).contains(&number) {
             let message = format!("`{field}: {}`: allowed are {allowed}", found.value);
             self.error(field, found.position, message);
             return None;
         }
-        Some(found.value)
+        Some(number)
     }
 }
 

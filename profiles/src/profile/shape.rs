@@ -2,16 +2,18 @@
 //! YAML itself, an unknown field, a list where a word belongs.
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_saphyr::Error;
 
 use super::expansion::{Expansion, Strings};
 use super::located::{At, Tree};
-use crate::error::{Position, ProfileError, allowed};
+use super::misshapen::{self, Shape};
+use crate::error::{Position, ProfileError};
 use crate::variables::{Variables, mentions_variable};
 
-/// Reads a document into a raw struct and expands its variables, or says where its shape is wrong and
-/// which variables are missing.
-pub(crate) fn read<T: DeserializeOwned + Strings>(
+/// Reads a document into a raw struct and expands its variables, or says where its shape is wrong or
+/// which variables are missing, each time all that is.
+pub(crate) fn read<T: DeserializeOwned + Strings + Shape>(
     file: &str,
     text: &str,
     variables: Variables<'_>,
@@ -20,11 +22,7 @@ pub(crate) fn read<T: DeserializeOwned + Strings>(
     if !mentions_variable(text) {
         return Ok(raw);
     }
-    let mut expansion = Expansion {
-        variables,
-        complaints: Vec::new(),
-    };
-    raw.expand(Position::default(), &mut expansion);
+    let expansion = expanded(&mut raw, variables);
     if expansion.complaints.is_empty() {
         return Ok(raw);
     }
@@ -46,10 +44,41 @@ pub(crate) fn read<T: DeserializeOwned + Strings>(
     Err(errors)
 }
 
-fn read_raw<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Vec<ProfileError>> {
+/// What variables stand for in a document that was read before, where no text belongs: JSON pointers
+/// and values.
+pub(crate) fn typed_variables<T: DeserializeOwned + Strings>(
+    text: &str,
+    variables: Variables<'_>,
+) -> Vec<(String, Value)> {
+    let (Ok(mut raw), Ok(tree)) = (from_str::<T>(text), from_str::<At<Tree>>(text)) else {
+        return Vec::new();
+    };
+    let typed = expanded(&mut raw, variables).typed.into_iter();
+    typed
+        .filter_map(|(position, value)| Some((pointer_to(&tree, position)?, value)))
+        .collect()
+}
+
+fn expanded<'a, T: Strings>(raw: &mut T, variables: Variables<'a>) -> Expansion<'a> {
+    let mut expansion = Expansion {
+        variables,
+        complaints: Vec::new(),
+        typed: Vec::new(),
+    };
+    raw.expand(Position::default(), &mut expansion);
+    expansion
+}
+
+fn read_raw<T: DeserializeOwned + Shape>(file: &str, text: &str) -> Result<T, Vec<ProfileError>> {
     from_str(text).map_err(|error| {
-        let position = error.location().map(Position::from).unwrap_or_default();
         let tree = from_str::<At<Tree>>(text).ok();
+        let complaints = tree
+            .as_ref()
+            .map(|tree| misshapen::complaints::<T>(file, text, tree));
+        if let Some(complaints) = complaints.filter(|complaints| !complaints.is_empty()) {
+            return complaints;
+        }
+        let position = error.location().map(Position::from).unwrap_or_default();
         vec![ProfileError {
             file: file.to_owned(),
             position,
@@ -77,12 +106,7 @@ fn message(error: &Error, found: &str) -> String {
         Error::AliasError { error, .. } => message(error, found),
         Error::SerdeUnknownField {
             field, expected, ..
-        } => {
-            format!(
-                "unknown field `{field}`{}",
-                allowed(field, expected.iter().copied())
-            )
-        }
+        } => misshapen::unknown_field(field, expected),
         Error::InvalidScalar { ty, .. } => format!("found `{found}`, allowed is {}", kind(ty)),
         Error::InvalidBooleanStrict { .. } => {
             format!("found `{found}`, allowed is {}", kind("bool"))
@@ -132,7 +156,7 @@ fn kind(expected: &str) -> &str {
 }
 
 /// What stands at a place, up to the end of the value or the line.
-fn found_at(text: &str, position: Position) -> String {
+pub(crate) fn found_at(text: &str, position: Position) -> String {
     let line = text
         .lines()
         .nth(position.line.saturating_sub(1) as usize)
@@ -193,6 +217,6 @@ fn visit(node: &At<Tree>, pointer: &str, see: &mut impl FnMut(Position, &str)) {
                 visit(member, &pointer, see);
             }
         }
-        Tree::Null | Tree::Scalar(_) => {}
+        Tree::Null | Tree::Scalar { .. } => {}
     }
 }

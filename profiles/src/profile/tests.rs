@@ -32,6 +32,10 @@ fn the_shape_of_a_file_is_told_in_its_own_words() {
         "chaos:\n  tool_faults:\n    - { mode: [error] }\n",
         "chaos:\n  tool_faults:\n    - { mode: slow, delay_ms: soon }\n",
         "chaos:\n  tool_faults:\n    - { mode: commit_then_fail, reset: perhaps }\n",
+        "tool_faults: [{ mode: error, limit: \"3\", calls: [1, '2'], probability: \"0.5\" }]\n",
+        "tool_faults: [{ mode: commit_then_fail, reset: \"true\" }, { mode: slow, dealy_ms: 5 }]\n",
+        "{\"tool_faults\": [{\"mode\": \"slow\", \"delay_ms\": \"200\", \"a/b\": 1}]}",
+        "chaos:\n  tool_fault: []\n  llm_faults: [{ mode: {}, json: 1, window: 5s, banana: 2 }, 5, null]\n",
         "name: one\nname: two\n",
         "name: one\n---\nname: two\n",
         "name: 'one\n",
@@ -48,107 +52,114 @@ fn the_shape_of_a_file_is_told_in_its_own_words() {
     );
 }
 
+/// Rules by family, each wrong in its own way.
+const SENSELESS: &[(&str, &str)] = &[
+    ("llm_faults", "{ mode: rate_limt }"),
+    ("tool_faults", "{ mode: rate_limit }"),
+    ("tool_faults", "{ mode: explode }"),
+    ("tool_faults", "{ tool: '*' }"),
+    ("tool_faults", "{ mode: slow, error_code: 503 }"),
+    ("network_faults", "{ mode: refuse, payload: x }"),
+    ("tool_faults", "{ mode: slow, delay_ms: -5 }"),
+    ("tool_faults", "{ mode: slow, delay_ms: 90000000 }"),
+    (
+        "tool_faults",
+        "{ mode: slow, jitter_ms: 5, distribution: nromal }",
+    ),
+    ("tool_faults", "{ mode: slow, distribution: normal }"),
+    ("tool_faults", "{ mode: slow, at: responce }"),
+    ("tool_faults", "{ mode: slow, at: model_input }"),
+    ("tool_faults", "{ mode: error, error_code: 99999 }"),
+    ("tool_faults", "{ mode: error, error_code: 503.5 }"),
+    ("tool_faults", "{ mode: error, error_code: 503.0 }"),
+    ("tool_faults", "{ mode: truncated, bytes: 1e2 }"),
+    ("tool_faults", "{ mode: stale, status: 503.0 }"),
+    ("tool_faults", "{ mode: error, message: a, body: b }"),
+    (
+        "tool_faults",
+        "{ mode: error, response_headers: { content-length: 5, 'a b': c } }",
+    ),
+    ("tool_faults", "{ mode: truncated, bytes: 1, ratio: 0.5 }"),
+    ("tool_faults", "{ mode: truncated, ratio: 50 }"),
+    ("tool_faults", "{ mode: schema_drift, drift: renam }"),
+    (
+        "tool_faults",
+        "{ mode: commit_then_fail, error_code: 500, reset: true }",
+    ),
+    ("tool_faults", "{ mode: session_expired }"),
+    ("tool_faults", "{ mode: error, probability: 25 }"),
+    (
+        "tool_faults",
+        "{ mode: error, after_calls: -3, every: 0, limit: 1.5, calls: [0, 2] }",
+    ),
+    ("tool_faults", "{ mode: error, match_url: 'https://{a' }"),
+    (
+        "tool_faults",
+        "{ mode: error, match_url: ['https://a/*', ''] }",
+    ),
+    ("tool_faults", "{ mode: error, match_url: [] }"),
+    ("tool_faults", "{ mode: error, methods: ['GE T'] }"),
+    ("tool_faults", "{ mode: error, headers: { 'x y': '*' } }"),
+    ("tool_faults", "{ mode: error, match_body: '(' }"),
+    ("tool_faults", "{ mode: slow, body: 5 }"),
+    ("tool_faults", "{ mode: error, json: { model: 1 } }"),
+    ("tool_faults", "{ mode: stale, status: [200, 7xx, abc] }"),
+    ("tool_faults", "{ mode: error, status: 200 }"),
+    ("tool_faults", "{ mode: slow, status: 200 }"),
+    ("llm_faults", "{ mode: timeout, dialect: opnai-chat }"),
+    ("llm_faults", "{ mode: rate_limit, rpm: 60 }"),
+    ("llm_faults", "{ mode: rate_limit, retry_after: -1 }"),
+    ("llm_faults", "{ mode: server_error, error_code: 404 }"),
+    ("llm_faults", "{ mode: quota_exhausted, after_usd: 1 }"),
+    ("llm_faults", "{ mode: truncated_response, max_tokens: -1 }"),
+    ("llm_faults", "{ mode: slow_stream, tokens_per_second: 0 }"),
+    (
+        "llm_faults",
+        "{ mode: timeout, window: { after: 30, for: 5 minutes } }",
+    ),
+    ("llm_faults", "{ mode: timeout, ramp: { from: 2 } }"),
+    (
+        "llm_faults",
+        "{ mode: timeout, ramp: { over: 5m }, probability: 0.5 }",
+    ),
+    (
+        "llm_faults",
+        "{ mode: timeout, armed_by: { rule: nobody } }",
+    ),
+    (
+        "llm_faults",
+        "{ mode: timeout, armed_by: { rule: a, tool: b } }",
+    ),
+    ("llm_faults", "{ mode: timeout, armed_by: {} }"),
+    ("llm_faults", "{ mode: timeout, id: Not An Id }"),
+    ("network_faults", "{ mode: latency }"),
+    ("network_faults", "{ mode: bandwidth, rate_kbps: 0 }"),
+    ("network_faults", "{ mode: bandwidth }"),
+    (
+        "network_faults",
+        "{ mode: bandwidth, rate_kbps: 8, direction: sideways }",
+    ),
+    (
+        "network_faults",
+        "{ mode: bandwidth, rate_kbps: 8, direction: up, status: 200 }",
+    ),
+    (
+        "network_faults",
+        "{ mode: slicer, average_size: 10, size_variation: 10 }",
+    ),
+    ("network_faults", "{ mode: limit_data }"),
+    ("network_faults", "{ mode: tls_failure, kind: expird }"),
+    ("context_attacks", "{ type: indirect_injection }"),
+    ("context_attacks", "{ type: indirect_injecton }"),
+    ("context_attacks", "{ payload: x }"),
+];
+
 #[test]
 fn what_makes_no_sense_is_told_where_it_stands() {
-    let cases = [
-        ("llm_faults", "{ mode: rate_limt }"),
-        ("tool_faults", "{ mode: rate_limit }"),
-        ("tool_faults", "{ mode: explode }"),
-        ("tool_faults", "{ tool: '*' }"),
-        ("tool_faults", "{ mode: slow, error_code: 503 }"),
-        ("network_faults", "{ mode: refuse, payload: x }"),
-        ("tool_faults", "{ mode: slow, delay_ms: -5 }"),
-        ("tool_faults", "{ mode: slow, delay_ms: 90000000 }"),
-        (
-            "tool_faults",
-            "{ mode: slow, jitter_ms: 5, distribution: nromal }",
-        ),
-        ("tool_faults", "{ mode: slow, distribution: normal }"),
-        ("tool_faults", "{ mode: slow, at: responce }"),
-        ("tool_faults", "{ mode: slow, at: model_input }"),
-        ("tool_faults", "{ mode: error, error_code: 99999 }"),
-        ("tool_faults", "{ mode: error, error_code: 503.5 }"),
-        ("tool_faults", "{ mode: error, message: a, body: b }"),
-        (
-            "tool_faults",
-            "{ mode: error, response_headers: { content-length: 5, 'a b': c } }",
-        ),
-        ("tool_faults", "{ mode: truncated, bytes: 1, ratio: 0.5 }"),
-        ("tool_faults", "{ mode: truncated, ratio: 50 }"),
-        ("tool_faults", "{ mode: schema_drift, drift: renam }"),
-        (
-            "tool_faults",
-            "{ mode: commit_then_fail, error_code: 500, reset: true }",
-        ),
-        ("tool_faults", "{ mode: session_expired }"),
-        ("tool_faults", "{ mode: error, probability: 25 }"),
-        (
-            "tool_faults",
-            "{ mode: error, after_calls: -3, every: 0, limit: 1.5, calls: [0, 2] }",
-        ),
-        ("tool_faults", "{ mode: error, match_url: 'https://{a' }"),
-        (
-            "tool_faults",
-            "{ mode: error, match_url: ['https://a/*', ''] }",
-        ),
-        ("tool_faults", "{ mode: error, match_url: [] }"),
-        ("tool_faults", "{ mode: error, methods: ['GE T'] }"),
-        ("tool_faults", "{ mode: error, headers: { 'x y': '*' } }"),
-        ("tool_faults", "{ mode: error, match_body: '(' }"),
-        ("tool_faults", "{ mode: slow, body: 5 }"),
-        ("tool_faults", "{ mode: error, json: { model: 1 } }"),
-        ("tool_faults", "{ mode: stale, status: [200, 7xx, abc] }"),
-        ("tool_faults", "{ mode: error, status: 200 }"),
-        ("tool_faults", "{ mode: slow, status: 200 }"),
-        ("llm_faults", "{ mode: timeout, dialect: opnai-chat }"),
-        ("llm_faults", "{ mode: rate_limit, rpm: 60 }"),
-        ("llm_faults", "{ mode: rate_limit, retry_after: -1 }"),
-        ("llm_faults", "{ mode: server_error, error_code: 404 }"),
-        ("llm_faults", "{ mode: quota_exhausted, after_usd: 1 }"),
-        ("llm_faults", "{ mode: truncated_response, max_tokens: -1 }"),
-        ("llm_faults", "{ mode: slow_stream, tokens_per_second: 0 }"),
-        (
-            "llm_faults",
-            "{ mode: timeout, window: { after: 30, for: 5 minutes } }",
-        ),
-        ("llm_faults", "{ mode: timeout, ramp: { from: 2 } }"),
-        (
-            "llm_faults",
-            "{ mode: timeout, ramp: { over: 5m }, probability: 0.5 }",
-        ),
-        (
-            "llm_faults",
-            "{ mode: timeout, armed_by: { rule: nobody } }",
-        ),
-        (
-            "llm_faults",
-            "{ mode: timeout, armed_by: { rule: a, tool: b } }",
-        ),
-        ("llm_faults", "{ mode: timeout, armed_by: {} }"),
-        ("llm_faults", "{ mode: timeout, id: Not An Id }"),
-        ("network_faults", "{ mode: latency }"),
-        ("network_faults", "{ mode: bandwidth, rate_kbps: 0 }"),
-        ("network_faults", "{ mode: bandwidth }"),
-        (
-            "network_faults",
-            "{ mode: bandwidth, rate_kbps: 8, direction: sideways }",
-        ),
-        (
-            "network_faults",
-            "{ mode: bandwidth, rate_kbps: 8, direction: up, status: 200 }",
-        ),
-        (
-            "network_faults",
-            "{ mode: slicer, average_size: 10, size_variation: 10 }",
-        ),
-        ("network_faults", "{ mode: limit_data }"),
-        ("network_faults", "{ mode: tls_failure, kind: expird }"),
-        ("context_attacks", "{ type: indirect_injection }"),
-        ("context_attacks", "{ type: indirect_injecton }"),
-        ("context_attacks", "{ payload: x }"),
-    ];
-    let told =
-        cases.map(|(family, text)| format!("{family} {text}\n{}", errors(&rule(family, text))));
+    let told: Vec<_> = SENSELESS
+        .iter()
+        .map(|(family, text)| format!("{family} {text}\n{}", errors(&rule(family, text))))
+        .collect();
     insta::assert_snapshot!(told.join("\n\n"));
 }
 
@@ -191,6 +202,10 @@ fn an_error_points_into_the_document() {
         (
             "tool_faults: [{ mode: slow, json: { a/b: 1 } }]",
             "/tool_faults/0/json/a~1b",
+        ),
+        (
+            "tool_faults: [{ mode: slow, headers: { a/b: {} } }]",
+            "/tool_faults/0/headers/a~1b",
         ),
         ("tool_faults: [", ""),
     ] {
@@ -424,6 +439,58 @@ tool_faults:
         .expanded_document(Variables::From(&variables))
         .unwrap();
     assert_eq!(sent, written_out.document());
+}
+
+#[test]
+fn a_variable_stands_for_a_number_or_a_flag() {
+    let variables = |name: &str| match name {
+        "N" => Ok("25".to_owned()),
+        "SHARE" => Ok("0.5".to_owned()),
+        "YES" => Ok("true".to_owned()),
+        "SECRET" => Ok("hunter2".to_owned()),
+        _ => Err(std::env::VarError::NotPresent),
+    };
+    let text = "tool_faults:
+  - mode: slow
+    delay_ms: ${N}
+    limit: \"${N}\"
+    probability: ${SHARE}
+  - { mode: commit_then_fail, reset: \"${YES}\", calls: [1, \"${N}0\"] }
+  - { mode: silent_noop, payload: '${N}' }
+";
+    let profile = parse_file("p.yaml", text, Variables::From(&variables)).unwrap();
+    let sent = profile
+        .expanded_document(Variables::From(&variables))
+        .unwrap();
+    let written_out = serde_json::json!({ "tool_faults": [
+        { "mode": "slow", "delay_ms": 25, "limit": 25, "probability": 0.5 },
+        { "mode": "commit_then_fail", "reset": true, "calls": [1, 250] },
+        { "mode": "silent_noop", "payload": "25" },
+    ] });
+    let as_text = |document: &Value| document.to_string().replace(".0", "");
+    assert_eq!(as_text(&sent), as_text(&written_out));
+    let taken = parse("p.yaml", &sent.to_string()).unwrap();
+    let what = |profile: &Profile| -> Vec<String> {
+        let rules = profile.rules.iter();
+        rules
+            .map(|rule| format!("{:?} {:?}", rule.trigger, rule.fault))
+            .collect()
+    };
+    assert_eq!(what(&taken), what(&profile));
+    for (rule, said) in [
+        ("{ mode: slow, delay_ms: \"${SECRET}\" }", "a number"),
+        ("{ mode: slow, delay_ms: \"1${SECRET}\" }", "a number"),
+        ("{ mode: commit_then_fail, reset: \"${N}\" }", "`true` or"),
+        ("{ mode: slow, limit: \"${SHARE}\" }", "`limit: 0.5`"),
+        ("{ mode: slow, limit: \"${NOPE}\" }", "`NOPE` is not set"),
+    ] {
+        let text = format!("tool_faults: [{rule}]");
+        let errors = parse_file("p.yaml", &text, Variables::From(&variables)).unwrap_err();
+        let told = errors[0].to_string();
+        assert!(told.contains(said), "{rule}: {told}");
+        assert!(!told.contains("hunter2"), "{rule}: {told}");
+        assert!(errors[0].position.column > 20, "{rule}: {told}");
+    }
 }
 
 #[test]

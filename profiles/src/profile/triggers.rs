@@ -8,6 +8,7 @@ use super::conditions;
 use super::located::{At, OneOrMany};
 use super::raw::{RawArmedBy, RawRamp, RawRule, RawWindow};
 use super::reader::Reader;
+use super::scalar::Number;
 use crate::dice::MILLION;
 use crate::error::Position;
 use crate::trigger::{ArmedBy, Chance, Trigger, Window};
@@ -54,7 +55,7 @@ pub(crate) fn written(raw: &RawRule) -> Map<String, Value> {
             map.insert(name.to_owned(), value);
         }
     };
-    let number = |at: &Option<At<f64>>| at.as_ref().map(|at| json!(at.value));
+    let number = |at: &Option<At<Number>>| at.as_ref().map(|at| Value::from(&at.value));
     let word = |at: &Option<At<String>>| at.as_ref().map_or(Value::Null, |at| json!(at.value));
     let many = |at: &Option<At<OneOrMany>>| {
         at.as_ref().map_or(Value::Null, |at| {
@@ -73,7 +74,7 @@ pub(crate) fn written(raw: &RawRule) -> Map<String, Value> {
     let calls = raw.calls.as_ref();
     put(
         "calls",
-        calls.map(|at| json!(at.value.iter().map(|at| at.value).collect::<Vec<_>>())),
+        calls.map(|at| at.value.iter().map(|at| Value::from(&at.value)).collect()),
     );
     let window = raw.window.as_ref().map(|at| &at.value);
     put(
@@ -125,7 +126,7 @@ fn window(raw: &RawWindow, reader: &mut Reader) -> Window {
     }
 }
 
-fn calls(written: &[At<f64>], reader: &mut Reader) -> std::sync::Arc<[u64]> {
+fn calls(written: &[At<Number>], reader: &mut Reader) -> std::sync::Arc<[u64]> {
     let mut calls: Vec<_> = written
         .iter()
         .filter_map(|call| reader.count("calls", Some(call), 1))

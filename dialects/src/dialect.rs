@@ -1,64 +1,235 @@
 //! What a provider's wire format must be able to say: the seam between providers and faults.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 
-use crate::json::Document;
-use crate::model::{Finish, ModelError, ModelRequest, Reading};
-use crate::sse;
+use crate::json::{Document, Edits, Value};
+use crate::model::{
+    Conversation, Delta, Finish, Finished, ModelError, ModelRequest, Reading, Saying,
+};
+use crate::stream::{Frame, Framing, Made};
 
 /// One provider's wire format.
 ///
-/// Implementations hold no state and decide nothing: the same input gives the same output.
+/// Implementations hold no state and decide nothing: the same input gives the same output. They
+/// know JSON, never bytes of a stream: how events are framed is [`crate::stream`]'s, and every
+/// event they make up is a [`Made`] that the framing lays out.
 pub trait Dialect: Debug + Send + Sync {
     /// The name in files, API and metrics: `openai-chat`.
     fn name(&self) -> &'static str;
 
-    /// Whether a request with this method and path (without query) looks like this dialect.
-    fn recognises(&self, method: &Method, path: &str) -> bool;
+    // ── Recognition ────────────────────────────────────────────────────────────────────────────
 
-    /// Whether a request's body has this dialect's shape.
-    fn confirms(&self, body: &[u8]) -> bool;
+    /// Whether a request with this method and target looks like this dialect. The host is never
+    /// asked. Several dialects may say yes to one path: the body decides then.
+    fn recognises(&self, method: &Method, target: Target<'_>) -> bool;
 
-    /// What a request's body asks for. `None`: it is no JSON object.
+    /// Whether a request's body has this dialect's shape, and no other's that shares its paths.
+    fn confirms(&self, body: Value<'_>) -> bool;
+
+    // ── The request ────────────────────────────────────────────────────────────────────────────
+
+    /// What a request asks for. `body` is its outermost object, maybe of a prefix only: what was
+    /// cut off counts as absent. What stands in the path (Gemini's and Bedrock's model) counts,
+    /// too.
+    fn request(&self, target: Target<'_>, body: Value<'_>) -> ModelRequest;
+
+    /// What a request's conversation says, and where.
+    fn conversation<'d>(&self, body: &'d Document<'d>) -> Conversation<'d>;
+
+    /// A message as it stands in the list of messages, as JSON, by which the user says `text`.
+    fn user_message(&self, text: &str) -> String;
+
+    // ── The answer ─────────────────────────────────────────────────────────────────────────────
+
+    /// How the answer's body is laid out. `request` is what the request's body asked for, when it
+    /// was read. `None`: in no form that can be read.
     ///
-    /// The body may be a prefix of the real one: what was cut off counts as absent.
-    fn request(&self, body: &[u8]) -> Option<ModelRequest>;
+    /// A dialect that streams under the media type of a whole answer overrides this.
+    fn form(
+        &self,
+        target: Target<'_>,
+        request: Option<&ModelRequest>,
+        headers: &HeaderMap,
+    ) -> Option<AnswerForm> {
+        let _ = (target, request);
+        AnswerForm::of(headers)
+    }
 
     /// What a whole answer says.
     fn read_answer<'d>(&self, answer: &'d Document<'d>) -> Reading<'d>;
 
     /// What one event of a stream says.
-    fn read_event<'d>(&self, event: &'d Document<'d>) -> Reading<'d>;
+    fn read_event<'d>(&self, event: Event<'d>) -> Reading<'d>;
 
-    /// Whether an event's data is the mark that ends a stream; it need not be JSON.
-    fn is_end(&self, data: &[u8]) -> bool;
+    /// Whether an event's data that are not JSON are the mark that ends a stream. Marks that are
+    /// JSON are told by [`Reading::ends`].
+    fn is_end_mark(&self, data: &[u8]) -> bool {
+        let _ = data;
+        false
+    }
 
-    /// The mark that ends a stream, framed like `frame`, an event of the same stream; empty when
-    /// the provider sends none.
-    fn end(&self, frame: &sse::Frame) -> Bytes;
+    // ── Changing an answer ─────────────────────────────────────────────────────────────────────
 
-    /// The provider's word for a reason to stop, as a JSON value.
-    fn finish_word(&self, finish: &Finish) -> String;
-
-    /// The event or events that end `choice` for this reason, framed.
+    /// Makes `document`, a whole answer or an event's data, say that a choice ends for this
+    /// reason; `None`: that it has not ended yet. `at` is what was read there.
     ///
-    /// `frame` is an event of the same stream that belongs to the choice, and `event` its data:
-    /// the model the new ones are made after, so that ids and unknown fields are carried over.
-    /// Empty when `event` cannot serve as one.
-    fn finish_events(
+    /// Returns the event's new name, where a stream's event is named after it.
+    fn put_finish(
         &self,
-        frame: &sse::Frame,
-        event: &Document<'_>,
-        choice: u64,
-        finish: &Finish,
-    ) -> Bytes;
+        edits: &mut Edits<'_>,
+        document: &Document<'_>,
+        at: &Finished,
+        finish: Option<&Finish>,
+    ) -> Option<&'static str>;
 
-    /// The reply with which this provider reports `error`.
+    /// The events that end a choice before its time, in order, all but [`Self::end`].
+    ///
+    /// `event` belongs to the choice: the model the new ones are made after, so that ids and
+    /// unknown fields are carried over. Empty when it cannot serve as one, or when the end repeats
+    /// what only the upstream knows: then the upstream's own end is waited for and edited.
+    fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made>;
+
+    /// The events that end a stream once every choice has ended; empty when the provider sends
+    /// none.
+    fn end(&self, framing: Framing) -> Vec<Made>;
+
+    /// Makes a whole answer's `choice` say this, end for this reason, and nothing else: no tool
+    /// call, no thinking. False, and no edits, when the answer holds no such choice.
+    fn say(
+        &self,
+        edits: &mut Edits<'_>,
+        answer: &Document<'_>,
+        choice: u64,
+        saying: Saying<'_>,
+        finish: &Finish,
+    ) -> bool;
+
+    /// The events by which `choice` says this, made after `event`, the first that would have said
+    /// something else. They follow what the upstream sent before it and come before
+    /// [`Self::finish_events`], which are asked for with the same `event`. Empty when it cannot
+    /// serve as a model, or the provider cannot say it.
+    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made>;
+
+    /// Spoils arguments that are not given as a string: the way in which this provider reports a
+    /// model that wrote no JSON. False, and no edits, when it has none. Strings need no dialect.
+    fn spoil_arguments(&self, edits: &mut Edits<'_>, arguments: &Delta<'_>) -> bool {
+        let _ = (edits, arguments);
+        false
+    }
+
+    // ── Errors ─────────────────────────────────────────────────────────────────────────────────
+
+    /// The reply with which this provider reports `error` instead of an answer.
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply;
+
+    /// The event with which this provider reports `error` in a stream that has begun. `after` is
+    /// the event before it, when there was one. `None`: it reports none, it breaks off.
+    fn error_event(
+        &self,
+        error: &ModelError,
+        context: &ErrorContext<'_>,
+        after: Option<Event<'_>>,
+    ) -> Option<Made>;
+}
+
+/// Where a request goes, as far as dialects care: path and query of the upstream's URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target<'a> {
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// From a path with or without query.
+    pub fn new(path_and_query: &'a str) -> Self {
+        let whole = path_and_query.split('#').next().unwrap_or_default();
+        let (path, query) = whole.split_once('?').unwrap_or((whole, ""));
+        Self {
+            path: path.strip_suffix('/').unwrap_or(path),
+            query,
+        }
+    }
+
+    /// The path, without a slash at its end; not decoded.
+    pub fn path(self) -> &'a str {
+        self.path
+    }
+
+    /// The first value of a query parameter, not decoded.
+    pub fn parameter(self, name: &str) -> Option<&'a str> {
+        let mut pairs = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+}
+
+impl Default for Target<'_> {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+/// One event of a stream, as dialects read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'d> {
+    name: Name<'d>,
+    /// Its data.
+    pub document: &'d Document<'d>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Name<'d> {
+    Of(&'d Frame),
+    Given(Option<&'d str>),
+}
+
+impl<'d> Event<'d> {
+    /// The event in `frame`, whose data `document` is.
+    pub fn of(frame: &'d Frame, document: &'d Document<'d>) -> Self {
+        Self {
+            name: Name::Of(frame),
+            document,
+        }
+    }
+
+    /// An event without a frame.
+    pub fn named(name: Option<&'d str>, document: &'d Document<'d>) -> Self {
+        Self {
+            name: Name::Given(name),
+            document,
+        }
+    }
+
+    /// Its name; `None` when it has none, or the framing has no names. Looked up at every call.
+    pub fn name(self) -> Option<&'d str> {
+        match self.name {
+            Name::Of(frame) => frame.name(),
+            Name::Given(name) => name,
+        }
+    }
+
+    /// The outermost value of its data.
+    pub fn root(self) -> Value<'d> {
+        self.document.root()
+    }
+}
+
+/// The end of a choice that ends before its time.
+#[derive(Debug, Clone, Copy)]
+pub struct EndOfChoice<'a> {
+    /// Which alternative answer it is.
+    pub choice: u64,
+    /// Why it ends.
+    pub finish: &'a Finish,
+    /// Tokens that the agent got of it, as Squall counts.
+    pub tokens: u64,
 }
 
 /// What a made-up error may mention of the exchange it answers.
@@ -66,8 +237,14 @@ pub trait Dialect: Debug + Send + Sync {
 pub struct ErrorContext<'a> {
     /// What ids and other irregular figures are derived from: the exchange's own draw.
     pub draw: u64,
-    /// The model asked for, when the request's body was read.
+    /// Where the request goes.
+    pub target: Target<'a>,
+    /// The model asked for, when the request was read.
     pub model: Option<&'a str>,
+    /// Whether a stream was asked for; false when the request was not read.
+    pub stream: bool,
+    /// About how many tokens the request holds, when it was read.
+    pub input_tokens: Option<u64>,
 }
 
 /// A complete HTTP response as a provider would send it, but for `date` and `content-length`,
@@ -87,25 +264,38 @@ pub struct WireReply {
 pub enum AnswerForm {
     /// One JSON document.
     Json,
-    /// Server-sent events.
-    Stream,
+    /// Events.
+    Stream(Framing),
 }
 
 impl AnswerForm {
     /// The form that a response's `content-type` announces. `None`: no form that can be read.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-        let media_type = value.split(';').next().unwrap_or_default().trim();
-        if media_type.eq_ignore_ascii_case("text/event-stream") {
-            Some(Self::Stream)
-        } else if media_type.eq_ignore_ascii_case("application/json")
-            || media_type.to_ascii_lowercase().ends_with("+json")
-        {
-            Some(Self::Json)
-        } else {
-            None
+        let media_type = media_type(headers)?;
+        let stream = |framing| Some(Self::Stream(framing));
+        match &*media_type {
+            "text/event-stream" => stream(Framing::Sse),
+            "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
+                stream(Framing::Lines)
+            }
+            "application/vnd.amazon.eventstream" => stream(Framing::AwsEvents),
+            "application/json" => Some(Self::Json),
+            other => other.ends_with("+json").then_some(Self::Json),
         }
     }
+}
+
+/// The media type of a response, in lower case and without parameters.
+fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let media_type = value.split(';').next().unwrap_or_default().trim();
+    Some(
+        if media_type.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Cow::Owned(media_type.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(media_type)
+        },
+    )
 }
 
 #[cfg(test)]
@@ -116,11 +306,17 @@ mod tests {
 
     #[test]
     fn the_content_type_tells_the_form() {
+        let stream = |framing| Some(AnswerForm::Stream(framing));
         for (value, expected) in [
             ("application/json", Some(AnswerForm::Json)),
             ("application/json; charset=utf-8", Some(AnswerForm::Json)),
             ("application/problem+json", Some(AnswerForm::Json)),
-            ("Text/Event-Stream;charset=utf-8", Some(AnswerForm::Stream)),
+            ("Text/Event-Stream;charset=utf-8", stream(Framing::Sse)),
+            ("application/x-ndjson", stream(Framing::Lines)),
+            (
+                "application/vnd.amazon.eventstream",
+                stream(Framing::AwsEvents),
+            ),
             ("text/html", None),
             ("", None),
         ] {
@@ -128,5 +324,14 @@ mod tests {
             assert_eq!(AnswerForm::of(&headers), expected, "{value}");
         }
         assert_eq!(AnswerForm::of(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_target_is_a_path_and_parameters() {
+        let target = Target::new("/v1/x:stream/?key=1&alt=sse&alt=json#alt=no");
+        assert_eq!(target.path(), "/v1/x:stream");
+        assert_eq!(target.parameter("alt"), Some("sse"));
+        assert_eq!(target.parameter("lt"), None);
+        assert_eq!(Target::new("/x").parameter("x"), None);
     }
 }

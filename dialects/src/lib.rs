@@ -1,9 +1,9 @@
 //! Providers' wire formats and one neutral model call, both ways. No sockets, no clock, no dice.
 //!
 //! ```text
-//! request body ─┐                              ┌─▶ faults (profiles), written once, on the neutral view
-//! answer, JSON ─┼─▶ json::Document ─▶ Dialect ─┤
-//! answer, SSE  ─┘   sse::Splitter   (one file) └─▶ Reader: what the journal says about a model call
+//! request body ───┐                              ┌─▶ faults (profiles), written once, on the neutral view
+//! answer, JSON ───┼─▶ json::Document ─▶ Dialect ─┤
+//! answer, stream ─┘   stream::Splitter (one file) └─▶ Reader: what the journal says about a model call
 //! ```
 //!
 //! A [`Dialect`] says where in a provider's JSON the neutral things stand ([`model`]); whoever
@@ -15,26 +15,45 @@ pub mod json;
 pub mod model;
 mod openai_chat;
 pub mod reader;
-pub mod sse;
+pub mod stream;
 pub mod tokens;
 
-pub use dialect::{AnswerForm, Dialect, ErrorContext, WireReply};
+pub use dialect::{AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, WireReply};
 use http::Method;
+use json::{Document, Kind};
+use model::ModelRequest;
 pub use reader::{ModelCall, Reader};
 
 /// Every dialect, in the order in which [`recognise`] asks them.
 pub static ALL: &[&dyn Dialect] = &[&openai_chat::OpenAiChat];
 
-/// The dialect that a request with this method and path speaks, as far as its head can tell.
+/// The dialect that a request with this method and target speaks, as far as its head can tell.
 ///
-/// `path` is the path of the upstream URL, with or without its query. The host is not asked:
-/// gateways and local servers speak other providers' dialects under their own names. A body that
-/// is read anyway can be asked with [`Dialect::confirms`].
-pub fn recognise(method: &Method, path: &str) -> Option<&'static dyn Dialect> {
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    ALL.iter()
-        .copied()
-        .find(|dialect| dialect.recognises(method, path))
+/// The host is not asked: gateways and local servers speak other providers' dialects under their
+/// own names. Where several dialects share a path it is the first; [`confirm`] asks the body.
+pub fn recognise(method: &Method, target: Target<'_>) -> Option<&'static dyn Dialect> {
+    let mut all = ALL.iter().copied();
+    all.find(|dialect| dialect.recognises(method, target))
+}
+
+/// The dialect that a request speaks whose body, or the beginning of it, was read.
+pub fn confirm(method: &Method, target: Target<'_>, body: &[u8]) -> Option<&'static dyn Dialect> {
+    let document = Document::parse_prefix(body)?;
+    let mut all = ALL.iter().copied();
+    all.find(|dialect| dialect.recognises(method, target) && dialect.confirms(document.root()))
+}
+
+/// What a request asks for in `dialect`. `None`: its body is no JSON object.
+///
+/// The body may be a prefix of the real one: what was cut off counts as absent.
+pub fn read_request(
+    dialect: &dyn Dialect,
+    target: Target<'_>,
+    body: &[u8],
+) -> Option<ModelRequest> {
+    let document = Document::parse_prefix(body)?;
+    let root = document.root();
+    (root.kind() == Kind::Object).then(|| dialect.request(target, root))
 }
 
 /// The dialect with this name, as profiles and the config write it (`openai-chat`).
@@ -62,7 +81,7 @@ mod tests {
             (Method::POST, "/v1/x?next=/chat/completions", None),
             (Method::POST, "", None),
         ] {
-            let found = recognise(&method, path).map(Dialect::name);
+            let found = recognise(&method, Target::new(path)).map(Dialect::name);
             assert_eq!(found, expected, "{method} {path}");
         }
     }

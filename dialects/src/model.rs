@@ -7,16 +7,32 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::json::NodeId;
+use crate::json::{NodeId, Value};
+use crate::tokens;
 
 /// An error as a provider's model endpoint reports it, before it is put into a dialect's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelError {
     /// Too many requests or tokens (429); the wait to announce.
     RateLimit {
-        /// What `Retry-After` says; `None` leaves the header out.
+        /// What there were too many of.
+        scope: LimitScope,
+        /// What the wait in headers or body says; `None` leaves it out.
         retry_after: Option<Duration>,
     },
+    /// The account's credit or quota is used up (429, 402 …); waiting does not help.
+    QuotaExhausted,
+    /// The request does not fit into the model's context (400).
+    ContextLength,
+    /// The prompt was stopped by a content filter (400; where providers have no such error, what
+    /// comes closest).
+    ContentFilter,
+    /// The key is wrong (401).
+    Auth,
+    /// There is no such model (404).
+    ModelNotFound,
+    /// The provider took too long (408, 504).
+    Timeout,
     /// The provider failed (500 unless another 5xx is named).
     ServerError {
         /// Status, 500 to 599.
@@ -26,6 +42,16 @@ pub enum ModelError {
     Overloaded,
 }
 
+/// What a rate limit counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LimitScope {
+    /// Requests.
+    #[default]
+    Requests,
+    /// Tokens.
+    Tokens,
+}
+
 /// What a request asks of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelRequest {
@@ -33,7 +59,8 @@ pub struct ModelRequest {
     pub model: Option<String>,
     /// Whether the answer is to come as a stream.
     pub stream: bool,
-    /// Whether a stream is to end with token counts; without meaning when `stream` is false.
+    /// Whether a stream is to end with token counts that come in an event of their own; without
+    /// meaning when `stream` is false.
     pub usage_in_stream: bool,
     /// How many alternative answers are asked for, at least 1.
     pub choices: u64,
@@ -41,17 +68,84 @@ pub struct ModelRequest {
     pub messages: usize,
     /// Names of the tools the model may call.
     pub tools: Vec<String>,
-    /// Results of tool calls that the conversation holds.
-    pub tool_results: Vec<ToolResult>,
+}
+
+/// What a request's conversation says, and where.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Conversation<'d> {
+    /// System prompts that stand outside of the list of messages.
+    pub system: Vec<Said<'d>>,
+    /// The messages, oldest first.
+    pub messages: Vec<Message<'d>>,
+    /// Results of tool calls, in the order of the messages.
+    pub tool_results: Vec<ToolResult<'d>>,
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message<'d> {
+    /// Who speaks.
+    pub role: Role,
+    /// Where it stands: an item of the list of messages.
+    pub place: NodeId,
+    /// Its texts. Tool results are not among them, nor is thinking: that is signed.
+    pub texts: Vec<Said<'d>>,
+}
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Whoever wrote the agent.
+    System,
+    /// Whoever uses it, or the agent in their name.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool: the message is the result of a call.
+    Tool,
 }
 
 /// The result of one tool call, as the agent reports it to the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolResult {
-    /// Id of the call it answers; a change must keep it.
-    pub call: String,
-    /// Where its content stands in the request's body: a JSON string or a list of parts.
-    pub content: std::ops::Range<usize>,
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult<'d> {
+    /// Id of the call it answers, where the provider has ids; a change must keep it.
+    pub call: Option<Cow<'d, str>>,
+    /// The tool that was called: from the result, or from the call with its id.
+    pub tool: Option<Cow<'d, str>>,
+    /// Which message it stands in.
+    pub message: usize,
+    /// Where its content stands: a string, a list of parts or an object, whatever it is there.
+    pub content: NodeId,
+    /// The texts in it.
+    pub texts: Vec<Said<'d>>,
+}
+
+/// A text, and the JSON string it stands in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said<'d> {
+    /// The text, decoded.
+    pub text: Cow<'d, str>,
+    /// Where it stands.
+    pub place: NodeId,
+}
+
+impl<'d> Said<'d> {
+    /// The text of a JSON string; `None` for anything else.
+    pub fn of(value: Value<'d>) -> Option<Self> {
+        Some(Self {
+            text: value.as_str()?,
+            place: value.id(),
+        })
+    }
+}
+
+/// What a choice is made to say instead of what the model said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saying<'a> {
+    /// This text; it may be empty.
+    Text(&'a str),
+    /// A refusal, in the field meant for it where the provider has one.
+    Refusal(&'a str),
 }
 
 /// Why a model stopped.
@@ -96,8 +190,10 @@ impl Finish {
 pub struct Reading<'d> {
     /// The model that answered.
     pub model: Option<Cow<'d, str>>,
-    /// What the model wrote, in the order of the document.
+    /// What the model wrote, in the order in which it wrote it.
     pub deltas: Vec<Delta<'d>>,
+    /// Parts that open or close here, where a provider has events for that.
+    pub edges: Vec<Edge>,
     /// Where choices end.
     pub finishes: Vec<Finished>,
     /// Values that repeat a choice's words token by token, such as log probabilities: they are
@@ -105,30 +201,77 @@ pub struct Reading<'d> {
     pub mirrors: Vec<(u64, NodeId)>,
     /// Token counts.
     pub usage: Option<Usage>,
-    /// True when the provider announces by this event that token counts will follow.
+    /// True when the provider announces by this event that token counts will follow the end of
+    /// the choices.
     pub usage_follows: bool,
     /// The error the provider reports instead of, or in the middle of, an answer.
     pub error: Option<Cow<'d, str>>,
+    /// This event ends the stream.
+    pub ends: bool,
 }
 
 /// A piece of what the model wrote.
+///
+/// Pieces belong together that have choice, part and the same sort of kind: a text, or a tool call
+/// with its name, id and arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delta<'d> {
     /// Which alternative answer it belongs to, from 0.
     pub choice: u64,
+    /// Which part of the choice: the number of its content block, output item or tool call, in
+    /// ascending order. A provider that does not number texts gives 0.
+    pub part: u64,
     /// What it is a piece of.
     pub kind: DeltaKind,
-    /// The piece itself, decoded; the tool's name for the head of a call.
+    /// The piece itself, decoded; of a value that is no string, its JSON.
     pub text: Cow<'d, str>,
     /// Where it stands. A JSON string can be cut short; anything else is kept or removed whole.
     pub place: NodeId,
-    /// What is to be removed with it when nothing of it may stay: the tool call it belongs to.
-    /// `None`: it is emptied in place.
+    /// What is to be removed with it when nothing of it may stay: the tool call or the block it
+    /// belongs to. `None`: it is emptied in place.
     pub removed_with: Option<NodeId>,
+    /// It is no further piece: it repeats the whole of what earlier events said of its part, so it
+    /// has to say what the agent got of those.
+    pub repeats: bool,
+    /// It is signed, so agents must be able to give it back byte for byte: it is kept or removed
+    /// whole, never changed.
+    pub signed: bool,
+}
+
+impl<'d> Delta<'d> {
+    /// A piece that is emptied in place, repeats nothing and is not signed.
+    pub fn new(choice: u64, part: u64, kind: DeltaKind, value: Value<'d>) -> Self {
+        Self {
+            choice,
+            part,
+            kind,
+            text: value.as_str().unwrap_or(Cow::Borrowed(value.raw())),
+            place: value.id(),
+            removed_with: None,
+            repeats: false,
+            signed: false,
+        }
+    }
+
+    /// The same, removed together with `container`.
+    #[must_use]
+    pub fn inside(mut self, container: Value<'_>) -> Self {
+        self.removed_with = Some(container.id());
+        self
+    }
+
+    /// Tokens it is worth; nothing for ids and for what was counted before.
+    pub fn tokens(&self) -> u64 {
+        if self.repeats || self.kind == DeltaKind::ToolId {
+            0
+        } else {
+            tokens::count(&self.text)
+        }
+    }
 }
 
 /// What a [`Delta`] is a piece of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DeltaKind {
     /// The answer's text.
     Text,
@@ -136,16 +279,30 @@ pub enum DeltaKind {
     Reasoning,
     /// A refusal given in a field of its own.
     Refusal,
-    /// The head of a tool call: the tool's name.
-    ToolName {
-        /// Which call of the choice, from 0.
-        call: u64,
-    },
-    /// Arguments of a tool call.
-    ToolArguments {
-        /// Which call of the choice, from 0.
-        call: u64,
-    },
+    /// The id of a tool call, never in pieces.
+    ToolId,
+    /// The name of the tool that is called, never in pieces.
+    ToolName,
+    /// Arguments of a tool call: a string that holds JSON or a piece of it, or the JSON itself.
+    ToolArguments,
+}
+
+impl DeltaKind {
+    /// Whether it belongs to a tool call.
+    pub fn is_of_a_call(self) -> bool {
+        matches!(self, Self::ToolId | Self::ToolName | Self::ToolArguments)
+    }
+}
+
+/// The beginning or the end of a part of a choice, in an event of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// Which alternative answer it belongs to.
+    pub choice: u64,
+    /// Which part, as of [`Delta::part`].
+    pub part: u64,
+    /// It ends; otherwise it begins.
+    pub closes: bool,
 }
 
 /// The end of a choice.
@@ -162,14 +319,16 @@ pub struct Finished {
 /// Token counts, as the provider counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens in.
+    /// Tokens in, cached ones included.
     pub input: Option<u64>,
     /// Tokens out, hidden ones included.
     pub output: Option<u64>,
     /// Tokens out that the agent does not see (hidden reasoning); 0 when none are reported.
     pub hidden: u64,
-    /// Where `output` stands.
+    /// Where tokens out stand.
     pub output_place: Option<NodeId>,
+    /// Of `output`, those that are not counted at `output_place` but beside it.
+    pub apart: u64,
     /// Where the sum of both stands.
     pub total_place: Option<NodeId>,
 }

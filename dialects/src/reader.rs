@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::dialect::{AnswerForm, Dialect};
+use crate::dialect::{AnswerForm, Dialect, Event, Target};
 use crate::json::Document;
 use crate::model::{DeltaKind, Finish, Reading};
-use crate::sse;
+use crate::stream::{Frame, Splitter};
 
 /// Bytes of an answer that is one JSON document, up to which it is read; a longer one is not.
 pub const ANSWER_LIMIT: usize = 1 << 20;
@@ -54,15 +54,15 @@ enum Answer {
     /// No head yet, or one that cannot be read.
     Unread,
     Json(Vec<u8>),
-    Stream(sse::Splitter),
+    Stream(Splitter),
 }
 
 impl Reader {
-    /// A reader for a call in `dialect`. `request` is what was read of the request's body, decoded:
-    /// all of it, its beginning, or `None`.
-    pub fn new(dialect: &'static dyn Dialect, request: Option<&[u8]>) -> Self {
+    /// A reader for a call to `target` in `dialect`. `request` is what was read of the request's
+    /// body, decoded: all of it, its beginning, or `None`.
+    pub fn new(dialect: &'static dyn Dialect, target: Target<'_>, request: Option<&[u8]>) -> Self {
         let request = request
-            .and_then(|body| dialect.request(body))
+            .and_then(|body| crate::read_request(dialect, target, body))
             .unwrap_or_default();
         let call = ModelCall {
             model: request.model.map(|model| shortened(&model)),
@@ -82,11 +82,11 @@ impl Reader {
     pub fn head(&mut self, form: Option<AnswerForm>) {
         self.answer = match form {
             Some(AnswerForm::Json) => Answer::Json(Vec::new()),
-            Some(AnswerForm::Stream) => {
+            Some(AnswerForm::Stream(framing)) => {
                 if self.call.model.is_none() {
                     self.call.stream = true;
                 }
-                Answer::Stream(sse::Splitter::new(EVENT_LIMIT))
+                Answer::Stream(Splitter::new(framing, EVENT_LIMIT))
             }
             None => Answer::Unread,
         };
@@ -123,12 +123,12 @@ impl Reader {
         self.call
     }
 
-    fn events(&mut self, frames: &[sse::Frame]) {
+    fn events(&mut self, frames: &[Frame]) {
         for frame in frames {
             if let Some(data) = frame.data()
                 && let Ok(document) = Document::parse(&data)
             {
-                let reading = self.dialect.read_event(&document);
+                let reading = self.dialect.read_event(Event::of(frame, &document));
                 self.note(&reading);
             }
         }
@@ -140,9 +140,12 @@ impl Reader {
         }
         for delta in &reading.deltas {
             match delta.kind {
-                DeltaKind::ToolName { call } => self.tool(delta.choice, call, &delta.text),
+                DeltaKind::ToolName => self.tool(delta.choice, delta.part, &delta.text),
                 DeltaKind::Refusal => self.refused |= !delta.text.is_empty(),
-                DeltaKind::Text | DeltaKind::Reasoning | DeltaKind::ToolArguments { .. } => {}
+                DeltaKind::Text
+                | DeltaKind::Reasoning
+                | DeltaKind::ToolId
+                | DeltaKind::ToolArguments => {}
             }
         }
         for finished in &reading.finishes {
@@ -192,9 +195,13 @@ mod tests {
 
     use super::*;
     use crate::by_name;
+    use crate::stream::Framing;
+
+    const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 
     fn reader(form: Option<AnswerForm>) -> Reader {
-        let mut reader = Reader::new(by_name("openai-chat").expect("built in"), None);
+        let dialect = by_name("openai-chat").expect("built in");
+        let mut reader = Reader::new(dialect, Target::default(), None);
         reader.head(form);
         reader
     }
@@ -205,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_event_over_the_limit_is_passed_over() {
-        let mut reader = reader(Some(AnswerForm::Stream));
+        let mut reader = reader(Some(SSE));
         let padding = "x".repeat(EVENT_LIMIT);
         reader.push(usage_event(1).as_bytes());
         reader.push(
@@ -230,7 +237,7 @@ mod tests {
 
     #[test]
     fn no_more_tool_calls_are_kept_than_the_limit() {
-        let mut reader = reader(Some(AnswerForm::Stream));
+        let mut reader = reader(Some(SSE));
         let name = "n".repeat(500);
         for index in 0..1000 {
             let call = format!("{{\"index\":{index},\"function\":{{\"name\":\"{name}\"}}}}");
@@ -257,8 +264,9 @@ mod tests {
             answer in proptest::collection::vec(any::<u8>(), 0..200),
             stream: bool,
         ) {
-            let mut reader = Reader::new(by_name("openai-chat").expect("built in"), Some(&request));
-            reader.head(Some(if stream { AnswerForm::Stream } else { AnswerForm::Json }));
+            let dialect = by_name("openai-chat").expect("built in");
+            let mut reader = Reader::new(dialect, Target::default(), Some(&request));
+            reader.head(Some(if stream { SSE } else { AnswerForm::Json }));
             reader.push(&answer);
             reader.finish();
         }

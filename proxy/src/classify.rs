@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
 use http::{Method, Request};
-use squall_dialects::Dialect;
 use squall_dialects::model::ModelRequest;
+use squall_dialects::{Dialect, Target};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
 
 use crate::carry_out::edit::Speaking;
@@ -34,9 +34,7 @@ impl Seen {
         let headers = request.headers();
         let named = live.llm_dialect(url);
         let dialect = named.or_else(|| {
-            let path = url.path_and_query();
-            let path = path.split_once('?').map_or(path, |(path, _)| path);
-            squall_dialects::recognise(request.method(), path)
+            squall_dialects::recognise(request.method(), Target::new(url.path_and_query()))
         });
         let mcp = [&MCP_METHOD, &MCP_SESSION, &MCP_VERSION]
             .into_iter()
@@ -71,14 +69,16 @@ impl Seen {
     }
 
     /// Adds what the whole body tells.
-    pub(crate) fn read_body(&mut self, body: Bytes) {
-        if let Some(dialect) = self.dialect {
-            if dialect.confirms(&body) {
-                self.call = dialect.request(&body);
-            } else if !self.named {
+    pub(crate) fn read_body(&mut self, method: &Method, url: &CanonicalUrl, body: Bytes) {
+        let target = Target::new(url.path_and_query());
+        if self.dialect.is_some() && !self.named {
+            self.dialect = squall_dialects::confirm(method, target, &body);
+            if self.dialect.is_none() {
                 self.kind = Kind::Tool;
-                self.dialect = None;
             }
+        }
+        if let Some(dialect) = self.dialect {
+            self.call = squall_dialects::read_request(dialect, target, &body);
         }
         self.body = Some(body);
     }
@@ -89,10 +89,12 @@ impl Seen {
     }
 
     /// The dialect that the answer speaks, and what was asked in it.
-    pub(crate) fn speaking(&self) -> Option<Speaking<'_>> {
+    pub(crate) fn speaking<'a>(&'a self, url: &'a CanonicalUrl) -> Option<Speaking<'a>> {
         self.dialect.map(|dialect| Speaking {
             dialect,
+            target: Target::new(url.path_and_query()),
             request: self.call.as_ref(),
+            body: self.body.as_deref(),
         })
     }
 

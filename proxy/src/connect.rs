@@ -166,7 +166,6 @@ impl Connect {
         let asked = Asked {
             url: self.authority.as_str(),
             host: self.origin.host(),
-            dialect: None,
             model: None,
         };
         let context = self

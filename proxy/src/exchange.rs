@@ -166,7 +166,8 @@ impl Exchange {
             self.log.waited(begun.elapsed());
             self.log.sent_upstream(&read.bytes);
             if read.is_whole() {
-                self.seen.read_body(read.bytes.clone());
+                let url = &self.target.url;
+                self.seen.read_body(&self.method, url, read.bytes.clone());
                 self.log.turned_out(self.seen.kind, self.seen.dialect);
             }
             Request::from_parts(head, RequestBody::read_ahead(read, Rc::clone(&self.log)))
@@ -192,7 +193,8 @@ impl Exchange {
             return;
         };
         if self.chaos.activation().observe != Observe::Headers {
-            self.log.read_model(dialect, self.version);
+            let target = self.target.url.path_and_query();
+            self.log.read_model(dialect, target, self.version);
         }
     }
 
@@ -213,8 +215,7 @@ impl Exchange {
         let asked = Asked {
             url: &url,
             host: self.target.origin.host(),
-            dialect: self.seen.dialect,
-            model: self.seen.model(),
+            model: self.seen.speaking(&self.target.url),
         };
         match answer::make(answer, verdict, asked, &self.context()).await {
             Made::Response(answer) => Ok(Some(answer)),
@@ -290,7 +291,7 @@ impl Exchange {
         Box::pin(edit::apply(
             edits,
             answer,
-            self.seen.speaking(),
+            self.seen.speaking(&self.target.url),
             &self.context(),
         ))
         .await

@@ -122,9 +122,9 @@ impl ExchangeLog {
     }
 
     /// Keeps a copy of the model call for the journal to read, off the forwarding path.
-    pub(crate) fn read_model(&self, dialect: &'static dyn Dialect, agent: Version) {
+    pub(crate) fn read_model(&self, dialect: &'static dyn Dialect, target: &str, agent: Version) {
         self.copies.set(agent == Version::HTTP_2);
-        *self.model.borrow_mut() = Some(Box::new(ModelTraffic::new(dialect)));
+        *self.model.borrow_mut() = Some(Box::new(ModelTraffic::new(dialect, target)));
     }
 
     /// What the body says that the exchange is.
@@ -133,8 +133,13 @@ impl ExchangeLog {
             note.kind = kind;
             note.dialect = dialect.map(Dialect::name);
         });
-        if dialect.is_none() {
-            self.model.take();
+        match dialect {
+            None => drop(self.model.take()),
+            Some(dialect) => {
+                if let Some(model) = self.model.borrow_mut().as_mut() {
+                    model.speaks(dialect);
+                }
+            }
         }
     }
 

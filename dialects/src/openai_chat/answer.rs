@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::dialect::Event;
 use crate::json::{Edits, Kind, Value, quote};
-use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Usage};
+use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Saying, Usage};
+use crate::stream::Made;
 
 /// Fields of a message or delta that hold text of the model's, in the order in which models write
 /// them: thinking first. The reasoning fields are those of compatible servers.
@@ -21,10 +23,7 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
         ..Reading::default()
     };
     for (position, choice) in (0..).zip(items(root.get("choices"))) {
-        let index = choice
-            .get("index")
-            .and_then(Value::as_u64)
-            .unwrap_or(position);
+        let index = index(choice, position);
         let before = reading.deltas.len();
         if let Some(said) = choice.get(said) {
             read_said(said, index, &mut reading.deltas);
@@ -62,84 +61,49 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
 /// What a choice's message or delta holds of the model's words.
 fn read_said<'d>(said: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
     for (field, kind) in TEXTS {
-        if let Some(value) = said.get(field)
-            && let Some(text) = value.as_str()
-        {
-            deltas.push(Delta {
-                choice,
-                kind,
-                text,
-                place: value.id(),
-                removed_with: None,
-            });
+        if let Some(value) = said.get(field).filter(|value| value.kind() == Kind::String) {
+            deltas.push(Delta::new(choice, 0, kind, value));
         }
     }
     for (position, tool_call) in (0..).zip(items(said.get("tool_calls"))) {
-        let call = tool_call
-            .get("index")
-            .and_then(Value::as_u64)
-            .unwrap_or(position);
-        read_call(tool_call, choice, call, deltas);
+        let index = tool_call.get("index").and_then(Value::as_u64);
+        read_call(tool_call, choice, index.unwrap_or(position), deltas);
     }
-    // The older form of a single tool call.
-    if let Some(function_call) = said.get("function_call").filter(|call| !call.is_null()) {
-        let removed_with = Some(function_call.id());
-        read_function(
-            function_call,
-            ["name", "arguments"],
-            choice,
-            0,
-            removed_with,
-            deltas,
-        );
+    // The older form of a single tool call: the function stands where the call would.
+    if let Some(function) = said.get("function_call") {
+        let fields = [NAME, ("arguments", DeltaKind::ToolArguments)];
+        read_fields(function, function, &fields, choice, 0, deltas);
     }
 }
 
-fn read_call<'d>(tool_call: Value<'d>, choice: u64, call: u64, deltas: &mut Vec<Delta<'d>>) {
-    let removed_with = Some(tool_call.id());
-    if let Some(function) = tool_call.get("function") {
-        read_function(
-            function,
-            ["name", "arguments"],
-            choice,
-            call,
-            removed_with,
-            deltas,
-        );
-    } else if let Some(custom) = tool_call.get("custom") {
-        read_function(
-            custom,
-            ["name", "input"],
-            choice,
-            call,
-            removed_with,
-            deltas,
-        );
+const NAME: (&str, DeltaKind) = ("name", DeltaKind::ToolName);
+
+fn read_call<'d>(call: Value<'d>, choice: u64, part: u64, deltas: &mut Vec<Delta<'d>>) {
+    let id = [("id", DeltaKind::ToolId)];
+    read_fields(call, call, &id, choice, part, deltas);
+    for (sort, arguments) in [("function", "arguments"), ("custom", "input")] {
+        if let Some(called) = call.get(sort) {
+            let fields = [NAME, (arguments, DeltaKind::ToolArguments)];
+            read_fields(call, called, &fields, choice, part, deltas);
+        }
     }
 }
 
-fn read_function<'d>(
-    function: Value<'d>,
-    [name, arguments]: [&str; 2],
+/// Reads those fields of `object` that are strings, pieces of `call`.
+fn read_fields<'d>(
+    call: Value<'d>,
+    object: Value<'d>,
+    fields: &[(&str, DeltaKind)],
     choice: u64,
-    call: u64,
-    removed_with: Option<crate::json::NodeId>,
+    part: u64,
     deltas: &mut Vec<Delta<'d>>,
 ) {
-    for (field, kind) in [
-        (name, DeltaKind::ToolName { call }),
-        (arguments, DeltaKind::ToolArguments { call }),
-    ] {
-        if let Some(value) = function.get(field)
-            && let Some(text) = value.as_str()
+    for (field, kind) in fields {
+        if let Some(value) = object
+            .get(field)
+            .filter(|value| value.kind() == Kind::String)
         {
-            deltas.push(Delta {
-                choice,
-                kind,
-                text,
-                place: value.id(),
-                removed_with,
-            });
+            deltas.push(Delta::new(choice, part, *kind, value).inside(call));
         }
     }
 }
@@ -170,6 +134,7 @@ fn read_usage(usage: Value<'_>) -> Option<Usage> {
         hidden: hidden.and_then(Value::as_u64).unwrap_or_default(),
         output_place: place("completion_tokens"),
         total_place: place("total_tokens"),
+        apart: 0,
     })
 }
 
@@ -204,30 +169,27 @@ pub(super) fn finish_word(finish: &Finish) -> String {
     }
 }
 
-/// Turns a chunk of `choice` into the one that ends it: an empty delta and a finish reason, no
-/// other choice, no token counts. False when the chunk holds no such choice.
-pub(super) fn make_finish(
-    edits: &mut Edits<'_>,
-    root: Value<'_>,
-    choice: u64,
-    finish: &Finish,
-) -> bool {
+/// A chunk made after another one of `choice`: with this delta and finish reason, no other choice
+/// and no token counts. `None` when that one holds no such choice.
+pub(super) fn chunk(event: Event<'_>, choice: u64, delta: &str, finish: &str) -> Option<Made> {
+    let root = event.root();
+    let mut edits = Edits::new(event.document);
     let mut found = false;
     for (position, item) in (0..).zip(items(root.get("choices"))) {
-        let index = item
-            .get("index")
-            .and_then(Value::as_u64)
-            .unwrap_or(position);
-        let Some(delta) = item.get("delta").filter(|_| !found && index == choice) else {
+        let there = item
+            .get("delta")
+            .filter(|_| !found && index(item, position) == choice);
+        let Some(there) = there else {
             edits.remove(item.id());
             continue;
         };
         found = true;
-        edits.replace(delta.id(), "{}");
+        edits.replace(there.id(), delta);
         match item.get("finish_reason") {
-            Some(reason) => edits.replace(reason.id(), finish_word(finish)),
+            Some(reason) => edits.replace(reason.id(), finish),
             // Some servers mention it only at the end.
-            None => edits.insert_after(delta.id(), "finish_reason", &finish_word(finish)),
+            None if finish == "null" => {}
+            None => edits.insert_after(there.id(), "finish_reason", finish),
         }
         if let Some(logprobs) = item.get("logprobs") {
             edits.replace(logprobs.id(), "null");
@@ -236,7 +198,79 @@ pub(super) fn make_finish(
     if let Some(usage) = root.get("usage") {
         edits.replace(usage.id(), "null");
     }
-    found
+    found.then(|| Made::data(edits.apply()))
+}
+
+/// A chunk made after another one of `choice` that says this.
+pub(super) fn say_chunk(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
+    let mut choices = (0..).zip(items(event.root().get("choices")));
+    let found = choices.find(|(position, item)| index(*item, *position) == choice)?;
+    // Who speaks is said once.
+    let role = found.1.get("delta")?.get("role");
+    let role = role.map_or_else(String::new, |role| format!("\"role\":{},", role.raw()));
+    let delta = match saying {
+        Saying::Text(text) => format!("{{{role}\"content\":{}}}", quote(text)),
+        Saying::Refusal(text) => {
+            format!("{{{role}\"content\":null,\"refusal\":{}}}", quote(text))
+        }
+    };
+    chunk(event, choice, &delta, "null")
+}
+
+/// Makes a whole answer's choice say this and nothing else.
+pub(super) fn say(
+    edits: &mut Edits<'_>,
+    root: Value<'_>,
+    choice: u64,
+    saying: Saying<'_>,
+    finish: &Finish,
+) -> bool {
+    let mut choices = (0..).zip(items(root.get("choices")));
+    let found = choices.find(|(position, item)| index(*item, *position) == choice);
+    let Some((item, message)) = found.and_then(|(_, item)| Some((item, item.get("message")?)))
+    else {
+        return false;
+    };
+    let (content, refusal) = match saying {
+        Saying::Text(text) => (quote(text), "null".to_owned()),
+        Saying::Refusal(text) => ("null".to_owned(), quote(text)),
+    };
+    match (message.get("content"), message.members().last()) {
+        (Some(there), _) => edits.replace(there.id(), content),
+        (None, Some(last)) => edits.insert_after(last.id(), "content", &content),
+        (None, None) => return false,
+    }
+    match (message.get("refusal"), message.get("content")) {
+        (Some(there), _) => edits.replace(there.id(), refusal),
+        (None, Some(there)) if refusal != "null" => {
+            edits.insert_after(there.id(), "refusal", &refusal);
+        }
+        (None, _) => {}
+    }
+    for member in message.members() {
+        let says_more = matches!(
+            member.key().as_deref(),
+            Some("tool_calls" | "function_call" | "reasoning" | "reasoning_content" | "audio")
+        );
+        if says_more {
+            edits.remove(member.id());
+        }
+    }
+    if let Some(reason) = item.get("finish_reason") {
+        edits.replace(reason.id(), finish_word(finish));
+    }
+    if let Some(logprobs) = item.get("logprobs") {
+        edits.replace(logprobs.id(), "null");
+    }
+    true
+}
+
+/// Which choice an item of the list is.
+fn index(choice: Value<'_>, position: u64) -> u64 {
+    choice
+        .get("index")
+        .and_then(Value::as_u64)
+        .unwrap_or(position)
 }
 
 fn items(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {

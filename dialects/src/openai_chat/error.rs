@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::dialect::{ErrorContext, WireReply};
 use crate::json::quote;
-use crate::model::ModelError;
+use crate::model::{LimitScope, ModelError};
 
 /// Requests per minute that a made-up rate limit claims.
 const REQUESTS_PER_MINUTE: u64 = 500;
@@ -19,44 +19,198 @@ const TOKENS_PER_MINUTE: u64 = 30_000;
 /// The wait that a rate limit names in its message when it announces none in its headers.
 const USUAL_WAIT: Duration = Duration::from_secs(1);
 
+/// Tokens that the context of a made-up overflow holds when less was asked for.
+const CONTEXT: u64 = 128_000;
+
 /// The reply for `error`.
 pub(super) fn reply(error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
     match error {
-        ModelError::RateLimit { retry_after } => rate_limit(*retry_after, context),
+        ModelError::RateLimit { scope, retry_after } => rate_limit(*scope, *retry_after, context),
         ModelError::ServerError { status } => server_error(*status, context),
-        ModelError::Overloaded => overloaded(context),
+        ModelError::Timeout => server_error(504, context),
+        ModelError::Overloaded => api_error(StatusCode::SERVICE_UNAVAILABLE, error, context),
+        ModelError::QuotaExhausted => api_error(StatusCode::TOO_MANY_REQUESTS, error, context),
+        ModelError::ContextLength | ModelError::ContentFilter => {
+            api_error(StatusCode::BAD_REQUEST, error, context)
+        }
+        ModelError::Auth => api_error(StatusCode::UNAUTHORIZED, error, context),
+        ModelError::ModelNotFound => api_error(StatusCode::NOT_FOUND, error, context),
     }
 }
 
-fn rate_limit(retry_after: Option<Duration>, context: &ErrorContext<'_>) -> WireReply {
-    let wait = retry_after.unwrap_or(USUAL_WAIT);
+/// The data of the event that reports `error` in a stream.
+pub(super) fn event(error: &ModelError, context: &ErrorContext<'_>) -> String {
+    let Words {
+        message,
+        kind,
+        param,
+        code,
+    } = words(error, context);
+    format!(
+        "{{\"error\":{{\"message\":{},\"type\":{},\"param\":{},\"code\":{}}}}}",
+        quote(&message),
+        quote(kind),
+        param.map_or_else(null, quote),
+        code.map_or_else(null, quote),
+    )
+}
+
+fn api_error(status: StatusCode, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
+    WireReply {
+        status,
+        headers: api_headers(context.draw),
+        body: envelope(&words(error, context)),
+    }
+}
+
+/// What an error object says.
+struct Words {
+    message: String,
+    kind: &'static str,
+    param: Option<&'static str>,
+    code: Option<&'static str>,
+}
+
+/// The words of the API itself; gateways have others.
+fn words(error: &ModelError, context: &ErrorContext<'_>) -> Words {
+    let model = context.model.unwrap_or("gpt-5-mini");
+    let (message, kind, param, code) = match error {
+        ModelError::RateLimit { scope, retry_after } => {
+            let wait = retry_after.unwrap_or(USUAL_WAIT);
+            let kind = match scope {
+                LimitScope::Requests => "requests",
+                LimitScope::Tokens => "tokens",
+            };
+            let message = limit_message(*scope, wait, context);
+            (message, kind, None, Some("rate_limit_exceeded"))
+        }
+        ModelError::QuotaExhausted => (
+            "You exceeded your current quota, please check your plan and billing details. For \
+             more information on this error, read the docs: \
+             https://platform.openai.com/docs/guides/error-codes/api-errors."
+                .to_owned(),
+            "insufficient_quota",
+            None,
+            Some("insufficient_quota"),
+        ),
+        ModelError::ContextLength => (
+            overflow_message(context),
+            "invalid_request_error",
+            Some("messages"),
+            Some("context_length_exceeded"),
+        ),
+        ModelError::ContentFilter => (
+            "Invalid prompt: your prompt was flagged as potentially violating our usage policy. \
+             Please try again with a different prompt: \
+             https://platform.openai.com/docs/guides/reasoning#advice-on-prompting"
+                .to_owned(),
+            "invalid_request_error",
+            None,
+            Some("invalid_prompt"),
+        ),
+        ModelError::Auth => (
+            "Incorrect API key provided. You can find your API key at \
+             https://platform.openai.com/account/api-keys."
+                .to_owned(),
+            "invalid_request_error",
+            None,
+            Some("invalid_api_key"),
+        ),
+        ModelError::ModelNotFound => (
+            format!("The model `{model}` does not exist or you do not have access to it."),
+            "invalid_request_error",
+            None,
+            Some("model_not_found"),
+        ),
+        ModelError::Overloaded | ModelError::ServerError { status: 503 } => (
+            "The server is currently overloaded with other requests. Sorry about that! You can \
+             retry your request, or contact us through our help center at help.openai.com if the \
+             error persists."
+                .to_owned(),
+            "server_error",
+            None,
+            None,
+        ),
+        ModelError::ServerError { .. } | ModelError::Timeout => (
+            format!(
+                "The server had an error while processing your request. Sorry about that! You can \
+                 retry your request, or contact us through our help center at help.openai.com if \
+                 you keep seeing this error. (Please include the request ID {} in your message.)",
+                request_id(context.draw),
+            ),
+            "server_error",
+            None,
+            None,
+        ),
+    };
+    Words {
+        message,
+        kind,
+        param,
+        code,
+    }
+}
+
+fn limit_message(scope: LimitScope, wait: Duration, context: &ErrorContext<'_>) -> String {
     let subject = context
         .model
         .map(|model| format!(" for {model}"))
         .unwrap_or_default();
-    let message = format!(
-        "Rate limit reached{subject} in organization {} on requests per min (RPM): Limit {limit}, \
-         Used {limit}, Requested 1. Please try again in {}. Visit \
+    let (counted, limit, requested) = match scope {
+        LimitScope::Requests => ("requests per min (RPM)", REQUESTS_PER_MINUTE, 1),
+        LimitScope::Tokens => {
+            let requested = context.input_tokens.unwrap_or(1200);
+            let requested = requested.clamp(1, TOKENS_PER_MINUTE);
+            ("tokens per min (TPM)", TOKENS_PER_MINUTE, requested)
+        }
+    };
+    format!(
+        "Rate limit reached{subject} in organization {} on {counted}: Limit {limit}, Used {limit}, \
+         Requested {requested}. Please try again in {}. Visit \
          https://platform.openai.com/account/rate-limits to learn more.",
         organisation(context.draw),
         go_duration(wait),
-        limit = REQUESTS_PER_MINUTE,
-    );
-    let mut headers = api_headers(context.draw);
+    )
+}
+
+fn overflow_message(context: &ErrorContext<'_>) -> String {
+    let tokens = context.input_tokens.unwrap_or_default();
+    let tokens = tokens.max(CONTEXT + 1 + irregular(context.draw, 6) % 4000);
+    format!(
+        "This model's maximum context length is {CONTEXT} tokens. However, your messages resulted \
+         in {tokens} tokens. Please reduce the length of the messages."
+    )
+}
+
+fn rate_limit(
+    scope: LimitScope,
+    retry_after: Option<Duration>,
+    context: &ErrorContext<'_>,
+) -> WireReply {
+    let wait = retry_after.unwrap_or(USUAL_WAIT);
     let tokens_left = TOKENS_PER_MINUTE - irregular(context.draw, 3) % (TOKENS_PER_MINUTE / 2);
+    let refilled = go_duration(refill(TOKENS_PER_MINUTE - tokens_left));
+    let requests_left = REQUESTS_PER_MINUTE - 1 - irregular(context.draw, 7) % 20;
+    let ([requests, tokens], [requests_reset, tokens_reset]) = match scope {
+        LimitScope::Requests => ([0, tokens_left], [go_duration(wait), refilled]),
+        LimitScope::Tokens => {
+            let per_request = Duration::from_millis(60_000 / REQUESTS_PER_MINUTE);
+            let missing = u32::try_from(REQUESTS_PER_MINUTE - requests_left).unwrap_or(1);
+            let refilled = go_duration(per_request * missing);
+            ([requests_left, 0], [refilled, go_duration(wait)])
+        }
+    };
+    let mut headers = api_headers(context.draw);
     for (name, value) in [
         (
             "x-ratelimit-limit-requests",
             REQUESTS_PER_MINUTE.to_string(),
         ),
         ("x-ratelimit-limit-tokens", TOKENS_PER_MINUTE.to_string()),
-        ("x-ratelimit-remaining-requests", "0".to_owned()),
-        ("x-ratelimit-remaining-tokens", tokens_left.to_string()),
-        ("x-ratelimit-reset-requests", go_duration(wait)),
-        (
-            "x-ratelimit-reset-tokens",
-            go_duration(refill(TOKENS_PER_MINUTE - tokens_left)),
-        ),
+        ("x-ratelimit-remaining-requests", requests.to_string()),
+        ("x-ratelimit-remaining-tokens", tokens.to_string()),
+        ("x-ratelimit-reset-requests", requests_reset),
+        ("x-ratelimit-reset-tokens", tokens_reset),
     ] {
         insert(&mut headers, HeaderName::from_static(name), value);
     }
@@ -67,11 +221,11 @@ fn rate_limit(retry_after: Option<Duration>, context: &ErrorContext<'_>) -> Wire
         let name = HeaderName::from_static("retry-after-ms");
         insert(&mut headers, name, wait.as_millis().to_string());
     }
-    let body = envelope(&message, "requests", &quote("rate_limit_exceeded"));
+    let error = ModelError::RateLimit { scope, retry_after };
     WireReply {
         status: StatusCode::TOO_MANY_REQUESTS,
         headers,
-        body,
+        body: envelope(&words(&error, context)),
     }
 }
 
@@ -90,31 +244,11 @@ fn server_error(status: u16, context: &ErrorContext<'_>) -> WireReply {
             let status = StatusCode::GATEWAY_TIMEOUT;
             return edge_error(status, "Gateway timeout.", "cf_gateway_timeout", context);
         }
-        503 => return overloaded(context),
         _ => {}
     }
-    let message = format!(
-        "The server had an error while processing your request. Sorry about that! You can retry \
-         your request, or contact us through our help center at help.openai.com if you keep \
-         seeing this error. (Please include the request ID {} in your message.)",
-        request_id(context.draw),
-    );
-    WireReply {
-        status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-        headers: api_headers(context.draw),
-        body: envelope(&message, "server_error", "null"),
-    }
-}
-
-fn overloaded(context: &ErrorContext<'_>) -> WireReply {
-    let message = "The server is currently overloaded with other requests. Sorry about that! You \
-                   can retry your request, or contact us through our help center at \
-                   help.openai.com if the error persists.";
-    WireReply {
-        status: StatusCode::SERVICE_UNAVAILABLE,
-        headers: api_headers(context.draw),
-        body: envelope(message, "server_error", "null"),
-    }
+    let error = ModelError::ServerError { status };
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    api_error(status, &error, context)
 }
 
 /// An error of the gateway's: it never reached the API, so it has no request id.
@@ -138,13 +272,19 @@ fn edge_error(
 }
 
 /// OpenAI's error envelope, laid out as the API lays it out.
-fn envelope(message: &str, kind: &str, code: &str) -> Bytes {
+fn envelope(words: &Words) -> Bytes {
     Bytes::from(format!(
         "{{\n    \"error\": {{\n        \"message\": {},\n        \"type\": {},\n        \
-         \"param\": null,\n        \"code\": {code}\n    }}\n}}\n",
-        quote(message),
-        quote(kind)
+         \"param\": {},\n        \"code\": {}\n    }}\n}}\n",
+        quote(&words.message),
+        quote(words.kind),
+        words.param.map_or_else(null, quote),
+        words.code.map_or_else(null, quote),
     ))
+}
+
+fn null() -> String {
+    "null".to_owned()
 }
 
 /// Headers of every answer that the API itself gives. `x-should-retry` is not among them: OpenAI

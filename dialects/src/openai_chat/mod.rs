@@ -9,13 +9,15 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use bytes::Bytes;
 use http::Method;
 
-use crate::dialect::{Dialect, ErrorContext, WireReply};
-use crate::json::{Document, Edits, Kind};
-use crate::model::{Finish, ModelError, ModelRequest, Reading};
-use crate::sse;
+use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, WireReply};
+use crate::json::{Document, Edits, Kind, Value, quote};
+use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
+use crate::stream::{Framing, Made};
+
+/// The data of the event that ends a stream.
+const DONE: &[u8] = b"[DONE]";
 
 /// The dialect `openai-chat`.
 #[derive(Debug, Clone, Copy)]
@@ -26,60 +28,87 @@ impl Dialect for OpenAiChat {
         "openai-chat"
     }
 
-    fn recognises(&self, method: &Method, path: &str) -> bool {
-        let path = path.strip_suffix('/').unwrap_or(path);
-        method == Method::POST && path.ends_with("/chat/completions")
+    fn recognises(&self, method: &Method, target: Target<'_>) -> bool {
+        method == Method::POST && target.path().ends_with("/chat/completions")
     }
 
-    fn confirms(&self, body: &[u8]) -> bool {
-        let messages = |document: Document<'_>| {
-            let messages = document.root().get("messages");
-            messages.is_some_and(|messages| messages.kind() == Kind::Array)
-        };
-        Document::parse_prefix(body).is_some_and(messages)
+    fn confirms(&self, body: Value<'_>) -> bool {
+        let messages = body.get("messages");
+        messages.is_some_and(|messages| messages.kind() == Kind::Array)
     }
 
-    fn request(&self, body: &[u8]) -> Option<ModelRequest> {
-        let document = Document::parse_prefix(body)?;
-        (document.root().kind() == Kind::Object).then(|| request::read(document.root()))
+    fn request(&self, _target: Target<'_>, body: Value<'_>) -> ModelRequest {
+        request::read(body)
     }
 
-    fn read_answer<'d>(&self, document: &'d Document<'d>) -> Reading<'d> {
-        answer::read(document.root(), "message")
+    fn conversation<'d>(&self, body: &'d Document<'d>) -> Conversation<'d> {
+        request::conversation(body.root())
     }
 
-    fn read_event<'d>(&self, document: &'d Document<'d>) -> Reading<'d> {
-        answer::read(document.root(), "delta")
+    fn user_message(&self, text: &str) -> String {
+        format!("{{\"role\":\"user\",\"content\":{}}}", quote(text))
     }
 
-    fn is_end(&self, data: &[u8]) -> bool {
-        data.trim_ascii() == b"[DONE]"
+    fn read_answer<'d>(&self, answer: &'d Document<'d>) -> Reading<'d> {
+        answer::read(answer.root(), "message")
     }
 
-    fn end(&self, frame: &sse::Frame) -> Bytes {
-        frame.another(b"[DONE]")
+    fn read_event<'d>(&self, event: Event<'d>) -> Reading<'d> {
+        answer::read(event.root(), "delta")
     }
 
-    fn finish_word(&self, finish: &Finish) -> String {
-        answer::finish_word(finish)
+    fn is_end_mark(&self, data: &[u8]) -> bool {
+        data.trim_ascii() == DONE
     }
 
-    fn finish_events(
+    fn put_finish(
         &self,
-        frame: &sse::Frame,
-        event: &Document<'_>,
+        edits: &mut Edits<'_>,
+        _document: &Document<'_>,
+        at: &Finished,
+        finish: Option<&Finish>,
+    ) -> Option<&'static str> {
+        let word = finish.map_or_else(|| "null".to_owned(), answer::finish_word);
+        edits.replace(at.place, word);
+        None
+    }
+
+    fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
+        let word = answer::finish_word(end.finish);
+        let made = answer::chunk(event, end.choice, "{}", &word);
+        made.into_iter().collect()
+    }
+
+    fn end(&self, _framing: Framing) -> Vec<Made> {
+        vec![Made::data(DONE)]
+    }
+
+    fn say(
+        &self,
+        edits: &mut Edits<'_>,
+        answer: &Document<'_>,
         choice: u64,
+        saying: Saying<'_>,
         finish: &Finish,
-    ) -> Bytes {
-        let mut edits = Edits::new(event);
-        if answer::make_finish(&mut edits, event.root(), choice, finish) {
-            frame.another(&edits.apply())
-        } else {
-            Bytes::new()
-        }
+    ) -> bool {
+        answer::say(edits, answer.root(), choice, saying, finish)
+    }
+
+    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
+        let made = answer::say_chunk(event, choice, saying);
+        made.into_iter().collect()
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
         error::reply(error, context)
+    }
+
+    fn error_event(
+        &self,
+        error: &ModelError,
+        context: &ErrorContext<'_>,
+        _after: Option<Event<'_>>,
+    ) -> Option<Made> {
+        Some(Made::data(error::event(error, context)))
     }
 }

@@ -4,22 +4,40 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::*;
 use crate::dialect::AnswerForm;
-use crate::json::NotJson;
-use crate::model::{Delta, DeltaKind, ToolResult, Usage};
+use crate::model::{Delta, DeltaKind, LimitScope, Role, Said, Usage};
+use crate::read_request;
 use crate::reader::{ModelCall, Reader};
+use crate::stream::{Frame, Splitter, Template};
+
+const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 
 /// Answers shaped as `api.openai.com` and compatible servers give them.
 const ANSWERS: &[(&str, &str)] = &[
-    ("text", include_str!("corpus/text.json")),
-    ("tool calls", include_str!("corpus/tool_calls.json")),
-    ("refusal", include_str!("corpus/refusal.json")),
-    ("two choices", include_str!("corpus/two_choices.json")),
+    ("text", include_str!("../../corpus/openai-chat/text.json")),
+    (
+        "tool calls",
+        include_str!("../../corpus/openai-chat/tool_calls.json"),
+    ),
+    (
+        "refusal",
+        include_str!("../../corpus/openai-chat/refusal.json"),
+    ),
+    (
+        "two choices",
+        include_str!("../../corpus/openai-chat/two_choices.json"),
+    ),
 ];
 const STREAMS: &[(&str, &str)] = &[
-    ("text", include_str!("corpus/text.sse")),
-    ("tool calls", include_str!("corpus/tool_calls.sse")),
-    ("openrouter", include_str!("corpus/openrouter.sse")),
-    ("error", include_str!("corpus/error.sse")),
+    ("text", include_str!("../../corpus/openai-chat/text.sse")),
+    (
+        "tool calls",
+        include_str!("../../corpus/openai-chat/tool_calls.sse"),
+    ),
+    (
+        "openrouter",
+        include_str!("../../corpus/openai-chat/openrouter.sse"),
+    ),
+    ("error", include_str!("../../corpus/openai-chat/error.sse")),
 ];
 
 const REQUEST: &str = r#"{
@@ -35,7 +53,6 @@ const REQUEST: &str = r#"{
 
 #[test]
 fn a_request_says_what_is_asked_for() {
-    let sunny = REQUEST.find("\"sunny\"").expect("in there");
     let expected = ModelRequest {
         model: Some("gpt-5-mini".to_owned()),
         stream: true,
@@ -43,13 +60,55 @@ fn a_request_says_what_is_asked_for() {
         choices: 2,
         messages: 4,
         tools: vec!["weather".to_owned(), "shell".to_owned()],
-        tool_results: vec![ToolResult {
-            call: "call_1".to_owned(),
-            content: sunny..sunny + 7,
-        }],
     };
-    assert_eq!(OpenAiChat.request(REQUEST.as_bytes()), Some(expected));
-    assert!(OpenAiChat.confirms(REQUEST.as_bytes()));
+    assert_eq!(asked(REQUEST), Some(expected));
+    assert!(confirmed(REQUEST));
+}
+
+fn asked(body: &str) -> Option<ModelRequest> {
+    read_request(&OpenAiChat, Target::default(), body.as_bytes())
+}
+
+fn confirmed(body: &str) -> bool {
+    let document = Document::parse_prefix(body.as_bytes());
+    document.is_some_and(|document| OpenAiChat.confirms(document.root()))
+}
+
+#[test]
+fn a_conversation_is_read_with_its_places() {
+    let document = Document::parse(REQUEST.as_bytes()).expect("JSON");
+    let conversation = OpenAiChat.conversation(&document);
+    let roles: Vec<Role> = conversation.messages.iter().map(|m| m.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Tool]);
+    let texts = |said: &[Said<'_>]| -> Vec<String> {
+        said.iter()
+            .map(|said| document.value(said.place).raw().to_owned())
+            .collect()
+    };
+    assert_eq!(texts(&conversation.messages[0].texts), ["\"weather?\""]);
+    assert!(texts(&conversation.messages[2].texts).is_empty());
+    let results: Vec<_> = conversation
+        .tool_results
+        .iter()
+        .map(|result| {
+            (
+                result.call.as_deref(),
+                result.tool.as_deref(),
+                result.message,
+                texts(&result.texts),
+            )
+        })
+        .collect();
+    let expected = [
+        (
+            Some("call_1"),
+            Some("weather"),
+            2,
+            vec!["\"sunny\"".to_owned()],
+        ),
+        (None, None, 3, vec!["\"no id\"".to_owned()]),
+    ];
+    assert_eq!(results, expected);
 }
 
 #[test]
@@ -68,14 +127,14 @@ fn a_request_that_says_little_has_the_apis_defaults() {
         ("", None),
         ("<html>", None),
     ] {
-        assert_eq!(OpenAiChat.request(body.as_bytes()), expected, "{body}");
-        assert!(!OpenAiChat.confirms(body.as_bytes()), "{body}");
+        assert_eq!(asked(body), expected, "{body}");
+        assert!(!confirmed(body), "{body}");
     }
 }
 
 /// What a reader makes of an answer.
 fn read(form: AnswerForm, request: Option<&str>, answer: &str) -> ModelCall {
-    let mut reader = Reader::new(&OpenAiChat, request.map(str::as_bytes));
+    let mut reader = Reader::new(&OpenAiChat, Target::default(), request.map(str::as_bytes));
     reader.head(Some(form));
     for chunk in answer.as_bytes().chunks(7) {
         reader.push(chunk);
@@ -132,17 +191,13 @@ fn streams_are_read_into_neutral_words() {
         call("meta/llama", 12, 3, Finish::Foreign("error".to_owned())),
         failed,
     ]) {
-        assert_eq!(
-            read(AnswerForm::Stream, None, stream),
-            streamed(expected),
-            "{name}"
-        );
+        assert_eq!(read(SSE, None, stream), streamed(expected), "{name}");
     }
 }
 
 #[test]
 fn the_journal_names_the_model_that_was_asked_for() {
-    let read = read(AnswerForm::Stream, Some(REQUEST), STREAMS[0].1);
+    let read = read(SSE, Some(REQUEST), STREAMS[0].1);
     assert_eq!(
         (read.model.as_deref(), read.stream),
         (Some("gpt-5-mini"), true)
@@ -154,22 +209,18 @@ fn pieces_are_found_where_they_stand() {
     let answer = ANSWERS[1].1;
     let document = Document::parse(answer.as_bytes()).expect("JSON");
     let reading = OpenAiChat.read_answer(&document);
-    let pieces: Vec<(DeltaKind, &str)> = reading
+    let pieces: Vec<(DeltaKind, u64, &str)> = reading
         .deltas
         .iter()
-        .map(|Delta { kind, place, .. }| (*kind, document.value(*place).raw()))
+        .map(|delta: &Delta<'_>| (delta.kind, delta.part, document.value(delta.place).raw()))
         .collect();
     let expected = [
-        (DeltaKind::ToolName { call: 0 }, r#""weather""#),
-        (
-            DeltaKind::ToolArguments { call: 0 },
-            r#""{\"city\":\"Paris\"}""#,
-        ),
-        (DeltaKind::ToolName { call: 1 }, r#""time""#),
-        (
-            DeltaKind::ToolArguments { call: 1 },
-            r#""{\"zone\":\"CET\"}""#,
-        ),
+        (DeltaKind::ToolId, 0, r#""call_p2Jt9XnQ""#),
+        (DeltaKind::ToolName, 0, r#""weather""#),
+        (DeltaKind::ToolArguments, 0, r#""{\"city\":\"Paris\"}""#),
+        (DeltaKind::ToolId, 1, r#""call_Zc81LmVw""#),
+        (DeltaKind::ToolName, 1, r#""time""#),
+        (DeltaKind::ToolArguments, 1, r#""{\"zone\":\"CET\"}""#),
     ];
     assert_eq!(pieces, expected);
     let usage = reading.usage.expect("counted");
@@ -188,43 +239,6 @@ fn pieces_are_found_where_they_stand() {
 }
 
 #[test]
-fn what_is_read_and_written_again_unchanged_is_the_same() -> Result<(), NotJson> {
-    // Every place a reading names, replaced by what stands there.
-    let rewritten = |document: &Document<'_>, reading: &Reading<'_>| {
-        let mut edits = Edits::new(document);
-        let deltas = reading.deltas.iter().map(|delta| delta.place);
-        let finishes = reading.finishes.iter().map(|finished| finished.place);
-        for place in deltas.chain(finishes) {
-            edits.replace(place, document.value(place).raw());
-        }
-        edits.apply()
-    };
-    for (name, answer) in ANSWERS {
-        let document = Document::parse(answer.as_bytes())?;
-        let reading = OpenAiChat.read_answer(&document);
-        assert_eq!(rewritten(&document, &reading), answer.as_bytes(), "{name}");
-    }
-    for (name, stream) in STREAMS {
-        let mut splitter = sse::Splitter::default();
-        let mut frames = splitter.push(stream.as_bytes());
-        frames.extend(splitter.finish());
-        let mut written = Vec::new();
-        for frame in frames {
-            match frame.data() {
-                Some(data) if !OpenAiChat.is_end(&data) => {
-                    let document = Document::parse(&data)?;
-                    let reading = OpenAiChat.read_event(&document);
-                    written.extend(frame.with_data(&rewritten(&document, &reading)));
-                }
-                _ => written.extend_from_slice(frame.bytes()),
-            }
-        }
-        assert_eq!(String::from_utf8_lossy(&written), *stream, "{name}");
-    }
-    Ok(())
-}
-
-#[test]
 fn a_reason_to_stop_keeps_its_meaning_there_and_back() {
     for (finish, word, back) in [
         (Finish::Done, "\"stop\"", Finish::Done),
@@ -239,45 +253,161 @@ fn a_reason_to_stop_keeps_its_meaning_there_and_back() {
             Finish::Foreign("eos".to_owned()),
         ),
     ] {
-        assert_eq!(OpenAiChat.finish_word(&finish), word);
-        let event = format!("{{\"choices\":[{{\"delta\":{{}},\"finish_reason\":{word}}}]}}");
+        let event = r#"{"choices":[{"delta":{},"finish_reason":"x"}]}"#;
         let document = Document::parse(event.as_bytes()).expect("JSON");
-        assert_eq!(OpenAiChat.read_event(&document).finishes[0].finish, back);
+        let finished = OpenAiChat
+            .read_event(Event::named(None, &document))
+            .finishes
+            .remove(0);
+        let mut edits = Edits::new(&document);
+        OpenAiChat.put_finish(&mut edits, &document, &finished, Some(&finish));
+        let edited = edits.apply();
+        let expected = event.replace("\"x\"", word);
+        assert_eq!(String::from_utf8_lossy(&edited), expected);
+        let document = Document::parse(&edited).expect("JSON");
+        let reading = OpenAiChat.read_event(Event::named(None, &document));
+        assert_eq!(reading.finishes[0].finish, back);
     }
 }
 
+/// The frames of a stream.
+fn frames(stream: &str) -> Vec<Frame> {
+    let mut splitter = Splitter::new(Framing::Sse, 1 << 20);
+    let mut frames = splitter.push(stream.as_bytes());
+    frames.extend(splitter.finish());
+    frames
+}
+
+/// What is made of the first event of a stream, framed like it.
+fn made(stream: &str, by: impl Fn(Event<'_>) -> Vec<Made>) -> String {
+    let frame = &frames(stream)[0];
+    let data = frame.data().expect("data");
+    let document = Document::parse(&data).expect("JSON");
+    let events = by(Event::of(frame, &document));
+    let bytes = events
+        .iter()
+        .flat_map(|event| Template::from(frame).frame(event).to_vec());
+    String::from_utf8(bytes.collect()).expect("UTF-8")
+}
+
+const TWO_CHOICES: &str = concat!(
+    "id: 7\r\n",
+    r#"data: {"id":"c","new":[1],"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null},"#,
+    r#"{"index":1,"delta":{"role":"assistant","content":"b"},"logprobs":{"content":[]},"finish_reason":null,"x":2}],"#,
+    r#""usage":{"n":1},"obfuscation":"x"}"#,
+    "\r\n\r\n"
+);
+
 #[test]
 fn the_end_of_a_choice_is_made_after_its_last_event() {
-    let event = r#"data: {"id":"c","new":[1],"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null},{"index":1,"delta":{"content":"b"},"logprobs":{"content":[]},"finish_reason":null,"x":2}],"usage":{"n":1},"obfuscation":"x"}"#;
-    let stream = format!("id: 7\r\n{event}\r\n\r\n");
-    let frames = sse::Splitter::default().push(stream.as_bytes());
-    let data = frames[0].data().expect("data");
-    let document = Document::parse(&data).expect("JSON");
-    let made = OpenAiChat.finish_events(&frames[0], &document, 1, &Finish::Length);
+    let end = |choice| {
+        made(TWO_CHOICES, |event| {
+            let end = EndOfChoice {
+                choice,
+                finish: &Finish::Length,
+                tokens: 1,
+            };
+            OpenAiChat.finish_events(event, &end)
+        })
+    };
     let expected = "id: 7\r\ndata: {\"id\":\"c\",\"new\":[1],\"choices\":[{\"index\":1,\"delta\":{},\
                     \"logprobs\":null,\"finish_reason\":\"length\",\"x\":2}],\"usage\":null,\
                     \"obfuscation\":\"x\"}\r\n\r\n";
-    assert_eq!(String::from_utf8_lossy(&made), expected);
-    assert!(
-        OpenAiChat
-            .finish_events(&frames[0], &document, 2, &Finish::Length)
-            .is_empty()
-    );
-    assert_eq!(
-        &OpenAiChat.end(&frames[0])[..],
-        b"id: 7\r\ndata: [DONE]\r\n\r\n"
-    );
+    assert_eq!(end(1), expected);
+    assert_eq!(end(2), "");
+    let mark = made(TWO_CHOICES, |_| OpenAiChat.end(Framing::Sse));
+    assert_eq!(mark, "id: 7\r\ndata: [DONE]\r\n\r\n");
 }
 
 #[test]
 fn the_end_of_a_choice_names_its_reason_even_after_events_that_do_not() {
-    let frames =
-        sse::Splitter::default().push(b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n");
-    let data = frames[0].data().expect("data");
-    let document = Document::parse(&data).expect("JSON");
-    let made = OpenAiChat.finish_events(&frames[0], &document, 0, &Finish::Length);
+    let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    let end = EndOfChoice {
+        choice: 0,
+        finish: &Finish::Length,
+        tokens: 1,
+    };
     let expected = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n";
-    assert_eq!(String::from_utf8_lossy(&made), expected);
+    assert_eq!(
+        made(stream, |event| OpenAiChat.finish_events(event, &end)),
+        expected
+    );
+}
+
+#[test]
+fn other_words_are_said_in_a_stream_after_the_event_they_replace() {
+    for (choice, saying, delta) in [
+        (0, Saying::Text("no"), r#"{"content":"no"}"#),
+        (
+            1,
+            Saying::Text("no"),
+            r#"{"role":"assistant","content":"no"}"#,
+        ),
+        (
+            1,
+            Saying::Refusal("no"),
+            r#"{"role":"assistant","content":null,"refusal":"no"}"#,
+        ),
+    ] {
+        let said = made(TWO_CHOICES, |event| {
+            OpenAiChat.say_events(event, choice, saying)
+        });
+        assert!(said.contains(&format!("\"delta\":{delta}")), "{said}");
+        assert!(said.contains("\"finish_reason\":null"), "{said}");
+    }
+    let none = made(TWO_CHOICES, |event| {
+        OpenAiChat.say_events(event, 9, Saying::Text(""))
+    });
+    assert_eq!(none, "");
+}
+
+#[test]
+fn other_words_are_said_in_a_whole_answer() {
+    for (name, answer) in ANSWERS {
+        let document = Document::parse(answer.as_bytes()).expect("JSON");
+        for (saying, content, refusal, finish) in [
+            (Saying::Text("no"), "\"no\"", "null", Finish::Done),
+            (Saying::Refusal("no"), "null", "\"no\"", Finish::Refused),
+        ] {
+            let mut edits = Edits::new(&document);
+            assert!(
+                OpenAiChat.say(&mut edits, &document, 0, saying, &finish),
+                "{name}"
+            );
+            let edited = edits.apply();
+            let edited = Document::parse(&edited).expect("JSON");
+            let choice = edited
+                .root()
+                .get("choices")
+                .and_then(|c| c.items().next())
+                .expect("one");
+            let message = choice.get("message").expect("one");
+            assert_eq!(
+                message.get("content").map(Value::raw),
+                Some(content),
+                "{name}"
+            );
+            assert!(
+                message
+                    .get("refusal")
+                    .is_none_or(|said| said.raw() == refusal),
+                "{name}"
+            );
+            assert!(message.get("tool_calls").is_none(), "{name}");
+            let reason = choice.get("finish_reason").map(Value::raw);
+            assert_eq!(reason, Some("\"stop\""), "{name}");
+            let reading = OpenAiChat.read_answer(&edited);
+            let first = reading
+                .finishes
+                .iter()
+                .find(|end| end.choice == 0)
+                .expect("ended");
+            assert_eq!(first.finish, finish, "{name}");
+        }
+        let mut edits = Edits::new(&document);
+        assert!(!OpenAiChat.say(&mut edits, &document, 9, Saying::Text(""), &Finish::Done));
+        assert!(edits.is_empty());
+    }
 }
 
 fn error(error: &ModelError) -> WireReply {
@@ -286,6 +416,7 @@ fn error(error: &ModelError) -> WireReply {
         &ErrorContext {
             draw: 42,
             model: Some("gpt-5-mini"),
+            ..ErrorContext::default()
         },
     )
 }
@@ -306,7 +437,58 @@ fn written(reply: &WireReply) -> String {
 #[test]
 fn a_rate_limit_reads_like_openais() {
     let retry_after = Some(Duration::from_millis(1500));
-    insta::assert_snapshot!(written(&error(&ModelError::RateLimit { retry_after })));
+    insta::assert_snapshot!(written(&error(&rate_limit(retry_after))));
+}
+
+fn rate_limit(retry_after: Option<Duration>) -> ModelError {
+    ModelError::RateLimit {
+        scope: LimitScope::Requests,
+        retry_after,
+    }
+}
+
+#[test]
+fn every_other_error_reads_like_openais() {
+    let tokens = ModelError::RateLimit {
+        scope: LimitScope::Tokens,
+        retry_after: Some(Duration::from_millis(12)),
+    };
+    let written = [
+        tokens,
+        ModelError::QuotaExhausted,
+        ModelError::ContextLength,
+        ModelError::ContentFilter,
+        ModelError::Auth,
+        ModelError::ModelNotFound,
+        ModelError::Timeout,
+    ]
+    .map(|model_error| format!("{model_error:?}\n{}", written(&error(&model_error))));
+    insta::assert_snapshot!(written.join("\n"));
+}
+
+#[test]
+fn an_error_in_a_stream_is_an_event_of_its_own() {
+    for (error, words) in [
+        (
+            ModelError::ServerError { status: 500 },
+            r#""type":"server_error","param":null,"code":null"#,
+        ),
+        (
+            rate_limit(None),
+            r#""type":"requests","param":null,"code":"rate_limit_exceeded""#,
+        ),
+    ] {
+        let context = ErrorContext::default();
+        let event = OpenAiChat.error_event(&error, &context, None).expect("one");
+        let document = Document::parse(&event.data).expect("JSON");
+        assert!(document.text().contains(words), "{}", document.text());
+        assert!(
+            OpenAiChat
+                .read_event(Event::named(None, &document))
+                .error
+                .is_some()
+        );
+    }
 }
 
 #[test]
@@ -355,7 +537,7 @@ fn the_wait_is_announced_in_every_form_or_in_none() {
         ),
         (None, None, None, "1s"),
     ] {
-        let reply = error(&ModelError::RateLimit { retry_after });
+        let reply = error(&rate_limit(retry_after));
         let header = |name| reply.headers.get(name).map(|v| v.to_str().expect("ASCII"));
         assert_eq!(header("retry-after"), seconds);
         assert_eq!(header("retry-after-ms"), millis);
@@ -367,7 +549,7 @@ fn the_wait_is_announced_in_every_form_or_in_none() {
 #[test]
 fn every_error_has_its_status_and_is_json() {
     for (model_error, status, kind) in [
-        (ModelError::RateLimit { retry_after: None }, 429, "requests"),
+        (rate_limit(None), 429, "requests"),
         (ModelError::ServerError { status: 500 }, 500, "server_error"),
         (
             ModelError::ServerError { status: 502 },
@@ -398,7 +580,10 @@ fn every_error_has_its_status_and_is_json() {
 #[test]
 fn ids_differ_from_draw_to_draw_and_never_within_one() {
     let id = |draw| {
-        let context = ErrorContext { draw, model: None };
+        let context = ErrorContext {
+            draw,
+            ..ErrorContext::default()
+        };
         let reply = OpenAiChat.error(&ModelError::Overloaded, &context);
         reply.headers["x-request-id"].clone()
     };

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use squall_dialects::model::ModelError;
+use squall_dialects::model::{LimitScope, ModelError};
 
 use super::delay::{Delay, millis};
 use crate::dice::Dice;
@@ -38,6 +38,7 @@ impl LlmFault {
                 let wait = reader.seconds("retry_after", raw.retry_after.as_ref());
                 let wait = wait.unwrap_or(Duration::from_secs(1));
                 Self::Error(ModelError::RateLimit {
+                    scope: LimitScope::Requests,
                     retry_after: Some(wait),
                 })
             }
@@ -95,7 +96,7 @@ impl LlmFault {
         let mut map = Map::new();
         match self {
             Self::Timeout(delay) => delay.parameters(&mut map),
-            Self::Error(ModelError::RateLimit { retry_after }) => {
+            Self::Error(ModelError::RateLimit { retry_after, .. }) => {
                 map.insert(
                     "retry_after".into(),
                     json!(retry_after.map(|wait| wait.as_secs_f64())),
@@ -104,7 +105,15 @@ impl LlmFault {
             Self::Error(ModelError::ServerError { status }) => {
                 map.insert("error_code".into(), json!(status));
             }
-            Self::Error(ModelError::Overloaded) => {}
+            Self::Error(
+                ModelError::Overloaded
+                | ModelError::QuotaExhausted
+                | ModelError::ContextLength
+                | ModelError::ContentFilter
+                | ModelError::Auth
+                | ModelError::ModelNotFound
+                | ModelError::Timeout,
+            ) => {}
             Self::Stream(StreamFault::Truncate { max_tokens }) => {
                 map.insert("max_tokens".into(), json!(max_tokens));
             }

@@ -68,7 +68,7 @@ impl StreamEditor {
     /// An editor for an answer in `dialect` and `form`, without content coding.
     pub fn new(fault: &StreamFault, dialect: &'static dyn Dialect, form: AnswerForm) -> Self {
         let form = match form {
-            AnswerForm::Stream => Form::Stream(EventEditor::new(fault, dialect)),
+            AnswerForm::Stream(framing) => Form::Stream(EventEditor::new(fault, dialect, framing)),
             AnswerForm::Json => Form::Json(WholeEditor::new(fault, dialect)),
         };
         Self { form }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use squall_dialects::model::ModelError;
+use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::{StreamFault, TlsFailure};
 use squall_profiles::plan::{Amount, Answer, Edit, Ending, Plan, Substitute};
@@ -55,12 +55,14 @@ fn what_answers_without_reaching_the_upstream() {
         (
             llm("{ mode: rate_limit }"),
             Answer::ModelError(ModelError::RateLimit {
+                scope: LimitScope::Requests,
                 retry_after: Some(millis(1000)),
             }),
         ),
         (
             llm("{ mode: rate_limit, retry_after: 0.25 }"),
             Answer::ModelError(ModelError::RateLimit {
+                scope: LimitScope::Requests,
                 retry_after: Some(millis(250)),
             }),
         ),

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use squall_dialects::model::ModelError;
-use squall_dialects::{Dialect, ErrorContext};
 use squall_profiles::plan::{Answer, Ending, Reply, VerdictIndex};
 
 use super::body::AgentBody;
+use super::edit::Speaking;
 use super::hold::hold;
 use super::{Context, Report, has_body};
 use crate::broken::Broken;
@@ -22,10 +22,8 @@ pub struct Asked<'a> {
     pub url: &'a str,
     /// The host, for a made-up failure to resolve it.
     pub host: &'a str,
-    /// The dialect, for kind `llm`.
-    pub dialect: Option<&'static dyn Dialect>,
-    /// The model asked for, when the request's body was read.
-    pub model: Option<&'a str>,
+    /// What is known of the model call, for kind `llm`.
+    pub model: Option<Speaking<'a>>,
 }
 
 /// What came of a made-up answer.
@@ -159,14 +157,12 @@ fn dns_failure(host: &str) -> Reply {
 }
 
 fn model_error(error: &ModelError, asked: Asked<'_>, context: &Context) -> Reply {
-    let Some(dialect) = asked.dialect else {
+    let Some(model) = asked.model else {
         return undialected(error);
     };
-    let about = ErrorContext {
-        draw: context.seed,
-        model: asked.model,
-    };
-    let wire = dialect.error(error, &about);
+    let wire = model
+        .dialect
+        .error(error, &model.error_context(context.seed));
     Reply {
         status: wire.status,
         headers: wire.headers,
@@ -176,23 +172,55 @@ fn model_error(error: &ModelError, asked: Asked<'_>, context: &Context) -> Reply
 
 /// A provider's error where no dialect was recognised.
 fn undialected(error: &ModelError) -> Reply {
-    let (status, kind, message, retry_after) = match error {
-        ModelError::RateLimit { retry_after } => (
+    let (status, kind, message) = match error {
+        ModelError::RateLimit { .. } => (
             StatusCode::TOO_MANY_REQUESTS,
             "rate_limit_error",
             "Rate limit reached",
-            *retry_after,
+        ),
+        ModelError::QuotaExhausted => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "insufficient_quota",
+            "The quota is exceeded",
+        ),
+        ModelError::ContextLength => (
+            StatusCode::BAD_REQUEST,
+            "context_length_exceeded",
+            "The request exceeds the model's context length",
+        ),
+        ModelError::ContentFilter => (
+            StatusCode::BAD_REQUEST,
+            "content_filter",
+            "The prompt was stopped by the content filter",
+        ),
+        ModelError::Auth => (
+            StatusCode::UNAUTHORIZED,
+            "authentication_error",
+            "Invalid API key",
+        ),
+        ModelError::ModelNotFound => (
+            StatusCode::NOT_FOUND,
+            "not_found_error",
+            "The model does not exist",
+        ),
+        ModelError::Timeout => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "timeout_error",
+            "The request timed out",
         ),
         ModelError::ServerError { status } => {
             let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (status, "server_error", "The server had an error", None)
+            (status, "server_error", "The server had an error")
         }
         ModelError::Overloaded => (
             StatusCode::SERVICE_UNAVAILABLE,
             "overloaded_error",
             "Overloaded",
-            None,
         ),
+    };
+    let retry_after = match error {
+        ModelError::RateLimit { retry_after, .. } => *retry_after,
+        _ => None,
     };
     let json = HeaderValue::from_static("application/json");
     let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);

@@ -22,8 +22,8 @@ mod truncate;
 
 use http::{HeaderMap, HeaderName, Response, header};
 use http_body::Body as _;
-use squall_dialects::Dialect;
 use squall_dialects::model::ModelRequest;
+use squall_dialects::{Dialect, ErrorContext, Target, tokens};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::body::AgentBody;
@@ -34,15 +34,35 @@ use super::{Context, Report, has_body};
 pub struct Speaking<'a> {
     /// The dialect of the exchange.
     pub dialect: &'static dyn Dialect,
+    /// Where the request goes.
+    pub target: Target<'a>,
     /// What was asked, when the request's body was read.
     pub request: Option<&'a ModelRequest>,
+    /// The request's body, when it was read.
+    pub body: Option<&'a [u8]>,
 }
 
 impl From<&'static dyn Dialect> for Speaking<'_> {
     fn from(dialect: &'static dyn Dialect) -> Self {
         Self {
             dialect,
+            target: Target::default(),
             request: None,
+            body: None,
+        }
+    }
+}
+
+impl<'a> Speaking<'a> {
+    /// What a made-up error may mention of this call.
+    pub fn error_context(&self, draw: u64) -> ErrorContext<'a> {
+        let text = self.body.and_then(|body| std::str::from_utf8(body).ok());
+        ErrorContext {
+            draw,
+            target: self.target,
+            model: self.request.and_then(|request| request.model.as_deref()),
+            stream: self.request.is_some_and(|request| request.stream),
+            input_tokens: text.map(tokens::count),
         }
     }
 }

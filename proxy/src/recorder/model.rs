@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::HeaderMap;
-use squall_dialects::{AnswerForm, Dialect, Reader};
+use squall_dialects::{AnswerForm, Dialect, Reader, Target};
 use squall_journal::record::LlmRecord;
 
 use crate::carry_out::codec::{Coding, Decoder, NotInCoding};
@@ -11,6 +11,8 @@ use crate::carry_out::codec::{Coding, Decoder, NotInCoding};
 #[derive(Debug, Clone)]
 pub struct ModelTraffic {
     dialect: &'static dyn Dialect,
+    /// Path and query of the upstream's URL.
+    target: String,
     request: Kept,
     answer: Kept,
     form: Option<AnswerForm>,
@@ -28,15 +30,21 @@ struct Kept {
 }
 
 impl ModelTraffic {
-    /// Nothing kept yet of a call in `dialect`.
-    pub fn new(dialect: &'static dyn Dialect) -> Self {
+    /// Nothing kept yet of a call in `dialect` to `target`, path and query of the upstream's URL.
+    pub fn new(dialect: &'static dyn Dialect, target: &str) -> Self {
         Self {
             dialect,
+            target: target.to_owned(),
             request: Kept::default(),
             answer: Kept::default(),
             form: None,
             coding: None,
         }
+    }
+
+    /// The request's body says that it is a call in another dialect than its head made believe.
+    pub fn speaks(&mut self, dialect: &'static dyn Dialect) {
+        self.dialect = dialect;
     }
 
     /// More of the request's body; what goes over `most` bytes in all is not kept.
@@ -49,7 +57,10 @@ impl ModelTraffic {
         match Coding::of(headers) {
             Ok(coding) => {
                 self.coding = coding;
-                self.form = AnswerForm::of(headers);
+                // What was asked need not be read for it: the path tells whole answers from streams
+                // that come under the same media type.
+                let target = Target::new(&self.target);
+                self.form = self.dialect.form(target, None, headers);
             }
             Err(_) => self.form = None,
         }
@@ -65,7 +76,8 @@ impl ModelTraffic {
     /// What the call says about itself.
     pub(super) fn read(self) -> LlmRecord {
         let request = self.request.whole();
-        let mut reader = Reader::new(self.dialect, Some(&request));
+        let target = Target::new(&self.target);
+        let mut reader = Reader::new(self.dialect, target, Some(&request));
         reader.head(self.form);
         match self.coding {
             None => self
@@ -150,7 +162,7 @@ mod tests {
         if let Some(coding) = coding {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
         }
-        let mut traffic = ModelTraffic::new(dialect);
+        let mut traffic = ModelTraffic::new(dialect, "/v1/chat/completions");
         for part in [
             &br#"{"model":"gpt-x","stre"#[..],
             br#"am":false,"messages":[]}"#,

@@ -43,7 +43,7 @@ impl Budget {
     /// Spends what `delta` costs; tells how much of it that buys. What cannot be cut short (a
     /// tool's name, arguments that are no string) is bought whole or not at all.
     pub(super) fn spend(&mut self, delta: &Delta<'_>, document: &Document<'_>) -> Share {
-        let cost = tokens::count(&delta.text);
+        let cost = delta.tokens();
         if cost <= self.left {
             self.left -= cost;
             self.spent += cost;
@@ -100,6 +100,6 @@ pub(super) fn count_anew(edits: &mut Edits<'_>, usage: &Usage, kept: u64) {
 }
 
 fn can_be_cut(delta: &Delta<'_>, document: &Document<'_>) -> bool {
-    let is_name = matches!(delta.kind, DeltaKind::ToolName { .. });
-    !is_name && document.value(delta.place).kind() == Kind::String
+    let whole = matches!(delta.kind, DeltaKind::ToolName | DeltaKind::ToolId);
+    !whole && !delta.signed && document.value(delta.place).kind() == Kind::String
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::Reading;
-use squall_dialects::sse::{Frame, FrameKind, Splitter};
-use squall_dialects::tokens;
+use squall_dialects::model::{Delta, Reading};
+use squall_dialects::stream::{
+    DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Made, Splitter, Template,
+};
 
 use super::budget::{self, Budget};
 use super::truncation::Truncation;
@@ -19,6 +20,7 @@ use crate::plan::Ending;
 pub(super) struct EventEditor {
     dialect: &'static dyn Dialect,
     splitter: Splitter,
+    joiner: Joiner,
     job: Job,
     /// Tokens the upstream sent so far.
     seen: u64,
@@ -40,9 +42,15 @@ enum Job {
 }
 
 impl EventEditor {
-    pub(super) fn new(fault: &StreamFault, dialect: &'static dyn Dialect) -> Self {
+    pub(super) fn new(
+        fault: &StreamFault,
+        dialect: &'static dyn Dialect,
+        framing: Framing,
+    ) -> Self {
         let job = match *fault {
-            StreamFault::Truncate { max_tokens } => Job::Truncate(Truncation::new(max_tokens)),
+            StreamFault::Truncate { max_tokens } => {
+                Job::Truncate(Truncation::new(max_tokens, framing))
+            }
             StreamFault::Cut { after_tokens } => Job::Cut {
                 after_tokens,
                 budget: Budget::new(after_tokens),
@@ -55,10 +63,10 @@ impl EventEditor {
                 tokens_per_second,
             },
         };
-        let splitter = Splitter::default();
         Self {
             dialect,
-            splitter,
+            splitter: Splitter::new(framing, DEFAULT_LIMIT),
+            joiner: Joiner::new(framing),
             job,
             seen: 0,
             touched: false,
@@ -97,7 +105,8 @@ impl EventEditor {
         let pass = !self.over && !self.is_draining();
         self.over = true;
         let pieces = rest.into_iter().filter(|_| pass);
-        pieces.map(|frame| Step::Emit(frame.into_bytes())).collect()
+        let steps = pieces.map(|frame| Step::Emit(frame.into_bytes())).collect();
+        self.joined(steps)
     }
 
     pub(super) fn touched(&self) -> bool {
@@ -128,7 +137,23 @@ impl EventEditor {
                 break;
             }
         }
-        steps
+        self.joined(steps)
+    }
+
+    /// The steps, so that what is left of the stream is well-formed.
+    fn joined(&mut self, steps: Vec<Step>) -> Vec<Step> {
+        if !self.joiner.is_needed() {
+            return steps;
+        }
+        let mut joined = Vec::with_capacity(steps.len() + 1);
+        for step in steps {
+            match step {
+                Step::Emit(bytes) => joined.push(Step::Emit(self.joiner.join(bytes))),
+                Step::Finish => joined.extend([Step::Emit(self.joiner.close()), Step::Finish]),
+                Step::Wait(_) | Step::End(_) => joined.push(step),
+            }
+        }
+        joined
     }
 
     fn frame(&mut self, frame: &Frame, steps: &mut Vec<Step>) {
@@ -141,7 +166,9 @@ impl EventEditor {
             return;
         };
         if let Ok(document) = Document::parse(&data) {
-            let reading = self.dialect.read_event(&document);
+            let reading = self
+                .dialect
+                .read_event(squall_dialects::Event::of(frame, &document));
             let event = Event {
                 frame,
                 document: &document,
@@ -151,7 +178,7 @@ impl EventEditor {
             self.event(&event, steps);
         } else if !self.is_draining() {
             steps.push(pass());
-        } else if self.dialect.is_end(&data) {
+        } else if self.dialect.is_end_mark(&data) {
             steps.extend([pass(), Step::Finish]);
             self.over = true;
         }
@@ -163,7 +190,7 @@ impl EventEditor {
                 truncation.event(event, self.dialect, steps);
                 self.touched |= truncation.touched();
             }
-            Job::Cut { budget, .. } => self.touched |= cut(event, budget, steps),
+            Job::Cut { budget, .. } => self.touched |= cut(event, self.dialect, budget, steps),
             Job::Slow {
                 first,
                 tokens_per_second,
@@ -185,11 +212,19 @@ pub(super) struct Event<'d> {
 impl Event<'_> {
     /// Tokens the model wrote in it.
     pub(super) fn tokens(&self) -> u64 {
-        self.reading
-            .deltas
-            .iter()
-            .map(|delta| tokens::count(&delta.text))
-            .sum()
+        self.reading.deltas.iter().map(Delta::tokens).sum()
+    }
+
+    /// The event as dialects read it.
+    pub(super) fn spoken(&self) -> squall_dialects::Event<'_> {
+        squall_dialects::Event::of(self.frame, self.document)
+    }
+
+    /// Made-up events, framed like this one.
+    pub(super) fn made(&self, events: &[Made]) -> Vec<Step> {
+        let template = Template::from(self.frame);
+        let framed = events.iter().map(|event| template.frame(event));
+        framed.map(Step::Emit).collect()
     }
 
     /// The event as it came.
@@ -197,18 +232,23 @@ impl Event<'_> {
         Step::Emit(self.frame.bytes().clone())
     }
 
-    /// The event with changes made; as it came when there are none.
-    pub(super) fn edited(&self, edits: &Edits<'_>) -> Step {
+    /// The event with changes made and maybe another name; as it came when there are none.
+    pub(super) fn edited(&self, edits: &Edits<'_>, name: Option<&str>) -> Step {
         if edits.is_empty() {
             self.pass()
         } else {
-            Step::Emit(self.frame.with_data(&edits.apply()))
+            Step::Emit(self.frame.with(name, &edits.apply()))
         }
     }
 }
 
 /// Lets the event pass as far as the budget goes, and breaks off where it ends. True if it did.
-fn cut(event: &Event<'_>, budget: &mut Budget, steps: &mut Vec<Step>) -> bool {
+fn cut(
+    event: &Event<'_>,
+    dialect: &dyn Dialect,
+    budget: &mut Budget,
+    steps: &mut Vec<Step>,
+) -> bool {
     if event.tokens() < budget.left() || event.tokens() == 0 {
         for delta in &event.reading.deltas {
             budget.spend(delta, event.document);
@@ -226,11 +266,12 @@ fn cut(event: &Event<'_>, budget: &mut Budget, steps: &mut Vec<Step>) -> bool {
         budget::forget_mirrors(&mut edits, &event.reading, |_| true);
     }
     // Whoever breaks off here has not said yet why it stops.
+    let mut name = None;
     for finished in &event.reading.finishes {
-        edits.replace(finished.place, "null");
+        name = dialect.put_finish(&mut edits, event.document, finished, None);
     }
     if budget.spent() > before {
-        steps.push(event.edited(&edits));
+        steps.push(event.edited(&edits, name));
     }
     steps.push(Step::End(Ending::Close));
     true

@@ -1,7 +1,10 @@
 use proptest::prelude::*;
+use squall_dialects::stream::Framing;
 use squall_dialects::{by_name, json, tokens};
 
 use super::*;
+
+const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 
 const HEAD: &str = r#""id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m""#;
 
@@ -107,34 +110,25 @@ fn a_truncated_stream_ends_as_the_provider_ends_one() {
         word(" capital"),
         choice_chunk(0, "{}", r#""length""#)
     );
-    assert_eq!(
-        truncated(2, AnswerForm::Stream, &paris()),
-        (expected, "finish")
-    );
+    assert_eq!(truncated(2, SSE, &paris()), (expected, "finish"));
 }
 
 #[test]
 fn nothing_is_left_of_a_stream_truncated_to_nothing_but_its_frame() {
     let expected = format!("{}{}{DONE}", role(), choice_chunk(0, "{}", r#""length""#));
-    assert_eq!(
-        truncated(0, AnswerForm::Stream, &paris()),
-        (expected.clone(), "finish")
-    );
+    assert_eq!(truncated(0, SSE, &paris()), (expected.clone(), "finish"));
     // Some servers put the role and the first words into one event.
     let joined = format!(
         "{}{DONE}",
         chunk(r#"{"role":"assistant","content":"Hello"}"#)
     );
-    assert_eq!(
-        truncated(0, AnswerForm::Stream, &joined),
-        (expected, "finish")
-    );
+    assert_eq!(truncated(0, SSE, &joined), (expected, "finish"));
 }
 
 #[test]
 fn a_delta_of_many_tokens_is_cut_inside() {
     let stream = word("One two three four") + &stop() + DONE;
-    let (text, _) = truncated(3, AnswerForm::Stream, &stream);
+    let (text, _) = truncated(3, SSE, &stream);
     let length = choice_chunk(0, "{}", r#""length""#);
     assert_eq!(text, format!("{}{length}{DONE}", word("One two three")));
 }
@@ -143,13 +137,13 @@ fn a_delta_of_many_tokens_is_cut_inside() {
 fn a_finish_in_the_event_that_is_cut_becomes_length() {
     let last = |text, reason| choice_chunk(0, &format!("{{\"content\":\"{text}\"}}"), reason);
     let stream = format!("{}{DONE}", last("One two three", r#""stop""#));
-    let (text, _) = truncated(2, AnswerForm::Stream, &stream);
+    let (text, _) = truncated(2, SSE, &stream);
     assert_eq!(text, format!("{}{DONE}", last("One two", r#""length""#)));
 }
 
 #[test]
 fn token_counts_are_waited_for_and_say_what_was_kept() {
-    let (text, ending) = truncated(2, AnswerForm::Stream, &counted(&paris()));
+    let (text, ending) = truncated(2, SSE, &counted(&paris()));
     let without_counts = format!(
         "{}{}{}{}",
         role(),
@@ -172,7 +166,7 @@ fn counts_that_the_request_asked_for_are_waited_for_unannounced() {
         ..ModelRequest::default()
     };
     let fault = StreamFault::Truncate { max_tokens: 2 };
-    let editor = editor(&fault, AnswerForm::Stream).for_request(&request);
+    let editor = editor(&fault, SSE).for_request(&request);
     let unannounced = counted(&paris()).replace(",\"usage\":null", "");
     let (text, ending) = received(&run(editor, &unannounced).0);
     assert!(
@@ -200,7 +194,7 @@ fn the_other_choices_of_a_stream_go_on() {
         ..ModelRequest::default()
     };
     let fault = StreamFault::Truncate { max_tokens: 1 };
-    let editor = editor(&fault, AnswerForm::Stream).for_request(&request);
+    let editor = editor(&fault, SSE).for_request(&request);
     let (text, ending) = received(&run(editor, &stream.concat()).0);
     let expected = [
         say(0, "a"),
@@ -236,7 +230,7 @@ fn tool_calls_count_and_are_cut_like_text() {
     ];
     let length = choice_chunk(0, "{}", "\"length\"");
     // name 1 · `{"` 1 · `q` 1 · `":` 1 · `1` 1 · `}` 1
-    let (text, _) = truncated(3, AnswerForm::Stream, &stream.concat());
+    let (text, _) = truncated(3, SSE, &stream.concat());
     let kept = [
         role(),
         call(0, "search"),
@@ -245,7 +239,7 @@ fn tool_calls_count_and_are_cut_like_text() {
         DONE.to_owned(),
     ];
     assert_eq!(text, kept.concat());
-    let (text, _) = truncated(6, AnswerForm::Stream, &stream.concat());
+    let (text, _) = truncated(6, SSE, &stream.concat());
     let kept = stream[..4].concat() + &length + DONE;
     assert_eq!(text, kept);
 }
@@ -255,17 +249,14 @@ fn a_stream_breaks_off_behind_its_last_token() {
     for (after_tokens, words) in [(0, 0), (1, 1), (3, 3), (7, 7)] {
         let all = ["The", " capital", " of", " France", " is", " Paris", "."];
         let expected = role() + &all[..words].iter().copied().map(word).collect::<String>();
-        assert_eq!(
-            cut(after_tokens, AnswerForm::Stream, &paris()),
-            (expected, "break")
-        );
+        assert_eq!(cut(after_tokens, SSE, &paris()), (expected, "break"));
     }
 }
 
 #[test]
 fn a_break_inside_a_delta_lets_its_first_tokens_through() {
     let stream = choice_chunk(0, r#"{"content":"One two three"}"#, r#""stop""#) + DONE;
-    let (text, ending) = cut(2, AnswerForm::Stream, &stream);
+    let (text, ending) = cut(2, SSE, &stream);
     assert_eq!((text, ending), (word("One two"), "break"));
 }
 
@@ -282,7 +273,7 @@ fn a_slow_stream_waits_for_the_first_token_and_then_keeps_pace() {
         stop(),
         DONE.to_owned(),
     ];
-    let (steps, editor) = run(editor(&fault, AnswerForm::Stream), &stream.concat());
+    let (steps, editor) = run(editor(&fault, SSE), &stream.concat());
     assert!(editor.touched());
     let emit = |event: &String| Step::Emit(Bytes::copy_from_slice(event.as_bytes()));
     let expected = [
@@ -307,7 +298,7 @@ fn events_go_on_as_soon_as_they_are_complete() {
             tokens_per_second: None,
         },
     ] {
-        let mut editor = editor(&fault, AnswerForm::Stream);
+        let mut editor = editor(&fault, SSE);
         let event = word("One");
         let (head, last) = event.split_at(event.len() - 1);
         assert_eq!(editor.push(head.as_bytes()), []);
@@ -386,13 +377,13 @@ fn a_fault_that_finds_nothing_to_do_says_why_and_changes_nothing() {
     for (fault, form, answer, reason) in [
         (
             &fault,
-            AnswerForm::Stream,
+            SSE,
             paris(),
             "the answer ended after 7 of 100 tokens",
         ),
         (
             &fault,
-            AnswerForm::Stream,
+            SSE,
             DONE.to_owned(),
             "the answer holds no model output",
         ),
@@ -414,12 +405,7 @@ fn a_fault_that_finds_nothing_to_do_says_why_and_changes_nothing() {
             "<html>".to_owned(),
             "the answer is not JSON at byte 0: expected a value",
         ),
-        (
-            &slow,
-            AnswerForm::Stream,
-            paris(),
-            "the pace asks for no wait",
-        ),
+        (&slow, SSE, paris(), "the pace asks for no wait"),
     ] {
         let (steps, editor) = run(editor(fault, form), &answer);
         assert_eq!(received(&steps), (answer, ""));
@@ -446,10 +432,7 @@ fn a_document_over_the_limit_passes_untouched() {
 
 #[test]
 fn what_was_held_is_passed_on_when_the_upstream_breaks_off() {
-    for (form, sent) in [
-        (AnswerForm::Json, &WHOLE[..90]),
-        (AnswerForm::Stream, "data: {\"cho"),
-    ] {
+    for (form, sent) in [(AnswerForm::Json, &WHOLE[..90]), (SSE, "data: {\"cho")] {
         let mut editor = editor(&StreamFault::Truncate { max_tokens: 1 }, form);
         assert_eq!(editor.push(sent.as_bytes()), []);
         assert_eq!(
@@ -475,10 +458,7 @@ fn any_answer() -> impl Strategy<Value = (AnswerForm, String)> {
     let words = proptest::collection::vec("[ a-zé😀\"\\\\\n]{0,12}", 0..8);
     words.prop_map(|words| {
         let events = words.iter().map(|text| word(text)).collect::<String>();
-        (
-            AnswerForm::Stream,
-            format!("{}: note\n\n{events}{}{DONE}", role(), stop()),
-        )
+        (SSE, format!("{}: note\n\n{events}{}{DONE}", role(), stop()))
     })
 }
 
@@ -553,7 +533,7 @@ proptest! {
         noise in proptest::collection::vec(any::<u8>(), 0..200),
         stream: bool,
     ) {
-        let form = if stream { AnswerForm::Stream } else { AnswerForm::Json };
+        let form = if stream { SSE } else { AnswerForm::Json };
         let mut editor = editor(&fault, form);
         let mut steps = editor.push(&noise);
         steps.extend(editor.finish());

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use squall_dialects::Dialect;
 use squall_dialects::json::Edits;
-use squall_dialects::model::{Finish, Usage};
+use squall_dialects::model::{DeltaKind, Finish, Finished, Usage};
+use squall_dialects::stream::Framing;
+use squall_dialects::{Dialect, EndOfChoice};
 
 use super::Step;
 use super::budget::{self, Budget, Share};
@@ -21,6 +22,7 @@ const CHOICES: usize = 128;
 #[derive(Debug)]
 pub(super) struct Truncation {
     max_tokens: u64,
+    framing: Framing,
     choices_expected: u64,
     usage_expected: bool,
     choices: BTreeMap<u64, Choice>,
@@ -45,9 +47,10 @@ enum ChoiceState {
 }
 
 impl Truncation {
-    pub(super) fn new(max_tokens: u64) -> Self {
+    pub(super) fn new(max_tokens: u64, framing: Framing) -> Self {
         Self {
             max_tokens,
+            framing,
             choices_expected: 1,
             usage_expected: false,
             choices: BTreeMap::new(),
@@ -90,6 +93,7 @@ impl Truncation {
         self.end_choices(&mut cutting, dialect);
         let Cutting {
             mut edits,
+            name,
             cut,
             keep,
             ..
@@ -98,11 +102,17 @@ impl Truncation {
             self.count_anew(&mut edits, &usage);
         }
         if keep {
-            steps.push(event.edited(&edits));
+            steps.push(event.edited(&edits, name));
         }
         for choice in cut {
-            let end = dialect.finish_events(event.frame, event.document, choice, &Finish::Length);
-            steps.extend((!end.is_empty()).then_some(Step::Emit(end)));
+            let tokens = self.choices.get(&choice).map(|cut| cut.budget.spent());
+            let end = EndOfChoice {
+                choice,
+                finish: &Finish::Length,
+                tokens: tokens.unwrap_or_default(),
+            };
+            let events = dialect.finish_events(event.spoken(), &end);
+            steps.extend(event.made(&events));
         }
         self.end_stream(event, dialect, steps);
     }
@@ -113,6 +123,10 @@ impl Truncation {
         for delta in &event.reading.deltas {
             // A choice's first event also says who speaks: it stays, empty if need be.
             cutting.keep |= !self.choices.contains_key(&delta.choice);
+            // An id goes with its call.
+            if delta.kind == DeltaKind::ToolId {
+                continue;
+            }
             let Some(choice) = self.choice(delta.choice) else {
                 continue;
             };
@@ -148,13 +162,11 @@ impl Truncation {
                 choice.state = ChoiceState::Ended;
                 cutting.keep = true;
             } else if let Some(here) = cutting.cut.iter().position(|cut| *cut == finished.choice) {
-                cutting
-                    .edits
-                    .replace(finished.place, dialect.finish_word(&Finish::Length));
+                cutting.finish(finished, Some(&Finish::Length), dialect);
                 cutting.cut.swap_remove(here);
                 cutting.keep = true;
             } else {
-                cutting.edits.replace(finished.place, "null");
+                cutting.finish(finished, None, dialect);
             }
         }
     }
@@ -172,7 +184,7 @@ impl Truncation {
         if self.usage_expected && event.reading.usage.is_none() {
             self.draining = true;
         } else {
-            end(event, dialect, steps);
+            self.end(event, dialect, steps);
         }
     }
 
@@ -190,12 +202,24 @@ impl Truncation {
             budget::cut(&mut edits, event.document, delta, Share::Nothing);
         }
         budget::forget_mirrors(&mut edits, &event.reading, |_| true);
+        let mut name = None;
         for finished in &event.reading.finishes {
-            edits.replace(finished.place, dialect.finish_word(&Finish::Length));
+            let length = Some(&Finish::Length);
+            name = dialect.put_finish(&mut edits, event.document, finished, length);
         }
         self.count_anew(&mut edits, &usage);
-        steps.push(event.edited(&edits));
-        end(event, dialect, steps);
+        steps.push(event.edited(&edits, name));
+        if event.reading.ends {
+            steps.push(Step::Finish);
+        } else {
+            self.end(event, dialect, steps);
+        }
+    }
+
+    /// Ends the stream as the provider does.
+    fn end(&self, event: &Event<'_>, dialect: &dyn Dialect, steps: &mut Vec<Step>) {
+        steps.extend(event.made(&dialect.end(self.framing)));
+        steps.push(Step::Finish);
     }
 
     fn count_anew(&self, edits: &mut Edits<'_>, usage: &Usage) {
@@ -224,6 +248,8 @@ impl Truncation {
 struct Cutting<'e> {
     event: &'e Event<'e>,
     edits: Edits<'e>,
+    /// The event's new name, if it gets one.
+    name: Option<&'static str>,
     /// Choices that are cut here and still have to be ended.
     cut: Vec<u64>,
     /// Whether the event, or what is left of it, goes to the agent.
@@ -237,15 +263,15 @@ impl<'e> Cutting<'e> {
         Self {
             event,
             edits,
+            name: None,
             cut: Vec::new(),
             keep: says_nothing,
         }
     }
-}
 
-/// Ends the stream as the provider does.
-fn end(event: &Event<'_>, dialect: &dyn Dialect, steps: &mut Vec<Step>) {
-    let end = dialect.end(event.frame);
-    steps.extend((!end.is_empty()).then_some(Step::Emit(end)));
-    steps.push(Step::Finish);
+    /// Makes the event say that a choice ends so, or not yet.
+    fn finish(&mut self, at: &Finished, finish: Option<&Finish>, dialect: &dyn Dialect) {
+        let named = dialect.put_finish(&mut self.edits, self.event.document, at, finish);
+        self.name = named.or(self.name);
+    }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Bytes, BytesMut};
 use squall_dialects::Dialect;
-use squall_dialects::json::{Document, Edits, raw_length};
-use squall_dialects::model::{Finish, Reading, Usage};
+use squall_dialects::json::{Document, Edits, Kind, raw_length};
+use squall_dialects::model::{Delta, Finish, Reading, Usage};
 use squall_dialects::tokens;
 
 use super::budget::{self, Budget, Share};
@@ -145,11 +145,7 @@ fn emit(bytes: Bytes) -> Vec<Step> {
 
 /// Tokens that the model wrote where the agent sees them.
 fn written(reading: &Reading<'_>) -> u64 {
-    reading
-        .deltas
-        .iter()
-        .map(|delta| tokens::count(&delta.text))
-        .sum()
+    reading.deltas.iter().map(Delta::tokens).sum()
 }
 
 /// Every choice cut after `max_tokens` tokens. `None`: none is longer.
@@ -180,7 +176,7 @@ fn truncate(
         .iter()
         .filter(|end| cut.contains(&end.choice))
     {
-        edits.replace(finished.place, dialect.finish_word(&Finish::Length));
+        dialect.put_finish(&mut edits, document, finished, Some(&Finish::Length));
     }
     budget::forget_mirrors(&mut edits, reading, |choice| cut.contains(&choice));
     if let Some(usage) = &reading.usage {
@@ -204,14 +200,18 @@ fn break_off(
     deltas.sort_by_key(|delta| delta.place);
     let mut left = after_tokens;
     for delta in deltas {
-        let cost = tokens::count(&delta.text);
+        let cost = delta.tokens();
         if cost < left || cost == 0 {
             left -= cost;
             continue;
         }
         let value = document.value(delta.place);
         let kept = tokens::take(&delta.text, left).len();
-        let end = value.span().start + raw_length(value.raw(), kept);
+        let raw = match value.kind() {
+            Kind::String => raw_length(value.raw(), kept),
+            _ => kept,
+        };
+        let end = value.span().start + raw;
         let sent = Bytes::copy_from_slice(&document.text().as_bytes()[..end]);
         return Some(vec![Step::Emit(sent), Step::End(Ending::Close)]);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use squall_dialects::model::ModelError;
+use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::fault::TlsFailure;
 use squall_profiles::plan::{Answer, Ending, Reply};
 use tokio::io::AsyncWriteExt as _;
@@ -16,7 +16,6 @@ fn asked() -> Asked<'static> {
     Asked {
         url: "http://api.example/v1/chat/completions?x=1",
         host: "api.example",
-        dialect: None,
         model: None,
     }
 }
@@ -97,10 +96,11 @@ fn a_dns_failure_says_so() {
 #[test]
 fn a_models_error_is_in_the_words_of_its_dialect() {
     let answer = Answer::ModelError(ModelError::RateLimit {
+        scope: LimitScope::Requests,
         retry_after: Some(Duration::from_millis(1500)),
     });
-    let dialect = squall_dialects::by_name("openai-chat");
-    let (status, headers, body) = made(&answer, Asked { dialect, ..asked() }, Method::POST);
+    let model = squall_dialects::by_name("openai-chat").map(Into::into);
+    let (status, headers, body) = made(&answer, Asked { model, ..asked() }, Method::POST);
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
     assert!(headers.contains_key(header::RETRY_AFTER));
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -111,9 +111,13 @@ fn a_models_error_is_in_the_words_of_its_dialect() {
 #[test]
 fn a_models_error_outside_any_dialect_is_plain_json() {
     let wait = Some(Duration::from_millis(1500));
+    let limit = |retry_after| ModelError::RateLimit {
+        scope: LimitScope::Requests,
+        retry_after,
+    };
     for (error, status, retry_after) in [
-        (ModelError::RateLimit { retry_after: wait }, 429, Some("2")),
-        (ModelError::RateLimit { retry_after: None }, 429, None),
+        (limit(wait), 429, Some("2")),
+        (limit(None), 429, None),
         (ModelError::ServerError { status: 502 }, 502, None),
         (ModelError::Overloaded, 503, None),
     ] {

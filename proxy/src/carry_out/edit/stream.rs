@@ -12,7 +12,6 @@ mod source;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, header};
-use squall_dialects::AnswerForm;
 use squall_profiles::fault::StreamFault;
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 
@@ -59,8 +58,10 @@ fn editor(
     context: &Context,
 ) -> Result<(StreamEditor, Option<Coding>), String> {
     let model = model.ok_or("the exchange is in no dialect that can be edited")?;
-    let form = AnswerForm::of(headers)
-        .ok_or("the answer's content-type is neither JSON nor an event stream")?;
+    let form = model
+        .dialect
+        .form(model.target, model.request, headers)
+        .ok_or("the answer's content-type is neither JSON nor a stream of events")?;
     let coding = Coding::of(headers).map_err(|why| why.to_string())?;
     let editor = StreamEditor::new(fault, model.dialect, form)
         .holding_at_most(usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX));

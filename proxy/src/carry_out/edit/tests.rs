@@ -539,7 +539,7 @@ fn a_stream_fault_that_cannot_be_made_leaves_the_answer_alone() {
     for (fields, why) in [
         (
             &[("content-type", "text/html")][..],
-            "the answer's content-type is neither JSON nor an event stream",
+            "the answer's content-type is neither JSON nor a stream of events",
         ),
         (
             &[STREAM, ("content-encoding", "gzip")],

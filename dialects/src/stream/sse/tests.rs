@@ -76,15 +76,19 @@ fn an_event_comes_out_with_its_last_byte() {
         let bytes = stream.as_bytes();
         let last = bytes.len() - 1 - line_feeds;
         for byte in &bytes[..last] {
-            assert!(splitter.push(&[*byte]).is_empty(), "{stream:?}");
+            assert!(splitter.push::<Frame>(&[*byte]).is_empty(), "{stream:?}");
         }
-        assert_eq!(splitter.push(&bytes[last..=last]).len(), 1, "{stream:?}");
         assert_eq!(
-            splitter.push(&bytes[last + 1..]).len(),
+            splitter.push::<Frame>(&bytes[last..=last]).len(),
+            1,
+            "{stream:?}"
+        );
+        assert_eq!(
+            splitter.push::<Frame>(&bytes[last + 1..]).len(),
             line_feeds,
             "{stream:?}"
         );
-        assert!(splitter.finish().is_empty());
+        assert!(splitter.finish::<Frame>().is_empty());
     }
 }
 
@@ -127,6 +131,24 @@ fn other_data_takes_the_place_of_the_old() {
         let frames = split(event.as_bytes(), &[], DEFAULT_LIMIT);
         let edited = frames[0].with_data(data.as_bytes());
         assert_eq!(String::from_utf8_lossy(&edited), expected, "{event:?}");
+    }
+}
+
+#[test]
+fn another_name_takes_the_place_of_the_old() {
+    for (event, expected) in [
+        ("event: x\ndata: a\n\n", "event: e\ndata: b\n\n"),
+        ("event:x\r\ndata:a\r\n\r\n", "event: e\r\ndata:b\r\n\r\n"),
+        ("data: a\r\n\r\n", "event: e\r\ndata: b\r\n\r\n"),
+        ("\u{feff}data: a\n\n", "event: e\ndata: b\n\n"),
+        (
+            ": c\nevent: x\nid: 1\ndata: a\n\n",
+            ": c\nevent: e\nid: 1\ndata: b\n\n",
+        ),
+    ] {
+        let frames = split(event.as_bytes(), &[], DEFAULT_LIMIT);
+        let another = frames[0].another(Some("e"), b"b");
+        assert_eq!(String::from_utf8_lossy(&another), expected, "{event:?}");
     }
 }
 

@@ -6,6 +6,8 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
+use super::FrameKind;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A stretch of a stream.
@@ -17,22 +19,8 @@ pub struct Frame {
     begin: usize,
 }
 
-/// What a stretch of a stream is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrameKind {
-    /// A whole event (or comment), with the empty line that ends it.
-    Event,
-    /// An event longer than the limit, or a piece of one; not read.
-    Oversize,
-    /// What stands after the last empty line when the stream ends. Browsers drop it, some clients
-    /// read it.
-    Unfinished,
-    /// The LF of a CRLF whose CR came in an earlier chunk and ended the frame before.
-    LineFeed,
-}
-
 impl Frame {
-    pub(super) fn new(bytes: Bytes, kind: FrameKind, first: bool) -> Self {
+    pub(in crate::stream) fn new(bytes: Bytes, kind: FrameKind, first: bool) -> Self {
         let marked = first && bytes.starts_with(BYTE_ORDER_MARK);
         Self {
             bytes,
@@ -110,10 +98,57 @@ impl Frame {
         edited.freeze()
     }
 
+    /// This frame with another name: its last `event` line says `name`, or a first line is added
+    /// that does.
+    pub fn with_name(&self, name: &str) -> Bytes {
+        let named = |line: &Line| &self.bytes[line.name.clone()] == b"event";
+        let mut edited = BytesMut::with_capacity(self.bytes.len() + name.len() + 8);
+        if let Some(line) = self.lines().filter(named).last() {
+            edited.extend_from_slice(&self.bytes[..line.name.end]);
+            edited.extend_from_slice(b": ");
+            edited.extend_from_slice(name.as_bytes());
+            edited.extend_from_slice(&self.bytes[line.value.end..]);
+        } else {
+            let line_break = match self.lines().next() {
+                Some(first) if first.value.end < first.end => {
+                    &self.bytes[first.value.end..first.end]
+                }
+                _ => b"\n",
+            };
+            edited.extend_from_slice(&self.bytes[..self.begin]);
+            edited.extend_from_slice(b"event: ");
+            edited.extend_from_slice(name.as_bytes());
+            edited.extend_from_slice(line_break);
+            edited.extend_from_slice(&self.bytes[self.begin..]);
+        }
+        edited.freeze()
+    }
+
+    /// This frame with another name and other data. A frame without data stays as it is.
+    pub fn with(&self, name: &str, data: &[u8]) -> Bytes {
+        let edited = self.with_data(data);
+        if self.data().is_none() {
+            return edited;
+        }
+        let begin = self.begin;
+        let kind = self.kind;
+        Self {
+            bytes: edited,
+            kind,
+            begin,
+        }
+        .with_name(name)
+    }
+
     /// A further frame, laid out like this one, with other data: the same fields and line breaks,
-    /// but no byte order mark, which only the first frame of a stream may have.
-    pub fn another(&self, data: &[u8]) -> Bytes {
-        self.with_data(data).slice(self.begin..)
+    /// but no byte order mark, which only the first frame of a stream may have. Without a `name`
+    /// it has this one's.
+    pub fn another(&self, name: Option<&str>, data: &[u8]) -> Bytes {
+        let bytes = self.with_data(data).slice(self.begin..);
+        match name {
+            None => bytes,
+            Some(name) => Self::new(bytes, FrameKind::Event, false).with_name(name),
+        }
     }
 
     fn fields<'a>(&'a self, name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
@@ -129,7 +164,7 @@ impl Frame {
                 bytes: &self.bytes,
                 at: self.begin,
             },
-            FrameKind::Oversize | FrameKind::LineFeed => Lines { bytes: &[], at: 0 },
+            FrameKind::Oversize | FrameKind::Filler => Lines { bytes: &[], at: 0 },
         }
     }
 }

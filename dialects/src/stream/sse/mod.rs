@@ -10,11 +10,12 @@ mod frame;
 mod tests;
 
 use bytes::BytesMut;
-pub use frame::{Frame, FrameKind};
+pub use frame::Frame;
 use memchr::memchr2;
 
-/// Bytes of one event up to which it is held back until it is complete.
-pub const DEFAULT_LIMIT: usize = 1 << 20;
+pub use super::FrameKind;
+
+pub use super::DEFAULT_LIMIT;
 
 /// Where in a line a byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Splitter {
     }
 
     /// Takes the next bytes of the stream; returns what they complete.
-    pub fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
+    pub fn push<F: From<Frame>>(&mut self, chunk: &[u8]) -> Vec<F> {
         let mut frames = Vec::new();
         let chunk = self.push_line_feed(chunk, &mut frames);
         self.pending.extend_from_slice(chunk);
@@ -80,27 +81,31 @@ impl Splitter {
                 } else {
                     FrameKind::Event
                 };
-                frames.push(self.take(kind));
+                frames.push(F::from(self.take(kind)));
                 self.oversize = false;
             }
         }
         if self.pending.len() > self.limit || (self.oversize && !self.pending.is_empty()) {
             self.oversize = true;
-            frames.push(self.take(FrameKind::Oversize));
+            frames.push(F::from(self.take(FrameKind::Oversize)));
         }
         frames
     }
 
     /// The stream is over: what was held back. The splitter is then as new.
-    pub fn finish(&mut self) -> Vec<Frame> {
+    pub fn finish<F: From<Frame>>(&mut self) -> Vec<F> {
         self.searched = self.pending.len();
-        let rest = (self.searched > 0).then(|| self.take(FrameKind::Unfinished));
+        let rest = (self.searched > 0).then(|| F::from(self.take(FrameKind::Unfinished)));
         *self = Self::new(self.limit);
         Vec::from_iter(rest)
     }
 
     /// Takes the second half of a CRLF that two chunks share; returns the rest of the chunk.
-    fn push_line_feed<'c>(&mut self, chunk: &'c [u8], frames: &mut Vec<Frame>) -> &'c [u8] {
+    fn push_line_feed<'c, F: From<Frame>>(
+        &mut self,
+        chunk: &'c [u8],
+        frames: &mut Vec<F>,
+    ) -> &'c [u8] {
         if self.at != At::AfterReturn || chunk.is_empty() {
             return chunk;
         }
@@ -113,7 +118,7 @@ impl Splitter {
         self.pending.extend_from_slice(b"\n");
         self.searched += 1;
         if between_events {
-            frames.push(self.take(FrameKind::LineFeed));
+            frames.push(F::from(self.take(FrameKind::Filler)));
         }
         rest
     }

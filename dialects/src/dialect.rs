@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, StatusCode};
 
 use crate::json::{Document, Edits, Value};
 use crate::model::{
-    Conversation, Delta, Finish, Finished, ModelError, ModelRequest, Reading, Saying,
+    Conversation, Delta, DeltaKind, Finish, Finished, ModelError, ModelRequest, Reading, Saying,
 };
 use crate::stream::{Frame, Framing, Made};
 
@@ -99,7 +99,8 @@ pub trait Dialect: Debug + Send + Sync {
     fn end(&self, framing: Framing) -> Vec<Made>;
 
     /// Makes a whole answer's `choice` say this, end for this reason, and nothing else: no tool
-    /// call, no thinking. False, and no edits, when the answer holds no such choice.
+    /// call, no thinking. False, and no edits, when the answer holds no such choice. Asked of the
+    /// event that ends a stream, too: one that repeats the whole answer is edited likewise.
     fn say(
         &self,
         edits: &mut Edits<'_>,
@@ -109,10 +110,10 @@ pub trait Dialect: Debug + Send + Sync {
         finish: &Finish,
     ) -> bool;
 
-    /// The events by which `choice` says this, made after `event`, the first that would have said
-    /// something else. They follow what the upstream sent before it and come before
-    /// [`Self::finish_events`], which are asked for with the same `event`. Empty when it cannot
-    /// serve as a model, or the provider cannot say it.
+    /// The events by which `choice` says this, made after `event`: the first that would have said
+    /// something else, opened a part or ended the choice. No part is open when they come, and the
+    /// one that they open is left to be closed by [`Self::finish_events`], which are asked for with
+    /// the same `event`. Empty when it cannot serve as a model, or the provider cannot say it.
     fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made>;
 
     /// Spoils arguments that are not given as a string: the way in which this provider reports a
@@ -120,6 +121,13 @@ pub trait Dialect: Debug + Send + Sync {
     fn spoil_arguments(&self, edits: &mut Edits<'_>, arguments: &Delta<'_>) -> bool {
         let _ = (edits, arguments);
         false
+    }
+
+    /// The whole answer that says what a stream said, as the provider would have given it had no
+    /// stream been asked for. `None`: the stream was too broken for that, or nobody wrote it yet.
+    fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {
+        let _ = transcript;
+        None
     }
 
     // ── Errors ─────────────────────────────────────────────────────────────────────────────────
@@ -230,6 +238,39 @@ pub struct EndOfChoice<'a> {
     pub finish: &'a Finish,
     /// Tokens that the agent got of it, as Squall counts.
     pub tokens: u64,
+    /// Whether the agent gets the event that the end is made after, or what
+    /// [`Dialect::say_events`] made of it. If not, a part that it opens was never opened.
+    pub kept: bool,
+}
+
+/// What a stream said, put together.
+#[derive(Debug, Clone)]
+pub struct Transcript<'a> {
+    /// The first event that was read.
+    pub first: Event<'a>,
+    /// The last event that was read and held an answer or its counts.
+    pub last: Event<'a>,
+    /// What was said, ascending by choice and in the order in which it was begun.
+    pub parts: Vec<Part>,
+    /// Why each choice ended.
+    pub finishes: Vec<(u64, Finish)>,
+    /// Tokens in and out, as far as they were counted.
+    pub tokens: (Option<u64>, Option<u64>),
+}
+
+/// A part of a choice, complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Which alternative answer it belongs to.
+    pub choice: u64,
+    /// Text, reasoning or refusal; [`DeltaKind::ToolArguments`] for a tool call.
+    pub kind: DeltaKind,
+    /// The text, or the arguments as JSON.
+    pub text: String,
+    /// Of a tool call: its id and the tool's name.
+    pub call: Option<(String, String)>,
+    /// It was signed.
+    pub signed: bool,
 }
 
 /// What a made-up error may mention of the exchange it answers.

@@ -206,6 +206,8 @@ pub struct Reading<'d> {
     pub usage_follows: bool,
     /// The error the provider reports instead of, or in the middle of, an answer.
     pub error: Option<Cow<'d, str>>,
+    /// This event says who speaks, so it stays, emptied, even where nothing of what it says may.
+    pub introduces: bool,
     /// This event ends the stream.
     pub ends: bool,
 }

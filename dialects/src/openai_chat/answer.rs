@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::Event;
-use crate::json::{Edits, Kind, Value, quote};
-use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Saying, Usage};
-use crate::stream::Made;
+use crate::json::{Kind, Value};
+use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Usage};
 
 /// Fields of a message or delta that hold text of the model's, in the order in which models write
 /// them: thinking first. The reasoning fields are those of compatible servers.
@@ -26,6 +24,7 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
         let index = index(choice, position);
         let before = reading.deltas.len();
         if let Some(said) = choice.get(said) {
+            reading.introduces |= said.get("role").is_some();
             read_said(said, index, &mut reading.deltas);
         }
         if let Some(logprobs) = choice.get("logprobs").filter(|value| !value.is_null()) {
@@ -157,122 +156,14 @@ fn finish(word: &str) -> Finish {
     }
 }
 
-/// The `finish_reason` for a neutral word, as JSON. A refusal ends with `stop` here, and an
-/// overflowing context with `length`.
-pub(super) fn finish_word(finish: &Finish) -> String {
-    match finish {
-        Finish::Done | Finish::Refused | Finish::BadTool => quote("stop"),
-        Finish::Length | Finish::Context => quote("length"),
-        Finish::Tool => quote("tool_calls"),
-        Finish::Filtered => quote("content_filter"),
-        Finish::Foreign(word) => quote(word),
-    }
-}
-
-/// A chunk made after another one of `choice`: with this delta and finish reason, no other choice
-/// and no token counts. `None` when that one holds no such choice.
-pub(super) fn chunk(event: Event<'_>, choice: u64, delta: &str, finish: &str) -> Option<Made> {
-    let root = event.root();
-    let mut edits = Edits::new(event.document);
-    let mut found = false;
-    for (position, item) in (0..).zip(items(root.get("choices"))) {
-        let there = item
-            .get("delta")
-            .filter(|_| !found && index(item, position) == choice);
-        let Some(there) = there else {
-            edits.remove(item.id());
-            continue;
-        };
-        found = true;
-        edits.replace(there.id(), delta);
-        match item.get("finish_reason") {
-            Some(reason) => edits.replace(reason.id(), finish),
-            // Some servers mention it only at the end.
-            None if finish == "null" => {}
-            None => edits.insert_after(there.id(), "finish_reason", finish),
-        }
-        if let Some(logprobs) = item.get("logprobs") {
-            edits.replace(logprobs.id(), "null");
-        }
-    }
-    if let Some(usage) = root.get("usage") {
-        edits.replace(usage.id(), "null");
-    }
-    found.then(|| Made::data(edits.apply()))
-}
-
-/// A chunk made after another one of `choice` that says this.
-pub(super) fn say_chunk(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
-    let mut choices = (0..).zip(items(event.root().get("choices")));
-    let found = choices.find(|(position, item)| index(*item, *position) == choice)?;
-    // Who speaks is said once.
-    let role = found.1.get("delta")?.get("role");
-    let role = role.map_or_else(String::new, |role| format!("\"role\":{},", role.raw()));
-    let delta = match saying {
-        Saying::Text(text) => format!("{{{role}\"content\":{}}}", quote(text)),
-        Saying::Refusal(text) => {
-            format!("{{{role}\"content\":null,\"refusal\":{}}}", quote(text))
-        }
-    };
-    chunk(event, choice, &delta, "null")
-}
-
-/// Makes a whole answer's choice say this and nothing else.
-pub(super) fn say(
-    edits: &mut Edits<'_>,
-    root: Value<'_>,
-    choice: u64,
-    saying: Saying<'_>,
-    finish: &Finish,
-) -> bool {
-    let mut choices = (0..).zip(items(root.get("choices")));
-    let found = choices.find(|(position, item)| index(*item, *position) == choice);
-    let Some((item, message)) = found.and_then(|(_, item)| Some((item, item.get("message")?)))
-    else {
-        return false;
-    };
-    let (content, refusal) = match saying {
-        Saying::Text(text) => (quote(text), "null".to_owned()),
-        Saying::Refusal(text) => ("null".to_owned(), quote(text)),
-    };
-    match (message.get("content"), message.members().last()) {
-        (Some(there), _) => edits.replace(there.id(), content),
-        (None, Some(last)) => edits.insert_after(last.id(), "content", &content),
-        (None, None) => return false,
-    }
-    match (message.get("refusal"), message.get("content")) {
-        (Some(there), _) => edits.replace(there.id(), refusal),
-        (None, Some(there)) if refusal != "null" => {
-            edits.insert_after(there.id(), "refusal", &refusal);
-        }
-        (None, _) => {}
-    }
-    for member in message.members() {
-        let says_more = matches!(
-            member.key().as_deref(),
-            Some("tool_calls" | "function_call" | "reasoning" | "reasoning_content" | "audio")
-        );
-        if says_more {
-            edits.remove(member.id());
-        }
-    }
-    if let Some(reason) = item.get("finish_reason") {
-        edits.replace(reason.id(), finish_word(finish));
-    }
-    if let Some(logprobs) = item.get("logprobs") {
-        edits.replace(logprobs.id(), "null");
-    }
-    true
-}
-
 /// Which choice an item of the list is.
-fn index(choice: Value<'_>, position: u64) -> u64 {
+pub(super) fn index(choice: Value<'_>, position: u64) -> u64 {
     choice
         .get("index")
         .and_then(Value::as_u64)
         .unwrap_or(position)
 }
 
-fn items(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+pub(super) fn items(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
     list.into_iter().flat_map(Value::items)
 }

@@ -5,13 +5,14 @@
 
 mod answer;
 mod error;
+mod made;
 mod request;
 #[cfg(test)]
 mod tests;
 
 use http::Method;
 
-use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, WireReply};
+use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
 use crate::stream::{Framing, Made};
@@ -68,15 +69,15 @@ impl Dialect for OpenAiChat {
         at: &Finished,
         finish: Option<&Finish>,
     ) -> Option<&'static str> {
-        let word = finish.map_or_else(|| "null".to_owned(), answer::finish_word);
+        let word = finish.map_or_else(|| "null".to_owned(), made::finish_word);
         edits.replace(at.place, word);
         None
     }
 
     fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-        let word = answer::finish_word(end.finish);
-        let made = answer::chunk(event, end.choice, "{}", &word);
-        made.into_iter().collect()
+        let word = made::finish_word(end.finish);
+        let chunk = made::chunk(event, end.choice, "{}", &word);
+        chunk.into_iter().collect()
     }
 
     fn end(&self, _framing: Framing) -> Vec<Made> {
@@ -91,12 +92,16 @@ impl Dialect for OpenAiChat {
         saying: Saying<'_>,
         finish: &Finish,
     ) -> bool {
-        answer::say(edits, answer.root(), choice, saying, finish)
+        made::say(edits, answer.root(), choice, saying, finish)
     }
 
     fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
-        let made = answer::say_chunk(event, choice, saying);
-        made.into_iter().collect()
+        let chunk = made::say_chunk(event, choice, saying);
+        chunk.into_iter().collect()
+    }
+
+    fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {
+        made::whole(transcript)
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {

@@ -110,6 +110,7 @@ impl Truncation {
                 choice,
                 finish: &Finish::Length,
                 tokens: tokens.unwrap_or_default(),
+                kept: keep,
             };
             let events = dialect.finish_events(event.spoken(), &end);
             steps.extend(event.made(&events));
@@ -120,9 +121,9 @@ impl Truncation {
     /// Cuts what is over the limit.
     fn cut_deltas(&mut self, cutting: &mut Cutting<'_>) {
         let event = cutting.event;
+        cutting.keep |= event.reading.introduces;
         for delta in &event.reading.deltas {
             // A choice's first event also says who speaks: it stays, empty if need be.
-            cutting.keep |= !self.choices.contains_key(&delta.choice);
             // An id goes with its call.
             if delta.kind == DeltaKind::ToolId {
                 continue;

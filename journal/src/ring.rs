@@ -79,7 +79,7 @@ pub struct Filter {
     pub scope: Option<String>,
     /// The kind.
     pub kind: Option<Kind>,
-    /// The upstream's host, or host and port; case does not matter.
+    /// The upstream's host, or host and port, the scheme's own included; case does not matter.
     pub host: Option<String>,
     /// The tool's name.
     pub tool: Option<String>,
@@ -145,8 +145,9 @@ impl Filter {
     }
 }
 
+/// A URL without a port is at its scheme's.
 fn is_at_host(url: &str, wanted: &str) -> bool {
-    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (scheme, after_scheme) = url.split_once("://").unwrap_or(("", url));
     let authority = after_scheme
         .split(['/', '?', '#'])
         .next()
@@ -158,7 +159,18 @@ fn is_at_host(url: &str, wanted: &str) -> bool {
         Some(colon) if !authority[colon..].contains(']') => &authority[..colon],
         _ => authority,
     };
-    authority.eq_ignore_ascii_case(wanted) || host.eq_ignore_ascii_case(wanted)
+    if authority.eq_ignore_ascii_case(wanted) || host.eq_ignore_ascii_case(wanted) {
+        return true;
+    }
+    let port = match scheme.to_ascii_lowercase().as_str() {
+        "http" | "ws" => ":80",
+        "https" | "wss" => ":443",
+        _ => return false,
+    };
+    authority == host
+        && wanted
+            .strip_suffix(port)
+            .is_some_and(|wanted| wanted.eq_ignore_ascii_case(host))
 }
 
 /// One page of a list.
@@ -448,6 +460,13 @@ mod tests {
             ("http://u:p@h/", "h", true),
             ("https://other/api.example", "api.example", false),
             ("tunnel.example:443", "tunnel.example", true),
+            ("http://api.example/v1", "API.example:80", true),
+            ("http://api.example/v1", "api.example:443", false),
+            ("https://api.example", "api.example:443", true),
+            ("wss://api.example/live", "api.example:443", true),
+            ("http://[::1]/v1", "[::1]:80", true),
+            ("http://api.example:8080/v1", "api.example:80", false),
+            ("tunnel.example", "tunnel.example:443", false),
         ] {
             assert_eq!(is_at_host(url, host), is_there, "{url} at {host}");
         }

@@ -12,7 +12,6 @@
 
 pub mod access;
 mod document;
-mod duration;
 mod page;
 pub mod problem;
 mod query;

@@ -10,6 +10,7 @@ pub mod activation;
 mod attempts;
 mod decide;
 pub mod dice;
+pub mod duration;
 pub mod error;
 pub mod explain;
 pub mod facts;

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use squall_profiles::activation::Observe;
-use squall_profiles::profile;
+use squall_profiles::{duration, profile};
 use squall_proxy::chaos::{INLINE, Request, Wanted};
 
-use crate::duration;
 use crate::problem::Detail;
 
 const MEMBERS: [&str; 6] = ["profile", "chaos", "seed", "ttl", "key", "observe"];

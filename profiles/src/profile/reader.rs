@@ -8,6 +8,7 @@ use http::StatusCode;
 use super::located::At;
 use super::scalar::Number;
 use crate::dice::MILLION;
+use crate::duration;
 use crate::error::{self, Position, ProfileError};
 
 /// Longest wait that can be written: a day. More is a slip of units.
@@ -182,13 +183,13 @@ impl Reader {
         known.map(|(_, value)| *value)
     }
 
-    /// A duration with its unit: `500ms`, `30s`, `5m`, `1h`.
+    /// A duration with its unit: `500ms`, `30s`, `5m`, `1h30m`.
     pub(crate) fn duration(&mut self, field: &str, value: Option<&At<String>>) -> Option<Duration> {
         let found = value?;
-        let parsed = parse_duration(&found.value);
+        let parsed = duration::parse(&found.value);
         if parsed.is_none() {
             let message = format!(
-                "`{field}: {}` is no duration; write a number and its unit: 500ms, 30s, 5m or 1h",
+                "`{field}: {}` is no duration; write a number and its unit: 500ms, 30s, 5m or 1h30m",
                 found.value
             );
             self.error(field, found.position, message);
@@ -223,43 +224,4 @@ impl Reader {
 )]
 fn whole(number: f64) -> u64 {
     number as u64
-}
-
-fn parse_duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let number: u64 = text[..digits].parse().ok()?;
-    let millis = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    number.checked_mul(millis).map(Duration::from_millis)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_has_a_unit() {
-        for (text, millis) in [
-            ("500ms", Some(500)),
-            ("30s", Some(30_000)),
-            ("5m", Some(300_000)),
-            ("1h", Some(3_600_000)),
-            ("30", None),
-            ("s", None),
-            ("-1s", None),
-            ("1d", None),
-            ("99999999999999999999h", None),
-        ] {
-            assert_eq!(
-                parse_duration(text),
-                millis.map(Duration::from_millis),
-                "{text}"
-            );
-        }
-    }
 }

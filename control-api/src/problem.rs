@@ -5,6 +5,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use serde::Serialize;
 use serde_json::{Value, json};
+use squall_proxy::problem;
 
 /// Why the API refused, as `application/problem+json`.
 #[derive(Debug, Clone)]
@@ -185,12 +186,7 @@ impl Problem {
     }
 
     fn document(&self) -> Value {
-        let mut document = json!({
-            "type": format!("urn:squall:problem:{}", self.slug),
-            "title": self.title,
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        });
+        let mut document = problem::document(self.status, self.slug, self.title, &self.detail);
         if !self.errors.is_empty() {
             document["errors"] = json!(self.errors);
         }
@@ -206,8 +202,8 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = self.document().to_string();
-        let content_type = HeaderValue::from_static("application/problem+json");
-        let mut response = (self.status, [(CONTENT_TYPE, content_type)], body).into_response();
+        let content_type = [(CONTENT_TYPE, problem::CONTENT_TYPE)];
+        let mut response = (self.status, content_type, body).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             // RFC 9110 §15.5.2 asks for it.
             let scheme = HeaderValue::from_static("Bearer");

@@ -18,7 +18,7 @@ mod listener;
 mod live;
 pub mod metrics;
 mod observed;
-mod problem;
+pub mod problem;
 pub mod recorder;
 mod request_body;
 mod route;

@@ -1,11 +1,26 @@
-//! What the proxy says for itself: RFC 9457 problem bodies.
+//! What Squall says for itself: RFC 9457 problem bodies, the control API's among them.
 //!
 //! An agent that reads one of these was talking to Squall, not to its upstream; the `type` says so.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
 use squall_profiles::plan::Reply;
+
+/// The body of a problem: `slug` is the last part of its `type`, `title` short and the same for every
+/// occurrence, `detail` about this one: where, what, and what to do instead.
+pub fn document(status: StatusCode, slug: &str, title: &str, detail: &str) -> Value {
+    json!({
+        "type": format!("urn:squall:problem:{slug}"),
+        "title": title,
+        "status": status.as_u16(),
+        "detail": detail,
+    })
+}
+
+/// The media type of a problem.
+pub const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// One reason why the proxy answers by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,17 +53,9 @@ impl Problem {
 
     /// The problem as a complete reply.
     pub(crate) fn to_reply(&self) -> Reply {
-        let body = serde_json::json!({
-            "type": format!("urn:squall:problem:{}", self.slug),
-            "title": self.title,
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        });
+        let body = document(self.status, self.slug, self.title, &self.detail);
         let mut headers = HeaderMap::with_capacity(2);
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
+        headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
         Reply {
             status: self.status,
             headers,
@@ -70,7 +77,10 @@ mod tests {
             "nothing at /x",
         )
         .to_reply();
-        assert_eq!(reply.headers[CONTENT_TYPE], "application/problem+json");
+        assert_eq!(
+            reply.headers[header::CONTENT_TYPE],
+            "application/problem+json"
+        );
         let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!(
             body,

@@ -13,6 +13,7 @@ use super::edit::Speaking;
 use super::hold::hold;
 use super::{Context, Report, has_body};
 use crate::broken::Broken;
+use crate::problem::Problem;
 
 /// What a made-up answer may mention of the request it answers.
 #[derive(Debug, Clone, Copy)]
@@ -141,19 +142,14 @@ fn redirect(status: StatusCode, location: HeaderValue) -> Reply {
 }
 
 fn dns_failure(host: &str) -> Reply {
-    let problem = HeaderValue::from_static("application/problem+json");
-    let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, problem)]);
-    let body = serde_json::json!({
-        "type": "urn:squall:problem:dns-failure",
-        "title": "DNS failure",
-        "status": 502,
-        "detail": format!("DNS: the name `{host}` could not be resolved"),
-    });
-    Reply {
-        status: StatusCode::BAD_GATEWAY,
-        headers,
-        body: Bytes::from(body.to_string()),
-    }
+    let detail = format!("DNS: the name `{host}` could not be resolved");
+    Problem::new(
+        StatusCode::BAD_GATEWAY,
+        "dns-failure",
+        "DNS failure",
+        detail,
+    )
+    .to_reply()
 }
 
 fn model_error(error: &ModelError, asked: Asked<'_>, context: &Context) -> Reply {

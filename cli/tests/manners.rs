@@ -417,3 +417,27 @@ fn a_profile_file_is_put_with_its_variables_expanded() {
         );
     }
 }
+
+#[test]
+fn a_longer_time_to_live_than_the_config_allows_is_said_to_be_cut() {
+    let sandbox = Sandbox::new();
+    sandbox.write("squall.yaml", "safety: { ttl: 1h }\n");
+    let daemon = Daemon::start(&sandbox, &FREE);
+    let used = [
+        "profile",
+        "use",
+        "brownout",
+        "--ttl",
+        "2h",
+        "--server",
+        &daemon.api,
+    ];
+    let used = sandbox.run(&used);
+    let said = String::from_utf8_lossy(&used.stdout).into_owned();
+    assert!(
+        said.contains("for 1h and not 2h"),
+        "{said}{}",
+        stderr(&used)
+    );
+    assert!(said.contains("`safety.ttl`"), "{said}");
+}

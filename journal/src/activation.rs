@@ -26,6 +26,21 @@ pub struct ActivationRecord {
     pub started_at: Option<String>,
     /// When it ends by itself, RFC 3339; `null` when it does not.
     pub expires_at: Option<String>,
+    /// The time to live that holds, such as `1h30m`; `null` when it ends only when it is told to.
+    pub ttl: Option<String>,
+    /// Who set that time; `null` without one.
+    pub ttl_from: Option<TtlFrom>,
+}
+
+/// Who set a time to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TtlFrom {
+    /// Whoever put the activation in force.
+    #[serde(rename = "request")]
+    Request,
+    /// The config's `safety.ttl`: nothing was asked for, or more.
+    #[serde(rename = "safety.ttl")]
+    Config,
 }
 
 /// A change of what is in force for one scope.

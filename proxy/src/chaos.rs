@@ -43,6 +43,7 @@ use tokio::sync::Notify;
 pub use self::edit::EditError;
 pub use self::halt::Halt;
 pub use self::in_force::ScopeChaos;
+use self::in_force::Ttl;
 use self::table::Table;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
@@ -259,7 +260,7 @@ impl Chaos {
         defaults: &Defaults,
     ) -> ScopeChaos {
         let now = Instant::now();
-        let ttl = [request.ttl, defaults.ttl].into_iter().flatten().min();
+        let ttl = Ttl::of(request.ttl, defaults.ttl, now);
         let spec = ActivationSpec {
             profile: match &request.rules {
                 Wanted::Profile(name) => name.clone(),
@@ -271,8 +272,7 @@ impl Chaos {
         };
         let id = self.next_id(now);
         let activation = Activation::new(id, scope.to_owned(), spec, rules);
-        let expires = ttl.and_then(|ttl| now.checked_add(ttl));
-        ScopeChaos::own(scope, activation, request.rules, now, expires)
+        ScopeChaos::own(scope, activation, request.rules, now, ttl)
     }
 
     /// Ends a scope's own activation: a named scope is under the default one again, the default

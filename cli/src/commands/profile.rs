@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use squall_profiles::duration;
 use squall_profiles::library::Library;
 use squall_profiles::profile::parse_file;
 use squall_profiles::tools::ToolNames;
@@ -168,9 +169,25 @@ async fn put_in_force(
         format!("scope {scope}")
     });
     output::line(&format!(
-        "{} is in force for {scope}, seed {seed}",
-        paint.name(name)
+        "{} is in force for {scope}, seed {seed}{}",
+        paint.name(name),
+        time_to_live(&activation, ttl)
     ))
+}
+
+/// How long an activation holds, and why, if that is not as it was asked for.
+fn time_to_live(activation: &Value, asked: Option<Duration>) -> String {
+    let Some(holds) = activation["ttl"].as_str() else {
+        return String::new();
+    };
+    match (activation["ttl_from"].as_str(), asked) {
+        (Some("safety.ttl"), Some(asked)) => format!(
+            ", for {holds} and not {}: the daemon's `safety.ttl` allows no more",
+            duration::format(asked)
+        ),
+        (Some("safety.ttl"), None) => format!(", for {holds}, the daemon's `safety.ttl`"),
+        _ => format!(", for {holds}"),
+    }
 }
 
 async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), Failure> {
@@ -235,4 +252,33 @@ fn lines(errors: &[impl ToString]) -> String {
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_to_live_that_was_cut_short_is_said_to_be() {
+        let hours = |hours| Some(Duration::from_hours(hours));
+        for (holds, from, asked, said) in [
+            (json!(null), json!(null), None, ""),
+            (json!("2h"), json!("request"), hours(2), ", for 2h"),
+            (
+                json!("1h"),
+                json!("safety.ttl"),
+                hours(2),
+                ", for 1h and not 2h: the daemon's `safety.ttl` allows no more",
+            ),
+            (
+                json!("1h"),
+                json!("safety.ttl"),
+                None,
+                ", for 1h, the daemon's `safety.ttl`",
+            ),
+        ] {
+            let activation = json!({ "ttl": holds, "ttl_from": from });
+            assert_eq!(time_to_live(&activation, asked), said);
+        }
+    }
 }

@@ -92,18 +92,30 @@ impl Answer {
 
 impl Api {
     pub(crate) fn new() -> Self {
-        Self::with(Vec::new(), RecorderOptions::default())
+        Self::with(Vec::new(), RecorderOptions::default(), Defaults::default())
     }
 
     pub(crate) fn with_tokens(tokens: Vec<Token>) -> Self {
-        Self::with(tokens, RecorderOptions::default())
+        Self::with(tokens, RecorderOptions::default(), Defaults::default())
     }
 
-    pub(crate) fn with(tokens: Vec<Token>, options: RecorderOptions) -> Self {
+    pub(crate) fn with_options(options: RecorderOptions) -> Self {
+        Self::with(Vec::new(), options, Defaults::default())
+    }
+
+    /// With a longest time to live.
+    pub(crate) fn with_ttl(ttl: Option<Duration>) -> Self {
+        let defaults = Defaults {
+            ttl,
+            ..Defaults::default()
+        };
+        Self::with(Vec::new(), RecorderOptions::default(), defaults)
+    }
+
+    fn with(tokens: Vec<Token>, options: RecorderOptions, defaults: Defaults) -> Self {
         let metrics = Arc::new(Metrics::new("1.2.3"));
         let recorder = Recorder::start(options, metrics.clone()).expect("a thread");
         let (library, tools) = (Library::builtin(), ToolNames::default());
-        let defaults = Defaults::default();
         let chaos = Chaos::new(library, tools, defaults, recorder.clone(), metrics.clone());
         let state = ApiState {
             chaos,

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::bench::Api;
@@ -12,7 +14,7 @@ async fn nothing_is_in_force_at_first() {
         json!({
             "scope": "default", "activation": null, "inherited": false, "profile": "none",
             "seed": 42, "key": "default", "observe": "model", "rules": 0,
-            "started_at": null, "expires_at": null,
+            "started_at": null, "expires_at": null, "ttl": null, "ttl_from": null,
         })
     );
 }
@@ -49,6 +51,32 @@ async fn a_profile_is_put_shown_and_ended() {
         204,
         "to end nothing is no error"
     );
+}
+
+#[tokio::test]
+async fn the_time_to_live_that_holds_is_said_and_who_set_it() {
+    for (allowed, asked, holds, from) in [
+        (None, None, json!(null), json!(null)),
+        (None, Some("90m"), json!("1h30m"), json!("request")),
+        (Some(3600), None, json!("1h"), json!("safety.ttl")),
+        (Some(3600), Some("2h"), json!("1h"), json!("safety.ttl")),
+        (Some(3600), Some("10s"), json!("10s"), json!("request")),
+    ] {
+        let api = Api::with_ttl(allowed.map(Duration::from_secs));
+        let put = api
+            .put(
+                "/v1/chaos",
+                json!({ "profile": "api_outage", "ttl": asked }),
+            )
+            .await;
+        let shown = put.json();
+        let found = (&shown["ttl"], &shown["ttl_from"]);
+        assert_eq!(found, (&holds, &from), "{allowed:?} {asked:?}");
+        assert_eq!(shown["expires_at"].is_string(), holds.is_string());
+        assert_eq!(shown, api.get("/v1/chaos").await.json());
+        let inherited = api.get("/v1/scopes/a/chaos").await.json();
+        assert_eq!(inherited["ttl"], holds);
+    }
 }
 
 #[tokio::test]

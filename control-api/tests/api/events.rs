@@ -159,7 +159,7 @@ async fn what_is_gone_is_said_to_be_gone() {
         events,
         ..RecorderOptions::default()
     };
-    let api = Api::with(Vec::new(), options);
+    let api = Api::with_options(options);
     let mut events = Events::open(&api, "/v1/events", None).await;
     let opening = events.next().await.expect("an opening").id.expect("an id");
     api.record((0..5).map(|_| api.note(None, "http://h/")));

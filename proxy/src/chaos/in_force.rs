@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use squall_journal::activation::ActivationRecord;
+use squall_journal::activation::{ActivationRecord, TtlFrom};
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use squall_profiles::duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, Wanted};
@@ -19,10 +20,41 @@ pub struct ScopeChaos {
     /// Where the rules came from, to compile them again after an edit; `None` in forks.
     wanted: Option<Wanted>,
     since: Instant,
-    expires: Option<Instant>,
+    ttl: Option<Ttl>,
     ended: CancellationToken,
     /// Somebody asked for it since forks were last looked through.
     used: AtomicBool,
+}
+
+/// A time to live.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ttl {
+    time: Duration,
+    from: TtlFrom,
+    /// When it is over; `None` when no clock goes that far.
+    expires: Option<Instant>,
+}
+
+impl Ttl {
+    /// What holds from `now` on: what was asked for, but no more than the config allows.
+    pub(super) fn of(
+        asked: Option<Duration>,
+        allowed: Option<Duration>,
+        now: Instant,
+    ) -> Option<Self> {
+        let (time, from) = match (asked, allowed) {
+            (Some(asked), allowed) if allowed.is_none_or(|most| asked <= most) => {
+                (asked, TtlFrom::Request)
+            }
+            (_, Some(most)) => (most, TtlFrom::Config),
+            (_, None) => return None,
+        };
+        Some(Self {
+            time,
+            from,
+            expires: now.checked_add(time),
+        })
+    }
 }
 
 impl ScopeChaos {
@@ -45,7 +77,7 @@ impl ScopeChaos {
             ),
             wanted: None,
             since: Instant::now(),
-            expires: None,
+            ttl: None,
             ended: CancellationToken::new(),
             used: AtomicBool::new(false),
         }
@@ -57,7 +89,7 @@ impl ScopeChaos {
         activation: Activation,
         wanted: Wanted,
         since: Instant,
-        expires: Option<Instant>,
+        ttl: Option<Ttl>,
     ) -> Self {
         Self {
             scope: scope.into(),
@@ -65,7 +97,7 @@ impl ScopeChaos {
             activation,
             wanted: Some(wanted),
             since,
-            expires,
+            ttl,
             ended: CancellationToken::new(),
             used: AtomicBool::new(false),
         }
@@ -80,7 +112,7 @@ impl ScopeChaos {
             id: self.id.clone(),
             wanted: None,
             since: self.since,
-            expires: self.expires,
+            ttl: self.ttl,
             ended,
             used: AtomicBool::new(false),
         }
@@ -133,7 +165,7 @@ impl ScopeChaos {
     }
 
     pub(super) fn expires(&self) -> Option<Instant> {
-        self.expires
+        self.ttl?.expires
     }
 
     pub(super) fn touch(&self) {
@@ -164,7 +196,9 @@ impl ScopeChaos {
             .to_owned(),
             rules: self.activation.rules().rules().len(),
             started_at: self.id.is_some().then(|| date(self.since)),
-            expires_at: self.expires.map(date),
+            expires_at: self.expires().map(date),
+            ttl: self.ttl.map(|ttl| duration::format(ttl.time)),
+            ttl_from: self.ttl.map(|ttl| ttl.from),
         }
     }
 }

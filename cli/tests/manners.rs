@@ -441,3 +441,19 @@ fn a_longer_time_to_live_than_the_config_allows_is_said_to_be_cut() {
     );
     assert!(said.contains("`safety.ttl`"), "{said}");
 }
+
+#[test]
+fn ending_a_scope_in_which_nothing_is_active_is_said_to_end_nothing() {
+    let sandbox = Sandbox::new();
+    let daemon = Daemon::start(&sandbox, &FREE);
+    let server = ["--server", &daemon.api];
+    let run = |arguments: &[&str]| {
+        let output = sandbox.run(&[arguments, &server].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let off = ["off", "--scope", "job"];
+    assert!(run(&off).contains("nothing was active in scope job"));
+    run(&["profile", "use", "brownout", "--scope", "job"]);
+    assert_eq!(run(&off), "profile brownout is over in scope job\n");
+}

@@ -1,6 +1,8 @@
 //! One exchange as the journal keeps it: the shape of `GET /v1/exchanges/{id}`.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// One request and its response (or failure) through the proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -148,7 +150,7 @@ pub struct RuleRecord {
     /// The draw, 0 to 1, when one was made.
     pub drawn: Option<f64>,
     /// The fault's parameters as they were used.
-    pub parameters: serde_json::Value,
+    pub parameters: Value,
 }
 
 /// What became of an eligible rule, best first.
@@ -196,11 +198,71 @@ pub struct NearMissRecord {
 }
 
 /// One exchange with why each rule did or did not fire: `GET /v1/exchanges/{id}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExplainedRecord {
     /// The exchange, eligible rules included.
     #[serde(flatten)]
     pub exchange: ExchangeRecord,
     /// Rules that nearly matched; `null` when the rules that were in force are not any more.
     pub nearest_misses: Option<Vec<NearMissRecord>>,
+}
+
+/// By hand: when numbers keep their precision, serde reads no float of a flattened struct.
+impl<'de> Deserialize<'de> for ExplainedRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut document = Value::deserialize(deserializer)?;
+        let misses = document
+            .get_mut("nearest_misses")
+            .map(Value::take)
+            .unwrap_or_default();
+        Ok(Self {
+            nearest_misses: serde_json::from_value(misses).map_err(D::Error::custom)?,
+            exchange: serde_json::from_value(document).map_err(D::Error::custom)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_explained_exchange_reads_back_with_its_numbers() {
+        let sent = json!({
+            "id": "7-1", "scope": "default", "kind": "llm", "dialect": "openai-chat", "tool": null,
+            "method": "POST", "url": "http://model.test/", "status": 429, "upstream_status": null,
+            "outcome": "injected", "error": null, "started_at": "2026-11-21T23:01:40.120Z",
+            "duration_ms": 12.5, "injected_ms": 0.25, "overhead_us": 71, "request_bytes": 10,
+            "response_bytes": 20, "fingerprint": null, "attempt": 1, "seed": u64::MAX,
+            "rules": [{
+                "profile": "p", "rule": "r", "family": "llm_faults", "mode": "rate_limit",
+                "outcome": "applied", "reason": null, "ordinal": 3, "drawn": 0.125,
+                "parameters": { "retry_after": 0.5, "n": 7 },
+            }],
+            "rules_more": 0, "activation": "a1-1", "run": null, "canaries": [],
+            "llm": { "model": "m", "stream": true, "input_tokens": 3, "output_tokens": null,
+                     "finish": null, "tool_calls": [] },
+            "nearest_misses": [{ "profile": "p", "rule": "s", "family": "llm_faults",
+                                 "mode": "timeout", "why": "the method is POST" }],
+        });
+        let text = sent.to_string();
+        let read: ExplainedRecord = serde_json::from_str(&text).expect("reads back");
+        assert_eq!(read.exchange.duration_ms, Some(12.5));
+        assert_eq!(read.exchange.rules[0].drawn, Some(0.125));
+        assert_eq!(read.exchange.seed, u64::MAX);
+        assert_eq!(read.nearest_misses.as_ref().map(Vec::len), Some(1));
+        assert_eq!(serde_json::to_value(&read).expect("JSON"), sent);
+        let unknown = ExplainedRecord {
+            nearest_misses: None,
+            ..read
+        };
+        let text = serde_json::to_string(&unknown).expect("JSON");
+        assert_eq!(
+            serde_json::from_str::<ExplainedRecord>(&text).ok(),
+            Some(unknown)
+        );
+        assert!(serde_json::from_str::<ExplainedRecord>("{}").is_err());
+    }
 }

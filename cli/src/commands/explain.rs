@@ -15,25 +15,11 @@ use crate::render::{exchange, output};
 pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
     let client = Client::new(&explain.remote)?;
     let path = format!("/v1/exchanges/{}", segment(&explain.exchange));
-    let document: Value = client.get(&path).await?;
     if explain.remote.json {
-        return output::json(&document);
+        return output::json(&client.get::<Value>(&path).await?);
     }
-    let explained = read(document).map_err(|error| Failure::could_not("the exchange", error))?;
+    let explained: ExplainedRecord = client.get(&path).await?;
     output::print(&text(&explained, Paint::stdout()))
-}
-
-/// The document in its two parts: serde reads no float of a flattened struct when numbers keep
-/// their precision.
-fn read(mut document: Value) -> serde_json::Result<ExplainedRecord> {
-    let misses = document
-        .get_mut("nearest_misses")
-        .map(Value::take)
-        .unwrap_or_default();
-    Ok(ExplainedRecord {
-        nearest_misses: serde_json::from_value(misses)?,
-        exchange: serde_json::from_value(document)?,
-    })
 }
 
 fn text(explained: &ExplainedRecord, paint: Paint) -> String {
@@ -183,8 +169,6 @@ mod tests {
             exchange: record,
             nearest_misses: Some(vec![miss]),
         };
-        let sent = serde_json::to_string(&explained).expect("JSON");
-        let explained = read(serde_json::from_str(&sent).expect("JSON")).expect("an exchange");
         insta::assert_snapshot!(text(&explained, Paint::plain()));
     }
 }

@@ -31,6 +31,15 @@ pub(crate) enum Failure {
         /// What the attempt met.
         cause: String,
     },
+    /// Something else than a daemon's API answers there; exit 3.
+    #[error(
+        "{server} answers, but it is not Squall's control API; `squall serve` prints `api on \
+         http://…` when it starts: name that with `--server`"
+    )]
+    Foreign {
+        /// Where it answers.
+        server: String,
+    },
     /// There is no CA to work with; exit 3.
     #[error(transparent)]
     Ca(#[from] squall_proxy::tls::CaError),
@@ -75,6 +84,7 @@ impl Failure {
             Self::Refused(problem) if problem.status < 500 => 2,
             Self::Refused(_)
             | Self::Unreachable { .. }
+            | Self::Foreign { .. }
             | Self::Ca(_)
             | Self::Proxy(_)
             | Self::CouldNotRun(_) => 3,

@@ -457,3 +457,65 @@ fn ending_a_scope_in_which_nothing_is_active_is_said_to_end_nothing() {
     run(&["profile", "use", "brownout", "--scope", "job"]);
     assert_eq!(run(&off), "profile brownout is over in scope job\n");
 }
+
+/// Answers everything that is asked of it alike, as long as the test runs.
+fn foreign_server(head: &'static str, body: &'static str) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let Ok(mut connection) = connection else {
+                return;
+            };
+            let mut reader = BufReader::new(connection.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok() && line.trim() != "" {
+                line.clear();
+            }
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            // A client that has read enough may be gone.
+            let _ = std::io::Write::write_all(&mut connection, answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn another_server_is_not_taken_for_a_daemon() {
+    let sandbox = Sandbox::new();
+    for (head, body) in [
+        ("200 OK\r\ncontent-type: text/html", "<html>hello</html>"),
+        ("200 OK\r\ncontent-type: application/json", "{\"ok\": true}"),
+        ("200 OK\r\ncontent-type: application/json", "[]"),
+        (
+            "404 Not Found\r\ncontent-type: text/html",
+            "<html>no</html>",
+        ),
+        ("404 Not Found\r\ncontent-type: application/json", "{}"),
+    ] {
+        let server = foreign_server(head, body);
+        for command in [
+            &["status"][..],
+            &["tail"],
+            &["explain", "1"],
+            &["env"],
+            &["profile", "list"],
+            &["profile", "show", "brownout"],
+        ] {
+            let output = sandbox.run(&[command, &["--server", &server]].concat());
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(3), "{command:?} {head}: {said}");
+            assert_eq!(
+                said.lines().collect::<Vec<_>>(),
+                [format!(
+                    "squall: http://{server} answers, but it is not Squall's control API; `squall \
+                     serve` prints `api on http://…` when it starts: name that with `--server`"
+                )],
+                "{command:?} {head}"
+            );
+        }
+    }
+}

@@ -111,7 +111,7 @@ impl Client {
     pub(crate) async fn get_text(&self, path: &str, accept: &str) -> Result<String, Failure> {
         let request = self.request(Method::GET, path).header("accept", accept);
         let response = self.send(request).await?;
-        response
+        self.of_type(response, accept)?
             .text()
             .await
             .map_err(|error| self.unreachable(&error))
@@ -158,7 +158,8 @@ impl Client {
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
-        self.send(request).await.map(Events::new)
+        let response = self.send(request).await?;
+        self.of_type(response, "text/event-stream").map(Events::new)
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -178,10 +179,16 @@ impl Client {
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let response = self.ask(request).await?;
-        if response.status().is_success() {
+        let status = response.status();
+        if status.is_success() {
             return Ok(response);
         }
-        let status = response.status();
+        // What stands in front of a daemon may ask for credentials or not reach it; whatever else is
+        // refused in other words than ours is refused by somebody else.
+        let in_front = [401, 403, 407].contains(&status.as_u16()) || status.is_server_error();
+        if !in_front && !is_of_type(&response, "application/problem+json") {
+            return Err(self.foreign());
+        }
         let body = response.bytes().await.unwrap_or_default();
         Err(Problem::read(status, &body).into())
     }
@@ -192,11 +199,24 @@ impl Client {
             .await
             .map_err(|error| self.unreachable(&error))?;
         serde_json::from_slice(&body).map_err(|error| {
-            Failure::could_not(
-                format!("{} did not answer as a Squall daemon does", self.server),
-                error,
-            )
+            tracing::debug!(%error, "the answer cannot be read");
+            self.foreign()
         })
+    }
+
+    /// The answer, if it is of the type that was asked for.
+    fn of_type(&self, response: Response, media_type: &str) -> Result<Response, Failure> {
+        if is_of_type(&response, media_type) {
+            Ok(response)
+        } else {
+            Err(self.foreign())
+        }
+    }
+
+    fn foreign(&self) -> Failure {
+        Failure::Foreign {
+            server: self.server.clone(),
+        }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
@@ -205,6 +225,14 @@ impl Client {
             cause: innermost(error),
         }
     }
+}
+
+/// Whether an answer says that it is of a media type.
+fn is_of_type(response: &Response, media_type: &str) -> bool {
+    let said = response.headers().get(http::header::CONTENT_TYPE);
+    said.and_then(|said| said.to_str().ok())
+        .and_then(|said| said.split(';').next())
+        .is_some_and(|said| said.trim().eq_ignore_ascii_case(media_type))
 }
 
 /// A client builder with our TLS provider in place.

@@ -48,15 +48,15 @@ struct Listed {
 }
 
 async fn list(remote: &Remote) -> Result<(), Failure> {
-    let items: Vec<Value> = Client::new(remote)?.list("/v1/profiles").await?;
+    let client = Client::new(remote)?;
     if remote.json {
+        let items: Vec<Value> = client.list("/v1/profiles").await?;
         return output::json(&json!({ "items": items }));
     }
+    let items: Vec<Listed> = client.list("/v1/profiles").await?;
     let paint = Paint::stdout();
     let mut table = Table::new(["NAME", "FROM", "RULES", "WHAT IT IS FOR"]);
-    for item in items {
-        let listed: Listed = serde_json::from_value(item)
-            .map_err(|error| Failure::could_not("the list of profiles", error))?;
+    for listed in items {
         table.row([
             paint.name(&listed.name),
             listed.source,

@@ -38,10 +38,7 @@ impl Form {
             }
             other if other.ends_with("+json") => Some(Self::Json),
             other if other.ends_with("+yaml") => Some(Self::Yaml),
-            ""
-            | "application/x-www-form-urlencoded"
-            | "text/plain"
-            | "application/octet-stream" => Some(Self::Unstated),
+            "" | "application/x-www-form-urlencoded" => Some(Self::Unstated),
             _ => None,
         }
     }

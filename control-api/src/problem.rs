@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use serde::Serialize;
 use serde_json::{Value, json};
 use squall_proxy::problem;
@@ -208,6 +208,11 @@ impl IntoResponse for Problem {
             // RFC 9110 §15.5.2 asks for it.
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        }
+        if self.status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            // RFC 9110 §15.5.16: what is read instead.
+            let read = HeaderValue::from_static("application/json, application/yaml");
+            response.headers_mut().insert(ACCEPT, read);
         }
         response
     }

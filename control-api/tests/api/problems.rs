@@ -41,10 +41,26 @@ async fn documents_that_cannot_be_read_are_problems() {
         assert_eq!(answer.pointers(400, "malformed"), [""], "{path}");
         let answer = api.ask("PUT", path, &json, vec![0xff, 0xfe]).await;
         answer.problem(400, "malformed");
-        let answer = api
-            .ask("PUT", path, &[("content-type", "image/png")], "x")
-            .await;
-        answer.problem(415, "unsupported-type");
+        for unread in [
+            "text/plain",
+            "text/plain; charset=utf-8",
+            "application/octet-stream",
+            "image/png",
+            "multipart/form-data; boundary=x",
+        ] {
+            let unread = [("content-type", unread)];
+            let answer = api.ask("PUT", path, &unread, "profile: none").await;
+            let problem = answer.problem(415, "unsupported-type");
+            let detail = problem["detail"].as_str().unwrap_or_default();
+            assert!(
+                detail.contains("application/json or application/yaml"),
+                "{detail}"
+            );
+            assert_eq!(
+                answer.header("accept"),
+                "application/json, application/yaml"
+            );
+        }
         let answer = api.ask("PUT", path, &json, vec![b' '; (1 << 20) + 1]).await;
         answer.problem(413, "too-large");
     }

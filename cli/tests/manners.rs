@@ -519,3 +519,32 @@ fn another_server_is_not_taken_for_a_daemon() {
         }
     }
 }
+
+#[test]
+fn chaos_that_goes_too_far_is_ended_and_logged_once() {
+    let sandbox = Sandbox::new();
+    let text = "chaos: { profile: api_outage }\nsafety: { halt: { faults: 1 } }\n";
+    sandbox.write("squall.yaml", text);
+    let mut daemon = Daemon::start(&sandbox, &FREE);
+    let proxy = daemon.proxy.strip_prefix("http://").unwrap().to_owned();
+    let ask = || {
+        let mut agent = std::net::TcpStream::connect(&proxy).unwrap();
+        let request =
+            "GET http://tool.test/ HTTP/1.1\r\nhost: tool.test\r\nconnection: close\r\n\r\n";
+        std::io::Write::write_all(&mut agent, request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        agent.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    // The profile has tools fail every time: the second fault is one too many.
+    for _ in 0..2 {
+        assert!(ask().starts_with("HTTP/1.1 503 "), "chaos is in force");
+    }
+    let line = daemon.log_until("chaos was ended");
+    assert!(line.contains("WARN"), "{line}");
+    assert!(line.contains("scopes=\"default\""), "{line}");
+    assert!(line.contains("safety.halt: 2 faults within 60 s"), "{line}");
+    send(&daemon.child, Signal::TERM);
+    let rest = daemon.lines.by_ref().map_while(Result::ok);
+    assert_eq!(rest.filter(|line| line.contains("WARN")).count(), 0);
+}

@@ -28,6 +28,9 @@ const FEWEST: u64 = 20;
 /// Parts the time looked at is cut into; as a part gets too old, its counts are forgotten.
 const PARTS: u32 = 60;
 
+/// Scopes that the log names.
+const NAMED: usize = 20;
+
 /// Has every exchange that ends looked at.
 pub(super) fn install(chaos: &Arc<Chaos>) {
     let brake = Brake {
@@ -55,7 +58,7 @@ impl Watch for Brake {
             // Chaos that is put in force later is judged by what happens from then on.
             *window = Window::default();
             drop(window);
-            chaos.end_all(Some(&reason));
+            chaos.halt_because(&reason);
         }
     }
 }
@@ -65,6 +68,20 @@ impl Chaos {
     fn halt(&self) -> Option<Halt> {
         let halt = lock(&self.keeping).defaults.halt?;
         self.table.load().own().next().map(|_| halt)
+    }
+
+    /// Ends all chaos of all scopes, and says so in the log.
+    fn halt_because(&self, reason: &str) {
+        let table = self.table.load_full();
+        let mut scopes: Vec<_> = table.own().map(|own| own.scope().to_string()).collect();
+        if self.end_all(Some(reason)) == 0 {
+            return;
+        }
+        if let Some(more) = scopes.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            scopes.truncate(NAMED);
+            scopes.push(format!("{more} more"));
+        }
+        tracing::warn!(scopes = scopes.join(", "), reason, "all chaos was ended");
     }
 }
 

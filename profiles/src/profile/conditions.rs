@@ -13,16 +13,6 @@ use crate::error::allowed;
 use crate::glob::{Glob, UrlGlobs};
 use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch};
 
-/// The dialects a rule may name.
-const DIALECTS: &[&str] = &[
-    "openai-chat",
-    "openai-responses",
-    "anthropic",
-    "gemini",
-    "ollama",
-    "bedrock",
-];
-
 /// Reads the conditions of a rule.
 pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
     let body = raw
@@ -272,10 +262,15 @@ fn json_conditions(pairs: &Pairs<Value>, reader: &mut Reader) -> Vec<JsonConditi
     })
 }
 
+/// Only what this version speaks: a rule for another dialect would never match.
 fn dialect(written: &At<String>, reader: &mut Reader) -> Option<String> {
-    if !DIALECTS.contains(&written.value.as_str()) {
-        let rest = allowed(&written.value, DIALECTS.iter().copied());
-        let message = format!("unknown dialect `{}`{rest}", written.value);
+    let spoken = squall_dialects::ALL.iter().map(|dialect| dialect.name());
+    if !spoken.clone().any(|name| name == written.value) {
+        let message = format!(
+            "unknown dialect `{}`{}",
+            written.value,
+            allowed(&written.value, spoken)
+        );
         reader.error("dialect", written.position, message);
         return None;
     }

@@ -106,7 +106,6 @@ const SENSELESS: &[(&str, &str)] = &[
     ("tool_faults", "{ mode: stale, status: [200, 7xx, abc] }"),
     ("tool_faults", "{ mode: error, status: 200 }"),
     ("tool_faults", "{ mode: slow, status: 200 }"),
-    ("llm_faults", "{ mode: timeout, dialect: opnai-chat }"),
     ("llm_faults", "{ mode: rate_limit, rpm: 60 }"),
     ("llm_faults", "{ mode: rate_limit, retry_after: -1 }"),
     ("llm_faults", "{ mode: server_error, error_code: 404 }"),
@@ -181,6 +180,30 @@ fn what_is_wrong_between_rules_is_told() {
             .map(|text| format!("{text:?}\n{}", errors(text)))
             .join("\n\n")
     );
+}
+
+#[test]
+fn a_rule_may_name_every_dialect_that_is_spoken_and_no_other() {
+    for dialect in squall_dialects::ALL {
+        let name = dialect.name();
+        let text = rule(
+            "llm_faults",
+            &format!("{{ mode: timeout, dialect: {name} }}"),
+        );
+        assert!(parse("f", &text).is_ok(), "{name}");
+    }
+    for (name, told) in [
+        ("opnai-chat", "`opnai-chat`, did you mean `openai-chat`?"),
+        ("cobol", "`cobol`; allowed are `openai-chat`"),
+    ] {
+        let text = rule(
+            "llm_faults",
+            &format!("{{ mode: timeout, dialect: {name} }}"),
+        );
+        let found = errors(&text);
+        let place = "chaos.yaml:4:33: unknown dialect ";
+        assert!(found.starts_with(&format!("{place}{told}")), "{found}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn rules_that_failed_on_one_condition_say_on_which() {
            - { id: two_off, mode: refuse, match_url: 'http://b/*', methods: PUT }
            - { id: method, mode: refuse, methods: [PUT, DELETE] }
            - { id: header, mode: refuse, headers: { x-team: a } }
-           - { id: dialect, mode: refuse, dialect: gemini }
+           - { id: dialect, mode: refuse, dialect: openai-chat }
            - { id: body, mode: refuse, match_body: needle }
            - { id: tool, mode: refuse, tool: web_search }
 tool_faults:

@@ -116,8 +116,11 @@ fn every_condition_on_the_body_must_hold() {
             true,
         ),
         (
-            "{ mode: slow, match_url: '*', dialect: gemini }",
-            model_call("{}"),
+            "{ mode: slow, match_url: '*', dialect: openai-chat }",
+            Request {
+                dialect: Some("gemini"),
+                ..model_call("{}")
+            },
             false,
         ),
         (

@@ -26,7 +26,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime};
 
-use crossbeam_queue::ArrayQueue;
+use crossbeam_queue::SegQueue;
 use squall_journal::activation::ChaosEvent;
 use squall_journal::events::{self, Batch, EventId, EventLog};
 use squall_journal::id::ExchangeId;
@@ -100,7 +100,9 @@ struct Anchor {
 }
 
 struct Shared {
-    queue: ArrayQueue<Arc<ExchangeNote>>,
+    /// Grows in segments, so that a quiet daemon holds none; [`Recorder::record`] keeps its bound.
+    queue: SegQueue<Arc<ExchangeNote>>,
+    most_queued: usize,
     counter: AtomicU32,
     daemon: u16,
     anchor: Anchor,
@@ -145,7 +147,8 @@ impl Recorder {
             ^ u64::from(std::process::id()).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let log = (daemon >> 32) as u32;
         let shared = Arc::new(Shared {
-            queue: ArrayQueue::new(options.queue.max(1)),
+            queue: SegQueue::new(),
+            most_queued: options.queue.max(1),
             counter: AtomicU32::new(0),
             daemon: (log >> 16) as u16,
             anchor,
@@ -184,8 +187,11 @@ impl Recorder {
     /// Writes an exchange down: when it has ended, and once before with outcome `open` when it runs
     /// for more than a second. Never waits; what does not fit is dropped and counted.
     pub fn record(&self, note: ExchangeNote) {
-        if self.shared.queue.push(Arc::new(note)).is_err() {
+        // Workers that look at the same moment may go over the bound by one note each.
+        if self.shared.queue.len() >= self.shared.most_queued {
             self.shared.metrics.dropped(Sink::Journal, 1);
+        } else {
+            self.shared.queue.push(Arc::new(note));
         }
     }
 

@@ -31,8 +31,23 @@ pub(crate) struct Target {
     pub(crate) route_scope: Option<Arc<str>>,
     /// It was asked for as of a forward proxy, through the main listener.
     pub(crate) is_forward: bool,
-    /// The URL as the agent wrote it: what a redirect to itself points at.
-    pub(crate) as_written: Uri,
+    /// The request target as the agent wrote it.
+    written: Uri,
+    /// It came to a reverse route.
+    is_reverse: bool,
+}
+
+impl Target {
+    /// The URL as the agent knows it: what a redirect to itself points at.
+    pub(crate) fn as_written(&self) -> String {
+        if self.is_reverse {
+            path_and_query(&self.written).to_owned()
+        } else if self.written.authority().is_some() {
+            self.written.to_string()
+        } else {
+            self.url.as_str().to_owned()
+        }
+    }
 }
 
 /// Finds where `request` goes.
@@ -108,11 +123,6 @@ fn forward(
         .unwrap_or_else(|| PathAndQuery::from_static("/"));
     let host = HeaderValue::from_str(authority).map_err(|_| bad_path(uri))?;
     let url = CanonicalUrl::new(origin.scheme().as_str(), authority, path.as_str());
-    let as_written = if uri.authority().is_some() {
-        uri.clone()
-    } else {
-        url.as_str().parse().unwrap_or_else(|_| uri.clone())
-    };
     Ok(Target {
         origin,
         host,
@@ -121,7 +131,8 @@ fn forward(
         scope,
         route_scope: None,
         is_forward: false,
-        as_written,
+        written: uri.clone(),
+        is_reverse: false,
     })
 }
 
@@ -139,10 +150,6 @@ fn reverse(
     path.push_str(rest);
     let url = CanonicalUrl::new(route.origin.scheme().as_str(), &route.authority, &path);
     let path = PathAndQuery::try_from(path).map_err(|_| bad_path(written))?;
-    let as_written = written
-        .path_and_query()
-        .cloned()
-        .map_or_else(|| written.clone(), Uri::from);
     Ok(Target {
         origin: route.origin.clone(),
         host: route.host.clone(),
@@ -151,7 +158,8 @@ fn reverse(
         scope,
         route_scope: route.scope.clone(),
         is_forward: false,
-        as_written,
+        written: written.clone(),
+        is_reverse: true,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Where requests go: scheme, host and port, and the name a TLS handshake asks for.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use http::Uri;
@@ -144,7 +144,10 @@ impl fmt::Debug for Origin {
 
 /// `host:port` as it is written in a CONNECT line.
 pub(crate) fn host_and_port(host: &str, port: u16) -> String {
-    format!("{}:{port}", bracketed(host))
+    let mut text = bracketed(host);
+    text.push(':');
+    text.push_str(&port.to_string());
+    text
 }
 
 /// Splits `host:port`, `[v6]:port` or a bare host; `None` when the port is not one.
@@ -178,7 +181,8 @@ fn canonical_host(host: &str) -> Arc<str> {
         .strip_prefix('[')
         .and_then(|h| h.strip_suffix(']'))
         .unwrap_or(host);
-    if let Ok(ip) = host.parse::<IpAddr>() {
+    // An IPv4 address has one way to be written.
+    if let Ok(ip) = host.parse::<Ipv6Addr>() {
         return ip.to_string().into();
     }
     if host.bytes().any(|b| b.is_ascii_uppercase()) {

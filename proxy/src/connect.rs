@@ -5,6 +5,7 @@
 //! or is tunnelled; what is intercepted shows up as the exchanges inside it.
 
 use std::cell::Cell;
+use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +24,7 @@ use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::hold;
 use crate::chaos::ScopeChaos;
-use crate::connection::{Connection, Entry, connect_scope};
+use crate::connection::{Answering, Connection, Entry, connect_scope};
 use crate::exchange_log::ExchangeLog;
 use crate::listener::Door;
 use crate::live::Live;
@@ -35,15 +36,20 @@ use crate::tunnel::{Opening, Takeover, Tunnel};
 use crate::upstream::{Origin, Scheme};
 
 /// Answers a CONNECT; after a 200 the connection is taken over by [`crate::tunnel`].
-pub(crate) async fn serve(
-    connection: &Rc<Connection>,
-    request: Request<Incoming>,
-) -> Result<Response<Observed>, Broken> {
+pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> Answering {
+    let connection = Rc::clone(connection);
     let live = connection.worker.engine.live();
-    match Connect::open(connection, &live, &request) {
-        Ok(connect) => connect.run(request).await,
-        Err(problem) => Ok(connection.problem(&problem, None)),
-    }
+    let connect = match Connect::open(&connection, &live, &request) {
+        Ok(connect) => connect,
+        Err(problem) => return Box::pin(ready(Ok(connection.problem(&problem, None)))),
+    };
+    Box::pin(async move {
+        let answer = connect.run(request).await;
+        if let Err(broken) = &answer {
+            connection.break_off(broken);
+        }
+        answer
+    })
 }
 
 struct Connect {

@@ -9,7 +9,7 @@
 //! ```
 
 use std::cell::RefCell;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ use crate::carry_out::Context;
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::flush::{AgentSide, ResetOnClose};
 use crate::config::Credentials;
+use crate::connect;
 use crate::exchange;
 use crate::exchange_log::ExchangeLog;
 use crate::h1::Limits;
@@ -229,7 +230,8 @@ where
         return;
     }
     let mut left = LINGER_BYTES;
-    let mut scratch = [0; 4096];
+    // Not on the stack: it would be part of every connection's future from the beginning.
+    let mut scratch = vec![0; 4096];
     let drain = async {
         while left > 0 {
             match io.read(&mut scratch).await {
@@ -246,26 +248,35 @@ where
     }
 }
 
+/// An answer in the making; boxed, so that an idle connection does not keep room for an exchange.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Response<Observed>, Broken>>>>;
+
 /// The service behind every connection.
 struct Agent(Rc<Connection>);
 
 impl hyper::service::Service<Request<Incoming>> for Agent {
     type Response = Response<Observed>;
     type Error = Broken;
-    // Boxed, so that an idle connection does not keep room for an exchange.
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Broken>>>>;
+    type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let connection = Rc::clone(&self.0);
+        let connection = &self.0;
+        if let Some(problem) = connection.rejected(&request) {
+            return Box::pin(ready(Ok(connection.problem(&problem, None))));
+        }
+        if !changes_protocol(&request) {
+            return exchange::serve(connection, request);
+        }
+        let served = if request.method() == Method::CONNECT {
+            connect::serve(connection, request)
+        } else {
+            exchange::serve(connection, request)
+        };
+        let connection = Rc::clone(connection);
         Box::pin(async move {
-            let changes_protocol = changes_protocol(&request);
-            let answer = exchange::serve(&connection, request).await;
-            match &answer {
-                Ok(answer) if changes_protocol => connection.protocol_changed(answer.status()),
-                Ok(_) => {}
-                Err(broken) => connection.break_off(broken),
-            }
-            answer
+            let answer = served.await?;
+            connection.protocol_changed(answer.status());
+            Ok(answer)
         })
     }
 }

@@ -3,6 +3,7 @@
 //! [`Exchange::run`] is the whole way, one step a line; each step is a module. Decide first, then
 //! act: everything a rule may do stands in the plan before the first byte goes upstream.
 
+use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use crate::carry_out::recall::Owner;
 use crate::carry_out::{Context, edit, hold, shape};
 use crate::chaos::ScopeChaos;
 use crate::classify::{Seen, may_read_ahead};
-use crate::connection::{Connection, Entry};
+use crate::connection::{Answering, Connection, Entry};
 use crate::exchange_log::ExchangeLog;
 use crate::forward::{self, Forwarded};
 use crate::live::Live;
@@ -36,21 +37,11 @@ use crate::upstream::Received;
 /// Names the faults of an answer, if the configuration asks for it; the agent can see it.
 const FAULT: HeaderName = HeaderName::from_static("squall-fault");
 
-/// Answers one request of a connection.
-pub(crate) async fn serve(
-    connection: &Rc<Connection>,
-    request: Request<Incoming>,
-) -> Result<Response<Observed>, Broken> {
-    if let Some(problem) = connection.rejected(&request) {
-        return Ok(connection.problem(&problem, None));
-    }
-    if request.method() == Method::CONNECT {
-        // Boxed, like all that is rare: every exchange would have to keep room for it.
-        return Box::pin(crate::connect::serve(connection, request)).await;
-    }
+/// Answers one request of a connection, unless it is a CONNECT.
+pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> Answering {
     match Exchange::open(connection, &request) {
-        Ok(exchange) => exchange.run(request).await,
-        Err(problem) => Ok(connection.problem(&problem, None)),
+        Ok(exchange) => Box::pin(exchange.run(request)),
+        Err(problem) => Box::pin(ready(Ok(connection.problem(&problem, None)))),
     }
 }
 
@@ -108,8 +99,17 @@ impl Exchange {
         })
     }
 
-    /// The way of an exchange: decide, answer in the upstream's place or forward, rewrite, shape.
+    /// Goes the way of the exchange, and makes the connection ready to break off where that ends so.
     async fn run(mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
+        let answer = self.go(request).await;
+        if let Err(broken) = &answer {
+            self.connection.break_off(broken);
+        }
+        answer
+    }
+
+    /// The way of an exchange: decide, answer in the upstream's place or forward, rewrite, shape.
+    async fn go(&mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
         self.observe_model();
         let (request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
@@ -211,7 +211,7 @@ impl Exchange {
         answer: &Answer,
         verdict: VerdictIndex,
     ) -> Result<Option<Response<AgentBody>>, Broken> {
-        let url = self.target.as_written.to_string();
+        let url = self.target.as_written();
         let asked = Asked {
             url: &url,
             host: self.target.origin.host(),
@@ -228,11 +228,11 @@ impl Exchange {
     }
 
     /// Sends the request upstream and waits for the answer's head.
-    async fn forward(
+    fn forward(
         &self,
         request: Request<RequestBody>,
         decision: &Decision,
-    ) -> Result<Forwarded, Broken> {
+    ) -> impl Future<Output = Result<Forwarded, Broken>> {
         let shape = &decision.plan.shape;
         let request = request.map(|body| shape::upload(shape, body, &self.context()));
         forward::forward(
@@ -242,7 +242,6 @@ impl Exchange {
             self.version,
             &self.log,
         )
-        .await
     }
 
     /// Rules that hang on the upstream's status, and what its answer arms.
@@ -277,7 +276,7 @@ impl Exchange {
                 Err(answer::reset(verdict, &context))
             }
             Some((verdict, recalled)) => {
-                Ok(self.recall(verdict, &recalled, answer, decision).await)
+                Ok(Box::pin(self.recall(verdict, &recalled, answer, decision)).await)
             }
         }
     }

@@ -28,13 +28,13 @@ pub(crate) enum Forwarded {
 }
 
 /// Sends `request` to its target, as an intermediary must and with nothing added.
-pub(crate) async fn forward(
-    connection: &Rc<Connection>,
-    target: &Target,
+pub(crate) fn forward<'a>(
+    connection: &'a Rc<Connection>,
+    target: &'a Target,
     mut request: Request<Outgoing>,
     agent: Version,
-    log: &Rc<ExchangeLog>,
-) -> Result<Forwarded, Broken> {
+    log: &'a Rc<ExchangeLog>,
+) -> impl Future<Output = Result<Forwarded, Broken>> + 'a {
     let upgrade = agent <= Version::HTTP_11 && headers::wants_upgrade(request.headers());
     let passage = Passage {
         from: agent,
@@ -44,27 +44,43 @@ pub(crate) async fn forward(
     headers::clean_request(request.headers_mut(), passage);
     headers::correct_host(request.headers_mut(), &target.host);
     *request.uri_mut() = uri_for(target, agent);
-    let begun = Instant::now();
-    if let Entry::Tunnel(tunnel) = &connection.entry
-        && let Some(dialled) = tunnel.dialled.take()
-    {
-        let upstreams = &connection.worker.upstreams;
-        let finished = Box::pin(upstreams.learn_alpn(&target.origin, Some(dialled), false)).await;
-        if let Err(error) = finished {
+    async move {
+        let begun = Instant::now();
+        if let Err(error) = finish_dialling(connection, target).await {
             log.waited(begun.elapsed());
             return problem(&error, connection, log).map(Forwarded::Problem);
         }
+        let upstreams = &connection.worker.upstreams;
+        let sent = upstreams.send(&target.origin, request).await;
+        log.waited(begun.elapsed());
+        match sent {
+            Ok(answer) => Ok(answered(connection, answer, agent, upgrade, log)),
+            Err(error) => problem(&error, connection, log).map(Forwarded::Problem),
+        }
     }
-    let sent = connection
-        .worker
-        .upstreams
-        .send(&target.origin, request)
-        .await;
-    log.waited(begun.elapsed());
-    let mut answer = match sent {
-        Ok(answer) => answer,
-        Err(error) => return problem(&error, connection, log).map(Forwarded::Problem),
+}
+
+/// Makes the connection that a CONNECT was answered on ready for its first exchange.
+async fn finish_dialling(connection: &Connection, target: &Target) -> Result<(), UpstreamError> {
+    let Entry::Tunnel(tunnel) = &connection.entry else {
+        return Ok(());
     };
+    let Some(dialled) = tunnel.dialled.take() else {
+        return Ok(());
+    };
+    let upstreams = &connection.worker.upstreams;
+    Box::pin(upstreams.learn_alpn(&target.origin, Some(dialled), false)).await?;
+    Ok(())
+}
+
+/// The upstream's answer as it is passed on.
+fn answered(
+    connection: &Connection,
+    mut answer: Response<Received<Outgoing>>,
+    agent: Version,
+    upgrade: bool,
+    log: &Rc<ExchangeLog>,
+) -> Forwarded {
     log.note(|note| note.upstream_status = Some(answer.status()));
     let granted = upgrade && answer.status() == StatusCode::SWITCHING_PROTOCOLS;
     let passage = Passage {
@@ -75,9 +91,9 @@ pub(crate) async fn forward(
     headers::clean_response(answer.headers_mut(), passage);
     *answer.version_mut() = agent;
     if granted {
-        return Ok(Forwarded::Upgrade(take_over(connection, answer, log)));
+        return Forwarded::Upgrade(take_over(connection, answer, log));
     }
-    Ok(Forwarded::Answer(answer))
+    Forwarded::Answer(answer)
 }
 
 /// The request target: origin-form on HTTP/1, with the authority on HTTP/2, which has no `Host`.

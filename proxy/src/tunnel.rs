@@ -211,9 +211,9 @@ impl Opening {
             dialled: Cell::new(self.dialled.take()),
         }));
         if is_h2 {
-            serve_h2(worker, stream, control, entry)
+            serve_h2(worker, Box::new(stream), control, entry)
         } else {
-            serve_h1(worker, stream, control, entry)
+            serve_h1(worker, Box::new(stream), control, entry)
         }
     }
 

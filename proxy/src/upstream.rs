@@ -198,19 +198,21 @@ impl<B: OutgoingBody> Upstreams<B> {
     /// `Expect: 100-continue` is not touched before the upstream asks for it.
     ///
     /// The answer's body gives the connection back at its end.
-    pub async fn send(
-        &self,
-        origin: &Origin,
+    pub fn send<'a>(
+        &'a self,
+        origin: &'a Origin,
         request: Request<B>,
-    ) -> Result<Response<Received<B>>, UpstreamError> {
+    ) -> impl Future<Output = Result<Response<Received<B>>, UpstreamError>> + 'a {
         let endpoint = self.endpoint(origin);
-        let (exchange, request) = Exchange::begin(&self.shared, &endpoint, request);
-        let sent = if request.version() == Version::HTTP_2 {
-            Box::pin(exchange.on_best(request)).await
-        } else {
-            exchange.on_http1(request, None).await
-        };
-        sent.map_err(|cause| UpstreamError::new(origin, cause))
+        let (exchange, request) = Exchange::begin(&self.shared, endpoint, request);
+        async move {
+            let sent = if request.version() == Version::HTTP_2 {
+                Box::pin(exchange.on_best(request)).await
+            } else {
+                exchange.on_http1(request, None).await
+            };
+            sent.map_err(|cause| UpstreamError::new(origin, cause))
+        }
     }
 
     /// Judges `origin` as far as that can be done without resolving its name: `allow`, `deny`,

@@ -24,7 +24,7 @@ use super::{OutgoingBody, Shared};
 /// A request that waits for its answer's head.
 pub(super) struct Exchange<'a, B> {
     shared: &'a Shared,
-    endpoint: &'a Rc<Endpoint<B>>,
+    endpoint: Rc<Endpoint<B>>,
     gate: Option<Arc<Gate>>,
     limit: Option<Limit>,
 }
@@ -41,7 +41,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     /// Prepares `request` to be sent; the body is wrapped, everything else left alone.
     pub(super) fn begin(
         shared: &'a Shared,
-        endpoint: &'a Rc<Endpoint<B>>,
+        endpoint: Rc<Endpoint<B>>,
         request: Request<B>,
     ) -> (Self, Request<Sent<B>>) {
         let mut request = request.map(Sent::new);
@@ -67,23 +67,37 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
         opened: Option<Http1<B>>,
     ) -> Result<Response<Received<B>>, Cause> {
         self.write_for_http1(&mut request);
-        let (mut connection, mut pooled) = match opened {
+        let (mut connection, pooled) = match opened {
             Some(connection) => (connection, false),
             None => self.take_or_open().await?,
         };
+        let sending = connection.send(request);
+        let failed = match self.head_in_time(sending).await? {
+            Ok(response) => return Ok(self.received(response, connection)),
+            Err(failed) => failed,
+        };
+        // Boxed, like all that is rare: every exchange would have to keep room for it.
+        Box::pin(self.on_another(failed, connection, pooled)).await
+    }
+
+    /// Sends it on another connection when a pooled one was found closed before the first byte was
+    /// written: replaced, not retried.
+    async fn on_another(
+        mut self,
+        mut failed: TrySendError<Request<Sent<B>>>,
+        mut connection: Http1<B>,
+        mut pooled: bool,
+    ) -> Result<Response<Received<B>>, Cause> {
         loop {
-            let sending = connection.send(request);
+            let Some(unsent) = failed.take_message().filter(|_| pooled) else {
+                return Err(connection.cause_of(&failed.into_error()));
+            };
+            self.shared.counters.count_replaced();
+            (connection, pooled) = self.take_or_open().await?;
+            let sending = connection.send(unsent);
             match self.head_in_time(sending).await? {
                 Ok(response) => return Ok(self.received(response, connection)),
-                Err(mut failed) => match failed.take_message().filter(|_| pooled) {
-                    // Found closed before the first byte was written: replaced, not retried.
-                    Some(unsent) => {
-                        self.shared.counters.count_replaced();
-                        request = unsent;
-                        (connection, pooled) = self.take_or_open().await?;
-                    }
-                    None => return Err(connection.cause_of(&failed.into_error())),
-                },
+                Err(again) => failed = again,
             }
         }
     }
@@ -100,7 +114,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
                 Best::Http1(opened) => return self.on_http1(request, opened).await,
             };
             form::for_http2(&mut request, &self.endpoint.origin);
-            let stream = Stream::open(shared_connection.clone(), self.endpoint);
+            let stream = Stream::open(shared_connection.clone(), &self.endpoint);
             let mut sender = shared_connection.sender();
             match self.head_in_time(sender.try_send_request(request)).await? {
                 Ok(response) => {
@@ -121,7 +135,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     fn write_for_http1(&mut self, request: &mut Request<Sent<B>>) {
         let Endpoint {
             origin, settings, ..
-        } = &**self.endpoint;
+        } = &*self.endpoint;
         match &settings.proxy {
             Some(proxy) if origin.scheme() == Scheme::Http => {
                 form::for_proxy(request, origin, proxy);
@@ -146,7 +160,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             Some(connection) => Ok((connection, true)),
             // Boxed: most exchanges find a connection, and would keep room for a dial.
             None => Ok((
-                Box::pin(open_http1(self.shared, self.endpoint)).await?,
+                Box::pin(open_http1(self.shared, &self.endpoint)).await?,
                 false,
             )),
         }
@@ -167,7 +181,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     }
 
     async fn best(&self) -> Result<Best<B>, Cause> {
-        let endpoint = self.endpoint;
+        let endpoint = &self.endpoint;
         let deadline = deadline(endpoint);
         let mut waited = false;
         loop {
@@ -200,29 +214,37 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             cause,
             Cause::Framing(_) | Cause::H2(h2::Reason::HTTP_1_1_REQUIRED)
         ) {
-            self.shared.forget(self.endpoint);
+            self.shared.forget(&self.endpoint);
         }
         cause
     }
 
+    /// Waits for the head, as long as `response_timeout` allows.
     async fn head_in_time(
         &mut self,
         head: impl Future<Output = Sending<B>>,
     ) -> Result<Sending<B>, Cause> {
-        let Some(limit) = &mut self.limit else {
-            return Ok(head.await);
-        };
+        match &mut self.limit {
+            None => Ok(head.await),
+            // Boxed: most exchanges have no limit, and would keep room for one.
+            Some(limit) => Box::pin(limit.keep(head)).await,
+        }
+    }
+}
+
+impl Limit {
+    async fn keep<F: Future>(&mut self, head: F) -> Result<F::Output, Cause> {
         let mut head = std::pin::pin!(head);
-        if let Some(ended) = &mut limit.ended {
+        if let Some(ended) = &mut self.ended {
             tokio::select! {
                 biased;
                 head = &mut head => return Ok(head),
-                _ended = ended => limit.ended = None,
+                _ended = ended => self.ended = None,
             }
         }
-        timeout(limit.after, head)
+        timeout(self.after, head)
             .await
-            .map_err(|_| Cause::ResponseTimeout(limit.after))
+            .map_err(|_| Cause::ResponseTimeout(self.after))
     }
 }
 

@@ -72,8 +72,11 @@ struct Daemon {
 
 impl Daemon {
     fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
-        let mut child = sandbox
-            .squall(arguments)
+        Self::spawn(sandbox.squall(arguments))
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -393,19 +396,37 @@ fn the_variables_point_at_the_running_proxy() {
     );
 }
 
+/// The document at a path of a daemon's API, as text.
+fn api(daemon: &Daemon, path: &str) -> String {
+    ask(&daemon.api, path)
+}
+
+/// Asks for `target` at an address, and gives the whole answer.
+fn ask(address: &str, target: &str) -> String {
+    let address = address.strip_prefix("http://").unwrap();
+    let mut agent = std::net::TcpStream::connect(address).unwrap();
+    let request = format!("GET {target} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+    std::io::Write::write_all(&mut agent, request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    agent.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 #[test]
 fn a_profile_file_is_put_with_its_variables_expanded() {
     let sandbox = Sandbox::new();
     let daemon = Daemon::start(&sandbox, &FREE);
-    sandbox.write(
-        "mine.yaml",
-        "tool_faults: [{ mode: error, message: \"at ${SQUALL_TEST_UNSET:-home} for $${X}\" }]\n",
-    );
+    let text =
+        "tool_faults: [{ mode: error, message: \"at ${SQUALL_TEST_UNSET:-home} for $${X}\" }]\n";
+    sandbox.write("mine.yaml", text);
     let put = sandbox.run(&["profile", "put", "mine.yaml", "--server", &daemon.api]);
     assert_eq!(put.status.code(), Some(0), "{}", stderr(&put));
-    let shown = sandbox.run(&["profile", "show", "mine", "--json", "--server", &daemon.api]);
-    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
-    assert_eq!(shown["tool_faults"][0]["message"], "at home for $${X}");
+    let used = sandbox.run(&["profile", "use", "mine", "--server", &daemon.api]);
+    assert_eq!(used.status.code(), Some(0), "{}", stderr(&used));
+    let answer = ask(&daemon.proxy, "http://tool.test/");
+    assert!(answer.contains("at home for ${X}"), "{answer}");
+    let shown = sandbox.run(&["profile", "show", "mine", "--server", &daemon.api]);
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), text);
     sandbox.write("mine.yaml", "description: \"${SQUALL_TEST_UNSET}\"\n");
     for command in ["put", "validate"] {
         let refused = sandbox.run(&["profile", command, "mine.yaml"]);
@@ -526,19 +547,10 @@ fn chaos_that_goes_too_far_is_ended_and_logged_once() {
     let text = "chaos: { profile: api_outage }\nsafety: { halt: { faults: 1 } }\n";
     sandbox.write("squall.yaml", text);
     let mut daemon = Daemon::start(&sandbox, &FREE);
-    let proxy = daemon.proxy.strip_prefix("http://").unwrap().to_owned();
-    let ask = || {
-        let mut agent = std::net::TcpStream::connect(&proxy).unwrap();
-        let request =
-            "GET http://tool.test/ HTTP/1.1\r\nhost: tool.test\r\nconnection: close\r\n\r\n";
-        std::io::Write::write_all(&mut agent, request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        agent.read_to_string(&mut answer).unwrap();
-        answer
-    };
     // The profile has tools fail every time: the second fault is one too many.
     for _ in 0..2 {
-        assert!(ask().starts_with("HTTP/1.1 503 "), "chaos is in force");
+        let answer = ask(&daemon.proxy, "http://tool.test/");
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     }
     let line = daemon.log_until("chaos was ended");
     assert!(line.contains("WARN"), "{line}");
@@ -547,4 +559,58 @@ fn chaos_that_goes_too_far_is_ended_and_logged_once() {
     send(&daemon.child, Signal::TERM);
     let rest = daemon.lines.by_ref().map_while(Result::ok);
     assert_eq!(rest.filter(|line| line.contains("WARN")).count(), 0);
+}
+
+#[test]
+fn what_a_variable_stands_for_reaches_the_agent_and_nobody_else() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path().join("profiles")).unwrap();
+    let text = "description: knows ${KEY}
+tool_faults:
+  - { mode: error, message: 'no ${KEY}', match_url: 'http://*/${KEY}/*' }
+  - { mode: slow, delay_ms: '${MS}', match_url: 'http://other.test/${KEY}', headers: { x: '${KEY}' } }
+";
+    sandbox.write("profiles/local.yaml", text);
+    sandbox.write("sent.yaml", text);
+    sandbox.write("squall.yaml", "profiles: ./profiles\n");
+    let with_key = |arguments: &[&str]| {
+        let mut command = sandbox.squall(arguments);
+        command.env("KEY", "t0ken-42").env("MS", "30000");
+        command
+    };
+    let mut daemon = Daemon::spawn(with_key(&[&FREE[..], &["--log-level", "debug"]].concat()));
+    let put = ["profile", "put", "sent.yaml", "--server", &daemon.api];
+    let put = with_key(&put).output().unwrap();
+    assert_eq!(put.status.code(), Some(0), "{}", stderr(&put));
+    for profile in ["local", "sent"] {
+        let used = sandbox.run(&["profile", "use", profile, "--server", &daemon.api]);
+        assert_eq!(used.status.code(), Some(0), "{}", stderr(&used));
+        let answer = ask(&daemon.proxy, "http://tool.test/t0ken-42/x");
+        assert!(answer.contains("no t0ken-42"), "{profile}: {answer}");
+        let exchanges = api(&daemon, "/v1/exchanges");
+        assert!(
+            exchanges.contains("http://tool.test/REDACTED/x"),
+            "{exchanges}"
+        );
+        assert!(exchanges.contains("no REDACTED"), "{exchanges}");
+        let id = exchanges.split("\"id\":\"").nth(1).unwrap();
+        let id = id.split('"').next().unwrap();
+        for path in [
+            "/v1/exchanges".to_owned(),
+            format!("/v1/exchanges/{id}"),
+            "/v1/profiles".to_owned(),
+            format!("/v1/profiles/{profile}"),
+            "/v1/chaos".to_owned(),
+            "/readyz".to_owned(),
+            "/metrics".to_owned(),
+        ] {
+            let shown = api(&daemon, &path);
+            assert!(shown.starts_with("HTTP/1.1 200 "), "{path}: {shown}");
+            assert!(!shown.contains("t0ken"), "{path}: {shown}");
+        }
+    }
+    send(&daemon.child, Signal::TERM);
+    for line in daemon.lines.by_ref().map_while(Result::ok) {
+        assert!(!line.contains("t0ken"), "{line}");
+    }
 }

@@ -1,11 +1,17 @@
 //! Documents that are sent: JSON or YAML by their `Content-Type`, bounded.
 
+use std::collections::BTreeMap;
+use std::env::VarError;
+
 use axum::extract::{FromRequest, Request};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
+use squall_profiles::profile::{self, Profile};
+use squall_profiles::variables::Variables;
 
 use crate::problem::{Detail, Problem};
 
@@ -24,14 +30,30 @@ pub(crate) struct Document {
 enum Form {
     Json,
     Yaml,
+    /// A profile and what the variables in it stand for.
+    WithVariables,
     /// The sender does not know: no type at all, or what curl says of any `-d`.
     Unstated,
+}
+
+/// What a profile is sent as with what the variables in it stand for; the daemon's own environment is
+/// never asked.
+pub const WITH_VARIABLES: &str = "application/vnd.squall.profile+json";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WithVariables {
+    /// The profile's text, YAML or JSON.
+    document: String,
+    /// Names and values.
+    variables: BTreeMap<String, String>,
 }
 
 impl Form {
     fn of(content_type: &str) -> Option<Self> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         match media_type.to_ascii_lowercase().as_str() {
+            WITH_VARIABLES => Some(Self::WithVariables),
             "application/json" | "text/json" => Some(Self::Json),
             "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => {
                 Some(Self::Yaml)
@@ -75,12 +97,26 @@ impl<S: Send + Sync> FromRequest<S> for Document {
 }
 
 impl Document {
-    /// Refuses a document that is announced as JSON and is none: YAML takes more.
-    pub(crate) fn check_form(&self) -> Result<(), Problem> {
-        if self.form == Form::Json {
-            serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
-        }
-        Ok(())
+    /// The document as a profile with that name in errors. One that is announced as JSON and is none
+    /// is refused: YAML takes more.
+    pub(crate) fn profile(&self, name: &str) -> Result<Profile, Problem> {
+        let profile = match self.form {
+            Form::Unstated | Form::Yaml => profile::parse(name, &self.text),
+            Form::Json => {
+                serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
+                profile::parse(name, &self.text)
+            }
+            Form::WithVariables => {
+                let sent: WithVariables =
+                    serde_json::from_str(&self.text).map_err(|error| not_json(&error))?;
+                let lookup = |name: &str| {
+                    let value = sent.variables.get(name).cloned();
+                    value.ok_or(VarError::NotPresent)
+                };
+                profile::parse_file(name, &sent.document, Variables::From(&lookup))
+            }
+        };
+        profile.map_err(|errors| Problem::profile(&errors))
     }
 
     /// The document as a value; what does not say that it is YAML is JSON.
@@ -89,6 +125,9 @@ impl Document {
             Form::Json | Form::Unstated => {
                 serde_json::from_str(&self.text).map_err(|error| not_json(&error))
             }
+            Form::WithVariables => Err(Problem::unsupported_type(format!(
+                "`{WITH_VARIABLES}` is for profiles; send application/json or application/yaml"
+            ))),
             Form::Yaml => serde_saphyr::from_str(&self.text).map_err(|error| {
                 let detail = format!("the document is not YAML: {error}");
                 Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])

@@ -19,6 +19,7 @@ mod routes;
 mod serve;
 mod state;
 
+pub use self::document::WITH_VARIABLES;
 pub use self::routes::router;
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};

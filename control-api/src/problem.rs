@@ -5,6 +5,7 @@ use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use serde::Serialize;
 use serde_json::{Value, json};
+use squall_profiles::error::ProfileError;
 use squall_proxy::problem;
 
 /// Why the API refused, as `application/problem+json`.
@@ -148,6 +149,24 @@ impl Problem {
             detail,
         )
         .with_errors(errors)
+    }
+
+    /// 422: a profile that makes no sense. Errors without a pointer say that the text could not be
+    /// read at all.
+    pub(crate) fn profile(errors: &[ProfileError]) -> Self {
+        let details = errors.iter().map(|error| {
+            let place = error.position;
+            let detail = if place.line == 0 {
+                error.message.clone()
+            } else {
+                format!(
+                    "line {}, column {}: {}",
+                    place.line, place.column, error.message
+                )
+            };
+            Detail::at(error.pointer.clone(), detail)
+        });
+        Self::invalid(details.collect())
     }
 
     /// 500: our fault.

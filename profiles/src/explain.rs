@@ -40,10 +40,9 @@ impl Snapshot {
             .into_iter()
             .map(|(_, number, failed)| {
                 let rule = self.rules().rules()[number].clone();
-                NearMiss {
-                    why: sentence(&rule, failed, facts),
-                    rule,
-                }
+                let mut why = sentence(&rule, failed, facts);
+                rule.secrets.redact(&mut why);
+                NearMiss { rule, why }
             })
             .collect()
     }

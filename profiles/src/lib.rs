@@ -26,6 +26,7 @@ pub mod profile;
 pub mod rule;
 pub mod ruleset;
 pub mod schema;
+pub mod secrets;
 pub mod tools;
 pub mod trigger;
 pub mod validate;

@@ -204,7 +204,7 @@ impl Library {
                 Some(Listed {
                     name: name.clone(),
                     source,
-                    description: profile.description.clone().unwrap_or_default(),
+                    description: profile.told_description(),
                     rules: profile.rules.len(),
                 })
             })

@@ -26,9 +26,11 @@ pub(crate) use self::ids::unknown_rule;
 use self::located::{At, OneOrMany};
 use self::raw::{RawChaos, RawProfile, RawRule};
 use self::reader::Reader;
+use self::shape::Read;
 use crate::error::{Position, ProfileError};
 use crate::rule::{Family, Rule};
-use crate::variables::{self, Variables};
+use crate::secrets::Secrets;
+use crate::variables::{Expanded, Variables};
 
 /// A named set of rules, checked and typed, with the profiles it extends not yet looked up.
 #[derive(Debug, Clone)]
@@ -43,8 +45,12 @@ pub struct Profile {
     pub rules: Vec<Arc<Rule>>,
     /// The file as it was named when it was read.
     pub file: Arc<str>,
-    /// The text it was read from, YAML or JSON.
+    /// The text it was read from, YAML or JSON, variables not expanded.
     pub text: Arc<str>,
+    /// What variables stood for anywhere in it.
+    expanded: Arc<Expanded>,
+    /// What variables stood for in its texts.
+    secrets: Secrets,
 }
 
 /// A profile that another one extends.
@@ -85,8 +91,12 @@ pub fn parse_file(
     text: &str,
     variables: Variables<'_>,
 ) -> Result<Profile, Vec<ProfileError>> {
-    let raw: RawProfile = shape::read(file, text, variables)?;
-    let mut reader = Reader::new(file);
+    let Read {
+        raw,
+        secrets,
+        expanded,
+    } = shape::read::<RawProfile>(file, text, variables)?;
+    let mut reader = Reader::new(file, secrets.clone());
     let name = raw.name.as_ref().map(|at| read_name(at, &mut reader));
     let extends = raw.extends.as_ref().map(|at| &at.value);
     let extends = extends.map_or_else(Vec::new, |names| read_extends(names, &mut reader));
@@ -115,6 +125,8 @@ pub fn parse_file(
             rules,
             file: file.into(),
             text: text.into(),
+            expanded: Arc::new(expanded),
+            secrets,
         },
     )
 }
@@ -122,8 +134,8 @@ pub fn parse_file(
 /// Reads inline chaos: what a profile has under `chaos:`, alone. `name` stands for the profile's
 /// name in verdicts.
 pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
-    let raw: RawChaos = shape::read(file, text, Variables::Refused)?;
-    let mut reader = Reader::new(file);
+    let raw = shape::read::<RawChaos>(file, text, Variables::Refused)?.raw;
+    let mut reader = Reader::new(file, Secrets::default());
     let rules = read_chaos(name, &raw, &mut reader);
     ids::check_references(&rules, &mut reader);
     finish(
@@ -135,23 +147,23 @@ pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<Pr
             rules,
             file: file.into(),
             text: text.into(),
+            expanded: Arc::default(),
+            secrets: Secrets::default(),
         },
     )
 }
 
 impl Profile {
-    /// The profile as a JSON document that can be sent: variables expanded, and what looks like one
-    /// afterwards escaped.
-    pub fn expanded_document(&self, variables: Variables<'_>) -> Result<Value, String> {
-        let mut document = self.document();
-        for (pointer, value) in shape::typed_variables::<RawProfile>(&self.text, variables) {
-            if let Some(written) = document.pointer_mut(&pointer) {
-                *written = value;
-            }
-        }
-        variables::expand_document(&mut document, variables)?;
-        variables::escape_document(&mut document);
-        Ok(document)
+    /// Its text and what the variables in it stood for: with both alike, two profiles are one.
+    pub fn version(&self) -> (&Arc<str>, &Arc<Expanded>) {
+        (&self.text, &self.expanded)
+    }
+
+    /// The description without what variables stood for; empty when it has none.
+    pub fn told_description(&self) -> String {
+        let mut description = self.description.clone().unwrap_or_default();
+        self.secrets.redact(&mut description);
+        description
     }
 
     /// The profile as the JSON document it was written as.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::error::Position;
 use crate::fault::Fault;
 use crate::matching::Match;
+use crate::secrets::Secrets;
 use crate::trigger::Trigger;
 
 /// One rule of a profile, checked and typed.
@@ -25,6 +26,8 @@ pub struct Rule {
     pub(crate) matching: Match,
     pub(crate) trigger: Trigger,
     pub(crate) fault: Fault,
+    /// Values that are carried out and not told.
+    pub(crate) secrets: Secrets,
     /// Hash of everything that was written in it but its id: equal texts keep their counters.
     pub(crate) text: u64,
 }
@@ -41,9 +44,17 @@ pub struct Origin {
 }
 
 impl Rule {
-    /// The fault's parameters as they are used, defaults filled in: for the journal.
+    /// The fault's parameters as they are used, defaults filled in, without what variables stood
+    /// for: for the journal.
     pub fn parameters(&self) -> Value {
-        Value::Object(self.fault.parameters())
+        let mut parameters = Value::Object(self.fault.parameters());
+        self.secrets.redact_document(&mut parameters);
+        parameters
+    }
+
+    /// What variables stood for in its profile.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// What the rule does.

@@ -10,6 +10,7 @@ use crate::index::{Candidates, Index, Indexed};
 use crate::matching::Match;
 use crate::profile::unknown_rule;
 use crate::rule::Rule;
+use crate::secrets::Secrets;
 use crate::tools::ToolNames;
 use crate::trigger::ArmedBy;
 
@@ -20,6 +21,7 @@ pub struct RuleSet {
     compiled: Vec<Compiled>,
     watches: Vec<Watch>,
     index: Index,
+    secrets: Secrets,
 }
 
 /// What is known of a rule once its neighbours and the config's tools are.
@@ -86,6 +88,7 @@ impl RuleSet {
             })
             .collect();
         let mut set = Self {
+            secrets: Secrets::union(rules.iter().map(|rule| &rule.secrets)),
             rules,
             compiled,
             watches,
@@ -107,6 +110,11 @@ impl RuleSet {
     /// The rules, in order of precedence.
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
+    }
+
+    /// What variables stood for in the profiles of these rules.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     pub(crate) fn compiled(&self, rule: usize) -> &Compiled {

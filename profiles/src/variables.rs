@@ -1,5 +1,7 @@
 //! `${VAR}` and `${VAR:-default}` in strings of local files.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::env::VarError;
 
 use serde_json::Value;
@@ -68,14 +70,44 @@ pub fn expand_document(value: &mut Value, variables: Variables<'_>) -> Result<()
     each_string(value, &mut |text| expand(text, variables))
 }
 
-/// Writes every `${` of a document as `$${`, so that it stands for itself where the document is read.
-pub fn escape_document(value: &mut Value) {
-    let escaped = each_string(value, &mut |text| {
-        Ok::<_, std::convert::Infallible>(text.replace("${", "$${"))
-    });
-    match escaped {
-        Ok(()) => {}
+/// What the variables of a document stood for, by name. Printing it shows the names only.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Expanded(BTreeMap<String, String>);
+
+impl Expanded {
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
     }
+
+    /// Whether no variable was looked up, or none was set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl std::fmt::Debug for Expanded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Hands `variables` on, and keeps what was looked up and set.
+pub(crate) fn recorded<T>(
+    variables: Variables<'_>,
+    read: impl FnOnce(Variables<'_>) -> T,
+) -> (T, Expanded) {
+    let Variables::From(lookup) = variables else {
+        return (read(variables), Expanded::default());
+    };
+    let found = RefCell::new(BTreeMap::new());
+    let recording = |name: &str| {
+        let value = lookup(name)?;
+        found.borrow_mut().insert(name.to_owned(), value.clone());
+        Ok(value)
+    };
+    let read = read(Variables::From(&recording));
+    (read, Expanded(found.into_inner()))
 }
 
 fn each_string<E>(
@@ -185,15 +217,23 @@ mod tests {
     }
 
     #[test]
-    fn an_expanded_document_can_be_sent() {
+    fn a_document_is_expanded_in_every_string() {
         let mut document =
             serde_json::json!({ "${HOST}": ["$${HOST}", 1, null, { "a": "x${HOST}" }] });
         expand_document(&mut document, Variables::From(&table)).unwrap();
         let expanded =
             serde_json::json!({ "api.example": ["${HOST}", 1, null, { "a": "xapi.example" }] });
         assert_eq!(document, expanded);
-        escape_document(&mut document);
-        expand_document(&mut document, Variables::Refused).unwrap();
-        assert_eq!(document, expanded);
+    }
+
+    #[test]
+    fn what_was_looked_up_is_kept_and_not_printed() {
+        let (text, expanded) = recorded(Variables::From(&table), |variables| {
+            expand("${HOST} ${NOPE:-x} ${EMPTY}", variables)
+        });
+        assert_eq!(text.unwrap(), "api.example x ");
+        let found: Vec<_> = expanded.iter().collect();
+        assert_eq!(found, [("EMPTY", ""), ("HOST", "api.example")]);
+        assert_eq!(format!("{expanded:?}"), "{\"EMPTY\", \"HOST\"}");
     }
 }

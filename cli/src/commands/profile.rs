@@ -1,10 +1,12 @@
 //! `squall profile`: the daemon's profiles, and profile files before they get there.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use squall_control_api::WITH_VARIABLES;
 use squall_profiles::duration;
 use squall_profiles::library::Library;
 use squall_profiles::profile::parse_file;
@@ -195,31 +197,28 @@ async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), F
     // Checked here first: the daemon does not know the file's name and cannot point into it.
     let profile = parse_file(&file.display().to_string(), &text, environment())
         .map_err(|errors| Failure::Usage(lines(&errors)))?;
-    // Variables are this process's: the daemon has others, and expands none that it is sent.
-    let (text, expanded) = if mentions_variable(&text) {
-        let document = profile
-            .expanded_document(environment())
-            .map_err(Failure::Usage)?;
-        (document.to_string(), true)
+    let is_json = file
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    // Variables are this process's: the daemon has others, expands none by itself, and tells none of
+    // the values it is sent.
+    let (content_type, body) = if mentions_variable(&text) {
+        let (_, expanded) = profile.version();
+        let variables: BTreeMap<_, _> = expanded.iter().collect();
+        let sent = json!({ "document": text, "variables": variables });
+        (WITH_VARIABLES, sent.to_string())
+    } else if is_json {
+        ("application/json", text)
     } else {
-        (text, false)
+        ("application/yaml", text)
     };
     let stem = file
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned());
     let name = name.or(profile.name).or(stem).unwrap_or_default();
-    let is_json = expanded
-        || file
-            .extension()
-            .is_some_and(|extension| extension == "json");
-    let content_type = if is_json {
-        "application/json"
-    } else {
-        "application/yaml"
-    };
     let path = format!("/v1/profiles/{}", segment(&name));
     Client::new(remote)?
-        .put_text(&path, content_type, text)
+        .put_text(&path, content_type, body)
         .await?;
     if remote.json {
         output::json(&json!({ "name": name }))

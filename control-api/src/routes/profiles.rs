@@ -1,16 +1,18 @@
 //! Profiles: the API's over files over built-in ones.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, SHA256};
 use serde::Serialize;
 use serde_json::json;
-use squall_profiles::error::ProfileError;
 use squall_profiles::library::{Library, RemoveError, Source};
-use squall_profiles::profile::{self, Profile};
+use squall_profiles::profile::Profile;
 use squall_proxy::chaos::{EditError, INLINE, NO_CHAOS};
 
 use super::chaos_request::nearest;
@@ -112,9 +114,8 @@ pub(super) async fn put(
     document: Document,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    document.check_form()?;
     check_name(&name)?;
-    let profile = profile::parse(&name, &document.text).map_err(|errors| refused(&errors))?;
+    let profile = document.profile(&name)?;
     if let Some(named) = profile.name.as_ref().filter(|named| **named != name) {
         let detail = format!("the document names the profile `{named}`, the path `{name}`");
         return Err(Problem::invalid(vec![Detail::at("/name", detail)]));
@@ -126,7 +127,7 @@ pub(super) async fn put(
         created = !matches!(library.get(&name), Some((Source::Api, _)));
         library
             .with_api(&name, profile)
-            .map_err(|error| refused(&[error]))
+            .map_err(|error| Problem::profile(&[error]))
     });
     edited.map_err(in_force)?;
     let status = if created {
@@ -206,11 +207,22 @@ fn names(list: &HeaderValue, tag: &HeaderValue) -> bool {
     })
 }
 
-/// Half of a digest of the text, in quotes.
+/// Half of a digest of the text, in quotes, and of what variables stand for in it. Nobody can try
+/// values against it: their part hangs on a key that dies with the process.
 fn etag(profile: &Profile) -> HeaderValue {
-    let digest = digest(&SHA256, profile.text.as_bytes());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "decides nothing: it keeps values from being tried"
+    )]
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let (text, expanded) = profile.version();
+    let mut digest = Context::new(&SHA256);
+    digest.update(text.as_bytes());
+    if !expanded.is_empty() {
+        digest.update(&KEY.hash_one(expanded).to_be_bytes());
+    }
     let mut half = [0; 16];
-    half.copy_from_slice(&digest.as_ref()[..16]);
+    half.copy_from_slice(&digest.finish().as_ref()[..16]);
     HeaderValue::from_str(&format!("\"{:032x}\"", u128::from_be_bytes(half)))
         .expect("hex digits in quotes are a header value")
 }
@@ -223,26 +235,6 @@ fn unknown(library: &Library, name: &str) -> Problem {
         Some(near) => format!("there is no profile `{shown}`, did you mean `{near}`?"),
         None => format!("there is no profile `{shown}`"),
     })
-}
-
-/// Errors without a pointer say that the text could not be read at all.
-fn refused(errors: &[ProfileError]) -> Problem {
-    let details: Vec<Detail> = errors
-        .iter()
-        .map(|error| {
-            let place = error.position;
-            let detail = if place.line == 0 {
-                error.message.clone()
-            } else {
-                format!(
-                    "line {}, column {}: {}",
-                    place.line, place.column, error.message
-                )
-            };
-            Detail::at(error.pointer.clone(), detail)
-        })
-        .collect();
-    Problem::invalid(details)
 }
 
 fn in_force(error: EditError<Problem>) -> Problem {

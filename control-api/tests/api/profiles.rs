@@ -209,3 +209,58 @@ async fn profiles_are_listed_in_pages() {
     assert_eq!(shown, names(&all));
     assert!(shown.is_sorted());
 }
+
+const WITH_VARIABLES: [(&str, &str); 1] = [("content-type", "application/vnd.squall.profile+json")];
+
+#[tokio::test]
+async fn what_the_variables_of_a_profile_stand_for_is_sent_beside_it_and_not_shown() {
+    let api = Api::new();
+    let put = async |key: &str| {
+        let text = "description: knows ${KEY}\ntool_faults: [{ mode: error, message: '${KEY}' }]\n";
+        let body = json!({ "document": text, "variables": { "KEY": key } }).to_string();
+        let answer = api
+            .ask("PUT", "/v1/profiles/p", &WITH_VARIABLES, body)
+            .await;
+        assert!(answer.status < 300, "{answer:?}");
+        answer.header("etag").to_owned()
+    };
+    let first = put("hunter2").await;
+    for path in ["/v1/profiles", "/v1/profiles/p"] {
+        let shown = api.get(path).await;
+        let text = String::from_utf8_lossy(&shown.body).into_owned();
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    let shown = api.get("/v1/profiles/p").await;
+    assert_eq!(shown.json()["tool_faults"][0]["message"], "${KEY}");
+    assert_eq!(shown.header("etag"), first);
+    assert_eq!(put("hunter2").await, first);
+    assert_ne!(
+        put("hunter3").await,
+        first,
+        "another value is another version"
+    );
+}
+
+#[tokio::test]
+async fn a_variable_that_is_not_sent_is_named_and_chaos_takes_none() {
+    let api = Api::new();
+    let body = |document: &str| json!({ "document": document, "variables": {} }).to_string();
+    let sent = body("tool_faults: [{ mode: error, message: '${PATH}' }]");
+    let answer = api
+        .ask("PUT", "/v1/profiles/p", &WITH_VARIABLES, sent)
+        .await;
+    assert_eq!(answer.pointers(422, "invalid"), ["/tool_faults/0/message"]);
+    let sent = body("tool_faults: [{ mode: error, message: '${PATH:-x}' }]");
+    let answer = api
+        .ask("PUT", "/v1/profiles/p", &WITH_VARIABLES, sent)
+        .await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let answer = api
+        .ask("PUT", "/v1/profiles/p", &WITH_VARIABLES, "{}")
+        .await;
+    answer.problem(400, "malformed");
+    let answer = api
+        .ask("PUT", "/v1/chaos", &WITH_VARIABLES, body("profile: none"))
+        .await;
+    answer.problem(415, "unsupported-type");
+}

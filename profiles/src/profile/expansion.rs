@@ -1,10 +1,12 @@
 //! Variables in the strings of a profile, expanded before any of them is given its meaning.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::located::{At, OneOrMany, Pairs, Tree};
 use crate::error::Position;
-use crate::variables::{Variables, expand, expand_document};
+use crate::variables::{Variables, expand, expand_document, recorded};
 
 /// What cannot be expanded, with its place.
 pub(crate) type Complaint = (Position, String);
@@ -14,15 +16,31 @@ pub(crate) type Complaint = (Position, String);
 pub(crate) struct Expansion<'a> {
     pub(crate) variables: Variables<'a>,
     pub(crate) complaints: Vec<Complaint>,
-    /// What variables stood for where no text belongs, with the place.
-    pub(crate) typed: Vec<(Position, Value)>,
+    /// What variables stood for in texts. A number or a flag is no secret.
+    pub(crate) secrets: BTreeSet<String>,
 }
 
-impl Expansion<'_> {
-    pub(crate) fn note(&mut self, position: Position, expanded: Result<(), String>) {
-        if let Err(message) = expanded {
-            self.complaints.push((position, message));
+impl<'a> Expansion<'a> {
+    pub(crate) fn new(variables: Variables<'a>) -> Self {
+        Self {
+            variables,
+            complaints: Vec::new(),
+            secrets: BTreeSet::new(),
         }
+    }
+
+    /// Expands what is a text, or has texts in it.
+    fn text<T>(
+        &mut self,
+        position: Position,
+        expand: impl FnOnce(Variables<'_>) -> Result<T, String>,
+    ) -> Option<T> {
+        let (expanded, found) = recorded(self.variables, expand);
+        self.secrets
+            .extend(found.iter().map(|(_, value)| value.to_owned()));
+        expanded
+            .map_err(|message| self.complaints.push((position, message)))
+            .ok()
     }
 }
 
@@ -34,15 +52,15 @@ pub(crate) trait Strings {
 
 impl Strings for String {
     fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
-        let expanded = expand(self, expansion.variables).map(|text| *self = text);
-        expansion.note(position, expanded);
+        if let Some(text) = expansion.text(position, |variables| expand(self, variables)) {
+            *self = text;
+        }
     }
 }
 
 impl Strings for Value {
     fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
-        let expanded = expand_document(self, expansion.variables);
-        expansion.note(position, expanded);
+        expansion.text(position, |variables| expand_document(self, variables));
     }
 }
 

@@ -10,6 +10,7 @@ use super::scalar::Number;
 use crate::dice::MILLION;
 use crate::duration;
 use crate::error::{self, Position, ProfileError};
+use crate::secrets::Secrets;
 
 /// Longest wait that can be written: a day. More is a slip of units.
 const LONGEST_MS: f64 = 86_400_000.0;
@@ -24,14 +25,17 @@ pub(crate) struct Reader {
     /// JSON pointer to the map being read.
     pub(crate) pointer: String,
     pub(crate) errors: Vec<ProfileError>,
+    /// What rules keep to themselves, and errors too.
+    pub(crate) secrets: Secrets,
 }
 
 impl Reader {
-    pub(crate) fn new(file: &str) -> Self {
+    pub(crate) fn new(file: &str, secrets: Secrets) -> Self {
         Self {
             file: file.into(),
             pointer: String::new(),
             errors: Vec::new(),
+            secrets,
         }
     }
 
@@ -43,11 +47,13 @@ impl Reader {
             _ => format!("{}/{escaped}", self.pointer),
         };
         let file = self.file.to_string();
+        let mut message = message.into();
+        self.secrets.redact(&mut message);
         self.errors.push(ProfileError {
             file,
             position,
             pointer,
-            message: message.into(),
+            message,
         });
     }
 

@@ -83,6 +83,7 @@ fn read_rule(
         matching,
         trigger,
         fault,
+        secrets: reader.secrets.clone(),
         text: xxh3_64(text.to_string().as_bytes()),
     })
 }

@@ -90,9 +90,9 @@ impl Flag {
 impl Strings for Number {
     fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
         if let Self::Variable(text) = self {
-            let number = stand_for(text, expansion, Self::parse, "a number");
-            if let Some(number) = note(expansion, position, number, |number| number.into()) {
-                *self = number;
+            match stand_for(text, expansion, Self::parse, "a number") {
+                Ok(number) => *self = number,
+                Err(message) => expansion.complaints.push((position, message)),
             }
         }
     }
@@ -102,9 +102,9 @@ impl Strings for Flag {
     fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
         if let Self::Variable(text) = self {
             let parse = |text: &str| text.parse().ok().map(Self::Is);
-            let flag = stand_for(text, expansion, parse, "`true` or `false`");
-            if let Some(flag) = note(expansion, position, flag, |flag| flag.is_set().into()) {
-                *self = flag;
+            match stand_for(text, expansion, parse, "`true` or `false`") {
+                Ok(flag) => *self = flag,
+                Err(message) => expansion.complaints.push((position, message)),
             }
         }
     }
@@ -120,24 +120,6 @@ fn stand_for<T>(
     let expanded = expand(text, expansion.variables)?;
     parse(expanded.trim())
         .ok_or_else(|| format!("`{text}` does not stand for what is allowed here, {allowed}"))
-}
-
-fn note<T>(
-    expansion: &mut Expansion<'_>,
-    position: Position,
-    read: Result<T, String>,
-    document: impl FnOnce(&T) -> Value,
-) -> Option<T> {
-    match read {
-        Ok(value) => {
-            expansion.typed.push((position, document(&value)));
-            Some(value)
-        }
-        Err(message) => {
-            expansion.note(position, Err(message));
-            None
-        }
-    }
 }
 
 impl<'de> Deserialize<'de> for Number {

@@ -2,14 +2,25 @@
 //! YAML itself, an unknown field, a list where a word belongs.
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_saphyr::Error;
 
 use super::expansion::{Expansion, Strings};
 use super::located::{At, Tree};
 use super::misshapen::{self, Shape};
 use crate::error::{Position, ProfileError};
-use crate::variables::{Variables, mentions_variable};
+use crate::secrets::Secrets;
+use crate::variables::{Expanded, Variables, mentions_variable, recorded};
+
+/// A document that was read.
+#[derive(Debug)]
+pub(crate) struct Read<T> {
+    /// The raw struct, variables expanded.
+    pub(crate) raw: T,
+    /// What variables stood for in its texts.
+    pub(crate) secrets: Secrets,
+    /// What variables stood for anywhere.
+    pub(crate) expanded: Expanded,
+}
 
 /// Reads a document into a raw struct and expands its variables, or says where its shape is wrong or
 /// which variables are missing, each time all that is.
@@ -17,18 +28,30 @@ pub(crate) fn read<T: DeserializeOwned + Strings + Shape>(
     file: &str,
     text: &str,
     variables: Variables<'_>,
-) -> Result<T, Vec<ProfileError>> {
+) -> Result<Read<T>, Vec<ProfileError>> {
     let mut raw = read_raw::<T>(file, text)?;
     if !mentions_variable(text) {
-        return Ok(raw);
+        return Ok(Read {
+            raw,
+            secrets: Secrets::default(),
+            expanded: Expanded::default(),
+        });
     }
-    let expansion = expanded(&mut raw, variables);
-    if expansion.complaints.is_empty() {
-        return Ok(raw);
+    let ((complaints, secrets), expanded) = recorded(variables, |variables| {
+        let mut expansion = Expansion::new(variables);
+        raw.expand(Position::default(), &mut expansion);
+        (expansion.complaints, expansion.secrets)
+    });
+    if complaints.is_empty() {
+        let secrets = Secrets::new(secrets.iter().map(String::as_str));
+        return Ok(Read {
+            raw,
+            secrets,
+            expanded,
+        });
     }
     let tree = from_str::<At<Tree>>(text).ok();
-    let mut errors: Vec<_> = expansion
-        .complaints
+    let mut errors: Vec<_> = complaints
         .into_iter()
         .map(|(position, message)| ProfileError {
             file: file.to_owned(),
@@ -42,31 +65,6 @@ pub(crate) fn read<T: DeserializeOwned + Strings + Shape>(
         .collect();
     errors.sort_by_key(|error| error.position);
     Err(errors)
-}
-
-/// What variables stand for in a document that was read before, where no text belongs: JSON pointers
-/// and values.
-pub(crate) fn typed_variables<T: DeserializeOwned + Strings>(
-    text: &str,
-    variables: Variables<'_>,
-) -> Vec<(String, Value)> {
-    let (Ok(mut raw), Ok(tree)) = (from_str::<T>(text), from_str::<At<Tree>>(text)) else {
-        return Vec::new();
-    };
-    let typed = expanded(&mut raw, variables).typed.into_iter();
-    typed
-        .filter_map(|(position, value)| Some((pointer_to(&tree, position)?, value)))
-        .collect()
-}
-
-fn expanded<'a, T: Strings>(raw: &mut T, variables: Variables<'a>) -> Expansion<'a> {
-    let mut expansion = Expansion {
-        variables,
-        complaints: Vec::new(),
-        typed: Vec::new(),
-    };
-    raw.expand(Position::default(), &mut expansion);
-    expansion
 }
 
 fn read_raw<T: DeserializeOwned + Shape>(file: &str, text: &str) -> Result<T, Vec<ProfileError>> {

@@ -9,6 +9,7 @@ use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
+use squall_profiles::variables::Expanded;
 
 use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, ScopeChaos, Wanted, lock};
 
@@ -49,8 +50,9 @@ impl Chaos {
             library,
             tools: profiles.tools.clone(),
         };
-        let touched =
-            |wanted: &Wanted| texts(&profiles.library, wanted) != texts(&edited.library, wanted);
+        let touched = |wanted: &Wanted| {
+            versions(&profiles.library, wanted) != versions(&edited.library, wanted)
+        };
         let replacements = self.compile_again(&edited, touched)?;
         *profiles = edited;
         self.replace(replacements);
@@ -119,9 +121,9 @@ fn names(profile: &Profile) -> impl DoubleEndedIterator<Item = String> {
     profile.extends.iter().map(|extends| extends.name.clone())
 }
 
-/// The texts that make up the rules: of the profile and of all it extends, in order.
-fn texts(library: &Library, wanted: &Wanted) -> Vec<Arc<str>> {
-    let mut texts = Vec::new();
+/// What makes up the rules: the versions of the profile and of all it extends, in order.
+fn versions(library: &Library, wanted: &Wanted) -> Vec<(Arc<str>, Arc<Expanded>)> {
+    let mut versions = Vec::new();
     let mut open: Vec<String> = match wanted {
         Wanted::Profile(name) => vec![name.clone()],
         Wanted::Inline(profile) => names(profile).collect(),
@@ -132,9 +134,10 @@ fn texts(library: &Library, wanted: &Wanted) -> Vec<Arc<str>> {
             continue;
         }
         if let Some((_, profile)) = library.get(&name) {
-            texts.push(profile.text.clone());
+            let (text, expanded) = profile.version();
+            versions.push((text.clone(), expanded.clone()));
             open.extend(names(profile).rev());
         }
     }
-    texts
+    versions
 }

@@ -112,8 +112,11 @@ impl Collector {
     }
 
     fn redact(&self, note: &mut ExchangeNote) {
+        let secrets = std::mem::take(&mut note.secrets);
+        secrets.redact_url(&mut note.url);
         self.redactor.url(&mut note.url, TEXT);
         if let Some(error) = &mut note.error {
+            secrets.redact(error);
             self.redactor.text(error, TEXT);
         }
     }

@@ -1,9 +1,12 @@
 //! Why a rule in force did not even match: for explaining an exchange.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use squall_journal::record::NearMissRecord;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
+use squall_profiles::rule::Rule;
 
 use super::ExchangeNote;
 
@@ -40,9 +43,15 @@ impl ExchangeNote {
             stream: self.llm.as_ref().map(|llm| llm.stream),
             body: None,
         };
+        // With what the journal does not keep, a rule that matched may seem to have missed.
+        let matched = |rule: &Arc<Rule>| {
+            let mut verdicts = self.verdicts.iter();
+            verdicts.any(|verdict| Arc::ptr_eq(&verdict.rule, rule))
+        };
         let misses = snapshot
             .nearest_misses(&facts)
             .into_iter()
+            .filter(|miss| !matched(&miss.rule))
             .map(|miss| NearMissRecord {
                 profile: miss.rule.profile.clone(),
                 rule: miss.rule.id.clone(),

@@ -12,6 +12,7 @@ use squall_profiles::activation::Fingerprint;
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
+use squall_profiles::secrets::Secrets;
 
 use super::ModelTraffic;
 use crate::chaos::ScopeChaos;
@@ -73,6 +74,8 @@ pub struct ExchangeNote {
     pub activation: Option<Arc<str>>,
     /// The rules in force, as long as they are: for nearest misses.
     pub rules: Weak<RuleSet>,
+    /// What variables stood for in the rules in force: taken out of the URL.
+    pub secrets: Secrets,
     /// Canaries planted in it.
     pub canaries: Vec<String>,
     /// The bytes of a model call, for the collector to read; it leaves [`Self::llm`].
@@ -92,6 +95,7 @@ impl ExchangeNote {
         method: Method,
         url: String,
     ) -> Self {
+        let rules = chaos.activation().rules();
         Self {
             id,
             scope: chaos.scope().clone(),
@@ -117,9 +121,10 @@ impl ExchangeNote {
             verdicts_more: 0,
             activation: chaos.id().cloned(),
             rules: match chaos.id() {
-                Some(_) => Arc::downgrade(&chaos.activation().rules()),
+                Some(_) => Arc::downgrade(&rules),
                 None => Weak::new(),
             },
+            secrets: rules.secrets().clone(),
             canaries: Vec::new(),
             model: None,
             llm: None,
@@ -197,13 +202,16 @@ fn outcome(verdict: &Verdict) -> RuleOutcome {
 }
 
 fn rule(outcome: RuleOutcome, verdict: &Verdict, ended: bool) -> RuleRecord {
-    let reason = match &verdict.outcome {
+    let mut reason = match &verdict.outcome {
         Verdicted::Applied => None,
         Verdicted::NotDrawn(why) => Some(why.to_string()),
         Verdicted::Bypassed(why) => Some(why.clone()),
         Verdicted::Chosen if ended => Some("the exchange ended before it was reached".to_owned()),
         Verdicted::Chosen => Some("not reached yet".to_owned()),
     };
+    if let Some(reason) = &mut reason {
+        verdict.rule.secrets().redact(reason);
+    }
     RuleRecord {
         profile: verdict.rule.profile.clone(),
         rule: verdict.rule.id.clone(),

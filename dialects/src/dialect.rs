@@ -269,8 +269,8 @@ pub struct Part {
     pub text: String,
     /// Of a tool call: its id and the tool's name.
     pub call: Option<(String, String)>,
-    /// It was signed.
-    pub signed: bool,
+    /// What it was signed with.
+    pub signature: Option<String>,
 }
 
 /// What a made-up error may mention of the exchange it answers.

@@ -18,7 +18,9 @@ pub mod reader;
 pub mod stream;
 pub mod tokens;
 
-pub use dialect::{AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, WireReply};
+pub use dialect::{
+    AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Part, Target, Transcript, WireReply,
+};
 use http::Method;
 use json::{Document, Kind};
 use model::ModelRequest;

@@ -230,8 +230,12 @@ pub struct Delta<'d> {
     /// Where it stands. A JSON string can be cut short; anything else is kept or removed whole.
     pub place: NodeId,
     /// What is to be removed with it when nothing of it may stay: the tool call or the block it
-    /// belongs to. `None`: it is emptied in place.
+    /// belongs to. `None`: it is emptied in place. Arguments that are a string always are, their
+    /// call goes with its name.
     pub removed_with: Option<NodeId>,
+    /// When the last item of the list that `removed_with` stands in goes, so does the list: for
+    /// lists that hold nothing but tool calls.
+    pub list_goes: bool,
     /// It is no further piece: it repeats the whole of what earlier events said of its part, so it
     /// has to say what the agent got of those.
     pub repeats: bool,
@@ -250,6 +254,7 @@ impl<'d> Delta<'d> {
             text: value.as_str().unwrap_or(Cow::Borrowed(value.raw())),
             place: value.id(),
             removed_with: None,
+            list_goes: false,
             repeats: false,
             signed: false,
         }
@@ -262,9 +267,18 @@ impl<'d> Delta<'d> {
         self
     }
 
-    /// Tokens it is worth; nothing for ids and for what was counted before.
+    /// The same, removed together with `call`, and with the last call their list.
+    #[must_use]
+    pub fn inside_call(mut self, call: Value<'_>) -> Self {
+        self.removed_with = Some(call.id());
+        self.list_goes = true;
+        self
+    }
+
+    /// Tokens it is worth; nothing for ids, signatures and what was counted before.
     pub fn tokens(&self) -> u64 {
-        if self.repeats || self.kind == DeltaKind::ToolId {
+        let opaque = matches!(self.kind, DeltaKind::ToolId | DeltaKind::Signature);
+        if self.repeats || opaque {
             0
         } else {
             tokens::count(&self.text)
@@ -279,6 +293,8 @@ pub enum DeltaKind {
     Text,
     /// Thinking that the provider shows.
     Reasoning,
+    /// What the provider signs its thinking with: opaque, kept or removed whole.
+    Signature,
     /// A refusal given in a field of its own.
     Refusal,
     /// The id of a tool call, never in pieces.

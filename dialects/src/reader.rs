@@ -144,6 +144,7 @@ impl Reader {
                 DeltaKind::Refusal => self.refused |= !delta.text.is_empty(),
                 DeltaKind::Text
                 | DeltaKind::Reasoning
+                | DeltaKind::Signature
                 | DeltaKind::ToolId
                 | DeltaKind::ToolArguments => {}
             }

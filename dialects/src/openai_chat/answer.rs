@@ -102,7 +102,7 @@ fn read_fields<'d>(
             .get(field)
             .filter(|value| value.kind() == Kind::String)
         {
-            deltas.push(Delta::new(choice, part, *kind, value).inside(call));
+            deltas.push(Delta::new(choice, part, *kind, value).inside_call(call));
         }
     }
 }

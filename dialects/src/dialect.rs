@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -286,6 +287,8 @@ pub struct ErrorContext<'a> {
     pub stream: bool,
     /// About how many tokens the request holds, when it was read.
     pub input_tokens: Option<u64>,
+    /// What time it is, counted from 1970. `None`: not known, so no date is mentioned.
+    pub now: Option<Duration>,
 }
 
 /// A complete HTTP response as a provider would send it, but for `date` and `content-length`,

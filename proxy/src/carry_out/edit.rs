@@ -20,6 +20,8 @@ mod plain;
 mod stream;
 mod truncate;
 
+use std::time::SystemTime;
+
 use http::{HeaderMap, HeaderName, Response, header};
 use http_body::Body as _;
 use squall_dialects::model::ModelRequest;
@@ -55,6 +57,10 @@ impl From<&'static dyn Dialect> for Speaking<'_> {
 
 impl<'a> Speaking<'a> {
     /// What a made-up error may mention of this call.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a made-up error names the hour at which its limit ends; nothing is decided by it"
+    )]
     pub fn error_context(&self, draw: u64) -> ErrorContext<'a> {
         let text = self.body.and_then(|body| std::str::from_utf8(body).ok());
         ErrorContext {
@@ -63,6 +69,9 @@ impl<'a> Speaking<'a> {
             model: self.request.and_then(|request| request.model.as_deref()),
             stream: self.request.is_some_and(|request| request.stream),
             input_tokens: text.map(tokens::count),
+            now: SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .ok(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{address, quantity};
+use crate::failure::EXIT_CODES;
 
 /// A chaos proxy for AI agents: failures on the wire between an agent and everything it depends on.
 #[derive(Debug, Parser)]
@@ -15,13 +16,21 @@ use crate::config::{address, quantity};
     name = "squall",
     version,
     max_term_width = 100,
-    after_help = "Start with `squall demo`; then `squall run --profile rate_limit_storm -- YOUR PROGRAM`.\n\
-                  Exit codes: 0 passed, 1 failed, 2 usage or invalid file, 3 could not run, \
-                  130 interrupted."
+    after_help = after_help()
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Where to begin, and what the exit codes mean.
+fn after_help() -> String {
+    let codes = EXIT_CODES.map(|(code, meaning)| format!("\n  {code:<10}{meaning}"));
+    format!(
+        "Start with `squall demo`; then `squall run --profile rate_limit_storm -- YOUR PROGRAM`.\n\n\
+         Exit codes:{}",
+        codes.concat()
+    )
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,6 +6,22 @@ use thiserror::Error;
 
 use crate::config::ConfigErrors;
 
+/// Every exit code that a command ends with by itself; `run` hands its program's on. In the help, and
+/// word for word in `docs/commands.md`.
+pub(crate) const EXIT_CODES: [(&str, &str); 5] = [
+    ("0", "it went well"),
+    ("2", "usage, or an invalid file; also what the API refuses"),
+    (
+        "3",
+        "it could not run: no daemon, no port, no certificate, or the daemon is in trouble",
+    ),
+    (
+        "126, 127",
+        "`run`: the program cannot be executed, was not found",
+    ),
+    ("130", "interrupted"),
+];
+
 /// Every way a command ends badly. One variant, one exit code.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
@@ -100,5 +116,45 @@ impl Failure {
             self,
             Self::Program(_) | Self::Reported | Self::ReaderGone | Self::Interrupted
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_codes_of_the_docs_are_those_of_the_help() {
+        let docs = include_str!("../../docs/commands.md");
+        let rows = docs
+            .lines()
+            .skip_while(|line| *line != "| exit code | meaning |")
+            .skip(2)
+            .map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+        let documented: Vec<_> = rows.filter_map(|row| row.split_once(" | ")).collect();
+        assert_eq!(documented, EXIT_CODES);
+    }
+
+    #[test]
+    fn every_exit_code_is_in_the_list() {
+        let listed = |code: ExitCode| {
+            let codes = EXIT_CODES.iter().flat_map(|(codes, _)| codes.split(", "));
+            let mut codes = codes.filter_map(|code| code.parse::<u8>().ok());
+            codes.any(|listed| ExitCode::from(listed) == code)
+        };
+        let not_started = |code| Failure::NotStarted {
+            code,
+            message: String::new(),
+        };
+        for failure in [
+            Failure::Usage(String::new()),
+            Failure::CouldNotRun(String::new()),
+            Failure::ReaderGone,
+            Failure::Interrupted,
+            not_started(126),
+            not_started(127),
+        ] {
+            assert!(listed(failure.exit_code()), "{failure:?}");
+        }
     }
 }

@@ -126,7 +126,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Broken {
 }
 
 /// Profile files in order of their names; hidden ones are editors' drafts.
-fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(super) fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();

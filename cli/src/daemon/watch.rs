@@ -1,128 +1,229 @@
 //! Watching files: told once after they have come to rest.
+//!
+//! The files are looked at every second, by name. Nothing else in their directories costs anything,
+//! and whatever way a file is replaced (written over, renamed over, reached by another link, as
+//! Kubernetes swaps a mounted directory) looks the same.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc;
+use super::profiles;
+
+/// Time between two looks.
+const EVERY: Duration = Duration::from_secs(1);
 
 /// How long files must rest: editors and deployments write in several steps.
 const REST: Duration = Duration::from_millis(200);
 
-/// Something watched has changed. Dropping it ends the watching.
+/// Something watched has changed.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    events: mpsc::UnboundedReceiver<()>,
-    _watcher: Option<RecommendedWatcher>,
+    watched: Watched,
+    /// How things were when they last were at rest.
+    seen: Look,
 }
 
 impl Changes {
-    /// Watches a file and a directory, whichever are given. What cannot be watched is logged:
-    /// SIGHUP still reloads.
+    /// Watches a file and the profiles of a directory, whichever are given, from now on.
     pub(crate) fn of(file: Option<&Path>, directory: Option<&Path>) -> Self {
-        let (sender, events) = mpsc::unbounded_channel();
-        if file.is_none() && directory.is_none() {
-            return Self {
-                events,
-                _watcher: None,
-            };
-        }
-        let interest = Interest {
-            // The file's directory is watched, as editors put a new file in its place.
-            file: file.and_then(|file| std::path::absolute(file).ok()),
-            directory: directory.and_then(|directory| std::path::absolute(directory).ok()),
+        let watched = Watched {
+            file: file.map(Path::to_owned),
+            directory: directory.map(Path::to_owned),
         };
-        let places: Vec<PathBuf> = interest.places();
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| interest.concerns(&event)) {
-                // The receiver is gone when the daemon stops.
-                let _ = sender.send(());
+        let seen = watched.look();
+        Self { watched, seen }
+    }
+
+    /// Waits until something has changed and rested. Nothing is lost when the wait is given up.
+    pub(crate) async fn next(&mut self) {
+        if self.watched.is_nothing() {
+            std::future::pending::<()>().await;
+        }
+        let mut last = loop {
+            tokio::time::sleep(EVERY).await;
+            let now = self.look().await;
+            if now != self.seen {
+                break now;
             }
-        });
-        let watcher = watcher.and_then(|mut watcher| {
-            for place in &places {
-                watcher.watch(place, RecursiveMode::NonRecursive)?;
+        };
+        loop {
+            tokio::time::sleep(REST).await;
+            let now = self.look().await;
+            if now == last {
+                self.seen = now;
+                return;
             }
-            Ok(watcher)
-        });
-        match watcher {
-            Ok(watcher) => Self {
-                events,
-                _watcher: Some(watcher),
-            },
-            Err(error) => {
-                tracing::warn!(%error, "files are not watched; send SIGHUP after a change");
-                Self {
-                    events,
-                    _watcher: None,
-                }
-            }
+            last = now;
         }
     }
 
-    /// Waits until something has changed and rested.
-    pub(crate) async fn next(&mut self) {
-        if self.events.recv().await.is_none() {
-            // Nothing is watched.
-            std::future::pending::<()>().await;
-        }
-        while let Ok(Some(())) = tokio::time::timeout(REST, self.events.recv()).await {}
+    /// A file system may make its callers wait; the signals and the API behind this thread must not.
+    async fn look(&self) -> Look {
+        let watched = self.watched.clone();
+        let look = tokio::task::spawn_blocking(move || watched.look()).await;
+        // The runtime is ending: nobody is told any more.
+        look.unwrap_or_else(|_| self.seen.clone())
     }
 }
 
 /// What is watched.
-#[derive(Debug)]
-struct Interest {
+#[derive(Debug, Clone)]
+struct Watched {
     file: Option<PathBuf>,
     directory: Option<PathBuf>,
 }
 
-impl Interest {
-    fn places(&self) -> Vec<PathBuf> {
-        let parent = self
-            .file
-            .as_deref()
-            .and_then(Path::parent)
-            .map(Path::to_owned);
-        let mut places: Vec<_> = parent.into_iter().chain(self.directory.clone()).collect();
-        places.dedup();
-        places
+/// The files that are there, links followed, each with what changes when it does.
+type Look = BTreeMap<PathBuf, Stamp>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Last change of the content and of anything else, in nanoseconds.
+    times: [(i64, i64); 2],
+}
+
+impl Watched {
+    fn is_nothing(&self) -> bool {
+        self.file.is_none() && self.directory.is_none()
     }
 
-    /// Whether an event is about what is watched. Reading a file changes nothing; a link named
-    /// `..data` is how Kubernetes swaps a mounted directory's files.
-    fn concerns(&self, event: &notify::Event) -> bool {
-        let in_directory = |path: &Path| {
-            self.directory
-                .as_deref()
-                .is_some_and(|directory| path.starts_with(directory))
-        };
-        !matches!(event.kind, EventKind::Access(_))
-            && event.paths.iter().any(|path| {
-                Some(path) == self.file.as_ref()
-                    || in_directory(path)
-                    || path.file_name().is_some_and(|name| name == "..data")
+    fn look(&self) -> Look {
+        let listed = self.directory.as_deref().map(profiles::list);
+        // A directory that cannot be read has no profiles, until it can be.
+        let profiles = listed.and_then(Result::ok).unwrap_or_default();
+        let files = self.file.iter().cloned().chain(profiles);
+        files
+            .filter_map(|file| {
+                let stamp = Stamp::of(&file)?;
+                Some((file, stamp))
             })
+            .collect()
+    }
+}
+
+impl Stamp {
+    fn of(file: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(file).ok()?;
+        Some(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            times: [
+                (metadata.mtime(), metadata.mtime_nsec()),
+                (metadata.ctime(), metadata.ctime_nsec()),
+            ],
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
-    #[tokio::test]
-    async fn a_replaced_file_and_a_new_profile_are_noticed() {
+    /// What is done, whether it must be seen, and how it is done.
+    type Act = (&'static str, bool, Box<dyn Fn()>);
+
+    /// A configuration file of long ago beside a directory of profiles, and what watches both.
+    fn watched() -> (tempfile::TempDir, Watched) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("squall.yaml");
         let profiles = directory.path().join("profiles");
-        std::fs::create_dir(&profiles).unwrap();
-        std::fs::write(&file, "").unwrap();
-        let mut changes = Changes::of(Some(&file), Some(&profiles));
+        fs::create_dir(&profiles).unwrap();
+        fs::write(&file, "api: {}\n").unwrap();
+        fs::write(profiles.join("one.yaml"), "chaos: {}\n").unwrap();
+        let long_ago = fs::File::options().write(true).open(&file).unwrap();
+        long_ago.set_modified(std::time::UNIX_EPOCH).unwrap();
+        let watched = Watched {
+            file: Some(file),
+            directory: Some(profiles),
+        };
+        (directory, watched)
+    }
+
+    #[test]
+    fn every_way_to_change_what_is_watched_is_seen_and_nothing_else() {
+        let (directory, watched) = watched();
+        let at = |name: &str| directory.path().join(name);
+        let write = |name: &str, text: &'static str| {
+            let file = at(name);
+            Box::new(move || fs::write(&file, text).unwrap()) as Box<dyn Fn()>
+        };
+        let rename = |from: &str, to: &str| {
+            let (from, to) = (at(from), at(to));
+            Box::new(move || fs::rename(&from, &to).unwrap()) as Box<dyn Fn()>
+        };
+        let acts: [Act; 10] = [
+            ("nothing", false, Box::new(|| {})),
+            ("a neighbour", false, write("busy.log", "x")),
+            ("a draft", false, write("profiles/.one.yaml.swp", "x")),
+            ("other files", false, write("profiles/readme.md", "x")),
+            ("as long as before", true, write("squall.yaml", "api: []\n")),
+            ("longer", true, write("profiles/one.yaml", "name: one\n")),
+            ("a new profile", true, write("profiles/two.yaml", "")),
+            ("renamed over", true, rename("busy.log", "squall.yaml")),
+            ("gone", true, rename("profiles/two.yaml", "two.yaml")),
+            ("a directory gone", true, rename("profiles", "elsewhere")),
+        ];
+        for (act, changes, change) in acts {
+            let before = watched.look();
+            change();
+            assert_eq!(watched.look() != before, changes, "{act}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_swapped_behind_its_links_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for version in ["..1", "..2"] {
+            fs::create_dir(at(version)).unwrap();
+            fs::write(at(version).join("squall.yaml"), "api: {}\n").unwrap();
+        }
+        symlink("..1", at("..data")).unwrap();
+        symlink("..data/squall.yaml", at("squall.yaml")).unwrap();
+        for watched in [
+            Watched {
+                file: Some(at("squall.yaml")),
+                directory: None,
+            },
+            Watched {
+                file: None,
+                directory: Some(directory.path().to_owned()),
+            },
+        ] {
+            let before = watched.look();
+            assert_eq!(before.len(), 1);
+            // As Kubernetes does: a new link renamed over the old one.
+            let target = fs::read_link(at("..data")).unwrap();
+            let other = if target == Path::new("..1") {
+                "..2"
+            } else {
+                "..1"
+            };
+            symlink(other, at("..data_tmp")).unwrap();
+            fs::rename(at("..data_tmp"), at("..data")).unwrap();
+            assert_ne!(watched.look(), before);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_is_told_once_and_one_that_comes_before_the_wait_too() {
+        let (directory, watched) = watched();
+        let mut changes = Changes::of(watched.file.as_deref(), watched.directory.as_deref());
         let draft = directory.path().join("draft");
-        std::fs::write(&draft, "proxy:\n").unwrap();
-        std::fs::rename(&draft, &file).unwrap();
+        fs::write(&draft, "proxy:\n").unwrap();
+        fs::rename(&draft, directory.path().join("squall.yaml")).unwrap();
         changes.next().await;
-        std::fs::write(profiles.join("new.yaml"), "chaos: {}\n").unwrap();
+        assert_eq!(changes.look().await, changes.seen);
+        fs::write(directory.path().join("profiles/new.yaml"), "chaos: {}\n").unwrap();
         changes.next().await;
     }
 }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use squall_tests::upstream::standard::pattern;
 use squall_tests::wire::Response;
 use squall_tests::{Path, Stage, Wire};
 
@@ -29,6 +30,8 @@ pub(crate) enum Ask {
     Get(&'static str),
     /// POST that JSON to that target.
     Post(&'static str, &'static str),
+    /// POST so many bytes of the pattern to what echoes them.
+    Upload(usize),
 }
 
 /// What one exchange looked like from outside.
@@ -36,6 +39,8 @@ pub(crate) enum Ask {
 pub(crate) struct Seen {
     /// The way it went.
     pub(crate) path: Path,
+    /// The URL as a program that goes this way writes it.
+    pub(crate) url: String,
     /// What the client got; of a failed CONNECT, the answer to that.
     pub(crate) answer: Response,
     /// Whether CONNECT was answered 200 (true where there is none).
@@ -64,6 +69,17 @@ impl Ask {
         match self {
             Self::Get(target) => wire.get(target),
             Self::Post(target, body) => wire.post(target, body),
+            Self::Upload(size) => {
+                wire.request("POST", self.target(), &[], &pattern(size));
+                wire.response()
+            }
+        }
+    }
+
+    fn target(self) -> &'static str {
+        match self {
+            Self::Get(target) | Self::Post(target, _) => target,
+            Self::Upload(_) => "/echo",
         }
     }
 }
@@ -74,6 +90,7 @@ pub(crate) fn see(stage: &Stage, path: Path, ask: Ask) -> Seen {
     let begun = Instant::now();
     let mut seen = Seen {
         path,
+        url: stage.url(path, ask.target()),
         answer: Response::default(),
         tunnelled: true,
         handshake: None,
@@ -131,6 +148,26 @@ pub(crate) fn check(stage: &Stage, row: &Row, paths: &[Path]) {
         );
     }
     api.calm();
+}
+
+/// Holds a check of several exchanges on one path against a fault, and against none, where it must
+/// fail; gives the stage with the fault.
+pub(crate) fn only_under(
+    family: &str,
+    rule: &Value,
+    check: impl Fn(&Stage) -> Result<(), String>,
+) -> Stage {
+    let clean = check(&Stage::new());
+    assert!(
+        clean.is_err(),
+        "the check holds without the fault, so it proves nothing: {rule}"
+    );
+    let stage = Stage::new();
+    stage.daemon.api.chaos(&json!({ family: [rule] }));
+    if let Err(wrong) = check(&stage) {
+        panic!("{wrong}\nrule: {rule}");
+    }
+    stage
 }
 
 /// The journal's entry of the latest application of a rule of `mode`.

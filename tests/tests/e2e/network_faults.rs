@@ -97,25 +97,18 @@ fn bandwidth_paces_the_answer_and_changes_no_byte() {
 #[test]
 fn bandwidth_upwards_paces_the_request() {
     let stage = Stage::new();
-    stage
-        .daemon
-        .api
-        .chaos(&json!({ NETWORK: [{ "mode": "bandwidth", "rate_kbps": 80, "direction": "up" }] }));
-    for path in Path::THROUGH {
-        let begun = std::time::Instant::now();
-        let mut wire = stage.open(path);
-        wire.request("POST", "/echo", &[], &pattern(5000));
-        let answer = wire.response();
-        assert!(
-            answer.body.ends_with(&pattern(5000)),
-            "{path:?}: {answer:?}"
-        );
-        assert!(
-            begun.elapsed().as_millis() >= 250,
-            "{path:?}: {:?}",
-            begun.elapsed()
-        );
-    }
+    let rule = json!({ "mode": "bandwidth", "rate_kbps": 80, "direction": "up" });
+    check(
+        &stage,
+        &row(rule, Ask::Upload(5000), |seen| {
+            seen.expect(
+                "every byte was sent on",
+                seen.answer.body.ends_with(&pattern(5000)),
+            )?;
+            at_least(seen, 250)
+        }),
+        &Path::THROUGH,
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use squall_tests::upstream::standard::{JSON, TOOL};
 use squall_tests::{End, Path, Stage};
 
-use crate::matrix::{Ask, Judge, Row, Seen, check, exchange, see};
+use crate::matrix::{Ask, Judge, Row, Seen, check, exchange, only_under, see};
 
 const TOOL_FAULTS: &str = "tool_faults";
 
@@ -246,24 +246,16 @@ fn a_compressed_answer_is_edited_and_compressed_again() {
 
 #[test]
 fn a_redirect_loop_leads_to_the_same_url() {
-    for path in Path::THROUGH {
-        let stage = Stage::new();
-        let expected = stage.url(path, "/tool?page=2");
-        stage
-            .daemon
-            .api
-            .chaos(&json!({ TOOL_FAULTS: [{ "mode": "redirect_loop" }] }));
-        let seen = see(&stage, path, Ask::Get("/tool?page=2"));
-        assert!((300..400).contains(&seen.answer.status), "{seen:#?}");
+    let ask = Ask::Get("/tool?page=2");
+    run(json!({ "mode": "redirect_loop" }), ask, |seen| {
+        let redirects = (300..400).contains(&seen.answer.status);
+        seen.expect("a redirection", redirects)?;
         let location = seen.answer.header("location").unwrap_or_default();
         let same =
-            location == expected || expected.ends_with(location) && location.starts_with('/');
-        assert!(
-            same && location.ends_with("/tool?page=2"),
-            "{path:?}: {location} is not {expected}"
-        );
-        assert_eq!(seen.forwarded, 0);
-    }
+            location == seen.url || seen.url.ends_with(location) && location.starts_with('/');
+        seen.expect("to itself", same && location.ends_with("/tool?page=2"))?;
+        unforwarded(seen)
+    });
 }
 
 #[test]
@@ -296,51 +288,35 @@ fn a_silent_no_op_never_reaches_the_upstream() {
     });
 }
 
+/// Whether a call is answered with what `/json` says.
+fn is_json_s(stage: &Stage, path: Path, target: &'static str) -> Result<(), String> {
+    let seen = see(stage, path, Ask::Get(target));
+    let says = seen.answer.status == 200 && seen.answer.text() == JSON;
+    seen.expect("the answer of /json", says)
+}
+
 #[test]
 fn a_stale_answer_is_the_previous_one_again() {
     for path in Path::THROUGH {
-        let stage = Stage::new();
-        stage
-            .daemon
-            .api
-            .chaos(&json!({ TOOL_FAULTS: [{ "mode": "stale" }] }));
+        let stage = only_under(TOOL_FAULTS, &json!({ "mode": "stale" }), |stage| {
+            is_json_s(stage, path, "/json").expect("its own: there is none before it");
+            is_json_s(stage, path, "/tool")
+        });
         // Nothing to reuse yet: bypassed.
-        let first = see(&stage, path, Ask::Get("/json"));
-        assert_eq!(first.answer.text(), JSON, "{path:?}");
-        assert_eq!(
-            exchange(&stage, 1)["rules"][0]["outcome"],
-            "bypassed",
-            "{path:?}"
-        );
-        let second = see(&stage, path, Ask::Get("/tool"));
-        assert_eq!(
-            (second.answer.status, second.answer.text().as_str()),
-            (200, JSON),
-            "{path:?}"
-        );
+        let first = &exchange(&stage, 1)["rules"][0];
+        assert_eq!(first["outcome"], "bypassed", "{path:?}: {first}");
     }
 }
 
 #[test]
 fn a_swapped_answer_is_another_call_s() {
     for path in Path::THROUGH {
-        let stage = Stage::new();
-        stage
-            .daemon
-            .api
-            .chaos(&json!({ TOOL_FAULTS: [{ "mode": "swapped" }] }));
-        assert_eq!(
-            see(&stage, path, Ask::Get("/json")).answer.text(),
-            JSON,
-            "{path:?}"
-        );
-        assert_eq!(
-            see(&stage, path, Ask::Get("/json")).answer.text(),
-            JSON,
-            "{path:?}: its own"
-        );
-        let other = see(&stage, path, Ask::Get("/tool"));
-        assert_eq!(other.answer.text(), JSON, "{path:?}");
+        only_under(TOOL_FAULTS, &json!({ "mode": "swapped" }), |stage| {
+            for _ in 0..2 {
+                is_json_s(stage, path, "/json").expect("its own: there is no other call");
+            }
+            is_json_s(stage, path, "/tool")
+        });
     }
 }
 

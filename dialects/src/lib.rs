@@ -10,11 +10,14 @@
 //! changes an answer changes those places in the bytes as they came ([`json::Edits`]), so that
 //! what is not meant stays as it was. A new provider is one file and one line in [`ALL`].
 
+mod bedrock;
 pub mod dialect;
+mod figures;
 pub mod json;
 pub mod model;
 mod openai_chat;
 pub mod reader;
+pub mod signature;
 pub mod stream;
 pub mod tokens;
 
@@ -27,7 +30,7 @@ use model::ModelRequest;
 pub use reader::{ModelCall, Reader};
 
 /// Every dialect, in the order in which [`recognise`] asks them.
-pub static ALL: &[&dyn Dialect] = &[&openai_chat::OpenAiChat];
+pub static ALL: &[&dyn Dialect] = &[&openai_chat::OpenAiChat, &bedrock::Bedrock];
 
 /// The dialect that a request with this method and target speaks, as far as its head can tell.
 ///

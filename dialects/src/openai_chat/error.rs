@@ -7,6 +7,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::dialect::{ErrorContext, WireReply};
+use crate::figures::irregular;
 use crate::json::quote;
 use crate::model::{LimitScope, ModelError};
 
@@ -347,14 +348,6 @@ fn organisation_slug(draw: u64) -> String {
 /// How long it takes until that many tokens are free again.
 fn refill(tokens: u64) -> Duration {
     Duration::from_millis(tokens * 60_000 / TOKENS_PER_MINUTE)
-}
-
-/// The `place`th irregular figure that follows from `draw` (`SplitMix64`).
-fn irregular(draw: u64, place: u64) -> u64 {
-    let mut z = draw.wrapping_add((place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A duration as Go prints it, in milliseconds below a second: `12ms`, `1.5s`, `6m0s`, `1h0m0s`.

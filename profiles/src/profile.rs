@@ -185,7 +185,7 @@ fn finish(reader: Reader, profile: Profile) -> Result<Profile, Vec<ProfileError>
 
 /// Families stand under `chaos` or beside it: with both, one of them was surely forgotten.
 fn refuse_beside_chaos(beside: &RawChaos, reader: &mut Reader) {
-    let first = |rules: &Option<Vec<At<RawRule>>>| Some(rules.as_ref()?.first()?.position);
+    let first = |rules: &Option<Vec<At<Box<RawRule>>>>| Some(rules.as_ref()?.first()?.position);
     let written = [
         ("network_faults", first(&beside.network_faults)),
         ("tool_faults", first(&beside.tool_faults)),
@@ -242,7 +242,7 @@ pub(crate) fn stem(file: &str) -> &str {
 }
 
 fn read_chaos(owner: &str, raw: &RawChaos, reader: &mut Reader) -> Vec<Arc<Rule>> {
-    let families: [(Family, &Option<Vec<At<RawRule>>>); 3] = [
+    let families: [(Family, &Option<Vec<At<Box<RawRule>>>>); 3] = [
         (Family::Network, &raw.network_faults),
         (Family::Tool, &raw.tool_faults),
         (Family::Llm, &raw.llm_faults),

@@ -78,6 +78,12 @@ impl<T: Strings> Strings for Option<T> {
     }
 }
 
+impl<T: Strings> Strings for Box<T> {
+    fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
+        (**self).expand(position, expansion);
+    }
+}
+
 impl<T: Strings> Strings for Vec<T> {
     fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
         for part in self {

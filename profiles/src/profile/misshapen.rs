@@ -130,6 +130,12 @@ impl<T: Shape> Shape for At<T> {
     }
 }
 
+impl<T: Shape> Shape for Box<T> {
+    fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
+        T::check(node, complaints);
+    }
+}
+
 impl<T: Shape> Shape for Vec<T> {
     fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
         match &node.value {

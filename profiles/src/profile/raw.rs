@@ -67,11 +67,11 @@ raw! {
         /// The rules, by family.
         chaos: At<RawChaos>,
         /// Faults of the transport, for any exchange.
-        network_faults: Vec<At<RawRule>>,
+        network_faults: Vec<At<Box<RawRule>>>,
         /// Faults of tools.
-        tool_faults: Vec<At<RawRule>>,
+        tool_faults: Vec<At<Box<RawRule>>>,
         /// Faults of model calls.
-        llm_faults: Vec<At<RawRule>>,
+        llm_faults: Vec<At<Box<RawRule>>>,
         /// Attacks on what the model reads.
         context_attacks: At<Tree>,
     }
@@ -82,11 +82,11 @@ raw! {
     #[schemars(rename = "Chaos")]
     RawChaos {
         /// Faults of the transport, for any exchange.
-        network_faults: Vec<At<RawRule>>,
+        network_faults: Vec<At<Box<RawRule>>>,
         /// Faults of tools.
-        tool_faults: Vec<At<RawRule>>,
+        tool_faults: Vec<At<Box<RawRule>>>,
         /// Faults of model calls.
-        llm_faults: Vec<At<RawRule>>,
+        llm_faults: Vec<At<Box<RawRule>>>,
         /// Attacks on what the model reads.
         context_attacks: At<Tree>,
     }

@@ -20,7 +20,7 @@ use crate::glob::UrlGlobs;
 use crate::rule::{Family, Origin, Rule};
 
 /// A rule with its family and its place in that family's list.
-type Written<'a> = (Family, usize, &'a At<RawRule>);
+type Written<'a> = (Family, usize, &'a At<Box<RawRule>>);
 
 /// Reads the rules of a profile, noting what is wrong with them.
 pub(crate) fn read(owner: &str, written: &[Written<'_>], reader: &mut Reader) -> Vec<Arc<Rule>> {
@@ -40,7 +40,7 @@ pub(crate) fn read(owner: &str, written: &[Written<'_>], reader: &mut Reader) ->
 fn read_rule(
     owner: &str,
     family: Family,
-    at: &At<RawRule>,
+    at: &At<Box<RawRule>>,
     ids: &mut Ids,
     reader: &mut Reader,
 ) -> Option<Rule> {
@@ -89,7 +89,7 @@ fn read_rule(
 }
 
 /// The mode of a rule; what this version knows but cannot do is refused here.
-fn read_mode(family: Family, at: &At<RawRule>, reader: &mut Reader) -> Option<&'static Mode> {
+fn read_mode(family: Family, at: &At<Box<RawRule>>, reader: &mut Reader) -> Option<&'static Mode> {
     let can = modes::of_family(family)
         .filter(|mode| mode.available)
         .map(|mode| mode.name);

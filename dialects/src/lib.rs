@@ -10,6 +10,7 @@
 //! changes an answer changes those places in the bytes as they came ([`json::Edits`]), so that
 //! what is not meant stays as it was. A new provider is one file and one line in [`ALL`].
 
+mod anthropic;
 mod bedrock;
 pub mod dialect;
 mod figures;
@@ -30,7 +31,11 @@ use model::ModelRequest;
 pub use reader::{ModelCall, Reader};
 
 /// Every dialect, in the order in which [`recognise`] asks them.
-pub static ALL: &[&dyn Dialect] = &[&openai_chat::OpenAiChat, &bedrock::Bedrock];
+pub static ALL: &[&dyn Dialect] = &[
+    &openai_chat::OpenAiChat,
+    &anthropic::Anthropic,
+    &bedrock::Bedrock,
+];
 
 /// The dialect that a request with this method and target speaks, as far as its head can tell.
 ///

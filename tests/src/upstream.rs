@@ -4,6 +4,7 @@
 //! is whatever the handler writes: whole answers, halves of them, an RST. Ready-made answers are in
 //! [`standard`].
 
+pub mod bedrock;
 pub mod chat;
 pub mod standard;
 

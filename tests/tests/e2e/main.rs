@@ -18,6 +18,7 @@ mod long;
 mod matrix;
 mod network_faults;
 mod oracle;
+mod providers;
 mod routes;
 mod streams;
 mod tool_faults;

@@ -1,0 +1,149 @@
+//! Bedrock Runtime: the words of [`super::chat`] in Amazon's event stream, made by hand.
+//!
+//! | path ends with | answer |
+//! |---|---|
+//! | `/converse` | one JSON document |
+//! | `/converse-stream` | Amazon's event stream |
+//! | `/invoke` | a chat completion |
+//! | `/invoke-with-response-stream` | chunks of one, inside of Amazon's event stream |
+//! | `/chat/completions` | [`super::chat`] |
+//! | anything else | 404 |
+
+use flate2::Crc;
+use serde_json::{Value, json};
+
+use super::chat::{self, WORDS};
+use super::standard::{base64, whole};
+use super::{Connection, Request};
+
+/// Serves one connection until it ends.
+pub fn serve(mut connection: Connection) {
+    while let Some(request) = connection.request() {
+        if !answer(&mut connection, &request) {
+            return;
+        }
+    }
+}
+
+fn answer(connection: &mut Connection, request: &Request) -> bool {
+    let path = request.target.split('?').next().unwrap_or_default();
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let json = |body: Value| whole("200 OK", "application/json", body.to_string().as_bytes());
+    match last {
+        "converse" => connection.send(json(conversed())),
+        "invoke" => connection.send(json(completed())),
+        "converse-stream" => stream(connection, &events()),
+        "invoke-with-response-stream" => stream(connection, &chunks()),
+        "completions" => chat::answer(connection, request),
+        _ => connection.send(whole("404 Not Found", "application/json", b"{}")),
+    }
+}
+
+fn stream(connection: &mut Connection, messages: &[Vec<u8>]) -> bool {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/vnd.amazon.eventstream\r\n\
+        transfer-encoding: chunked\r\n\r\n";
+    connection.send(head)
+        && messages.iter().all(|message| {
+            let size = format!("{:x}\r\n", message.len());
+            connection.send([size.as_bytes(), message, b"\r\n"].concat())
+        })
+        && connection.send("0\r\n\r\n")
+}
+
+fn usage() -> Value {
+    json!({ "inputTokens": 9, "outputTokens": 5, "totalTokens": 14 })
+}
+
+fn conversed() -> Value {
+    json!({
+        "metrics": { "latencyMs": 12 },
+        "output": { "message": { "content": [{ "text": WORDS.concat() }], "role": "assistant" } },
+        "stopReason": "end_turn",
+        "usage": usage(),
+    })
+}
+
+fn completed() -> Value {
+    let message = json!({ "role": "assistant", "content": WORDS.concat() });
+    json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] })
+}
+
+/// The messages of `ConverseStream`.
+pub fn events() -> Vec<Vec<u8>> {
+    let mut events = vec![("messageStart", json!({ "p": "abcd", "role": "assistant" }))];
+    events.extend(WORDS.iter().map(|word| {
+        let piece = json!({ "contentBlockIndex": 0, "delta": { "text": word }, "p": "abcdefg" });
+        ("contentBlockDelta", piece)
+    }));
+    events.extend([
+        (
+            "contentBlockStop",
+            json!({ "contentBlockIndex": 0, "p": "ab" }),
+        ),
+        (
+            "messageStop",
+            json!({ "p": "abcdefghi", "stopReason": "end_turn" }),
+        ),
+        (
+            "metadata",
+            json!({ "metrics": { "latencyMs": 12 }, "p": "a", "usage": usage() }),
+        ),
+    ]);
+    events
+        .iter()
+        .map(|(name, event)| message(name, &event.to_string()))
+        .collect()
+}
+
+fn chunks() -> Vec<Vec<u8>> {
+    let chunk = |delta: Value, finish: Value| {
+        let chunk = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
+        let payload = json!({ "bytes": base64(chunk.to_string().as_bytes()), "p": "abc" });
+        message("chunk", &payload.to_string())
+    };
+    let mut chunks: Vec<_> = WORDS
+        .iter()
+        .map(|word| chunk(json!({ "content": word }), Value::Null))
+        .collect();
+    chunks.push(chunk(json!({}), json!("stop")));
+    chunks
+}
+
+/// One event as Amazon's encoding lays it out.
+fn message(name: &str, payload: &str) -> Vec<u8> {
+    let mut headers = Vec::new();
+    for (header, value) in [
+        (":event-type", name),
+        (":content-type", "application/json"),
+        (":message-type", "event"),
+    ] {
+        headers.push(u8::try_from(header.len()).expect("a short name"));
+        headers.extend(header.as_bytes());
+        headers.push(7);
+        headers.extend(
+            u16::try_from(value.len())
+                .expect("a short value")
+                .to_be_bytes(),
+        );
+        headers.extend(value.as_bytes());
+    }
+    let length = |length: usize| {
+        u32::try_from(length)
+            .expect("a small message")
+            .to_be_bytes()
+    };
+    let mut message = Vec::new();
+    message.extend(length(16 + headers.len() + payload.len()));
+    message.extend(length(headers.len()));
+    message.extend(checksum(&message));
+    message.extend(headers);
+    message.extend(payload.as_bytes());
+    message.extend(checksum(&message));
+    message
+}
+
+fn checksum(bytes: &[u8]) -> [u8; 4] {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    crc.sum().to_be_bytes()
+}

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use squall_dialects::model::ModelError;
 
 use crate::dice::Dice;
 use crate::faults::llm::LlmFault;
@@ -129,7 +130,7 @@ pub enum DriftKind {
     Retype,
 }
 
-/// A change to a model's answer as it streams.
+/// A change to a model's answer, streamed or not.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamFault {
     /// The answer ends after that many tokens, with the provider's length reason.
@@ -149,4 +150,139 @@ pub enum StreamFault {
         /// Pace after it; `None`: as the upstream sends.
         tokens_per_second: Option<f64>,
     },
+    /// The answer halts after that many tokens, then goes on.
+    Stall {
+        /// Tokens that arrive before.
+        after_tokens: u64,
+        /// How long it halts.
+        wait: Duration,
+    },
+    /// The provider reports an error after that many tokens of a stream, then ends it.
+    Error {
+        /// Tokens that arrive before.
+        after_tokens: u64,
+        /// What it reports.
+        error: ModelError,
+    },
+    /// An event of a stream that carries tokens comes twice.
+    Repeat {
+        /// What the choice of the event hangs on: this exchange's draw.
+        choice: u64,
+    },
+    /// A stream lacks its end mark.
+    Unterminated,
+    /// A whole answer comes where a stream was asked for.
+    WholeForStream,
+    /// The model says something else.
+    Instead(Instead),
+    /// What the model says is rewritten.
+    Rewrite(Rewrite),
+}
+
+/// What a model says instead of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instead {
+    /// Nothing.
+    Nothing,
+    /// Nothing, because a content filter stopped it.
+    Filtered,
+    /// A refusal.
+    Refusal {
+        /// What its words hang on: this exchange's draw.
+        choice: u64,
+    },
+    /// Characters without meaning.
+    Garbage {
+        /// What they hang on: this exchange's draw.
+        choice: u64,
+    },
+}
+
+/// How an answer is rewritten.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rewrite {
+    /// Its texts drift.
+    Drift(ResponseDrift),
+    /// Its first tool call names a tool that there is not.
+    UnknownTool {
+        /// What the name hangs on: this exchange's draw.
+        choice: u64,
+    },
+    /// The arguments of its first tool call are no JSON.
+    MalformedArguments {
+        /// What is wrong with them hangs on: this exchange's draw.
+        choice: u64,
+    },
+    /// The arguments of its first tool call that has any are not those the tool asks for.
+    WrongArguments {
+        /// What is wrong with them hangs on: this exchange's draw.
+        choice: u64,
+    },
+}
+
+/// How a model's text drifts, as after an unannounced release.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ResponseDrift {
+    /// What drifts.
+    pub kind: TextDrift,
+    /// How much.
+    pub severity: Severity,
+    /// What the choice of words or fields hangs on: this exchange's draw.
+    pub choice: u64,
+}
+
+/// What drifts in a model's text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TextDrift {
+    /// Names of fields in its JSON.
+    FieldNames,
+    /// How long it is.
+    Length {
+        /// By what factor it grows or shrinks, above 1.
+        factor: f64,
+        /// Whether it shrinks.
+        compress: bool,
+    },
+    /// Whether it is JSON, a list or prose.
+    Format,
+    /// The words of a refusal.
+    Refusal,
+    /// How formal it is.
+    Tone,
+}
+
+/// How much an answer drifts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// So that a person would hardly notice.
+    Subtle,
+    /// So that a parser would.
+    #[default]
+    Moderate,
+    /// So that nobody could miss it.
+    Significant,
+}
+
+impl StreamFault {
+    /// The draw that its choices hang on, if it makes any.
+    pub(crate) fn choice_mut(&mut self) -> Option<&mut u64> {
+        match self {
+            Self::Repeat { choice }
+            | Self::Instead(Instead::Refusal { choice } | Instead::Garbage { choice })
+            | Self::Rewrite(
+                Rewrite::Drift(ResponseDrift { choice, .. })
+                | Rewrite::UnknownTool { choice }
+                | Rewrite::MalformedArguments { choice }
+                | Rewrite::WrongArguments { choice },
+            ) => Some(choice),
+            Self::Truncate { .. }
+            | Self::Cut { .. }
+            | Self::Slow { .. }
+            | Self::Stall { .. }
+            | Self::Error { .. }
+            | Self::Unterminated
+            | Self::WholeForStream
+            | Self::Instead(Instead::Nothing | Instead::Filtered) => None,
+        }
+    }
 }

@@ -2,10 +2,11 @@
 //!
 //! A family's file holds its faults, how they are read from a rule, what they write into a plan and
 //! the parameters the journal keeps of them. [`llm_stream`] is the machine that changes a model's
-//! answer as it passes.
+//! answer as it passes, `llm_rewrite` holds what it makes of texts and tool calls.
 
 pub mod delay;
 pub mod llm;
+mod llm_rewrite;
 pub mod llm_stream;
 pub mod network;
 pub mod tool;

@@ -40,12 +40,8 @@ mod tests {
             ("/properties/network_faults", "latency", true),
             ("/properties/network_faults", "rate_limit", false),
             ("/$defs/Chaos/properties/llm_faults", "rate_limit", true),
-            (
-                "/$defs/Chaos/properties/llm_faults",
-                "quota_exhausted",
-                false,
-            ),
             ("/$defs/Chaos/properties/tool_faults", "stale", true),
+            ("/$defs/Chaos/properties/tool_faults", "wrong_id", false),
         ] {
             let names = &schema.pointer(pointer).unwrap()["items"]["properties"]["mode"]["enum"];
             let names = names.as_array().unwrap();

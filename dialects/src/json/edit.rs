@@ -89,8 +89,11 @@ impl<'d> Edits<'d> {
                 .iter()
                 .map(|(range, json)| (range.clone(), json.as_str())),
         );
-        // The outer of two nested changes first; stable, so the first of two equal ones counts.
-        changes.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        // The outer of two nested changes first, but what is added behind a value before what is cut
+        // out from there; stable, so the first of two equal ones counts.
+        changes.sort_by_key(|(range, _)| {
+            (range.start, !range.is_empty(), std::cmp::Reverse(range.end))
+        });
 
         let text = self.document.text();
         let mut edited = Vec::with_capacity(text.len());

@@ -195,6 +195,18 @@ fn an_edit_touches_nothing_else() {
 }
 
 #[test]
+fn what_is_added_behind_a_value_stays_when_what_followed_goes() {
+    let document = Document::parse(br#"{"a":1,"b":2,"c":3}"#).expect("JSON");
+    let member = |key| document.root().get(key).expect("there").id();
+    let mut edits = Edits::new(&document);
+    edits.replace(member("a"), "null");
+    edits.insert_after(member("a"), "n", "[]");
+    edits.remove(member("b"));
+    edits.remove(member("c"));
+    assert_eq!(edits.apply(), br#"{"a":null,"n":[]}"#);
+}
+
+#[test]
 fn a_pruned_list_goes_when_nothing_is_left_of_it() {
     let text = r#"{"a":[{"x":1}, {"x":2}],"b":[[{"x":3}]]}"#;
     for (pruned, expected) in [

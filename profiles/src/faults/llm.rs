@@ -8,7 +8,7 @@ use squall_dialects::model::{LimitScope, ModelError};
 
 use super::delay::{Delay, millis};
 use crate::dice::Dice;
-use crate::fault::StreamFault;
+use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift};
 use crate::plan::{Answer, Edit, Plan, VerdictIndex};
 use crate::profile::raw::RawRule;
 use crate::profile::reader::Reader;
@@ -18,14 +18,19 @@ use crate::profile::reader::Reader;
 pub enum LlmFault {
     /// `timeout`: held for so long, then closed without an answer; default 30,000 ms.
     Timeout(Delay),
-    /// `rate_limit`, `server_error`, `overloaded`: the provider's own error.
+    /// `rate_limit`, `server_error`, `overloaded` and their like: the provider's own error.
     Error(ModelError),
-    /// `truncated_response`, `stream_cut`, `slow_stream`: the answer changes as it comes.
+    /// `truncated_response`, `stream_cut`, `empty`, `response_drift` and their like: the answer
+    /// changes as it comes.
     Stream(StreamFault),
 }
 
 /// Tokens that `truncated_response` and `stream_cut` let through when nothing else is written.
 const TOKENS: u64 = 10;
+/// How long `stream_stall` halts when nothing else is written.
+const STALL: Duration = Duration::from_secs(30);
+/// By what factor `verbosity_shift` changes a text when nothing else is written.
+const FACTOR: f64 = 2.0;
 /// Pace of `slow_stream` when nothing at all is written.
 const TOKENS_PER_SECOND: f64 = 5.0;
 
@@ -48,29 +53,11 @@ impl LlmFault {
                 Self::Error(ModelError::ServerError { status })
             }
             "overloaded" => Self::Error(ModelError::Overloaded),
-            "truncated_response" => {
-                let max_tokens = reader.count("max_tokens", raw.max_tokens.as_ref(), 0);
-                Self::Stream(StreamFault::Truncate {
-                    max_tokens: max_tokens.unwrap_or(TOKENS),
-                })
-            }
-            "stream_cut" => {
-                let after_tokens = reader.count("after_tokens", raw.after_tokens.as_ref(), 0);
-                Self::Stream(StreamFault::Cut {
-                    after_tokens: after_tokens.unwrap_or(TOKENS),
-                })
-            }
-            "slow_stream" => {
-                let unset = raw.ttft_ms.is_none() && raw.tokens_per_second.is_none();
-                let pace = reader.positive("tokens_per_second", raw.tokens_per_second.as_ref());
-                Self::Stream(StreamFault::Slow {
-                    time_to_first_token: reader
-                        .millis("ttft_ms", raw.ttft_ms.as_ref())
-                        .unwrap_or_default(),
-                    tokens_per_second: pace.or(unset.then_some(TOKENS_PER_SECOND)),
-                })
-            }
-            _ => return None,
+            "quota_exhausted" => Self::Error(ModelError::QuotaExhausted),
+            "context_length_exceeded" => Self::Error(ModelError::ContextLength),
+            "auth_error" => Self::Error(ModelError::Auth),
+            "model_not_found" => Self::Error(ModelError::ModelNotFound),
+            _ => Self::Stream(read_stream(mode, raw, reader)?),
         })
     }
 
@@ -85,7 +72,11 @@ impl LlmFault {
             Self::Timeout(delay) => plan.answer(verdict, Answer::Hold(delay.draw(dice))),
             Self::Error(error) => plan.answer(verdict, Answer::ModelError(error.clone())),
             Self::Stream(fault) => {
-                plan.edit(verdict, Edit::Stream(fault.clone()));
+                let mut fault = fault.clone();
+                if let Some(choice) = fault.choice_mut() {
+                    *choice = dice.next_choice();
+                }
+                plan.edit(verdict, Edit::Stream(fault));
                 Ok(())
             }
         }
@@ -114,21 +105,7 @@ impl LlmFault {
                 | ModelError::ModelNotFound
                 | ModelError::Timeout,
             ) => {}
-            Self::Stream(StreamFault::Truncate { max_tokens }) => {
-                map.insert("max_tokens".into(), json!(max_tokens));
-            }
-            Self::Stream(StreamFault::Cut { after_tokens }) => {
-                map.insert("after_tokens".into(), json!(after_tokens));
-            }
-            Self::Stream(StreamFault::Slow {
-                time_to_first_token,
-                tokens_per_second,
-            }) => {
-                map.insert("ttft_ms".into(), millis(*time_to_first_token));
-                if let Some(pace) = tokens_per_second {
-                    map.insert("tokens_per_second".into(), json!(pace));
-                }
-            }
+            Self::Stream(fault) => stream_parameters(fault, &mut map),
         }
         map
     }
@@ -137,7 +114,192 @@ impl LlmFault {
     pub(crate) fn is_random(&self) -> bool {
         match self {
             Self::Timeout(delay) => delay.is_random(),
-            Self::Error(_) | Self::Stream(_) => false,
+            Self::Error(_) => false,
+            Self::Stream(fault) => fault.clone().choice_mut().is_some(),
         }
+    }
+}
+
+/// The drift types of `response_drift`.
+const DRIFT_TYPES: [(&str, TextDrift); 5] = [
+    ("json_field_rename", TextDrift::FieldNames),
+    (
+        "verbosity_shift",
+        TextDrift::Length {
+            factor: FACTOR,
+            compress: false,
+        },
+    ),
+    ("format_change", TextDrift::Format),
+    ("refusal_rephrase", TextDrift::Refusal),
+    ("tone_shift", TextDrift::Tone),
+];
+
+const SEVERITIES: [(&str, Severity); 3] = [
+    ("subtle", Severity::Subtle),
+    ("moderate", Severity::Moderate),
+    ("significant", Severity::Significant),
+];
+
+const DIRECTIONS: [(&str, bool); 2] = [("expand", false), ("compress", true)];
+
+/// Reads the parameters of a mode that changes the answer. The draws come with each exchange.
+fn read_stream(mode: &str, raw: &RawRule, reader: &mut Reader) -> Option<StreamFault> {
+    let choice = 0;
+    Some(match mode {
+        "truncated_response" => {
+            let max_tokens = reader.count("max_tokens", raw.max_tokens.as_ref(), 0);
+            StreamFault::Truncate {
+                max_tokens: max_tokens.unwrap_or(TOKENS),
+            }
+        }
+        "stream_cut" => StreamFault::Cut {
+            after_tokens: read_after_tokens(raw, reader),
+        },
+        "stream_stall" => StreamFault::Stall {
+            after_tokens: read_after_tokens(raw, reader),
+            wait: reader
+                .millis("delay_ms", raw.delay_ms.as_ref())
+                .unwrap_or(STALL),
+        },
+        "stream_error" => StreamFault::Error {
+            after_tokens: read_after_tokens(raw, reader),
+            error: ModelError::Overloaded,
+        },
+        "slow_stream" => {
+            let unset = raw.ttft_ms.is_none() && raw.tokens_per_second.is_none();
+            let pace = reader.positive("tokens_per_second", raw.tokens_per_second.as_ref());
+            StreamFault::Slow {
+                time_to_first_token: reader
+                    .millis("ttft_ms", raw.ttft_ms.as_ref())
+                    .unwrap_or_default(),
+                tokens_per_second: pace.or(unset.then_some(TOKENS_PER_SECOND)),
+            }
+        }
+        "duplicate_chunk" => StreamFault::Repeat { choice },
+        "missing_terminator" => StreamFault::Unterminated,
+        "json_for_stream" => StreamFault::WholeForStream,
+        "empty" => StreamFault::Instead(Instead::Nothing),
+        "content_filter" => StreamFault::Instead(Instead::Filtered),
+        "refusal" => StreamFault::Instead(Instead::Refusal { choice }),
+        "garbage" => StreamFault::Instead(Instead::Garbage { choice }),
+        "unknown_tool_call" => StreamFault::Rewrite(Rewrite::UnknownTool { choice }),
+        "malformed_tool_call" => StreamFault::Rewrite(Rewrite::MalformedArguments { choice }),
+        "wrong_tool_arguments" => StreamFault::Rewrite(Rewrite::WrongArguments { choice }),
+        "response_drift" => StreamFault::Rewrite(Rewrite::Drift(read_drift(raw, reader)?)),
+        _ => return None,
+    })
+}
+
+fn read_after_tokens(raw: &RawRule, reader: &mut Reader) -> u64 {
+    let after_tokens = reader.count("after_tokens", raw.after_tokens.as_ref(), 0);
+    after_tokens.unwrap_or(TOKENS)
+}
+
+/// Reads how a text drifts; what only `verbosity_shift` uses is refused elsewhere.
+fn read_drift(raw: &RawRule, reader: &mut Reader) -> Option<ResponseDrift> {
+    let severity = reader.word("severity", raw.severity.as_ref(), &SEVERITIES);
+    let factor = reader.positive("factor", raw.factor.as_ref());
+    let compress = reader.word("direction", raw.direction.as_ref(), &DIRECTIONS);
+    let kind = match &raw.drift_type {
+        Some(written) => reader.word("drift_type", Some(written), &DRIFT_TYPES)?,
+        None => TextDrift::FieldNames,
+    };
+    let kind = match kind {
+        TextDrift::Length { .. } => {
+            let factor = factor.unwrap_or(match severity {
+                Some(Severity::Subtle) => 1.5,
+                Some(Severity::Moderate) | None => FACTOR,
+                Some(Severity::Significant) => 4.0,
+            });
+            if let Some(found) = raw.factor.as_ref().filter(|_| factor <= 1.0) {
+                let message = format!(
+                    "`factor: {}`: allowed is more than 1; to make the answer shorter, write \
+                     `direction: compress`",
+                    found.value
+                );
+                reader.error("factor", found.position, message);
+            }
+            TextDrift::Length {
+                factor,
+                compress: compress.unwrap_or_default(),
+            }
+        }
+        kind => {
+            let foreign = [
+                ("factor", raw.factor.as_ref().map(|at| at.position)),
+                ("direction", raw.direction.as_ref().map(|at| at.position)),
+            ];
+            for (field, position) in foreign {
+                if let Some(position) = position {
+                    let message = format!(
+                        "`{field}` belongs to `drift_type: verbosity_shift`; no other uses it"
+                    );
+                    reader.error(field, position, message);
+                }
+            }
+            kind
+        }
+    };
+    Some(ResponseDrift {
+        kind,
+        severity: severity.unwrap_or_default(),
+        choice: 0,
+    })
+}
+
+/// The parameters as they are used, in the words of files.
+fn stream_parameters(fault: &StreamFault, map: &mut Map<String, Value>) {
+    match fault {
+        StreamFault::Truncate { max_tokens } => {
+            map.insert("max_tokens".into(), json!(max_tokens));
+        }
+        StreamFault::Cut { after_tokens } | StreamFault::Error { after_tokens, .. } => {
+            map.insert("after_tokens".into(), json!(after_tokens));
+        }
+        StreamFault::Slow {
+            time_to_first_token,
+            tokens_per_second,
+        } => {
+            map.insert("ttft_ms".into(), millis(*time_to_first_token));
+            if let Some(pace) = tokens_per_second {
+                map.insert("tokens_per_second".into(), json!(pace));
+            }
+        }
+        StreamFault::Stall { after_tokens, wait } => {
+            map.insert("after_tokens".into(), json!(after_tokens));
+            map.insert("delay_ms".into(), millis(*wait));
+        }
+        StreamFault::Rewrite(Rewrite::Drift(drift)) => drift_parameters(drift, map),
+        StreamFault::Repeat { .. }
+        | StreamFault::Unterminated
+        | StreamFault::WholeForStream
+        | StreamFault::Instead(_)
+        | StreamFault::Rewrite(
+            Rewrite::UnknownTool { .. }
+            | Rewrite::MalformedArguments { .. }
+            | Rewrite::WrongArguments { .. },
+        ) => {}
+    }
+}
+
+fn drift_parameters(drift: &ResponseDrift, map: &mut Map<String, Value>) {
+    let drift_type = match drift.kind {
+        TextDrift::FieldNames => "json_field_rename",
+        TextDrift::Length { .. } => "verbosity_shift",
+        TextDrift::Format => "format_change",
+        TextDrift::Refusal => "refusal_rephrase",
+        TextDrift::Tone => "tone_shift",
+    };
+    map.insert("drift_type".into(), json!(drift_type));
+    if let TextDrift::Length { factor, compress } = drift.kind {
+        let direction = if compress { "compress" } else { "expand" };
+        map.insert("direction".into(), json!(direction));
+        map.insert("factor".into(), json!(factor));
+    } else {
+        let named = SEVERITIES
+            .iter()
+            .find(|(_, severity)| *severity == drift.severity);
+        map.insert("severity".into(), json!(named.map(|(word, _)| word)));
     }
 }

@@ -1,9 +1,8 @@
-//! A model's answer changed or paced as it passes: `truncated_response`, `stream_cut`,
-//! `slow_stream`.
+//! A model's answer changed or paced as it passes.
 //!
 //! A [`StreamEditor`] is a machine without I/O: it is pushed the decoded bytes of an answer and
 //! says, step by step, what the agent gets and when. It is written on the neutral view of a model
-//! call, so it knows no provider:
+//! call, so it knows no provider, and on events, so it knows no framing:
 //!
 //! ```text
 //! bytes ─▶ event ─▶ Dialect::read_event ─▶ what changes, and where ─▶ json::Edits ─▶ Steps
@@ -12,31 +11,52 @@
 //! | fault | stream | one JSON document |
 //! |---|---|---|
 //! | truncate | the event that crosses the limit is cut in place, then the provider's own end | cut in place once it is complete |
+//! | instead | made-up events in place of the first that says something, then the provider's own end | said in place once it is complete |
+//! | rewrite | the events of a part are held, then given with the new text spread over them | rewritten in place |
 //! | cut | breaks off after the last token that still fits | breaks off inside the text, behind that token |
+//! | error | an event that reports it, after the last token that still fits | – |
 //! | slow | waits before events that carry tokens | one wait for all tokens |
+//! | stall | one wait before the event that crosses the limit | one wait inside the text |
+//! | repeat, unterminated | an event twice, the end mark never | – |
+//! | whole for stream | held until it is complete, then one document | – |
 //!
 //! Every other byte passes as it came, events as soon as they are complete. A JSON document is held
 //! until it is complete, because where its tokens end cannot be told before.
 
+mod assembling;
+mod breaking;
 mod budget;
+mod call;
+mod ending;
 mod events;
+mod frames;
+mod pacing;
+mod rewriting;
+mod said;
 #[cfg(test)]
 mod tests;
-mod truncation;
 mod whole;
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use squall_dialects::model::ModelRequest;
-use squall_dialects::{AnswerForm, Dialect};
+use squall_dialects::model::{Delta, ModelRequest, Reading};
+use squall_dialects::stream::Framing;
+use squall_dialects::{AnswerForm, Dialect, ErrorContext};
 
 use crate::fault::StreamFault;
 use crate::plan::Ending;
-use events::EventEditor;
+use assembling::Assembler;
+use breaking::Breaking;
+use call::Call;
+use ending::{EarlyEnd, Ended};
+use events::{EventEditor, Job};
+use frames::{Repeating, Unterminated};
+use pacing::{Slowing, Stalling};
+use rewriting::Rewriting;
 use whole::WholeEditor;
 
-/// Bytes of a JSON document that are held at most, unless another limit is set.
+/// Bytes of an answer that are held at most, unless another limit is set.
 pub const DEFAULT_HOLD: usize = 8 << 20;
 
 /// What happens next to an answer.
@@ -55,6 +75,7 @@ pub enum Step {
 /// Applies one [`StreamFault`] to one answer.
 #[derive(Debug)]
 pub struct StreamEditor {
+    call: Call,
     form: Form,
 }
 
@@ -62,57 +83,83 @@ pub struct StreamEditor {
 enum Form {
     Stream(EventEditor),
     Json(WholeEditor),
+    Assembled(Assembler),
 }
 
 impl StreamEditor {
     /// An editor for an answer in `dialect` and `form`, without content coding.
     pub fn new(fault: &StreamFault, dialect: &'static dyn Dialect, form: AnswerForm) -> Self {
         let form = match form {
-            AnswerForm::Stream(framing) => Form::Stream(EventEditor::new(fault, dialect, framing)),
-            AnswerForm::Json => Form::Json(WholeEditor::new(fault, dialect)),
+            AnswerForm::Json => Form::Json(WholeEditor::new(fault)),
+            AnswerForm::Stream(framing) => match job(fault, framing) {
+                Some(job) => Form::Stream(EventEditor::new(job, framing)),
+                None => Form::Assembled(Assembler::new(framing)),
+            },
         };
-        Self { form }
+        let call = Call::new(dialect);
+        Self { call, form }
     }
 
-    /// Tells what the request asked for: how many choices there will be and whether token counts
-    /// end the stream. Without it, one choice is taken for granted and token counts are expected
-    /// when the stream announces them.
+    /// Tells what the request asked for: how many choices there will be, whether token counts end
+    /// the stream, which tools there are. Without it, one choice is taken for granted and token
+    /// counts are expected when the stream announces them.
     #[must_use]
     pub fn for_request(mut self, request: &ModelRequest) -> Self {
-        if let Form::Stream(editor) = &mut self.form {
-            editor.expect(request.choices, request.stream && request.usage_in_stream);
-        }
+        self.call.asked(request);
         self
     }
 
-    /// Holds at most this many bytes of a JSON document; a longer one passes untouched.
+    /// Tells what a made-up error may mention.
+    #[must_use]
+    pub fn about(mut self, context: &ErrorContext<'_>) -> Self {
+        self.call.about(context);
+        self
+    }
+
+    /// Holds at most this many bytes of an answer that is held whole; a longer one passes
+    /// untouched.
     #[must_use]
     pub fn holding_at_most(mut self, bytes: usize) -> Self {
-        if let Form::Json(editor) = &mut self.form {
-            editor.hold_at_most(bytes);
+        match &mut self.form {
+            Form::Stream(_) => {}
+            Form::Json(editor) => editor.hold_at_most(bytes),
+            Form::Assembled(editor) => editor.hold_at_most(bytes),
         }
         self
     }
 
     /// Whether the answer is held until it is complete.
     pub fn holds_whole_body(&self) -> bool {
-        matches!(self.form, Form::Json(_))
+        match self.form {
+            Form::Stream(_) => false,
+            Form::Json(_) | Form::Assembled(_) => true,
+        }
+    }
+
+    /// The media type that the answer has after the fault; `None`: the one it came with.
+    pub fn media_type(&self) -> Option<&'static str> {
+        match &self.form {
+            Form::Assembled(editor) if editor.touched() => Some("application/json"),
+            Form::Stream(_) | Form::Json(_) | Form::Assembled(_) => None,
+        }
     }
 
     /// Takes the next bytes of the answer. After [`Step::End`] or [`Step::Finish`] there are no
     /// further steps.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
         match &mut self.form {
-            Form::Stream(editor) => editor.push(chunk),
+            Form::Stream(editor) => editor.push(chunk, &self.call),
             Form::Json(editor) => editor.push(chunk),
+            Form::Assembled(editor) => editor.push(chunk),
         }
     }
 
     /// The upstream's answer has ended cleanly.
     pub fn finish(&mut self) -> Vec<Step> {
         match &mut self.form {
-            Form::Stream(editor) => editor.finish(),
-            Form::Json(editor) => editor.finish(),
+            Form::Stream(editor) => editor.finish(&self.call),
+            Form::Json(editor) => editor.finish(&self.call),
+            Form::Assembled(editor) => editor.finish(&self.call),
         }
     }
 
@@ -121,6 +168,7 @@ impl StreamEditor {
         match &mut self.form {
             Form::Stream(editor) => editor.broke_off(),
             Form::Json(editor) => editor.broke_off(),
+            Form::Assembled(editor) => editor.broke_off(),
         }
     }
 
@@ -129,6 +177,7 @@ impl StreamEditor {
         match &self.form {
             Form::Stream(editor) => editor.touched(),
             Form::Json(editor) => editor.touched(),
+            Form::Assembled(editor) => editor.touched(),
         }
     }
 
@@ -137,8 +186,40 @@ impl StreamEditor {
         match &self.form {
             Form::Stream(editor) => editor.untouched_because(),
             Form::Json(editor) => editor.untouched_because(),
+            Form::Assembled(editor) => editor.untouched_because(),
         }
     }
+}
+
+/// What a fault does to a stream event by event; `None`: it needs the whole of it.
+fn job(fault: &StreamFault, framing: Framing) -> Option<Box<dyn Job>> {
+    Some(match fault {
+        StreamFault::Truncate { max_tokens } => {
+            Box::new(EarlyEnd::new(Ended::at_most(*max_tokens), framing))
+        }
+        StreamFault::Instead(instead) => {
+            Box::new(EarlyEnd::new(Ended::instead_of(*instead), framing))
+        }
+        StreamFault::Cut { after_tokens } => Box::new(Breaking::new(*after_tokens, None)),
+        StreamFault::Error {
+            after_tokens,
+            error,
+        } => Box::new(Breaking::new(*after_tokens, Some(error.clone()))),
+        StreamFault::Slow {
+            time_to_first_token,
+            tokens_per_second,
+        } => Box::new(Slowing::new(*time_to_first_token, *tokens_per_second)),
+        StreamFault::Stall { after_tokens, wait } => Box::new(Stalling::new(*after_tokens, *wait)),
+        StreamFault::Repeat { choice } => Box::new(Repeating::new(*choice)),
+        StreamFault::Unterminated => Box::new(Unterminated::new(framing)),
+        StreamFault::Rewrite(rewrite) => Box::new(Rewriting::new(rewrite.clone())),
+        StreamFault::WholeForStream => return None,
+    })
+}
+
+/// Tokens that the model wrote where the agent sees them.
+fn written(reading: &Reading<'_>) -> u64 {
+    reading.deltas.iter().map(Delta::tokens).sum()
 }
 
 /// Time that `tokens` take at `per_second`; nothing for a pace that is none.

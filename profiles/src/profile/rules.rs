@@ -140,12 +140,14 @@ fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
                 raw.at.as_ref().is_some_and(|at| at.value == "model_input")
             }
             "rpm" | "tpm" => mode.takes(field),
+            "after_tokens" | "after_usd" => mode.name == "quota_exhausted",
             _ => false,
         };
         if later {
             let what = match field {
                 "at" => "`at: model_input`".to_owned(),
-                _ => format!("`{field}`, a limiter that refills"),
+                "rpm" | "tpm" => format!("`{field}`, a limiter that refills"),
+                _ => format!("`{field}`, a quota that is used up"),
             };
             reader.error(field, position, not_yet(&what));
         } else if !mode.takes(field) {

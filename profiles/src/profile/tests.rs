@@ -110,6 +110,18 @@ const SENSELESS: &[(&str, &str)] = &[
     ("llm_faults", "{ mode: rate_limit, retry_after: -1 }"),
     ("llm_faults", "{ mode: server_error, error_code: 404 }"),
     ("llm_faults", "{ mode: quota_exhausted, after_usd: 1 }"),
+    (
+        "llm_faults",
+        "{ mode: response_drift, drift_type: tone, severity: high }",
+    ),
+    (
+        "llm_faults",
+        "{ mode: response_drift, drift_type: tone_shift, factor: 3 }",
+    ),
+    (
+        "llm_faults",
+        "{ mode: response_drift, drift_type: verbosity_shift, factor: 0.5 }",
+    ),
     ("llm_faults", "{ mode: truncated_response, max_tokens: -1 }"),
     ("llm_faults", "{ mode: slow_stream, tokens_per_second: 0 }"),
     (
@@ -425,6 +437,27 @@ fn every_parameter_is_kept_for_the_journal() {
         ("llm_faults", "{ mode: overloaded }"),
         ("llm_faults", "{ mode: slow_stream }"),
         ("llm_faults", "{ mode: slow_stream, ttft_ms: 100 }"),
+        ("llm_faults", "{ mode: stream_stall }"),
+        ("llm_faults", "{ mode: stream_error }"),
+        ("llm_faults", "{ mode: duplicate_chunk }"),
+        ("llm_faults", "{ mode: missing_terminator }"),
+        ("llm_faults", "{ mode: json_for_stream }"),
+        ("llm_faults", "{ mode: empty }"),
+        ("llm_faults", "{ mode: garbage }"),
+        ("llm_faults", "{ mode: refusal }"),
+        ("llm_faults", "{ mode: content_filter }"),
+        ("llm_faults", "{ mode: unknown_tool_call }"),
+        ("llm_faults", "{ mode: malformed_tool_call }"),
+        ("llm_faults", "{ mode: wrong_tool_arguments }"),
+        ("llm_faults", "{ mode: response_drift }"),
+        (
+            "llm_faults",
+            "{ mode: response_drift, drift_type: verbosity_shift, factor: 3 }",
+        ),
+        ("llm_faults", "{ mode: quota_exhausted }"),
+        ("llm_faults", "{ mode: context_length_exceeded }"),
+        ("llm_faults", "{ mode: auth_error }"),
+        ("llm_faults", "{ mode: model_not_found }"),
         ("llm_faults", "{ mode: stream_cut }"),
     ] {
         let profile = parse("f", &rule(family, text)).unwrap();

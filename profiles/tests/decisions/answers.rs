@@ -5,7 +5,9 @@ use std::time::Duration;
 use http::StatusCode;
 use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::facts::Kind;
-use squall_profiles::fault::{StreamFault, TlsFailure};
+use squall_profiles::fault::{
+    Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, TlsFailure,
+};
 use squall_profiles::plan::{Amount, Answer, Edit, Ending, Plan, Substitute};
 
 use crate::scope::*;
@@ -73,6 +75,22 @@ fn what_answers_without_reaching_the_upstream() {
         (
             llm("{ mode: overloaded }"),
             Answer::ModelError(ModelError::Overloaded),
+        ),
+        (
+            llm("{ mode: quota_exhausted }"),
+            Answer::ModelError(ModelError::QuotaExhausted),
+        ),
+        (
+            llm("{ mode: context_length_exceeded }"),
+            Answer::ModelError(ModelError::ContextLength),
+        ),
+        (
+            llm("{ mode: auth_error }"),
+            Answer::ModelError(ModelError::Auth),
+        ),
+        (
+            llm("{ mode: model_not_found }"),
+            Answer::ModelError(ModelError::ModelNotFound),
         ),
     ] {
         assert_eq!(plan.instead, Some((0, expected)));
@@ -209,8 +227,112 @@ fn what_happens_once_the_upstream_has_answered() {
                 tokens_per_second: Some(2.5),
             }),
         ),
+        (
+            llm("{ mode: stream_stall, after_tokens: 3 }"),
+            Edit::Stream(StreamFault::Stall {
+                after_tokens: 3,
+                wait: millis(30_000),
+            }),
+        ),
+        (
+            llm("{ mode: stream_error, after_tokens: 3 }"),
+            Edit::Stream(StreamFault::Error {
+                after_tokens: 3,
+                error: ModelError::Overloaded,
+            }),
+        ),
+        (
+            llm("{ mode: missing_terminator }"),
+            Edit::Stream(StreamFault::Unterminated),
+        ),
+        (
+            llm("{ mode: json_for_stream }"),
+            Edit::Stream(StreamFault::WholeForStream),
+        ),
+        (
+            llm("{ mode: empty }"),
+            Edit::Stream(StreamFault::Instead(Instead::Nothing)),
+        ),
+        (
+            llm("{ mode: content_filter }"),
+            Edit::Stream(StreamFault::Instead(Instead::Filtered)),
+        ),
     ] {
         assert_eq!(plan.edits, [(0, expected)]);
+    }
+}
+
+#[test]
+fn what_a_model_is_made_to_say_hangs_on_the_draw() {
+    for (rule, of) in [
+        (
+            "{ mode: duplicate_chunk }",
+            (|choice| StreamFault::Repeat { choice }) as fn(u64) -> StreamFault,
+        ),
+        ("{ mode: refusal }", |choice| {
+            StreamFault::Instead(Instead::Refusal { choice })
+        }),
+        ("{ mode: garbage }", |choice| {
+            StreamFault::Instead(Instead::Garbage { choice })
+        }),
+        ("{ mode: unknown_tool_call }", |choice| {
+            StreamFault::Rewrite(Rewrite::UnknownTool { choice })
+        }),
+        ("{ mode: malformed_tool_call }", |choice| {
+            StreamFault::Rewrite(Rewrite::MalformedArguments { choice })
+        }),
+        ("{ mode: wrong_tool_arguments }", |choice| {
+            StreamFault::Rewrite(Rewrite::WrongArguments { choice })
+        }),
+        ("{ mode: response_drift }", |choice| {
+            drift(TextDrift::FieldNames, Severity::Moderate, choice)
+        }),
+        (
+            "{ mode: response_drift, drift_type: tone_shift, severity: subtle }",
+            |choice| drift(TextDrift::Tone, Severity::Subtle, choice),
+        ),
+        (
+            "{ mode: response_drift, drift_type: verbosity_shift, direction: compress, factor: 3 }",
+            |choice| {
+                let length = TextDrift::Length {
+                    factor: 3.0,
+                    compress: true,
+                };
+                drift(length, Severity::Moderate, choice)
+            },
+        ),
+    ] {
+        let edits = llm(rule).edits;
+        let drawn = match &edits[..] {
+            [(0, Edit::Stream(fault))] => drawn(fault),
+            other => panic!("{rule}: {other:?}"),
+        };
+        assert_ne!(drawn, 0, "{rule}");
+        assert_eq!(edits, [(0, Edit::Stream(of(drawn)))], "{rule}");
+        assert_eq!(llm(rule).edits, edits, "{rule}");
+    }
+}
+
+fn drift(kind: TextDrift, severity: Severity, choice: u64) -> StreamFault {
+    StreamFault::Rewrite(Rewrite::Drift(ResponseDrift {
+        kind,
+        severity,
+        choice,
+    }))
+}
+
+/// The draw of a fault that makes one.
+fn drawn(fault: &StreamFault) -> u64 {
+    match fault {
+        StreamFault::Repeat { choice }
+        | StreamFault::Instead(Instead::Refusal { choice } | Instead::Garbage { choice })
+        | StreamFault::Rewrite(
+            Rewrite::UnknownTool { choice }
+            | Rewrite::MalformedArguments { choice }
+            | Rewrite::WrongArguments { choice }
+            | Rewrite::Drift(ResponseDrift { choice, .. }),
+        ) => *choice,
+        other => panic!("{other:?}"),
     }
 }
 

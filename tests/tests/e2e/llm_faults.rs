@@ -16,6 +16,15 @@ const STREAM: Ask = Ask::Post(
     r#"{"model":"test-model","stream":true,"messages":[{"role":"user","content":"hi"}]}"#,
 );
 
+const CALL: Ask = Ask::Post(
+    "/v1/chat/completions",
+    r#"{"model":"test-model","tools":[{"type":"function","function":{"name":"weather"}}],"messages":[{"role":"user","content":"hi"}]}"#,
+);
+const CALL_STREAM: Ask = Ask::Post(
+    "/v1/chat/completions",
+    r#"{"model":"test-model","stream":true,"tools":[{"type":"function","function":{"name":"weather"}}],"messages":[{"role":"user","content":"hi"}]}"#,
+);
+
 fn run(rule: Value, ask: Ask, judge: Judge) {
     check(
         &Stage::new(),
@@ -202,6 +211,174 @@ fn a_slow_stream_says_the_same_later() {
         )?;
         // The first token waits, and at least four more follow at 40 a second.
         seen.expect("it took 250 ms", seen.took.as_millis() >= 250)
+    });
+}
+
+/// What an answer's first tool call says, streamed or not.
+fn called(seen: &Seen) -> (String, String) {
+    let text = seen.answer.text();
+    let (mut name, mut arguments) = (String::new(), String::new());
+    let mut add = |said: &Value| {
+        let function = &said["tool_calls"][0]["function"];
+        name.push_str(function["name"].as_str().unwrap_or_default());
+        arguments.push_str(function["arguments"].as_str().unwrap_or_default());
+    };
+    if let Ok(whole) = serde_json::from_str::<Value>(&text) {
+        add(&whole["choices"][0]["message"]);
+    }
+    for data in text
+        .split("\n\n")
+        .filter_map(|event| event.strip_prefix("data: "))
+    {
+        if let Ok(event) = serde_json::from_str::<Value>(data) {
+            add(&event["choices"][0]["delta"]);
+        }
+    }
+    (name, arguments)
+}
+
+#[test]
+fn every_refusal_of_the_api_is_its_own() {
+    for (mode, judge) in [
+        (
+            "quota_exhausted",
+            (|seen| provider_error(seen, 429, "insufficient_quota")) as Judge,
+        ),
+        ("context_length_exceeded", |seen| {
+            provider_error(seen, 400, "invalid_request_error")
+        }),
+        ("auth_error", |seen| {
+            provider_error(seen, 401, "invalid_request_error")
+        }),
+        ("model_not_found", |seen| {
+            provider_error(seen, 404, "invalid_request_error")
+        }),
+    ] {
+        run(json!({ "mode": mode }), STREAM, judge);
+    }
+}
+
+#[test]
+fn a_model_that_says_nothing_ends_as_it_would_have() {
+    for ask in [WHOLE, STREAM] {
+        run(json!({ "mode": "empty" }), ask, |seen| {
+            let said = said(seen);
+            seen.expect(
+                "nothing, done",
+                said == (String::new(), Some("stop".into())),
+            )
+        });
+        run(json!({ "mode": "content_filter" }), ask, |seen| {
+            let said = said(seen);
+            let filtered = (String::new(), Some("content_filter".into()));
+            seen.expect("nothing, filtered", said == filtered)
+        });
+        run(json!({ "mode": "refusal" }), ask, |seen| {
+            seen.expect("no content", said(seen).0.is_empty())?;
+            seen.expect("a refusal", seen.answer.text().contains("\"refusal\":\""))
+        });
+        run(json!({ "mode": "garbage" }), ask, |seen| {
+            let (text, finish) = said(seen);
+            let other = !text.is_empty() && !WORDS.concat().contains(&text);
+            seen.expect("no words", other && finish.as_deref() == Some("stop"))
+        });
+    }
+}
+
+#[test]
+fn a_model_s_text_drifts() {
+    for ask in [WHOLE, STREAM] {
+        run(
+            json!({ "mode": "response_drift", "drift_type": "verbosity_shift" }),
+            ask,
+            |seen| {
+                let (text, finish) = said(seen);
+                let more = text.starts_with(&WORDS.concat()) && text.len() > WORDS.concat().len();
+                seen.expect("more words", more && finish.as_deref() == Some("stop"))
+            },
+        );
+    }
+}
+
+#[test]
+fn a_tool_call_goes_wrong() {
+    for ask in [CALL, CALL_STREAM] {
+        run(json!({ "mode": "unknown_tool_call" }), ask, |seen| {
+            let (name, arguments) = called(seen);
+            seen.expect(
+                "another tool",
+                name != "weather" && name.contains("weather"),
+            )?;
+            seen.expect("its arguments", arguments == "{\"city\":\"Kiel\"}")
+        });
+        run(json!({ "mode": "malformed_tool_call" }), ask, |seen| {
+            let (name, arguments) = called(seen);
+            seen.expect("the tool", name == "weather")?;
+            let broken = serde_json::from_str::<Value>(&arguments).is_err();
+            seen.expect("no JSON", broken && !arguments.is_empty())
+        });
+        run(json!({ "mode": "wrong_tool_arguments" }), ask, |seen| {
+            let (name, arguments) = called(seen);
+            let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+            seen.expect("the tool", name == "weather")?;
+            let wrong = arguments != json!({ "city": "Kiel" });
+            seen.expect("other arguments", arguments.is_object() && wrong)
+        });
+    }
+}
+
+#[test]
+fn a_stalled_stream_goes_on_later() {
+    let rule = json!({ "mode": "stream_stall", "after_tokens": 2, "delay_ms": 250 });
+    run(rule, STREAM, |seen| {
+        let text = said(seen).0;
+        seen.expect("the whole text", text == WORDS.concat())?;
+        seen.expect("it took 250 ms", seen.took.as_millis() >= 250)
+    });
+}
+
+#[test]
+fn an_error_in_a_stream_ends_it() {
+    let rule = json!({ "mode": "stream_error", "after_tokens": 2 });
+    run(rule, STREAM, |seen| {
+        let (text, finish) = said(seen);
+        seen.expect(
+            "status 200",
+            seen.answer.status == 200 && seen.answer.broke.is_none(),
+        )?;
+        seen.expect(
+            "no finish",
+            finish.is_none() && WORDS.concat().starts_with(&text),
+        )?;
+        let last = seen.answer.text();
+        let last = last.trim_end().rsplit("data: ").next().unwrap_or_default();
+        let error: Value = serde_json::from_str(last).unwrap_or_default();
+        seen.expect("an error at its end", error["error"]["message"].is_string())
+    });
+}
+
+#[test]
+fn a_stream_repeats_itself_lacks_its_end_or_is_none() {
+    run(json!({ "mode": "duplicate_chunk" }), STREAM, |seen| {
+        let text = said(seen).0;
+        let twice = WORDS.iter().filter(|word| text.contains(&word.repeat(2)));
+        seen.expect("a word twice", twice.count() == 1)
+    });
+    run(json!({ "mode": "missing_terminator" }), STREAM, |seen| {
+        seen.expect("no end mark", !seen.answer.text().contains("[DONE]"))?;
+        let said = said(seen);
+        seen.expect("all else", said == (WORDS.concat(), Some("stop".into())))
+    });
+    run(json!({ "mode": "json_for_stream" }), STREAM, |seen| {
+        let kind = seen.answer.header("content-type");
+        seen.expect("JSON", kind == Some("application/json"))?;
+        let whole = serde_json::from_slice::<Value>(&seen.answer.body).unwrap_or_default();
+        seen.expect("one document", whole["object"] == "chat.completion")?;
+        let said = said(seen);
+        seen.expect(
+            "that says the same",
+            said == (WORDS.concat(), Some("stop".into())),
+        )
     });
 }
 

@@ -67,8 +67,13 @@ pub(super) fn cut(edits: &mut Edits<'_>, document: &Document<'_>, delta: &Delta<
             let kept = &raw[..raw_length(raw, bytes)];
             edits.replace(delta.place, format!("{kept}\""));
         }
-        Share::Nothing if can_be_cut(delta, document) => edits.replace(delta.place, "\"\""),
-        Share::Nothing => edits.prune(delta.removed_with.unwrap_or(delta.place)),
+        Share::Nothing => match delta.removed_with {
+            _ if is_text_of_a_call(delta, document) => edits.replace(delta.place, "\"\""),
+            Some(container) if delta.list_goes => edits.prune(container),
+            Some(container) => edits.remove(container),
+            None if can_be_cut(delta, document) => edits.replace(delta.place, "\"\""),
+            None => edits.remove(delta.place),
+        },
     }
 }
 
@@ -87,19 +92,38 @@ pub(super) fn forget_mirrors(
     }
 }
 
-/// Makes token counts say that `kept` tokens were written; hidden ones were, too.
+/// Makes token counts say that at most `kept` tokens were written; hidden ones were, too.
 pub(super) fn count_anew(edits: &mut Edits<'_>, usage: &Usage, kept: u64) {
-    let Some(output) = usage.output else { return };
-    let output = output.min(kept.saturating_add(usage.hidden));
+    let most = usage.output.unwrap_or_default();
+    count(edits, usage, most.min(kept.saturating_add(usage.hidden)));
+}
+
+/// Makes token counts say that exactly `said` tokens were written where the agent sees them.
+pub(super) fn count_instead(edits: &mut Edits<'_>, usage: &Usage, said: u64) {
+    count(edits, usage, said.saturating_add(usage.hidden));
+}
+
+fn count(edits: &mut Edits<'_>, usage: &Usage, output: u64) {
+    if usage.output.is_none() {
+        return;
+    }
     if let Some(place) = usage.output_place {
-        edits.replace(place, output.to_string());
+        edits.replace(place, output.saturating_sub(usage.apart).to_string());
     }
     if let (Some(input), Some(place)) = (usage.input, usage.total_place) {
         edits.replace(place, input.saturating_add(output).to_string());
     }
 }
 
+/// Arguments that are a string: their call stays as long as its name does.
+fn is_text_of_a_call(delta: &Delta<'_>, document: &Document<'_>) -> bool {
+    delta.kind == DeltaKind::ToolArguments && can_be_cut(delta, document)
+}
+
 fn can_be_cut(delta: &Delta<'_>, document: &Document<'_>) -> bool {
-    let whole = matches!(delta.kind, DeltaKind::ToolName | DeltaKind::ToolId);
+    let whole = matches!(
+        delta.kind,
+        DeltaKind::ToolName | DeltaKind::ToolId | DeltaKind::Signature
+    );
     !whole && !delta.signed && document.value(delta.place).kind() == Kind::String
 }

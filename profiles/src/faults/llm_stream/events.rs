@@ -1,143 +1,147 @@
-//! Faults on an answer that comes as events.
+//! Faults on an answer that comes as events: from bytes to events, and from steps to bytes that are
+//! well-formed.
 
-use std::time::Duration;
+use std::fmt::Debug;
 
-use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Delta, Reading};
 use squall_dialects::stream::{
     DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Made, Splitter, Template,
 };
 
-use super::budget::{self, Budget};
-use super::truncation::Truncation;
-use super::{Step, pace, too_short};
-use crate::fault::StreamFault;
-use crate::plan::Ending;
+use super::Step;
+use super::call::Call;
 
-/// Applies a fault event by event.
+/// What a fault does to a stream, event by event.
+pub(super) trait Job: Debug + Send {
+    /// Passes, changes or drops an event.
+    fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>);
+
+    /// Passes or drops a frame whose data are no JSON.
+    fn other(&mut self, frame: &Frame, what: Other, call: &Call, steps: &mut Vec<Step>) {
+        let _ = (what, call);
+        steps.push(Step::Emit(frame.bytes().clone()));
+    }
+
+    /// The stream has ended; what is held comes out.
+    fn end(&mut self, call: &Call, steps: &mut Vec<Step>) {
+        let _ = (call, steps);
+    }
+
+    /// The upstream broke off: what is held comes out as it came. False: of this answer nothing but
+    /// its end was still to come, so what the splitter holds is dropped.
+    fn broke_off(&mut self, steps: &mut Vec<Step>) -> bool {
+        let _ = steps;
+        true
+    }
+
+    /// Whether anything was changed or delayed so far.
+    fn touched(&self) -> bool;
+
+    /// Why nothing was, in a stream of so many tokens that has ended.
+    fn idle_because(&self, tokens: u64) -> String;
+}
+
+/// What a frame is whose data are no JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Other {
+    /// The mark that ends the stream.
+    Mark,
+    /// Nothing but a sign of life.
+    Comment,
+    /// Nobody knows.
+    Unread,
+}
+
+/// Splits a stream and has a job done on its events.
 #[derive(Debug)]
 pub(super) struct EventEditor {
-    dialect: &'static dyn Dialect,
     splitter: Splitter,
     joiner: Joiner,
-    job: Job,
+    job: Box<dyn Job>,
     /// Tokens the upstream sent so far.
     seen: u64,
-    touched: bool,
     over: bool,
 }
 
-#[derive(Debug)]
-enum Job {
-    Truncate(Truncation),
-    Cut {
-        after_tokens: u64,
-        budget: Budget,
-    },
-    Slow {
-        first: Option<Duration>,
-        tokens_per_second: Option<f64>,
-    },
-}
-
 impl EventEditor {
-    pub(super) fn new(
-        fault: &StreamFault,
-        dialect: &'static dyn Dialect,
-        framing: Framing,
-    ) -> Self {
-        let job = match *fault {
-            StreamFault::Truncate { max_tokens } => {
-                Job::Truncate(Truncation::new(max_tokens, framing))
-            }
-            StreamFault::Cut { after_tokens } => Job::Cut {
-                after_tokens,
-                budget: Budget::new(after_tokens),
-            },
-            StreamFault::Slow {
-                time_to_first_token,
-                tokens_per_second,
-            } => Job::Slow {
-                first: Some(time_to_first_token),
-                tokens_per_second,
-            },
-        };
+    pub(super) fn new(job: Box<dyn Job>, framing: Framing) -> Self {
         Self {
-            dialect,
             splitter: Splitter::new(framing, DEFAULT_LIMIT),
             joiner: Joiner::new(framing),
             job,
             seen: 0,
-            touched: false,
             over: false,
         }
     }
 
-    /// What the request lets one expect of the stream.
-    pub(super) fn expect(&mut self, choices: u64, usage: bool) {
-        if let Job::Truncate(truncation) = &mut self.job {
-            truncation.expect(choices, usage);
-        }
-    }
-
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
+    pub(super) fn push(&mut self, chunk: &[u8], call: &Call) -> Vec<Step> {
         if self.over {
             return Vec::new();
         }
         let frames = self.splitter.push(chunk);
-        self.frames(&frames)
+        let steps = self.frames(&frames, call);
+        self.joined(steps)
     }
 
-    pub(super) fn finish(&mut self) -> Vec<Step> {
+    pub(super) fn finish(&mut self, call: &Call) -> Vec<Step> {
         if self.over {
             return Vec::new();
         }
         let frames = self.splitter.finish();
-        let steps = self.frames(&frames);
+        let mut steps = self.frames(&frames, call);
+        if !self.over {
+            self.job.end(call, &mut steps);
+        }
         self.over = true;
-        steps
+        self.joined(steps)
     }
 
     pub(super) fn broke_off(&mut self) -> Vec<Step> {
         let rest = self.splitter.finish();
-        // Of a truncated answer nothing but its end was still to come.
-        let pass = !self.over && !self.is_draining();
-        self.over = true;
-        let pieces = rest.into_iter().filter(|_| pass);
-        let steps = pieces.map(|frame| Step::Emit(frame.into_bytes())).collect();
+        let mut steps = Vec::new();
+        if !std::mem::replace(&mut self.over, true) && self.job.broke_off(&mut steps) {
+            steps.extend(rest.into_iter().map(|frame| Step::Emit(frame.into_bytes())));
+        }
         self.joined(steps)
     }
 
     pub(super) fn touched(&self) -> bool {
-        self.touched
+        self.job.touched()
     }
 
     pub(super) fn untouched_because(&self) -> Option<String> {
-        if self.touched || !self.over {
-            return None;
-        }
-        Some(match &self.job {
-            Job::Truncate(truncation) => too_short(self.seen, truncation.max_tokens()),
-            Job::Cut { after_tokens, .. } => too_short(self.seen, *after_tokens),
-            Job::Slow { .. } if self.seen == 0 => too_short(0, 0),
-            Job::Slow { .. } => "the pace asks for no wait".to_owned(),
-        })
+        (self.over && !self.job.touched()).then(|| self.job.idle_because(self.seen))
     }
 
-    fn is_draining(&self) -> bool {
-        matches!(&self.job, Job::Truncate(truncation) if truncation.is_draining())
-    }
-
-    fn frames(&mut self, frames: &[Frame]) -> Vec<Step> {
+    fn frames(&mut self, frames: &[Frame], call: &Call) -> Vec<Step> {
         let mut steps = Vec::with_capacity(frames.len());
         for frame in frames {
-            self.frame(frame, &mut steps);
+            self.frame(frame, call, &mut steps);
+            self.over = matches!(steps.last(), Some(Step::Finish | Step::End(_)));
             if self.over {
                 break;
             }
         }
-        self.joined(steps)
+        steps
+    }
+
+    fn frame(&mut self, frame: &Frame, call: &Call, steps: &mut Vec<Step>) {
+        let Some(data) = frame.data() else {
+            let what = match frame.kind() {
+                FrameKind::Event => Other::Comment,
+                FrameKind::Oversize | FrameKind::Unfinished | FrameKind::Filler => Other::Unread,
+            };
+            return self.job.other(frame, what, call, steps);
+        };
+        let Ok(document) = Document::parse(&data) else {
+            let mark = call.dialect.is_end_mark(&data);
+            let what = if mark { Other::Mark } else { Other::Unread };
+            return self.job.other(frame, what, call, steps);
+        };
+        let event = Event::new(frame, &document, call);
+        self.seen += event.tokens();
+        self.job.event(&event, call, steps);
     }
 
     /// The steps, so that what is left of the stream is well-formed.
@@ -155,51 +159,6 @@ impl EventEditor {
         }
         joined
     }
-
-    fn frame(&mut self, frame: &Frame, steps: &mut Vec<Step>) {
-        let pass = || Step::Emit(frame.bytes().clone());
-        let Some(data) = frame.data() else {
-            // Comments keep connections alive; anything else may hold what is to be dropped.
-            if frame.kind() == FrameKind::Event || !self.is_draining() {
-                steps.push(pass());
-            }
-            return;
-        };
-        if let Ok(document) = Document::parse(&data) {
-            let reading = self
-                .dialect
-                .read_event(squall_dialects::Event::of(frame, &document));
-            let event = Event {
-                frame,
-                document: &document,
-                reading,
-            };
-            self.seen += event.tokens();
-            self.event(&event, steps);
-        } else if !self.is_draining() {
-            steps.push(pass());
-        } else if self.dialect.is_end_mark(&data) {
-            steps.extend([pass(), Step::Finish]);
-            self.over = true;
-        }
-    }
-
-    fn event(&mut self, event: &Event<'_>, steps: &mut Vec<Step>) {
-        match &mut self.job {
-            Job::Truncate(truncation) => {
-                truncation.event(event, self.dialect, steps);
-                self.touched |= truncation.touched();
-            }
-            Job::Cut { budget, .. } => self.touched |= cut(event, self.dialect, budget, steps),
-            Job::Slow {
-                first,
-                tokens_per_second,
-            } => {
-                self.touched |= slow(event, first, *tokens_per_second, steps);
-            }
-        }
-        self.over = matches!(steps.last(), Some(Step::Finish | Step::End(_)));
-    }
 }
 
 /// One event, read.
@@ -209,7 +168,17 @@ pub(super) struct Event<'d> {
     pub(super) reading: Reading<'d>,
 }
 
-impl Event<'_> {
+impl<'d> Event<'d> {
+    pub(super) fn new(frame: &'d Frame, document: &'d Document<'d>, call: &Call) -> Self {
+        let spoken = squall_dialects::Event::of(frame, document);
+        let reading = call.dialect.read_event(spoken);
+        Self {
+            frame,
+            document,
+            reading,
+        }
+    }
+
     /// Tokens the model wrote in it.
     pub(super) fn tokens(&self) -> u64 {
         self.reading.deltas.iter().map(Delta::tokens).sum()
@@ -240,59 +209,4 @@ impl Event<'_> {
             Step::Emit(self.frame.with(name, &edits.apply()))
         }
     }
-}
-
-/// Lets the event pass as far as the budget goes, and breaks off where it ends. True if it did.
-fn cut(
-    event: &Event<'_>,
-    dialect: &dyn Dialect,
-    budget: &mut Budget,
-    steps: &mut Vec<Step>,
-) -> bool {
-    if event.tokens() < budget.left() || event.tokens() == 0 {
-        for delta in &event.reading.deltas {
-            budget.spend(delta, event.document);
-        }
-        steps.push(event.pass());
-        return false;
-    }
-    let before = budget.spent();
-    let mut edits = Edits::new(event.document);
-    for delta in &event.reading.deltas {
-        let share = budget.spend(delta, event.document);
-        budget::cut(&mut edits, event.document, delta, share);
-    }
-    if !edits.is_empty() {
-        budget::forget_mirrors(&mut edits, &event.reading, |_| true);
-    }
-    // Whoever breaks off here has not said yet why it stops.
-    let mut name = None;
-    for finished in &event.reading.finishes {
-        name = dialect.put_finish(&mut edits, event.document, finished, None);
-    }
-    if budget.spent() > before {
-        steps.push(event.edited(&edits, name));
-    }
-    steps.push(Step::End(Ending::Close));
-    true
-}
-
-/// Holds an event that carries tokens back. True if it waits.
-fn slow(
-    event: &Event<'_>,
-    first: &mut Option<Duration>,
-    tokens_per_second: Option<f64>,
-    steps: &mut Vec<Step>,
-) -> bool {
-    let wait = match event.tokens() {
-        0 => Duration::ZERO,
-        tokens => first
-            .take()
-            .unwrap_or_else(|| pace(tokens, tokens_per_second)),
-    };
-    if !wait.is_zero() {
-        steps.push(Step::Wait(wait));
-    }
-    steps.push(event.pass());
-    !wait.is_zero()
 }

@@ -1,8 +1,12 @@
 use proptest::prelude::*;
+use squall_dialects::model::ModelError;
 use squall_dialects::stream::Framing;
 use squall_dialects::{by_name, json, tokens};
 
 use super::*;
+use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, TextDrift};
+
+mod answers;
 
 const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 
@@ -451,15 +455,66 @@ fn any_fault() -> impl Strategy<Value = StreamFault> {
             time_to_first_token: Duration::from_millis(millis),
             tokens_per_second: Some(pace),
         }),
+        (0_u64..12, 1_u64..3000).prop_map(|(after_tokens, millis)| StreamFault::Stall {
+            after_tokens,
+            wait: Duration::from_millis(millis),
+        }),
+        (0_u64..12).prop_map(|after_tokens| StreamFault::Error {
+            after_tokens,
+            error: ModelError::Overloaded,
+        }),
+        any::<u64>().prop_map(|choice| StreamFault::Repeat { choice }),
+        Just(StreamFault::Unterminated),
+        Just(StreamFault::WholeForStream),
+        any_instead().prop_map(StreamFault::Instead),
+        any_rewrite().prop_map(StreamFault::Rewrite),
     ]
 }
 
+fn any_instead() -> impl Strategy<Value = Instead> {
+    prop_oneof![
+        Just(Instead::Nothing),
+        Just(Instead::Filtered),
+        any::<u64>().prop_map(|choice| Instead::Refusal { choice }),
+        any::<u64>().prop_map(|choice| Instead::Garbage { choice }),
+    ]
+}
+
+fn any_rewrite() -> impl Strategy<Value = Rewrite> {
+    let drift = |kind, choice| {
+        Rewrite::Drift(ResponseDrift {
+            kind,
+            severity: Severity::Moderate,
+            choice,
+        })
+    };
+    prop_oneof![
+        any::<u64>().prop_map(move |choice| drift(TextDrift::Tone, choice)),
+        any::<u64>().prop_map(move |choice| drift(TextDrift::Format, choice)),
+        any::<u64>().prop_map(|choice| Rewrite::UnknownTool { choice }),
+        any::<u64>().prop_map(|choice| Rewrite::MalformedArguments { choice }),
+        any::<u64>().prop_map(|choice| Rewrite::WrongArguments { choice }),
+    ]
+}
+
+/// Streams of texts, then of pieces of tool calls.
 fn any_answer() -> impl Strategy<Value = (AnswerForm, String)> {
-    let words = proptest::collection::vec("[ a-zé😀\"\\\\\n]{0,12}", 0..8);
-    words.prop_map(|words| {
-        let events = words.iter().map(|text| word(text)).collect::<String>();
-        (SSE, format!("{}: note\n\n{events}{}{DONE}", role(), stop()))
+    let calls = proptest::collection::vec((0_u64..3, "[a-z\"{}:1 ]{0,6}"), 0..6);
+    (any_words(), calls).prop_map(|(words, calls)| {
+        let calls = calls
+            .iter()
+            .map(|(index, text)| answers::call_chunk(*index, text));
+        (SSE, stream_of(&words, &calls.collect::<String>()))
     })
+}
+
+fn any_words() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec("[ a-zé😀\"\\\\\n]{0,12}", 0..8)
+}
+
+fn stream_of(words: &[String], calls: &str) -> String {
+    let words: String = words.iter().map(|text| word(text)).collect();
+    format!("{}: note\n\n{words}{calls}{}{DONE}", role(), stop())
 }
 
 /// Pushes an answer in chunks that end at the given places.
@@ -513,9 +568,10 @@ proptest! {
     #[test]
     fn no_more_tokens_pass_than_the_limit(
         max_tokens in 0_u64..10,
-        (form, answer) in any_answer(),
+        words in any_words(),
     ) {
-        let (steps, editor) = run(editor(&StreamFault::Truncate { max_tokens }, form), &answer);
+        let answer = stream_of(&words, "");
+        let (steps, editor) = run(editor(&StreamFault::Truncate { max_tokens }, SSE), &answer);
         let (text, _) = received(&steps);
         let said: u64 = text
             .split("\"content\":")

@@ -1,25 +1,45 @@
 //! Faults on an answer that is one JSON document.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use squall_dialects::Dialect;
-use squall_dialects::json::{Document, Edits, Kind, raw_length};
-use squall_dialects::model::{Delta, Finish, Reading, Usage};
-use squall_dialects::tokens;
+use squall_dialects::json::Document;
+use squall_dialects::model::{Reading, Usage};
 
-use super::budget::{self, Budget, Share};
-use super::{DEFAULT_HOLD, Step, pace, too_short};
-use crate::fault::StreamFault;
+use super::breaking::parted;
+use super::call::Call;
+use super::ending::{self, Ended};
+use super::rewriting;
+use super::{DEFAULT_HOLD, Step, pace, too_short, written};
+use crate::fault::{Rewrite, StreamFault};
 use crate::plan::Ending;
 
 /// Holds an answer until it is complete, then applies the fault to it.
 #[derive(Debug)]
 pub(super) struct WholeEditor {
-    fault: StreamFault,
-    dialect: &'static dyn Dialect,
+    job: Job,
     limit: usize,
     state: State,
+}
+
+/// What a fault does to a whole answer.
+#[derive(Debug)]
+enum Job {
+    End(Ended),
+    Break {
+        after_tokens: u64,
+    },
+    Slow {
+        first: Duration,
+        tokens_per_second: Option<f64>,
+    },
+    Stall {
+        after_tokens: u64,
+        wait: Duration,
+    },
+    Rewrite(Rewrite),
+    /// There are no events here.
+    OfStreams,
 }
 
 #[derive(Debug)]
@@ -33,13 +53,34 @@ enum State {
 }
 
 impl WholeEditor {
-    pub(super) fn new(fault: &StreamFault, dialect: &'static dyn Dialect) -> Self {
-        let state = State::Holding(BytesMut::new());
+    pub(super) fn new(fault: &StreamFault) -> Self {
+        let job = match fault {
+            StreamFault::Truncate { max_tokens } => Job::End(Ended::at_most(*max_tokens)),
+            StreamFault::Instead(instead) => Job::End(Ended::instead_of(*instead)),
+            StreamFault::Cut { after_tokens } => Job::Break {
+                after_tokens: *after_tokens,
+            },
+            StreamFault::Slow {
+                time_to_first_token,
+                tokens_per_second,
+            } => Job::Slow {
+                first: *time_to_first_token,
+                tokens_per_second: *tokens_per_second,
+            },
+            StreamFault::Stall { after_tokens, wait } => Job::Stall {
+                after_tokens: *after_tokens,
+                wait: *wait,
+            },
+            StreamFault::Rewrite(rewrite) => Job::Rewrite(rewrite.clone()),
+            StreamFault::Error { .. }
+            | StreamFault::Repeat { .. }
+            | StreamFault::Unterminated
+            | StreamFault::WholeForStream => Job::OfStreams,
+        };
         Self {
-            fault: fault.clone(),
-            dialect,
+            job,
             limit: DEFAULT_HOLD,
-            state,
+            state: State::Holding(BytesMut::new()),
         }
     }
 
@@ -62,49 +103,21 @@ impl WholeEditor {
         }
     }
 
-    pub(super) fn finish(&mut self) -> Vec<Step> {
+    pub(super) fn finish(&mut self, call: &Call) -> Vec<Step> {
         let State::Holding(held) = &self.state else {
             return Vec::new();
         };
-        let document = match Document::parse(held) {
-            Ok(document) => document,
-            Err(error) => return self.pass(format!("the answer is {error}")),
+        let edited = match Document::parse(held) {
+            Ok(document) => self.job.done(&document, call),
+            Err(error) => Err(format!("the answer is {error}")),
         };
-        let reading = self.dialect.read_answer(&document);
-        let steps = match self.fault {
-            StreamFault::Truncate { max_tokens } => {
-                truncate(&document, &reading, max_tokens, self.dialect)
+        match edited {
+            Ok(steps) => {
+                self.state = State::Touched;
+                steps
             }
-            StreamFault::Cut { after_tokens } => break_off(&document, &reading, after_tokens),
-            StreamFault::Slow {
-                time_to_first_token,
-                tokens_per_second,
-            } => {
-                let tokens = match reading.usage {
-                    Some(Usage {
-                        output: Some(output),
-                        ..
-                    }) if written(&reading) > 0 => output,
-                    _ => written(&reading),
-                };
-                let wait = time_to_first_token + pace(tokens, tokens_per_second);
-                let slowed = || vec![Step::Wait(wait), Step::Emit(Bytes::copy_from_slice(held))];
-                (tokens > 0 && !wait.is_zero()).then(slowed)
-            }
-        };
-        if let Some(steps) = steps {
-            self.state = State::Touched;
-            return steps;
+            Err(reason) => self.pass(reason),
         }
-        let wanted = match self.fault {
-            StreamFault::Truncate { max_tokens: wanted }
-            | StreamFault::Cut {
-                after_tokens: wanted,
-            } => wanted,
-            StreamFault::Slow { .. } => 0,
-        };
-        let reason = too_short(written(&reading), wanted);
-        self.pass(reason)
     }
 
     pub(super) fn broke_off(&mut self) -> Vec<Step> {
@@ -135,85 +148,61 @@ impl WholeEditor {
     }
 }
 
+impl Job {
+    /// What the agent gets; or why it is the answer as it came.
+    fn done(&self, document: &Document<'_>, call: &Call) -> Result<Vec<Step>, String> {
+        let reading = call.dialect.read_answer(document);
+        match self {
+            Self::End(how) => ending::whole(how, document, &reading, call).map(emit),
+            Self::Break { after_tokens } => {
+                let parts = parted(document, &reading, *after_tokens);
+                let (sent, _) = parts.ok_or_else(|| too_short(written(&reading), *after_tokens))?;
+                Ok(vec![Step::Emit(sent), Step::End(Ending::Close)])
+            }
+            Self::Slow {
+                first,
+                tokens_per_second,
+            } => {
+                let tokens = counted(&reading);
+                let wait = *first + pace(tokens, *tokens_per_second);
+                if tokens == 0 || wait.is_zero() {
+                    return Err(too_short(written(&reading), 0));
+                }
+                let all = Bytes::copy_from_slice(document.text().as_bytes());
+                Ok(vec![Step::Wait(wait), Step::Emit(all)])
+            }
+            Self::Stall { after_tokens, wait } => {
+                let more = after_tokens.saturating_add(1);
+                let parts =
+                    parted(document, &reading, *after_tokens).filter(|_| written(&reading) >= more);
+                let (before, after) = parts.ok_or_else(|| too_short(written(&reading), more))?;
+                Ok(vec![
+                    Step::Emit(before),
+                    Step::Wait(*wait),
+                    Step::Emit(after),
+                ])
+            }
+            Self::Rewrite(rewrite) => rewriting::whole(rewrite, document, &reading, call).map(emit),
+            Self::OfStreams => Err("the answer is no stream".to_owned()),
+        }
+    }
+}
+
+/// Tokens of an answer, as the provider counts if it does.
+fn counted(reading: &Reading<'_>) -> u64 {
+    match reading.usage {
+        Some(Usage {
+            output: Some(output),
+            ..
+        }) if written(reading) > 0 => output,
+        _ => written(reading),
+    }
+}
+
 fn emit(bytes: Bytes) -> Vec<Step> {
     if bytes.is_empty() {
         Vec::new()
     } else {
         vec![Step::Emit(bytes)]
     }
-}
-
-/// Tokens that the model wrote where the agent sees them.
-fn written(reading: &Reading<'_>) -> u64 {
-    reading.deltas.iter().map(Delta::tokens).sum()
-}
-
-/// Every choice cut after `max_tokens` tokens. `None`: none is longer.
-fn truncate(
-    document: &Document<'_>,
-    reading: &Reading<'_>,
-    max_tokens: u64,
-    dialect: &dyn Dialect,
-) -> Option<Vec<Step>> {
-    let mut edits = Edits::new(document);
-    let mut budgets: BTreeMap<u64, Budget> = BTreeMap::new();
-    let mut cut: BTreeSet<u64> = BTreeSet::new();
-    for delta in &reading.deltas {
-        let budget = budgets
-            .entry(delta.choice)
-            .or_insert_with(|| Budget::new(max_tokens));
-        let share = budget.spend(delta, document);
-        if share != Share::All {
-            budget::cut(&mut edits, document, delta, share);
-            cut.insert(delta.choice);
-        }
-    }
-    if cut.is_empty() {
-        return None;
-    }
-    for finished in reading
-        .finishes
-        .iter()
-        .filter(|end| cut.contains(&end.choice))
-    {
-        dialect.put_finish(&mut edits, document, finished, Some(&Finish::Length));
-    }
-    budget::forget_mirrors(&mut edits, reading, |choice| cut.contains(&choice));
-    if let Some(usage) = &reading.usage {
-        let kept = budgets.values().map(Budget::spent).sum();
-        budget::count_anew(&mut edits, usage, kept);
-    }
-    Some(emit(Bytes::from(edits.apply())))
-}
-
-/// The document up to the end of its `after_tokens`th token, then the break. `None`: it has fewer.
-fn break_off(
-    document: &Document<'_>,
-    reading: &Reading<'_>,
-    after_tokens: u64,
-) -> Option<Vec<Step>> {
-    let total = written(reading);
-    if total == 0 || total < after_tokens {
-        return None;
-    }
-    let mut deltas: Vec<_> = reading.deltas.iter().collect();
-    deltas.sort_by_key(|delta| delta.place);
-    let mut left = after_tokens;
-    for delta in deltas {
-        let cost = delta.tokens();
-        if cost < left || cost == 0 {
-            left -= cost;
-            continue;
-        }
-        let value = document.value(delta.place);
-        let kept = tokens::take(&delta.text, left).len();
-        let raw = match value.kind() {
-            Kind::String => raw_length(value.raw(), kept),
-            _ => kept,
-        };
-        let end = value.span().start + raw;
-        let sent = Bytes::copy_from_slice(&document.text().as_bytes()[..end]);
-        return Some(vec![Step::Emit(sent), Step::End(Ending::Close)]);
-    }
-    None
 }

@@ -11,7 +11,7 @@ mod played;
 mod source;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, header};
+use http::{HeaderMap, HeaderValue, Response, header};
 use squall_profiles::fault::StreamFault;
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 
@@ -64,6 +64,7 @@ fn editor(
         .ok_or("the answer's content-type is neither JSON nor a stream of events")?;
     let coding = Coding::of(headers).map_err(|why| why.to_string())?;
     let editor = StreamEditor::new(fault, model.dialect, form)
+        .about(&model.error_context(context.seed))
         .holding_at_most(usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX));
     let editor = match model.request {
         Some(request) => editor.for_request(request),
@@ -99,6 +100,10 @@ async fn whole(
         }
     };
     report.applied();
+    if let Some(media_type) = editor.media_type() {
+        let media_type = HeaderValue::from_static(media_type);
+        head.headers.insert(header::CONTENT_TYPE, media_type);
+    }
     frame(&mut head.headers, &steps, coding);
     let trailers = whole.trailers().cloned();
     let agent = context.agent.clone();

@@ -1,0 +1,209 @@
+//! A whole answer where a stream was asked for: the events are held until the last has come, and
+//! what they said is given as one JSON document.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+use squall_dialects::json::Document;
+use squall_dialects::model::{DeltaKind, Finish, Reading};
+use squall_dialects::stream::{Frame, Framing, Splitter};
+use squall_dialects::{Event, Part, Transcript};
+
+use super::call::Call;
+use super::{DEFAULT_HOLD, Step, too_short};
+
+/// Holds a stream until it is complete, then gives it as one document.
+#[derive(Debug)]
+pub(super) struct Assembler {
+    framing: Framing,
+    limit: usize,
+    held: BytesMut,
+    /// Why nothing was done; the rest passes.
+    idle: Option<String>,
+    touched: bool,
+}
+
+impl Assembler {
+    pub(super) fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            limit: DEFAULT_HOLD,
+            held: BytesMut::new(),
+            idle: None,
+            touched: false,
+        }
+    }
+
+    pub(super) fn hold_at_most(&mut self, bytes: usize) {
+        self.limit = bytes;
+    }
+
+    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
+        if self.touched {
+            return Vec::new();
+        }
+        self.held.extend_from_slice(chunk);
+        if self.idle.is_none() && self.held.len() > self.limit {
+            self.idle = Some(format!("the answer is longer than {} bytes", self.limit));
+        }
+        if self.idle.is_some() {
+            self.release()
+        } else {
+            Vec::new()
+        }
+    }
+
+    pub(super) fn finish(&mut self, call: &Call) -> Vec<Step> {
+        if self.touched || self.idle.is_some() {
+            return Vec::new();
+        }
+        match assembled(self.framing, &self.held, call) {
+            Ok(answer) => {
+                self.touched = true;
+                vec![Step::Emit(Bytes::from(answer))]
+            }
+            Err(why) => {
+                self.idle = Some(why);
+                self.release()
+            }
+        }
+    }
+
+    pub(super) fn broke_off(&mut self) -> Vec<Step> {
+        self.idle = Some("the upstream broke off".to_owned());
+        self.release()
+    }
+
+    pub(super) fn touched(&self) -> bool {
+        self.touched
+    }
+
+    pub(super) fn untouched_because(&self) -> Option<String> {
+        self.idle.clone()
+    }
+
+    fn release(&mut self) -> Vec<Step> {
+        let held = self.held.split().freeze();
+        let all = (!held.is_empty()).then_some(Step::Emit(held));
+        all.into_iter().collect()
+    }
+}
+
+/// The document that says what the stream said; or why there is none.
+fn assembled(framing: Framing, stream: &[u8], call: &Call) -> Result<String, String> {
+    let mut splitter = Splitter::new(framing, stream.len());
+    let mut frames: Vec<Frame> = splitter.push(stream);
+    frames.extend(splitter.finish());
+    let data: Vec<_> = frames
+        .iter()
+        .filter_map(|frame| Some((frame, frame.data()?)))
+        .collect();
+    let documents: Vec<_> = data
+        .iter()
+        .filter_map(|(frame, data)| Some((*frame, Document::parse(data).ok()?)))
+        .collect();
+    let events: Vec<_> = documents
+        .iter()
+        .map(|(frame, document)| Event::of(frame, document))
+        .map(|event| (event, call.dialect.read_event(event)))
+        .collect();
+    if let Some(error) = events
+        .iter()
+        .find_map(|(_, reading)| reading.error.as_ref())
+    {
+        return Err(format!("the answer is an error: {error}"));
+    }
+    let mut said = events.iter().filter(|(_, reading)| says_something(reading));
+    let first = said.next().ok_or_else(|| too_short(0, 0))?;
+    let last = said.next_back().unwrap_or(first);
+    let mut gathered = Gathered::default();
+    for (_, reading) in &events {
+        gathered.add(reading);
+    }
+    let transcript = Transcript {
+        first: first.0,
+        last: last.0,
+        parts: gathered.parts(),
+        finishes: gathered.finishes,
+        tokens: gathered.tokens,
+    };
+    let answer = call.dialect.whole_answer(&transcript);
+    answer.ok_or_else(|| "the stream cannot be put together".to_owned())
+}
+
+/// Whether an event belongs to the answer, unlike a sign of life.
+fn says_something(reading: &Reading<'_>) -> bool {
+    !reading.deltas.is_empty()
+        || !reading.finishes.is_empty()
+        || reading.usage.is_some()
+        || reading.introduces
+        || reading.model.is_some()
+        || reading.ends
+}
+
+/// What was said so far.
+#[derive(Default)]
+struct Gathered {
+    /// By choice, the order in which they began, and what they are.
+    order: Vec<(u64, u64, Sort)>,
+    parts: BTreeMap<(u64, u64, Sort), Part>,
+    finishes: Vec<(u64, Finish)>,
+    tokens: (Option<u64>, Option<u64>),
+}
+
+/// What pieces have in common that belong to one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sort {
+    Words(DeltaKind),
+    Call,
+}
+
+impl Gathered {
+    fn add(&mut self, reading: &Reading<'_>) {
+        for delta in reading.deltas.iter().filter(|delta| !delta.repeats) {
+            let sort = match delta.kind {
+                DeltaKind::ToolId | DeltaKind::ToolName | DeltaKind::ToolArguments => Sort::Call,
+                DeltaKind::Reasoning | DeltaKind::Signature => Sort::Words(DeltaKind::Reasoning),
+                DeltaKind::Text | DeltaKind::Refusal => Sort::Words(delta.kind),
+            };
+            let key = (delta.choice, delta.part, sort);
+            let order = &mut self.order;
+            let part = self.parts.entry(key).or_insert_with(|| {
+                order.push(key);
+                Part {
+                    choice: delta.choice,
+                    kind: match sort {
+                        Sort::Words(kind) => kind,
+                        Sort::Call => DeltaKind::ToolArguments,
+                    },
+                    text: String::new(),
+                    call: (sort == Sort::Call).then(Default::default),
+                    signature: None,
+                }
+            });
+            match (delta.kind, &mut part.call) {
+                (DeltaKind::ToolId, Some((id, _))) => id.push_str(&delta.text),
+                (DeltaKind::ToolName, Some((_, name))) => name.push_str(&delta.text),
+                (DeltaKind::Signature, _) => {
+                    part.signature.get_or_insert_default().push_str(&delta.text);
+                }
+                _ => part.text.push_str(&delta.text),
+            }
+        }
+        for finished in &reading.finishes {
+            self.finishes
+                .push((finished.choice, finished.finish.clone()));
+        }
+        if let Some(usage) = &reading.usage {
+            self.tokens.0 = usage.input.or(self.tokens.0);
+            self.tokens.1 = usage.output.or(self.tokens.1);
+        }
+    }
+
+    fn parts(&mut self) -> Vec<Part> {
+        let mut order = std::mem::take(&mut self.order);
+        order.sort_by_key(|(choice, ..)| *choice);
+        let parts = order.iter().filter_map(|key| self.parts.remove(key));
+        parts.collect()
+    }
+}

@@ -1,0 +1,68 @@
+//! What is known of the model call whose answer is edited.
+
+use std::time::Duration;
+
+use squall_dialects::model::ModelRequest;
+use squall_dialects::{Dialect, ErrorContext, Target};
+
+/// A model call, as far as editing its answer hangs on it.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) dialect: &'static dyn Dialect,
+    /// Alternative answers to come, at least 1.
+    pub(super) choices: u64,
+    /// Token counts are to end the stream.
+    pub(super) usage: bool,
+    /// Names of the tools the model may call.
+    pub(super) tools: Vec<String>,
+    draw: u64,
+    target: String,
+    model: Option<String>,
+    stream: bool,
+    input_tokens: Option<u64>,
+    now: Option<Duration>,
+}
+
+impl Call {
+    pub(super) fn new(dialect: &'static dyn Dialect) -> Self {
+        Self {
+            dialect,
+            choices: 1,
+            usage: false,
+            tools: Vec::new(),
+            draw: 0,
+            target: String::new(),
+            model: None,
+            stream: false,
+            input_tokens: None,
+            now: None,
+        }
+    }
+
+    pub(super) fn asked(&mut self, request: &ModelRequest) {
+        self.choices = request.choices.max(1);
+        self.usage = request.stream && request.usage_in_stream;
+        self.tools.clone_from(&request.tools);
+    }
+
+    pub(super) fn about(&mut self, context: &ErrorContext<'_>) {
+        self.draw = context.draw;
+        context.target.path().clone_into(&mut self.target);
+        self.model = context.model.map(str::to_owned);
+        self.stream = context.stream;
+        self.input_tokens = context.input_tokens;
+        self.now = context.now;
+    }
+
+    /// What a made-up error may mention of it.
+    pub(super) fn error_context(&self) -> ErrorContext<'_> {
+        ErrorContext {
+            draw: self.draw,
+            target: Target::new(&self.target),
+            model: self.model.as_deref(),
+            stream: self.stream,
+            input_tokens: self.input_tokens,
+            now: self.now,
+        }
+    }
+}

@@ -1,0 +1,643 @@
+//! Answers that the provider ends before the model has: cut short as at `max_tokens`, or replaced by
+//! other words.
+//!
+//! Of a stream, the event that crosses the limit is cut in place and the choice ended at once,
+//! without waiting for what the upstream still writes. The rest of the stream is read, and
+//! dropped, in two cases: where token counts are to follow, because nobody but the provider knows
+//! the tokens in; and where a dialect cannot make up the end, because it repeats what only the
+//! upstream knows. Then the upstream's own end is edited.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use squall_dialects::json::{Document, Edits};
+use squall_dialects::model::{DeltaKind, Finish, Finished, Reading, Saying, Usage};
+use squall_dialects::stream::{Frame, Framing, Made};
+use squall_dialects::{EndOfChoice, tokens};
+
+use super::budget::{self, Budget, Share};
+use super::call::Call;
+use super::events::{Event, Job, Other};
+use super::said::Said;
+use super::{Step, too_short, written};
+use crate::fault;
+use crate::faults::llm_rewrite::words;
+
+/// Choices that are told apart; further ones pass untouched.
+const CHOICES: usize = 128;
+
+/// What the agent gets instead of all that the model says.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    words: Words,
+    /// Why every choice that is changed ends.
+    finish: Finish,
+}
+
+/// What a choice says before it ends.
+#[derive(Debug, Clone)]
+enum Words {
+    /// The model's own, that many tokens.
+    AtMost(u64),
+    /// Others.
+    Instead(Instead),
+}
+
+/// Words that a choice is made to say.
+#[derive(Debug, Clone)]
+struct Instead {
+    text: String,
+    /// They are a refusal.
+    refusal: bool,
+}
+
+impl Instead {
+    fn saying(&self) -> Saying<'_> {
+        if self.refusal {
+            Saying::Refusal(&self.text)
+        } else {
+            Saying::Text(&self.text)
+        }
+    }
+}
+
+impl Ended {
+    /// The first `max_tokens` tokens, and the provider's length reason.
+    pub(super) fn at_most(max_tokens: u64) -> Self {
+        Self {
+            words: Words::AtMost(max_tokens),
+            finish: Finish::Length,
+        }
+    }
+
+    /// Other words, and the reason that goes with them.
+    pub(super) fn instead_of(instead: fault::Instead) -> Self {
+        let (text, refusal, finish) = match instead {
+            fault::Instead::Nothing => (String::new(), false, Finish::Done),
+            fault::Instead::Filtered => (String::new(), false, Finish::Filtered),
+            fault::Instead::Refusal { choice } => {
+                (words::refusal(choice).to_owned(), true, Finish::Refused)
+            }
+            fault::Instead::Garbage { choice } => (words::garbage(choice), false, Finish::Done),
+        };
+        Self {
+            words: Words::Instead(Instead { text, refusal }),
+            finish,
+        }
+    }
+
+    fn instead(&self) -> Option<&Instead> {
+        match &self.words {
+            Words::AtMost(_) => None,
+            Words::Instead(instead) => Some(instead),
+        }
+    }
+
+    fn idle_because(&self, tokens: u64) -> String {
+        match &self.words {
+            Words::AtMost(max_tokens) => too_short(tokens, *max_tokens),
+            Words::Instead(_) if tokens > 0 => "the answer cannot be put into other words".into(),
+            Words::Instead(instead) if instead.text.is_empty() => {
+                "the answer is empty already".into()
+            }
+            Words::Instead(_) => too_short(0, 0),
+        }
+    }
+}
+
+/// A stream that is ended early.
+#[derive(Debug)]
+pub(super) struct EarlyEnd {
+    how: Ended,
+    framing: Framing,
+    usage_expected: bool,
+    choices: BTreeMap<u64, Choice>,
+    said: Said,
+    phase: Phase,
+    touched: bool,
+}
+
+#[derive(Debug)]
+struct Choice {
+    budget: Budget,
+    state: ChoiceState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChoiceState {
+    Open,
+    /// It was ended here; what the upstream still sends for it is dropped.
+    Truncated,
+    /// The upstream ended it.
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Passing,
+    /// Every choice has ended; only the token counts are still to come.
+    Draining,
+    /// Every choice is to end; the upstream says how.
+    Waiting,
+}
+
+impl Job for EarlyEnd {
+    fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+        self.usage_expected |= event.reading.usage_follows || call.usage;
+        match self.phase {
+            Phase::Passing => self.pass(event, call, steps),
+            Phase::Draining => self.drain(event, call, steps),
+            Phase::Waiting => self.wait(event, call, steps),
+        }
+    }
+
+    fn other(&mut self, frame: &Frame, what: Other, _call: &Call, steps: &mut Vec<Step>) {
+        // Comments keep connections alive; anything else may hold what is to be dropped.
+        if self.phase == Phase::Passing || what != Other::Unread {
+            steps.push(Step::Emit(frame.bytes().clone()));
+        }
+        if self.phase != Phase::Passing && what == Other::Mark {
+            steps.push(Step::Finish);
+        }
+    }
+
+    fn broke_off(&mut self, _steps: &mut Vec<Step>) -> bool {
+        self.phase == Phase::Passing
+    }
+
+    fn touched(&self) -> bool {
+        self.touched
+    }
+
+    fn idle_because(&self, tokens: u64) -> String {
+        self.how.idle_because(tokens)
+    }
+}
+
+impl EarlyEnd {
+    pub(super) fn new(how: Ended, framing: Framing) -> Self {
+        Self {
+            how,
+            framing,
+            usage_expected: false,
+            choices: BTreeMap::new(),
+            said: Said::default(),
+            phase: Phase::Passing,
+            touched: false,
+        }
+    }
+
+    /// Passes, cuts or drops one event.
+    fn pass(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+        let mut cutting = Cutting::new(event);
+        self.cut_deltas(&mut cutting);
+        self.cut_edges(&mut cutting);
+        self.end_choices(&mut cutting, call);
+        let Cutting {
+            mut edits,
+            name,
+            cut,
+            before,
+            keep,
+            ..
+        } = cutting;
+        if let Some(usage) = event.reading.usage.filter(|_| self.touched) {
+            self.count_anew(&mut edits, &usage);
+        }
+        steps.extend(event.made(&before));
+        if keep {
+            steps.push(event.edited(&edits, name));
+        }
+        for choice in cut {
+            self.end_choice(choice, keep, event, call, steps);
+        }
+        self.end_stream(event, call, steps);
+    }
+
+    /// Cuts what is over the limit.
+    fn cut_deltas(&mut self, cutting: &mut Cutting<'_>) {
+        let event = cutting.event;
+        cutting.keep |= event.reading.introduces;
+        for delta in &event.reading.deltas {
+            // An id goes with its call, and what repeats something has its say when it is cut.
+            if delta.kind == DeltaKind::ToolId || delta.repeats {
+                cutting.keep |= delta.repeats;
+                continue;
+            }
+            let Some(choice) = self.choice(delta.choice) else {
+                cutting.keep = true;
+                continue;
+            };
+            let share = match choice.state {
+                ChoiceState::Truncated => Share::Nothing,
+                ChoiceState::Open | ChoiceState::Ended => {
+                    choice.budget.spend(delta, event.document)
+                }
+            };
+            if share != Share::All && choice.state != ChoiceState::Truncated {
+                choice.state = ChoiceState::Truncated;
+                cutting.cut.insert(delta.choice);
+                self.touched = true;
+            }
+            match share {
+                Share::All => self.said.add(delta, &delta.text),
+                Share::Part(bytes) => self.said.add(delta, &delta.text[..bytes]),
+                Share::Nothing => {}
+            }
+            cutting.keep |= share != Share::Nothing;
+            budget::cut(&mut cutting.edits, event.document, delta, share);
+        }
+        let cut = &cutting.cut;
+        budget::forget_mirrors(&mut cutting.edits, &event.reading, |index| {
+            cut.contains(&index)
+        });
+    }
+
+    /// Notes which parts begin. Where other words are said, none does.
+    fn cut_edges(&mut self, cutting: &mut Cutting<'_>) {
+        let event = cutting.event;
+        let instead = self.how.instead().is_some();
+        for edge in &event.reading.edges {
+            let Some(choice) = self.choice(edge.choice) else {
+                cutting.keep = true;
+                continue;
+            };
+            if instead && !edge.closes && choice.state == ChoiceState::Open {
+                choice.state = ChoiceState::Truncated;
+                cutting.cut.insert(edge.choice);
+                self.touched = true;
+            }
+            let cut = self
+                .choice(edge.choice)
+                .is_some_and(|choice| choice.state == ChoiceState::Truncated);
+            if !cut {
+                cutting.keep = true;
+            }
+            if !edge.closes && !cut {
+                self.said.begin(edge.choice, edge.part);
+            }
+        }
+    }
+
+    /// Notes which choices the upstream ends here; one that is cut here ends for another reason.
+    fn end_choices(&mut self, cutting: &mut Cutting<'_>, call: &Call) {
+        let event = cutting.event;
+        let how = self.how.clone();
+        for finished in &event.reading.finishes {
+            let Some(choice) = self.choice(finished.choice) else {
+                cutting.keep = true;
+                continue;
+            };
+            let state = choice.state;
+            match (state, how.instead()) {
+                (ChoiceState::Open, Some(instead))
+                    if !instead.text.is_empty() || finished.finish != how.finish =>
+                {
+                    // The model had nothing to say.
+                    choice.state = ChoiceState::Truncated;
+                    self.touched = true;
+                    cutting.end_in_place(finished, instead, &how.finish, call);
+                }
+                (ChoiceState::Open | ChoiceState::Ended, _) => {
+                    choice.state = ChoiceState::Ended;
+                    cutting.keep = true;
+                }
+                (ChoiceState::Truncated, None) if cutting.cut.remove(&finished.choice) => {
+                    cutting.finish(finished, Some(&how.finish), call);
+                    cutting.keep = true;
+                }
+                // Words and end come in one event: both are made up, and the event goes.
+                (ChoiceState::Truncated, Some(_)) if cutting.cut.contains(&finished.choice) => {
+                    cutting.finish(finished, None, call);
+                }
+                (ChoiceState::Truncated, _) => cutting.finish(finished, None, call),
+            }
+        }
+    }
+
+    /// Ends a choice behind what it says.
+    fn end_choice(
+        &mut self,
+        choice: u64,
+        mut kept: bool,
+        event: &Event<'_>,
+        call: &Call,
+        steps: &mut Vec<Step>,
+    ) {
+        let mut tokens = self.spent(choice);
+        if let Some(instead) = self.how.instead() {
+            let said = instead.saying();
+            let made = call.dialect.say_events(event.spoken(), choice, said);
+            kept = !made.is_empty();
+            tokens = tokens::count(&instead.text);
+            steps.extend(event.made(&made));
+        }
+        let end = EndOfChoice {
+            choice,
+            finish: &self.how.finish,
+            tokens,
+            kept,
+        };
+        let events = call.dialect.finish_events(event.spoken(), &end);
+        if events.is_empty() {
+            self.phase = Phase::Waiting;
+        }
+        steps.extend(event.made(&events));
+    }
+
+    /// Ends the stream once all its choices have ended and at least one of them was cut.
+    fn end_stream(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+        if !self.touched || self.phase == Phase::Waiting {
+            return;
+        }
+        let open = self
+            .choices
+            .values()
+            .any(|choice| choice.state == ChoiceState::Open);
+        let all_seen = self.choices.len() as u64 >= call.choices;
+        if open || !all_seen {
+            return;
+        }
+        if event.reading.ends {
+            steps.push(Step::Finish);
+        } else if self.usage_expected && event.reading.usage.is_none() {
+            self.phase = Phase::Draining;
+        } else {
+            self.close(event, call, steps);
+        }
+    }
+
+    /// Drops events until the token counts come.
+    fn drain(&self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+        let Some(usage) = event.reading.usage else {
+            if event.reading.ends {
+                steps.extend([event.pass(), Step::Finish]);
+            }
+            return;
+        };
+        // Some servers count along with every event; only the last one is the agent's.
+        if event.tokens() > 0 && event.reading.finishes.is_empty() {
+            return;
+        }
+        let mut edits = Edits::new(event.document);
+        for delta in &event.reading.deltas {
+            budget::cut(&mut edits, event.document, delta, Share::Nothing);
+        }
+        budget::forget_mirrors(&mut edits, &event.reading, |_| true);
+        let mut name = None;
+        for finished in &event.reading.finishes {
+            let finish = Some(&self.how.finish);
+            let dialect = call.dialect;
+            name = dialect.put_finish(&mut edits, event.document, finished, finish);
+        }
+        self.count_anew(&mut edits, &usage);
+        steps.push(event.edited(&edits, name));
+        if event.reading.ends {
+            steps.push(Step::Finish);
+        } else {
+            self.close(event, call, steps);
+        }
+    }
+
+    /// Lets only the upstream's end pass, made to say what the agent got.
+    fn wait(&self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+        let mut cutting = Cutting::new(event);
+        let ends = !event.reading.finishes.is_empty() || event.reading.ends;
+        cutting.keep |= ends || event.reading.introduces;
+        let mut dropped = false;
+        for edge in &event.reading.edges {
+            let begun = edge.closes && self.said.has_begun(edge.choice, edge.part);
+            cutting.keep |= begun;
+            dropped |= !begun;
+        }
+        for delta in &event.reading.deltas {
+            if !delta.repeats {
+                budget::cut(&mut cutting.edits, event.document, delta, Share::Nothing);
+            } else if self.said.has_begun(delta.choice, delta.part) {
+                let known = self.said.repeat(&mut cutting.edits, event.document, delta);
+                if !known {
+                    budget::cut(&mut cutting.edits, event.document, delta, Share::Nothing);
+                }
+                cutting.keep = true;
+            } else {
+                budget::cut(&mut cutting.edits, event.document, delta, Share::Nothing);
+                dropped = true;
+            }
+        }
+        budget::forget_mirrors(&mut cutting.edits, &event.reading, |_| true);
+        for finished in &event.reading.finishes {
+            cutting.finish(finished, Some(&self.how.finish), call);
+            if let Some(instead) = self.how.instead() {
+                cutting.say(instead, finished.choice, &self.how.finish, call);
+            }
+        }
+        if let Some(usage) = &event.reading.usage {
+            self.count_anew(&mut cutting.edits, usage);
+        }
+        if cutting.keep && (ends || !dropped) {
+            steps.push(event.edited(&cutting.edits, cutting.name));
+        }
+        if event.reading.ends {
+            steps.push(Step::Finish);
+        }
+    }
+
+    /// Ends the stream as the provider does.
+    fn close(&self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+        steps.extend(event.made(&call.dialect.end(self.framing)));
+        steps.push(Step::Finish);
+    }
+
+    fn count_anew(&self, edits: &mut Edits<'_>, usage: &Usage) {
+        let kept = self.choices.keys().map(|choice| self.spent(*choice)).sum();
+        match self.how.words {
+            Words::AtMost(_) => budget::count_anew(edits, usage, kept),
+            Words::Instead(_) => budget::count_instead(edits, usage, kept),
+        }
+    }
+
+    /// Tokens that the agent got of a choice.
+    fn spent(&self, choice: u64) -> u64 {
+        let Some(choice) = self.choices.get(&choice) else {
+            return 0;
+        };
+        match self.how.instead() {
+            Some(instead) if choice.state == ChoiceState::Truncated => tokens::count(&instead.text),
+            _ => choice.budget.spent(),
+        }
+    }
+
+    /// The state of a choice; `None` when there are too many to tell apart.
+    fn choice(&mut self, index: u64) -> Option<&mut Choice> {
+        if self.choices.len() == CHOICES && !self.choices.contains_key(&index) {
+            return None;
+        }
+        let most = match self.how.words {
+            Words::AtMost(max_tokens) => max_tokens,
+            Words::Instead(_) => 0,
+        };
+        let new = || Choice {
+            budget: Budget::new(most),
+            state: ChoiceState::Open,
+        };
+        Some(self.choices.entry(index).or_insert_with(new))
+    }
+}
+
+/// What becomes of one event.
+struct Cutting<'e> {
+    event: &'e Event<'e>,
+    edits: Edits<'e>,
+    /// The event's new name, if it gets one.
+    name: Option<&'static str>,
+    /// Choices that are cut here and still have to be ended.
+    cut: BTreeSet<u64>,
+    /// Events that come before it.
+    before: Vec<Made>,
+    /// Whether the event, or what is left of it, goes to the agent.
+    keep: bool,
+}
+
+impl<'e> Cutting<'e> {
+    fn new(event: &'e Event<'e>) -> Self {
+        let reading = &event.reading;
+        let says_nothing =
+            reading.deltas.is_empty() && reading.finishes.is_empty() && reading.edges.is_empty();
+        Self {
+            event,
+            edits: Edits::new(event.document),
+            name: None,
+            cut: BTreeSet::new(),
+            before: Vec::new(),
+            keep: says_nothing,
+        }
+    }
+
+    /// Makes the event say that a choice ends so, or not yet.
+    fn finish(&mut self, at: &Finished, finish: Option<&Finish>, call: &Call) {
+        let document = self.event.document;
+        let named = call
+            .dialect
+            .put_finish(&mut self.edits, document, at, finish);
+        self.name = named.or(self.name);
+    }
+
+    /// Ends a choice, of which nothing was said, where the upstream ends it: by events in place of
+    /// the upstream's, or by the upstream's, edited, if the dialect cannot make up any.
+    fn end_in_place(&mut self, at: &Finished, instead: &Instead, finish: &Finish, call: &Call) {
+        let end = EndOfChoice {
+            choice: at.choice,
+            finish,
+            tokens: tokens::count(&instead.text),
+            kept: true,
+        };
+        let event = self.event.spoken();
+        if !call.dialect.finish_events(event, &end).is_empty() {
+            self.cut.insert(at.choice);
+            return;
+        }
+        let made = call.dialect.say_events(event, at.choice, instead.saying());
+        self.before.extend(made);
+        self.finish(at, Some(finish), call);
+        self.say(instead, at.choice, finish, call);
+        self.keep = true;
+    }
+
+    /// Makes an event that repeats a choice say this.
+    fn say(&mut self, instead: &Instead, choice: u64, finish: &Finish, call: &Call) {
+        let (document, saying) = (self.event.document, instead.saying());
+        call.dialect
+            .say(&mut self.edits, document, choice, saying, finish);
+    }
+}
+
+/// A whole answer, ended early; or why it is not.
+pub(super) fn whole(
+    how: &Ended,
+    document: &Document<'_>,
+    reading: &Reading<'_>,
+    call: &Call,
+) -> Result<Bytes, String> {
+    let mut edits = Edits::new(document);
+    let edited = match &how.words {
+        Words::AtMost(max_tokens) => {
+            truncated(&mut edits, *max_tokens, how, document, reading, call)
+        }
+        Words::Instead(instead) => replaced(&mut edits, instead, how, document, reading, call),
+    };
+    if edited {
+        Ok(Bytes::from(edits.apply()))
+    } else {
+        Err(how.idle_because(written(reading)))
+    }
+}
+
+/// Every choice cut after `max_tokens` tokens; false when none is longer.
+fn truncated(
+    edits: &mut Edits<'_>,
+    max_tokens: u64,
+    how: &Ended,
+    document: &Document<'_>,
+    reading: &Reading<'_>,
+    call: &Call,
+) -> bool {
+    let mut budgets: BTreeMap<u64, Budget> = BTreeMap::new();
+    let mut cut: BTreeSet<u64> = BTreeSet::new();
+    for delta in &reading.deltas {
+        let budget = budgets
+            .entry(delta.choice)
+            .or_insert_with(|| Budget::new(max_tokens));
+        let share = if cut.contains(&delta.choice) {
+            Share::Nothing
+        } else {
+            budget.spend(delta, document)
+        };
+        if share != Share::All {
+            cut.insert(delta.choice);
+            budget::cut(edits, document, delta, share);
+        }
+    }
+    let ends = reading.finishes.iter();
+    for finished in ends.filter(|end| cut.contains(&end.choice)) {
+        call.dialect
+            .put_finish(edits, document, finished, Some(&how.finish));
+    }
+    budget::forget_mirrors(edits, reading, |choice| cut.contains(&choice));
+    if let Some(usage) = reading.usage.as_ref().filter(|_| !cut.is_empty()) {
+        let kept = budgets.values().map(Budget::spent).sum();
+        budget::count_anew(edits, usage, kept);
+    }
+    !cut.is_empty()
+}
+
+/// Every choice in other words; false when there is none, or no other words are needed.
+fn replaced(
+    edits: &mut Edits<'_>,
+    instead: &Instead,
+    how: &Ended,
+    document: &Document<'_>,
+    reading: &Reading<'_>,
+    call: &Call,
+) -> bool {
+    let already = instead.text.is_empty()
+        && written(reading) == 0
+        && reading.finishes.iter().all(|end| end.finish == how.finish);
+    if already {
+        return false;
+    }
+    let mut choices: BTreeSet<u64> = reading.finishes.iter().map(|end| end.choice).collect();
+    choices.extend(reading.deltas.iter().map(|delta| delta.choice));
+    let mut said = 0;
+    for choice in choices {
+        if call
+            .dialect
+            .say(edits, document, choice, instead.saying(), &how.finish)
+        {
+            said += 1;
+        }
+    }
+    if let Some(usage) = reading.usage.as_ref().filter(|_| said > 0) {
+        budget::count_instead(edits, usage, tokens::count(&instead.text) * said);
+    }
+    said > 0
+}

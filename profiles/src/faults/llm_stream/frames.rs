@@ -1,0 +1,110 @@
+//! Streams in which an event comes twice, or the end mark never.
+
+use bytes::Bytes;
+use squall_dialects::stream::{Frame, FrameKind, Framing};
+
+use super::Step;
+use super::call::Call;
+use super::events::{Event, Job, Other};
+
+/// Among how many of the first events with tokens the draw chooses.
+const CHOICES: u64 = 4;
+
+/// A stream in which one event that carries tokens comes twice.
+#[derive(Debug)]
+pub(super) struct Repeating {
+    /// Events with tokens that come before it.
+    left: u64,
+    /// The latest event with tokens, until one was repeated.
+    latest: Option<Bytes>,
+    touched: bool,
+}
+
+impl Repeating {
+    pub(super) fn new(choice: u64) -> Self {
+        Self {
+            left: choice % CHOICES,
+            latest: None,
+            touched: false,
+        }
+    }
+}
+
+impl Job for Repeating {
+    fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
+        // The answer is shorter than the draw would have it: its last event, then.
+        if event.tokens() == 0
+            && !event.reading.finishes.is_empty()
+            && let Some(latest) = self.latest.take()
+        {
+            steps.push(Step::Emit(latest));
+            self.touched = true;
+        }
+        steps.push(event.pass());
+        if event.tokens() == 0 || self.touched {
+            return;
+        }
+        if self.left == 0 {
+            steps.push(event.pass());
+            self.latest = None;
+            self.touched = true;
+        } else {
+            self.left -= 1;
+            self.latest = Some(event.frame.bytes().clone());
+        }
+    }
+
+    fn touched(&self) -> bool {
+        self.touched
+    }
+
+    fn idle_because(&self, _tokens: u64) -> String {
+        "the answer holds no event to repeat".to_owned()
+    }
+}
+
+/// A stream that lacks its end mark.
+#[derive(Debug)]
+pub(super) struct Unterminated {
+    framing: Framing,
+    touched: bool,
+}
+
+impl Unterminated {
+    pub(super) fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            touched: false,
+        }
+    }
+}
+
+impl Job for Unterminated {
+    fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
+        if event.reading.ends {
+            self.touched = true;
+        } else {
+            steps.push(event.pass());
+        }
+    }
+
+    fn other(&mut self, frame: &Frame, what: Other, _call: &Call, steps: &mut Vec<Step>) {
+        // The end of a list is its bracket.
+        let bracket = self.framing == Framing::Array
+            && frame.kind() == FrameKind::Filler
+            && frame.bytes().contains(&b']');
+        if bracket || what == Other::Mark {
+            self.touched = true;
+        } else {
+            steps.push(Step::Emit(frame.bytes().clone()));
+        }
+    }
+
+    fn touched(&self) -> bool {
+        self.touched
+    }
+
+    fn idle_because(&self, _tokens: u64) -> String {
+        "the stream has no end mark".to_owned()
+    }
+}

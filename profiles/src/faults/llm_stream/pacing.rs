@@ -1,0 +1,96 @@
+//! Answers that come slowly, or come to a halt.
+
+use std::time::Duration;
+
+use super::call::Call;
+use super::events::{Event, Job};
+use super::{Step, pace, too_short};
+
+/// A stream whose tokens come slowly.
+#[derive(Debug)]
+pub(super) struct Slowing {
+    /// Wait before the first token, while that has not come.
+    first: Option<Duration>,
+    tokens_per_second: Option<f64>,
+    touched: bool,
+}
+
+impl Slowing {
+    pub(super) fn new(first: Duration, tokens_per_second: Option<f64>) -> Self {
+        Self {
+            first: Some(first),
+            tokens_per_second,
+            touched: false,
+        }
+    }
+}
+
+impl Job for Slowing {
+    /// Holds an event that carries tokens back.
+    fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
+        let wait = match event.tokens() {
+            0 => Duration::ZERO,
+            tokens => self
+                .first
+                .take()
+                .unwrap_or_else(|| pace(tokens, self.tokens_per_second)),
+        };
+        if !wait.is_zero() {
+            steps.push(Step::Wait(wait));
+            self.touched = true;
+        }
+        steps.push(event.pass());
+    }
+
+    fn touched(&self) -> bool {
+        self.touched
+    }
+
+    fn idle_because(&self, tokens: u64) -> String {
+        if tokens == 0 {
+            too_short(0, 0)
+        } else {
+            "the pace asks for no wait".to_owned()
+        }
+    }
+}
+
+/// A stream that halts after so many tokens, then goes on.
+#[derive(Debug)]
+pub(super) struct Stalling {
+    after_tokens: u64,
+    wait: Duration,
+    passed: u64,
+    touched: bool,
+}
+
+impl Stalling {
+    pub(super) fn new(after_tokens: u64, wait: Duration) -> Self {
+        Self {
+            after_tokens,
+            wait,
+            passed: 0,
+            touched: false,
+        }
+    }
+}
+
+impl Job for Stalling {
+    /// Halts before the first event that goes over the limit.
+    fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
+        self.passed = self.passed.saturating_add(event.tokens());
+        if !self.touched && event.tokens() > 0 && self.passed > self.after_tokens {
+            steps.push(Step::Wait(self.wait));
+            self.touched = true;
+        }
+        steps.push(event.pass());
+    }
+
+    fn touched(&self) -> bool {
+        self.touched
+    }
+
+    fn idle_because(&self, tokens: u64) -> String {
+        too_short(tokens, self.after_tokens.saturating_add(1))
+    }
+}

@@ -1,0 +1,60 @@
+//! What the agent got of an answer's parts, for events that repeat it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use squall_dialects::json::{Document, Edits, Kind, quote};
+use squall_dialects::model::{Delta, DeltaKind};
+
+/// Texts by choice, part and kind.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    texts: BTreeMap<(u64, u64, DeltaKind), String>,
+    begun: BTreeSet<(u64, u64)>,
+}
+
+impl Said {
+    /// The agent got a further piece of a part.
+    pub(super) fn add(&mut self, delta: &Delta<'_>, text: &str) {
+        self.begin(delta.choice, delta.part);
+        let said = self.texts.entry(key(delta)).or_default();
+        said.push_str(text);
+    }
+
+    /// The agent got all of a part, and it is this.
+    pub(super) fn set(&mut self, delta: &Delta<'_>, text: String) {
+        self.begin(delta.choice, delta.part);
+        self.texts.insert(key(delta), text);
+    }
+
+    /// The agent got the beginning of a part.
+    pub(super) fn begin(&mut self, choice: u64, part: u64) {
+        self.begun.insert((choice, part));
+    }
+
+    pub(super) fn has_begun(&self, choice: u64, part: u64) -> bool {
+        self.begun.contains(&(choice, part))
+    }
+
+    /// Makes a value that repeats a part say what the agent got of it. False when the agent got
+    /// nothing that is known.
+    pub(super) fn repeat(
+        &self,
+        edits: &mut Edits<'_>,
+        document: &Document<'_>,
+        delta: &Delta<'_>,
+    ) -> bool {
+        let Some(text) = self.texts.get(&key(delta)) else {
+            return false;
+        };
+        if delta.text != text.as_str() {
+            let is_text = document.value(delta.place).kind() == Kind::String;
+            let json = if is_text { quote(text) } else { text.clone() };
+            edits.replace(delta.place, json);
+        }
+        true
+    }
+}
+
+fn key(delta: &Delta<'_>) -> (u64, u64, DeltaKind) {
+    (delta.choice, delta.part, delta.kind)
+}

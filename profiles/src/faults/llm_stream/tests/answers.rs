@@ -1,0 +1,456 @@
+//! Faults that make an answer say something else, or come in another way.
+
+use super::*;
+
+/// An event that carries a piece of a tool call.
+pub(super) fn call_chunk(index: u64, arguments: &str) -> String {
+    chunk(&format!(
+        r#"{{"tool_calls":[{{"index":{index},"function":{{"arguments":{}}}}}]}}"#,
+        json::quote(arguments)
+    ))
+}
+
+/// The event that begins a tool call.
+fn call_head(index: u64, name: &str) -> String {
+    chunk(&format!(
+        r#"{{"tool_calls":[{{"index":{index},"id":"call_{index}","type":"function","function":{{"name":"{name}","arguments":""}}}}]}}"#
+    ))
+}
+
+/// Two calls, the first with arguments in three pieces.
+fn calls() -> String {
+    [
+        role(),
+        call_head(0, "search"),
+        call_chunk(0, "{\"q\":"),
+        call_chunk(0, "\"a\",\"n\":"),
+        call_chunk(0, "1}"),
+        call_head(1, "fetch"),
+        call_chunk(1, "{\"u\":2}"),
+        choice_chunk(0, "{}", "\"tool_calls\""),
+        DONE.to_owned(),
+    ]
+    .concat()
+}
+
+const WHOLE_CALLS: &str = r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_0","type":"function","function":{"name":"search","arguments":"{\"q\":\"a\",\"n\":1}"}},{"id":"call_1","type":"function","function":{"name":"fetch","arguments":"{\"u\":2}"}}]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":20,"total_tokens":30}}"#;
+
+/// What the agent gets of an answer that the fault changes.
+fn changed(fault: &StreamFault, form: AnswerForm, answer: &str) -> (String, &'static str) {
+    let (steps, editor) = run(editor(fault, form), answer);
+    assert!(editor.touched(), "{:?}", editor.untouched_because());
+    received(&steps)
+}
+
+/// Why a fault leaves an answer as it is.
+fn left_alone(fault: &StreamFault, form: AnswerForm, answer: &str) -> String {
+    let (steps, editor) = run(editor(fault, form), answer);
+    assert_eq!(received(&steps), (answer.to_owned(), ""));
+    assert!(!editor.touched());
+    editor.untouched_because().expect("a reason")
+}
+
+#[test]
+fn a_stream_says_something_else_and_ends_as_the_provider_ends_one() {
+    for (instead, delta, finish) in [
+        (Instead::Nothing, r#"{"content":""}"#, "\"stop\""),
+        (Instead::Filtered, r#"{"content":""}"#, "\"content_filter\""),
+        (
+            Instead::Refusal { choice: 0 },
+            r#"{"content":null,"refusal":"I'm sorry, but I can't help with that."}"#,
+            "\"stop\"",
+        ),
+    ] {
+        let expected = [
+            role(),
+            chunk(delta),
+            choice_chunk(0, "{}", finish),
+            DONE.into(),
+        ];
+        for answer in [paris(), calls()] {
+            let got = changed(&StreamFault::Instead(instead), SSE, &answer);
+            assert_eq!(got, (expected.concat(), "finish"));
+        }
+    }
+}
+
+#[test]
+fn a_whole_answer_says_something_else() {
+    let refusal = StreamFault::Instead(Instead::Refusal { choice: 1 });
+    for answer in [WHOLE, WHOLE_CALLS] {
+        let (text, ending) = changed(&refusal, AnswerForm::Json, answer);
+        assert_eq!(ending, "");
+        let answer: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let choice = &answer["choices"][0];
+        assert_eq!(choice["finish_reason"], "stop");
+        assert_eq!(choice["message"]["content"], serde_json::Value::Null);
+        let refusal = "I'm not able to assist with that request.";
+        assert_eq!(choice["message"]["refusal"], refusal);
+        assert!(choice["message"].get("tool_calls").is_none());
+        let usage = &answer["usage"];
+        let hidden = &usage["completion_tokens_details"]["reasoning_tokens"];
+        let said = tokens::count(refusal) + hidden.as_u64().unwrap_or_default();
+        assert_eq!(usage["completion_tokens"], said);
+        let asked = usage["prompt_tokens"].as_u64().expect("counted");
+        assert_eq!(usage["total_tokens"], asked + said);
+    }
+}
+
+#[test]
+fn token_counts_follow_what_is_said_instead() {
+    let fault = StreamFault::Instead(Instead::Nothing);
+    let (text, ending) = changed(&fault, SSE, &counted(&paris()));
+    let usage = r#""usage":{"prompt_tokens":10,"completion_tokens":0,"total_tokens":10}"#;
+    assert!(text.contains(usage), "{text}");
+    assert!(text.ends_with(DONE));
+    assert_eq!(ending, "finish");
+}
+
+#[test]
+fn a_choice_that_says_nothing_gets_other_words_all_the_same() {
+    let nothing = [role(), stop(), DONE.to_owned()].concat();
+    let refusal = StreamFault::Instead(Instead::Refusal { choice: 4 });
+    let (text, _) = changed(&refusal, SSE, &nothing);
+    let words = r#"{"content":null,"refusal":"Sorry, that isn't something I can do."}"#;
+    let expected = [role(), chunk(words), stop(), DONE.to_owned()];
+    assert_eq!(text, expected.concat());
+    assert_eq!(
+        left_alone(&StreamFault::Instead(Instead::Nothing), SSE, &nothing),
+        "the answer is empty already"
+    );
+}
+
+#[test]
+fn every_choice_says_something_else() {
+    let stream = [
+        choice_chunk(0, r#"{"role":"assistant","content":""}"#, "null"),
+        choice_chunk(1, r#"{"role":"assistant","content":""}"#, "null"),
+        choice_chunk(1, r#"{"content":"b"}"#, "null"),
+        choice_chunk(0, r#"{"content":"a"}"#, "null"),
+        choice_chunk(1, "{}", "\"stop\""),
+        choice_chunk(0, "{}", "\"stop\""),
+        DONE.to_owned(),
+    ];
+    let request = ModelRequest {
+        choices: 2,
+        ..ModelRequest::default()
+    };
+    let fault = StreamFault::Instead(Instead::Filtered);
+    let editor = editor(&fault, SSE).for_request(&request);
+    let (steps, _) = run(editor, &stream.concat());
+    let (text, ending) = received(&steps);
+    let filtered = |choice| {
+        choice_chunk(choice, r#"{"content":""}"#, "null")
+            + &choice_chunk(choice, "{}", "\"content_filter\"")
+    };
+    let expected = stream[..2].concat() + &filtered(1) + &filtered(0) + DONE;
+    assert_eq!((text, ending), (expected, "finish"));
+}
+
+fn rewrite(rewrite: Rewrite) -> StreamFault {
+    StreamFault::Rewrite(rewrite)
+}
+
+#[test]
+fn the_first_tool_call_of_a_stream_goes_wrong() {
+    let (head, tail) = ([role(), call_head(0, "search")].concat(), {
+        let tail = [
+            call_head(1, "fetch"),
+            call_chunk(1, "{\"u\":2}"),
+            choice_chunk(0, "{}", "\"tool_calls\""),
+            DONE.to_owned(),
+        ];
+        tail.concat()
+    });
+    let arguments = |pieces: [&str; 3]| pieces.map(|piece| call_chunk(0, piece)).concat();
+    for (fault, expected) in [
+        (
+            Rewrite::UnknownTool { choice: 0 },
+            calls().replace("\"search\"", "\"search_v2\""),
+        ),
+        (
+            Rewrite::MalformedArguments { choice: 1 },
+            head.clone() + &arguments(["{\"q\":\"", "a\",\"n", "\":1,}"]) + &tail,
+        ),
+        (
+            Rewrite::WrongArguments { choice: 4 },
+            head.clone() + &arguments(["{\"q\":\"", "a\",\"n", "\":\"1\"}"]) + &tail,
+        ),
+    ] {
+        assert_eq!(
+            changed(&rewrite(fault.clone()), SSE, &calls()).0,
+            expected,
+            "{fault:?}"
+        );
+    }
+}
+
+#[test]
+fn the_first_tool_call_of_a_whole_answer_goes_wrong() {
+    for (fault, old, new) in [
+        (
+            Rewrite::UnknownTool { choice: 0 },
+            r#""search""#,
+            r#""search_v2""#,
+        ),
+        (
+            Rewrite::MalformedArguments { choice: 1 },
+            r#"\"n\":1}"#,
+            r#"\"n\":1,}"#,
+        ),
+        (
+            Rewrite::WrongArguments { choice: 0 },
+            r#"{\"q\":\"a\",\"n\":1}"#,
+            r#"{\"n\":1}"#,
+        ),
+    ] {
+        let (text, _) = changed(&rewrite(fault.clone()), AnswerForm::Json, WHOLE_CALLS);
+        assert_eq!(text, WHOLE_CALLS.replacen(old, new, 1), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_unknown_tool_is_none_of_those_that_were_offered() {
+    let request = ModelRequest {
+        choices: 1,
+        tools: vec!["search".into(), "search_v2".into()],
+        ..ModelRequest::default()
+    };
+    let fault = rewrite(Rewrite::UnknownTool { choice: 0 });
+    let (steps, _) = run(editor(&fault, SSE).for_request(&request), &calls());
+    assert!(received(&steps).0.contains("\"searchs\""));
+}
+
+#[test]
+fn what_a_fault_does_not_find_it_leaves_alone() {
+    let no_call = "the answer holds no tool call";
+    for (fault, answer, reason) in [
+        (Rewrite::UnknownTool { choice: 0 }, paris(), no_call),
+        (Rewrite::MalformedArguments { choice: 0 }, paris(), no_call),
+        (Rewrite::WrongArguments { choice: 0 }, paris(), no_call),
+        (
+            Rewrite::WrongArguments { choice: 0 },
+            [role(), call_head(0, "run"), call_chunk(0, "ls -l"), stop()].concat(),
+            "the tool call's arguments are no JSON",
+        ),
+        (drift(TextDrift::Tone), calls(), "the answer holds no text"),
+        (
+            drift(TextDrift::FieldNames),
+            paris(),
+            "the answer's text holds no JSON object",
+        ),
+    ] {
+        assert_eq!(left_alone(&rewrite(fault), SSE, &answer), reason);
+    }
+    let choice = 0;
+    for fault in [
+        StreamFault::Repeat { choice },
+        StreamFault::Unterminated,
+        StreamFault::WholeForStream,
+        StreamFault::Error {
+            after_tokens: 0,
+            error: ModelError::Overloaded,
+        },
+    ] {
+        let reason = left_alone(&fault, AnswerForm::Json, WHOLE);
+        assert_eq!(reason, "the answer is no stream");
+    }
+}
+
+fn drift(kind: TextDrift) -> Rewrite {
+    Rewrite::Drift(ResponseDrift {
+        kind,
+        severity: Severity::Moderate,
+        choice: 0,
+    })
+}
+
+#[test]
+fn a_text_that_drifts_is_spread_over_the_events_it_came_in() {
+    let (text, _) = changed(&rewrite(drift(TextDrift::Tone)), SSE, &paris());
+    let said = |stream: &str| -> Vec<String> {
+        let contents = stream.split("\"content\":").skip(1);
+        let texts = contents.map(|rest| {
+            let mut texts = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+            texts.next().expect("a text").expect("a string")
+        });
+        texts.collect()
+    };
+    let texts = said(&text);
+    assert_eq!(texts.concat(), "Hey! The capital of France is Paris.");
+    assert_eq!(texts.len(), said(&paris()).len());
+    assert!(texts[1..].iter().all(|text| !text.is_empty()), "{texts:?}");
+    assert!(text.ends_with(&(stop() + DONE)));
+}
+
+#[test]
+fn a_text_drifts_as_soon_as_it_is_complete_and_nothing_else_waits() {
+    let mut editor = editor(&rewrite(drift(TextDrift::Tone)), SSE);
+    let role = role();
+    assert!(editor.push((role + &word("One.")).as_bytes()).is_empty());
+    assert_eq!(editor.push(b": alive\n\n").len(), 1);
+    assert!(editor.push(word(" Two.").as_bytes()).is_empty());
+    // A tool call begins, so the text has ended.
+    let steps = editor.push(call_head(0, "search").as_bytes());
+    assert_eq!(steps.len(), 4);
+    assert_eq!(editor.push(call_chunk(0, "{}").as_bytes()).len(), 1);
+}
+
+#[test]
+fn texts_of_several_choices_drift_each_by_itself() {
+    let request = ModelRequest {
+        choices: 2,
+        ..ModelRequest::default()
+    };
+    let stream = [
+        choice_chunk(0, r#"{"content":"One."}"#, "null"),
+        choice_chunk(1, r#"{"content":"Uno."}"#, "null"),
+        choice_chunk(0, "{}", "\"stop\""),
+        choice_chunk(1, "{}", "\"stop\""),
+        DONE.to_owned(),
+    ]
+    .concat();
+    let fault = rewrite(drift(TextDrift::Tone));
+    let (steps, _) = run(editor(&fault, SSE).for_request(&request), &stream);
+    let expected = stream
+        .replace("One.", "Hey! One.")
+        .replace("Uno.", "Hey! Uno.");
+    assert_eq!(received(&steps).0, expected);
+}
+
+#[test]
+fn a_whole_text_drifts() {
+    let (text, _) = changed(&rewrite(drift(TextDrift::Tone)), AnswerForm::Json, WHOLE);
+    assert!(text.contains("Hey! "), "{text}");
+}
+
+#[test]
+fn a_stream_halts_once_and_goes_on() {
+    let wait = Duration::from_secs(9);
+    for after_tokens in [0, 3] {
+        let fault = StreamFault::Stall { after_tokens, wait };
+        let (steps, editor) = run(editor(&fault, SSE), &paris());
+        assert!(editor.touched());
+        let at = steps.iter().position(|step| *step == Step::Wait(wait));
+        // The role comes first.
+        assert_eq!(at, usize::try_from(after_tokens + 1).ok());
+        assert_eq!(received(&steps), (paris(), ""));
+    }
+    let fault = StreamFault::Stall {
+        after_tokens: 7,
+        wait,
+    };
+    assert_eq!(
+        left_alone(&fault, SSE, &paris()),
+        "the answer ended after 7 of 8 tokens"
+    );
+    let fault = StreamFault::Stall {
+        after_tokens: 2,
+        wait,
+    };
+    let (steps, _) = run(editor(&fault, AnswerForm::Json), WHOLE);
+    assert!(matches!(
+        steps[..],
+        [Step::Emit(_), Step::Wait(_), Step::Emit(_)]
+    ));
+    assert_eq!(received(&steps), (WHOLE.to_owned(), ""));
+}
+
+#[test]
+fn an_error_is_reported_after_the_last_token_that_fits() {
+    for (after_tokens, words) in [(0, 0), (3, 3)] {
+        let fault = StreamFault::Error {
+            after_tokens,
+            error: ModelError::Overloaded,
+        };
+        let (text, ending) = changed(&fault, SSE, &paris());
+        let all = ["The", " capital", " of"];
+        let before = role() + &all[..words].iter().copied().map(word).collect::<String>();
+        let error = text.strip_prefix(&before).expect("what came before");
+        assert!(
+            error.starts_with("data: {\"error\":{\"message\":"),
+            "{error}"
+        );
+        assert_eq!(error.matches("data: ").count(), 1);
+        assert_eq!(ending, "finish");
+    }
+}
+
+#[test]
+fn one_event_that_carries_tokens_comes_twice() {
+    for (choice, repeated) in [(0, "The"), (2, " of"), (5, " capital")] {
+        let (text, _) = changed(&StreamFault::Repeat { choice }, SSE, &paris());
+        let twice = word(repeated).repeat(2);
+        assert_eq!(text, paris().replace(&word(repeated), &twice));
+    }
+    // Of a shorter answer it is the last one.
+    let short = [role(), word("Hi"), stop(), DONE.to_owned()].concat();
+    let (text, _) = changed(&StreamFault::Repeat { choice: 3 }, SSE, &short);
+    assert_eq!(text, short.replace(&word("Hi"), &word("Hi").repeat(2)));
+    let fault = StreamFault::Repeat { choice: 0 };
+    let none = [role(), stop()].concat();
+    assert_eq!(
+        left_alone(&fault, SSE, &none),
+        "the answer holds no event to repeat"
+    );
+}
+
+#[test]
+fn the_end_mark_is_all_that_is_missing() {
+    let (text, ending) = changed(&StreamFault::Unterminated, SSE, &paris());
+    assert_eq!((text + DONE, ending), (paris(), ""));
+    let unmarked = [role(), stop()].concat();
+    assert_eq!(
+        left_alone(&StreamFault::Unterminated, SSE, &unmarked),
+        "the stream has no end mark"
+    );
+}
+
+#[test]
+fn a_stream_becomes_the_answer_that_would_have_come_without_one() {
+    let mut editor = editor(&StreamFault::WholeForStream, SSE);
+    assert!(editor.holds_whole_body());
+    assert_eq!(editor.media_type(), None);
+    let answer = counted(&(role() + &word("Hi") + &word("!") + &calls()));
+    let mut steps = editor.push(answer.as_bytes());
+    assert_eq!(steps, []);
+    steps.extend(editor.finish());
+    assert_eq!(editor.media_type(), Some("application/json"));
+    let (text, ending) = received(&steps);
+    assert_eq!(ending, "");
+    let answer: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let expected = serde_json::json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{
+            "index": 0,
+            "message": {
+                "role": "assistant", "content": "Hi!", "refusal": null,
+                "tool_calls": [
+                    {"id": "call_0", "type": "function",
+                     "function": {"name": "search", "arguments": "{\"q\":\"a\",\"n\":1}"}},
+                    {"id": "call_1", "type": "function",
+                     "function": {"name": "fetch", "arguments": "{\"u\":2}"}},
+                ],
+            },
+            "logprobs": null, "finish_reason": "tool_calls",
+        }],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17},
+    });
+    assert_eq!(answer, expected);
+}
+
+#[test]
+fn a_stream_that_breaks_off_or_fails_is_not_put_together() {
+    let mut editor = editor(&StreamFault::WholeForStream, SSE);
+    assert_eq!(editor.push(role().as_bytes()), []);
+    assert_eq!(received(&editor.broke_off()), (role(), ""));
+    assert_eq!(
+        editor.untouched_because().as_deref(),
+        Some("the upstream broke off")
+    );
+    let error = "data: {\"error\":{\"message\":\"no\"}}\n\n";
+    assert_eq!(
+        left_alone(&StreamFault::WholeForStream, SSE, error),
+        "the answer is an error: no"
+    );
+}

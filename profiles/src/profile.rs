@@ -242,15 +242,15 @@ pub(crate) fn stem(file: &str) -> &str {
 }
 
 fn read_chaos(owner: &str, raw: &RawChaos, reader: &mut Reader) -> Vec<Arc<Rule>> {
-    let families: [(Family, &Option<Vec<At<Box<RawRule>>>>); 3] = [
-        (Family::Network, &raw.network_faults),
-        (Family::Tool, &raw.tool_faults),
-        (Family::Llm, &raw.llm_faults),
+    let families = [
+        (Family::Network, raw.network_faults.as_deref()),
+        (Family::Tool, raw.tool_faults.as_deref()),
+        (Family::Llm, raw.llm_faults.as_deref()),
     ];
     let written: Vec<_> = families
         .into_iter()
         .flat_map(|(family, rules)| {
-            let rules = rules.iter().flatten().enumerate();
+            let rules = rules.unwrap_or_default().iter().enumerate();
             rules.map(move |(index, rule)| (family, index, rule))
         })
         .collect();

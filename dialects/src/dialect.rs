@@ -74,6 +74,12 @@ pub trait Dialect: Debug + Send + Sync {
         false
     }
 
+    /// Whether a choice that called tools ends with the same word as one that said everything.
+    /// An event that ends a choice does not tell then which of both it was: the calls came before.
+    fn tool_calls_end_as_done(&self) -> bool {
+        false
+    }
+
     // ── Changing an answer ─────────────────────────────────────────────────────────────────────
 
     /// Makes `document`, a whole answer or an event's data, say that a choice ends for this

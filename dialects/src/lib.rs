@@ -14,6 +14,7 @@ mod anthropic;
 mod bedrock;
 pub mod dialect;
 mod figures;
+mod gemini;
 pub mod json;
 pub mod model;
 mod openai_chat;
@@ -35,6 +36,7 @@ pub static ALL: &[&dyn Dialect] = &[
     &openai_chat::OpenAiChat,
     &anthropic::Anthropic,
     &bedrock::Bedrock,
+    &gemini::Gemini,
 ];
 
 /// The dialect that a request with this method and target speaks, as far as its head can tell.

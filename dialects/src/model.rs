@@ -220,8 +220,9 @@ pub struct Reading<'d> {
 pub struct Delta<'d> {
     /// Which alternative answer it belongs to, from 0.
     pub choice: u64,
-    /// Which part of the choice: the number of its content block, output item or tool call, in
-    /// ascending order. A provider that does not number texts gives 0.
+    /// Which part of the choice: the number of its content block, output item or tool call. A
+    /// provider that does not number texts gives 0, one that does not number calls
+    /// [`number_of_whole_call`].
     pub part: u64,
     /// What it is a piece of.
     pub kind: DeltaKind,
@@ -310,6 +311,16 @@ impl DeltaKind {
     pub fn is_of_a_call(self) -> bool {
         matches!(self, Self::ToolId | Self::ToolName | Self::ToolArguments)
     }
+}
+
+/// The [`Delta::part`] of a tool call that comes whole and bears no number: one that follows from
+/// what the call says, so that calls of different events are told apart.
+pub fn number_of_whole_call(call: Value<'_>) -> u64 {
+    // FNV-1a.
+    let bytes = call.raw().bytes();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The beginning or the end of a part of a choice, in an event of its own.

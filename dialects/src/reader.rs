@@ -1,7 +1,5 @@
 //! What the journal says about a model call, read beside the forwarding path.
 
-use std::collections::BTreeMap;
-
 use crate::dialect::{AnswerForm, Dialect, Event, Target};
 use crate::json::Document;
 use crate::model::{DeltaKind, Finish, Reading};
@@ -44,7 +42,8 @@ pub struct Reader {
     dialect: &'static dyn Dialect,
     call: ModelCall,
     refused: bool,
-    tools: BTreeMap<(u64, u64), String>,
+    /// Tools by choice and call, in the order in which they were called.
+    tools: Vec<((u64, u64), String)>,
     answer: Answer,
 }
 
@@ -73,7 +72,7 @@ impl Reader {
             dialect,
             call,
             refused: false,
-            tools: BTreeMap::new(),
+            tools: Vec::new(),
             answer: Answer::Unread,
         }
     }
@@ -119,7 +118,9 @@ impl Reader {
             }
             Answer::Stream(mut splitter) => self.events(&splitter.finish()),
         }
-        self.call.tool_calls = self.tools.into_values().collect();
+        // Stable: choice by choice, each in its own order.
+        self.tools.sort_by_key(|((choice, _), _)| *choice);
+        self.call.tool_calls = self.tools.into_iter().map(|(_, name)| name).collect();
         self.call
     }
 
@@ -151,11 +152,15 @@ impl Reader {
         }
         for finished in &reading.finishes {
             if self.call.finish.is_none() || finished.choice == 0 {
-                let refused = self.refused && finished.finish == Finish::Done;
-                let finish = if refused {
-                    Finish::Refused
-                } else {
-                    finished.finish.clone()
+                let called = self.dialect.tool_calls_end_as_done()
+                    && self
+                        .tools
+                        .iter()
+                        .any(|((choice, _), _)| *choice == finished.choice);
+                let finish = match &finished.finish {
+                    Finish::Done if self.refused => Finish::Refused,
+                    Finish::Done if called => Finish::Tool,
+                    other => other.clone(),
                 };
                 self.call.finish = Some(match finish {
                     Finish::Foreign(word) => Finish::Foreign(shortened(&word)),
@@ -173,10 +178,9 @@ impl Reader {
     }
 
     fn tool(&mut self, choice: u64, call: u64, name: &str) {
-        if !name.is_empty() && self.tools.len() < TOOL_CALL_LIMIT {
-            self.tools
-                .entry((choice, call))
-                .or_insert_with(|| shortened(name));
+        let known = self.tools.iter().any(|(key, _)| *key == (choice, call));
+        if !name.is_empty() && !known && self.tools.len() < TOOL_CALL_LIMIT {
+            self.tools.push(((choice, call), shortened(name)));
         }
     }
 }

@@ -1,0 +1,240 @@
+//! The `gemini` dialect byte by byte, and as Google's official client takes it.
+
+use serde_json::{Value, json};
+use squall_tests::upstream::gemini::{SIGNATURE, WORDS, events, list, serve, sse};
+use squall_tests::{Path, Stage};
+
+use crate::matrix::{Ask, Row, Seen, check, exchange, see};
+use crate::official::{Case, official};
+
+const CLIENT: &str = "gemini.py";
+const BODY: &str = r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
+const WHOLE: &str = "/v1beta/models/gemini-3-flash-preview:generateContent";
+const STREAM: &str = "/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse";
+const LIST: &str = "/v1beta/models/gemini-3-flash-preview:streamGenerateContent";
+
+fn stage() -> Stage {
+    Stage::with(&json!({}), serve)
+}
+
+#[test]
+fn every_event_reaches_the_agent_as_it_is_before_the_next_is_sent() {
+    let stage = stage();
+    let events = events(false);
+    for path in Path::THROUGH {
+        for (target, pieces) in [(STREAM, sse(&events)), (LIST, list(&events))] {
+            let mut wire = stage.open(path);
+            let headers = [("x-step", "1"), ("content-type", "application/json")];
+            wire.request("POST", target, &headers, BODY.as_bytes());
+            for piece in &pieces {
+                stage.upstream(path).step();
+                wire.receive_until(piece);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_is_recognised_by_its_path_and_told_in_neutral_words() {
+    let stage = stage();
+    for (number, (target, stream)) in (1..).zip([(WHOLE, false), (STREAM, true), (LIST, true)]) {
+        let straight = see(&stage, Path::Direct, Ask::Post(target, BODY));
+        let through = see(&stage, Path::Reverse, Ask::Post(target, BODY));
+        assert_eq!(through.answer.text(), straight.answer.text(), "{target}");
+        let entry = exchange(&stage, number);
+        assert_eq!(
+            (&entry["kind"], &entry["dialect"]),
+            (&json!("llm"), &json!("gemini")),
+            "{entry}"
+        );
+        let llm = &entry["llm"];
+        for (field, value) in [
+            ("model", json!("gemini-3-flash-preview")),
+            ("stream", json!(stream)),
+            ("finish", json!("done")),
+            ("input_tokens", json!(9)),
+            ("output_tokens", json!(25)),
+        ] {
+            assert_eq!(llm[field], value, "{field} of {entry}");
+        }
+    }
+}
+
+#[test]
+fn the_official_client_hears_the_same_on_every_path() {
+    let stage = stage();
+    for arguments in [
+        &[][..],
+        &["--stream"],
+        &["--tools"],
+        &["--stream", "--tools"],
+    ] {
+        let straight = stage.way(Path::Direct, "").ask(CLIENT, arguments);
+        assert_eq!(straight["ok"], true, "{straight}");
+        assert_eq!(straight["signatures"], json!([SIGNATURE]), "{straight}");
+        for path in Path::THROUGH {
+            let through = stage.way(path, "").ask(CLIENT, arguments);
+            assert_eq!(through, straight, "{path:?} {arguments:?}");
+        }
+    }
+    let entries = stage.daemon.api.wait_for_exchanges(12);
+    for entry in &entries[6..] {
+        assert_eq!(entry["llm"]["finish"], "tool", "{entry}");
+        assert_eq!(
+            entry["llm"]["tool_calls"],
+            json!(["weather", "time"]),
+            "{entry}"
+        );
+    }
+}
+
+#[test]
+fn the_official_client_takes_each_fault_for_the_provider_s() {
+    let whole: &[&str] = &[];
+    let stream: &[&str] = &["--stream"];
+    let cases = [
+        Case {
+            arguments: whole,
+            rule: json!({ "mode": "rate_limit", "retry_after": 7 }),
+            told: json!({
+                "error": "ClientError", "status": 429, "code": "RESOURCE_EXHAUSTED", "wait": "7s",
+            }),
+            attempts: 1,
+        },
+        Case {
+            arguments: stream,
+            rule: json!({ "mode": "rate_limit" }),
+            told: json!({ "error": "ClientError", "status": 429, "wait": "1s" }),
+            attempts: 1,
+        },
+        Case {
+            arguments: &["--attempts", "3"],
+            rule: json!({ "mode": "rate_limit" }),
+            told: json!({ "error": "ClientError", "status": 429 }),
+            attempts: 3,
+        },
+        Case {
+            arguments: whole,
+            rule: json!({ "mode": "server_error" }),
+            told: json!({ "error": "ServerError", "status": 500, "code": "INTERNAL" }),
+            attempts: 1,
+        },
+        Case {
+            arguments: stream,
+            rule: json!({ "mode": "server_error", "error_code": 504 }),
+            told: json!({ "error": "ServerError", "status": 504, "code": "DEADLINE_EXCEEDED" }),
+            attempts: 1,
+        },
+        Case {
+            // The front end's page is no JSON.
+            arguments: whole,
+            rule: json!({ "mode": "server_error", "error_code": 502 }),
+            told: json!({ "error": "ServerError", "status": 502, "code": "Bad Gateway" }),
+            attempts: 1,
+        },
+        Case {
+            arguments: whole,
+            rule: json!({ "mode": "overloaded" }),
+            told: json!({ "error": "ServerError", "status": 503, "code": "UNAVAILABLE" }),
+            attempts: 1,
+        },
+        Case {
+            arguments: &["--stream", "--attempts", "2"],
+            rule: json!({ "mode": "overloaded" }),
+            told: json!({ "error": "ServerError", "status": 503 }),
+            attempts: 2,
+        },
+        Case {
+            arguments: stream,
+            rule: json!({ "mode": "stream_cut", "after_tokens": 9 }),
+            told: json!({ "error": "RemoteProtocolError" }),
+            attempts: 1,
+        },
+        Case {
+            arguments: whole,
+            rule: json!({ "mode": "stream_cut", "after_tokens": 9 }),
+            told: json!({ "error": "RemoteProtocolError" }),
+            attempts: 1,
+        },
+        Case {
+            // Six tokens of thought come before the words.
+            arguments: stream,
+            rule: json!({ "mode": "truncated_response", "max_tokens": 9 }),
+            told: json!({ "ok": true, "finish": "MAX_TOKENS", "text": WORDS[..3].concat() }),
+            attempts: 1,
+        },
+        Case {
+            arguments: whole,
+            rule: json!({ "mode": "truncated_response", "max_tokens": 9 }),
+            told: json!({ "ok": true, "finish": "MAX_TOKENS", "text": WORDS[..3].concat() }),
+            attempts: 1,
+        },
+    ];
+    official(&stage(), CLIENT, "", &cases);
+}
+
+#[test]
+fn a_client_that_retries_gets_through_a_limit_that_ends() {
+    let stage = stage();
+    let rule = json!({ "mode": "rate_limit", "limit": 2 });
+    stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
+    let told = stage
+        .way(Path::Reverse, "")
+        .ask(CLIENT, &["--attempts", "3"]);
+    assert_eq!(
+        (&told["ok"], &told["text"]),
+        (&json!(true), &json!(WORDS.concat())),
+        "{told}"
+    );
+    let attempts = stage.daemon.api.wait_for_exchanges(3);
+    let statuses: Vec<&Value> = attempts.iter().map(|one| &one["status"]).collect();
+    assert_eq!(statuses, [429, 429, 200], "{attempts:?}");
+}
+
+/// The items of a list, as far as it is one.
+fn items(seen: &Seen) -> Vec<Value> {
+    serde_json::from_slice(&seen.answer.body).unwrap_or_default()
+}
+
+#[test]
+fn a_list_that_is_truncated_is_still_a_list() {
+    check(
+        &stage(),
+        &Row {
+            family: "llm_faults",
+            rule: json!({ "mode": "truncated_response", "max_tokens": 9 }),
+            ask: Ask::Post(LIST, BODY),
+            check: |seen| {
+                let items = items(seen);
+                let last = items.last().cloned().unwrap_or_default();
+                seen.expect("a list", items.len() > 2)?;
+                let finish = &last["candidates"][0]["finishReason"];
+                seen.expect("MAX_TOKENS", finish == "MAX_TOKENS")?;
+                seen.expect("its end", seen.answer.broke.is_none())
+            },
+        },
+        &Path::THROUGH,
+    );
+}
+
+#[test]
+fn a_list_that_is_cut_has_no_end() {
+    check(
+        &stage(),
+        &Row {
+            family: "llm_faults",
+            rule: json!({ "mode": "stream_cut", "after_tokens": 9 }),
+            ask: Ask::Post(LIST, BODY),
+            check: |seen| {
+                let text = seen.answer.text();
+                seen.expect("it broke", seen.answer.broke.is_some())?;
+                seen.expect("no list", items(seen).is_empty())?;
+                seen.expect(
+                    "some words",
+                    text.contains(WORDS[0]) && !text.contains("STOP"),
+                )
+            },
+        },
+        &Path::THROUGH,
+    );
+}

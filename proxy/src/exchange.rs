@@ -40,7 +40,7 @@ const FAULT: HeaderName = HeaderName::from_static("squall-fault");
 /// Answers one request of a connection, unless it is a CONNECT.
 pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> Answering {
     match Exchange::open(connection, &request) {
-        Ok(exchange) => Box::pin(exchange.run(request)),
+        Ok(exchange) => Box::pin(Box::new(exchange).run(request)),
         Err(problem) => Box::pin(ready(Ok(connection.problem(&problem, None)))),
     }
 }
@@ -100,7 +100,10 @@ impl Exchange {
     }
 
     /// Goes the way of the exchange, and makes the connection ready to break off where that ends so.
-    async fn run(mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
+    async fn run(
+        mut self: Box<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<Observed>, Broken> {
         let answer = self.go(request).await;
         if let Err(broken) = &answer {
             self.connection.break_off(broken);
@@ -235,6 +238,8 @@ impl Exchange {
     ) -> impl Future<Output = Result<Forwarded, Broken>> {
         let shape = &decision.plan.shape;
         let request = request.map(|body| shape::upload(shape, body, &self.context()));
+        // Boxed: handed down through futures, of which each would keep room for all of it.
+        let request = Box::new(request);
         forward::forward(
             &self.connection,
             &self.target,

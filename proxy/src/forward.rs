@@ -31,7 +31,7 @@ pub(crate) enum Forwarded {
 pub(crate) fn forward<'a>(
     connection: &'a Rc<Connection>,
     target: &'a Target,
-    mut request: Request<Outgoing>,
+    mut request: Box<Request<Outgoing>>,
     agent: Version,
     log: &'a Rc<ExchangeLog>,
 ) -> impl Future<Output = Result<Forwarded, Broken>> + 'a {

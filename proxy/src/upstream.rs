@@ -201,7 +201,7 @@ impl<B: OutgoingBody> Upstreams<B> {
     pub fn send<'a>(
         &'a self,
         origin: &'a Origin,
-        request: Request<B>,
+        request: Box<Request<B>>,
     ) -> impl Future<Output = Result<Response<Received<B>>, UpstreamError>> + 'a {
         let endpoint = self.endpoint(origin);
         let (exchange, request) = Exchange::begin(&self.shared, endpoint, request);

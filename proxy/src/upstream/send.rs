@@ -42,9 +42,9 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     pub(super) fn begin(
         shared: &'a Shared,
         endpoint: Rc<Endpoint<B>>,
-        request: Request<B>,
-    ) -> (Self, Request<Sent<B>>) {
-        let mut request = request.map(Sent::new);
+        request: Box<Request<B>>,
+    ) -> (Self, Box<Request<Sent<B>>>) {
+        let mut request = Box::new(request.map(Sent::new));
         let limit = endpoint.settings.response_timeout.map(|after| Limit {
             after,
             ended: Some(request.body_mut().watch_end()),
@@ -63,7 +63,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     /// Sends it on HTTP/1.1.
     pub(super) async fn on_http1(
         mut self,
-        mut request: Request<Sent<B>>,
+        mut request: Box<Request<Sent<B>>>,
         opened: Option<Http1<B>>,
     ) -> Result<Response<Received<B>>, Cause> {
         self.write_for_http1(&mut request);
@@ -71,7 +71,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             Some(connection) => (connection, false),
             None => self.take_or_open().await?,
         };
-        let sending = connection.send(request);
+        let sending = connection.send(*request);
         let failed = match self.head_in_time(sending).await? {
             Ok(response) => return Ok(self.received(response, connection)),
             Err(failed) => failed,
@@ -105,7 +105,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     /// Sends it on HTTP/2 where the upstream speaks it, on HTTP/1.1 elsewhere.
     pub(super) async fn on_best(
         mut self,
-        mut request: Request<Sent<B>>,
+        mut request: Box<Request<Sent<B>>>,
     ) -> Result<Response<Received<B>>, Cause> {
         loop {
             let (shared_connection, pooled) = match self.best().await? {
@@ -116,7 +116,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             form::for_http2(&mut request, &self.endpoint.origin);
             let stream = Stream::open(shared_connection.clone(), &self.endpoint);
             let mut sender = shared_connection.sender();
-            match self.head_in_time(sender.try_send_request(request)).await? {
+            match self.head_in_time(sender.try_send_request(*request)).await? {
                 Ok(response) => {
                     let lease = Lease::H2(stream);
                     return Ok(response.map(|body| Received::new(body, lease, None)));
@@ -124,7 +124,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
                 Err(mut failed) => match failed.take_message().filter(|_| pooled) {
                     Some(unsent) => {
                         self.shared.counters.count_replaced();
-                        request = unsent;
+                        request = Box::new(unsent);
                     }
                     None => return Err(self.cause_on_h2(&failed.into_error())),
                 },

@@ -10,6 +10,7 @@ use squall_profiles::plan::Ending;
 /// Events of a stream as lines: `messageStart {…}`.
 const TEXT: &str = include_str!("../../dialects/corpus/bedrock/text.aws");
 const TOOL_USE: &str = include_str!("../../dialects/corpus/bedrock/tool_use.aws");
+const ANTHROPIC: &str = include_str!("../../dialects/corpus/bedrock/anthropic.aws-chunks");
 const NOVA: &str = include_str!("../../dialects/corpus/bedrock/nova.aws-chunks");
 
 fn framed(framing: Framing, lines: &str) -> Vec<u8> {
@@ -131,4 +132,20 @@ fn a_vendors_events_are_truncated_inside_of_amazons() {
     assert_eq!(events[..5], expected);
     assert!(events[5].contains("\"outputTokens\":3"), "{events:?}");
     assert_eq!((events.len(), ending), (6, None));
+}
+
+#[test]
+fn a_truncated_message_of_anthropics_ends_as_anthropic_ends_one() {
+    let fault = StreamFault::Truncate { max_tokens: 3 };
+    let (events, ending) = told(&fault, Framing::AwsChunks, ANTHROPIC);
+    let lines: Vec<&str> = ANTHROPIC.lines().collect();
+    assert_eq!(events[..3], lines[..3]);
+    assert!(events[3].contains("\" on\""), "{events:?}");
+    assert_eq!(events[4], r#"{"type":"content_block_stop","index":0}"#);
+    assert!(
+        events[5].contains("\"stop_reason\":\"max_tokens\""),
+        "{events:?}"
+    );
+    assert_eq!(events[6], r#"{"type":"message_stop"}"#);
+    assert_eq!((events.len(), ending), (7, None));
 }

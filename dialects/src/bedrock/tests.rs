@@ -17,6 +17,7 @@ const TEXT_STREAM: &str = include_str!("../../corpus/bedrock/text.aws");
 const TOOL_STREAM: &str = include_str!("../../corpus/bedrock/tool_use.aws");
 const BROKEN_STREAM: &str = include_str!("../../corpus/bedrock/broken.aws");
 const NOVA_STREAM: &str = include_str!("../../corpus/bedrock/nova.aws-chunks");
+const ANTHROPIC_STREAM: &str = include_str!("../../corpus/bedrock/anthropic.aws-chunks");
 const OPENAI_STREAM: &str = include_str!("../../corpus/bedrock/openai.aws-chunks");
 
 const MODEL: &str = "eu.anthropic.claude-sonnet-4-6-v1:0";
@@ -221,6 +222,7 @@ fn streams_are_read_into_neutral_words() {
     assert_eq!(own(TEXT_STREAM), call((21, 9), Finish::Done));
     assert_eq!(inside(NOVA_STREAM), call((6, 7), Finish::Done));
     assert_eq!(inside(OPENAI_STREAM).finish, Some(Finish::Done));
+    assert_eq!(inside(ANTHROPIC_STREAM), call((12, 8), Finish::Done));
     let tools = own(TOOL_STREAM);
     assert_eq!(
         (tools.tool_calls, tools.finish),
@@ -389,6 +391,15 @@ fn the_end_of_a_vendors_choice_is_in_the_vendors_words() {
     assert_eq!(
         ended(r#"{"choices":[{"delta":{"content":"a"},"finish_reason":null,"index":0}]}"#),
         [r#"{"choices":[{"delta":{},"finish_reason":"length","index":0}]}"#]
+    );
+    let names = |line: &str| -> Vec<String> {
+        let events = ended(line);
+        let name = |event: &String| event.split('"').nth(3).map(str::to_owned);
+        events.iter().filter_map(name).collect()
+    };
+    assert_eq!(
+        names(ANTHROPIC_STREAM.lines().nth(2).expect("a piece")),
+        ["content_block_stop", "message_delta", "message_stop"]
     );
     assert!(ended(r#"{"outputText":"a"}"#).is_empty());
 }

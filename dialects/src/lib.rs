@@ -33,7 +33,7 @@ pub use reader::{ModelCall, Reader};
 
 /// Every dialect, in the order in which [`recognise`] asks them.
 pub static ALL: &[&dyn Dialect] = &[
-    &openai_chat::OpenAiChat,
+    &openai_chat::PLAIN,
     &anthropic::Anthropic,
     &bedrock::Bedrock,
     &gemini::Gemini,
@@ -73,6 +73,21 @@ pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
     ALL.iter().copied().find(|dialect| dialect.name() == name)
 }
 
+/// The dialect of an endpoint that the config names: one of [`ALL`], or a provider's variation of
+/// one (`openai-chat/groq`), which no request tells for sure.
+pub fn of_endpoint(name: &str) -> Option<&'static dyn Dialect> {
+    let mut variations = openai_chat::VARIATIONS.iter();
+    let variation = variations.find(|(of, _)| *of == name);
+    by_name(name).or_else(|| variation.map(|(_, dialect)| *dialect))
+}
+
+/// Every name that [`of_endpoint`] knows.
+pub fn endpoint_names() -> Vec<&'static str> {
+    let names = ALL.iter().map(|dialect| dialect.name());
+    let variations = openai_chat::VARIATIONS.iter().map(|(name, _)| *name);
+    names.chain(variations).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +111,16 @@ mod tests {
             let found = recognise(&method, Target::new(path)).map(Dialect::name);
             assert_eq!(found, expected, "{method} {path}");
         }
+    }
+
+    #[test]
+    fn an_endpoint_may_be_a_variation_which_is_no_dialect_of_its_own() {
+        for name in endpoint_names() {
+            let dialect = of_endpoint(name).map(Dialect::name);
+            assert_eq!(dialect, name.split('/').next());
+            assert_eq!(by_name(name).is_none(), name.contains('/'), "{name}");
+        }
+        assert!(of_endpoint("groq").is_none());
     }
 
     #[test]

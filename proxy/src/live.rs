@@ -135,20 +135,16 @@ impl Live {
         self.llm
             .names(url)
             .into_iter()
-            .find_map(squall_dialects::by_name)
+            .find_map(squall_dialects::of_endpoint)
     }
 }
 
 fn llm_endpoints(config: &ProxyConfig) -> Result<ToolNames, ConfigError> {
     for endpoint in &config.llm {
-        if squall_dialects::by_name(&endpoint.dialect).is_none() {
+        if squall_dialects::of_endpoint(&endpoint.dialect).is_none() {
             return Err(ConfigError::Dialect {
                 given: endpoint.dialect.clone(),
-                known: squall_dialects::ALL
-                    .iter()
-                    .map(|dialect| dialect.name())
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                known: squall_dialects::endpoint_names().join(", "),
             });
         }
     }

@@ -185,12 +185,9 @@ pub(crate) fn schema() -> schemars::Schema {
     schemars::schema_for!(raw::RawConfig)
 }
 
-/// Accepts the name of a dialect that this version speaks.
+/// Accepts the name of a dialect, or of a variation, that this version speaks.
 fn dialect_name(name: &str) -> Result<String, String> {
-    let spoken: Vec<_> = squall_dialects::ALL
-        .iter()
-        .map(|dialect| dialect.name())
-        .collect();
+    let spoken = squall_dialects::endpoint_names();
     if spoken.contains(&name) {
         return Ok(name.to_owned());
     }

@@ -45,15 +45,17 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
             });
         }
     }
-    match root.get("usage") {
+    let groqs = |key| root.get("x_groq").and_then(|x_groq| x_groq.get(key));
+    match root.get("usage").or_else(|| groqs("usage")) {
         Some(usage) if usage.is_null() => reading.usage_follows = true,
         Some(usage) => reading.usage = read_usage(usage),
         None => {}
     }
-    reading.error = root
-        .get("error")
+    let reported = root.get("error").or_else(|| groqs("error"));
+    reading.error = reported
         .filter(|error| !error.is_null())
-        .map(error_message);
+        .map(error_message)
+        .or_else(|| bare_error(root));
     reading
 }
 
@@ -63,6 +65,13 @@ fn read_said<'d>(said: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
         if let Some(value) = said.get(field).filter(|value| value.kind() == Kind::String) {
             deltas.push(Delta::new(choice, 0, kind, value));
         }
+    }
+    // Mistral's models that think say both in parts of one content.
+    for part in items(said.get("content")) {
+        let text = |value: Value<'d>| value.get("text").filter(|text| text.kind() == Kind::String);
+        let thoughts = items(part.get("thinking")).filter_map(text);
+        deltas.extend(thoughts.map(|text| Delta::new(choice, 0, DeltaKind::Reasoning, text)));
+        deltas.extend(text(part).map(|text| Delta::new(choice, 0, DeltaKind::Text, text)));
     }
     for (position, tool_call) in (0..).zip(items(said.get("tool_calls"))) {
         let index = tool_call.get("index").and_then(Value::as_u64);
@@ -137,6 +146,12 @@ fn read_usage(usage: Value<'_>) -> Option<Usage> {
     })
 }
 
+/// The message of an error without an envelope: Mistral's, vLLM's.
+fn bare_error(root: Value<'_>) -> Option<Cow<'_, str>> {
+    let is_error = root.get("object").and_then(Value::as_str).as_deref() == Some("error");
+    root.get("message").filter(|_| is_error)?.as_str()
+}
+
 /// The message of an error object, or the error itself where it is something else.
 fn error_message(error: Value<'_>) -> Cow<'_, str> {
     let message = error.get("message").and_then(Value::as_str);
@@ -150,6 +165,8 @@ fn finish(word: &str) -> Finish {
     match word {
         "stop" => Finish::Done,
         "length" => Finish::Length,
+        // Mistral's word for a context that was full.
+        "model_length" => Finish::Context,
         "tool_calls" | "function_call" => Finish::Tool,
         "content_filter" => Finish::Filtered,
         other => Finish::Foreign(other.to_owned()),

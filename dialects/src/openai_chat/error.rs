@@ -351,7 +351,7 @@ fn refill(tokens: u64) -> Duration {
 }
 
 /// A duration as Go prints it, in milliseconds below a second: `12ms`, `1.5s`, `6m0s`, `1h0m0s`.
-fn go_duration(duration: Duration) -> String {
+pub(super) fn go_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     if millis == 0 {
         return "0s".to_owned();

@@ -9,6 +9,7 @@ mod made;
 mod request;
 #[cfg(test)]
 mod tests;
+mod variation;
 
 use http::Method;
 
@@ -16,13 +17,44 @@ use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcri
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
 use crate::stream::{Framing, Made};
+use variation::Variation;
 
 /// The data of the event that ends a stream.
 const DONE: &[u8] = b"[DONE]";
 
 /// The dialect `openai-chat`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OpenAiChat;
+pub(crate) struct OpenAiChat {
+    /// The provider that the configuration names; `None`: told by the path.
+    variation: Option<Variation>,
+}
+
+/// The dialect for an endpoint that nobody named.
+pub(crate) static PLAIN: OpenAiChat = OpenAiChat { variation: None };
+
+/// The dialect for endpoints of these providers.
+pub(crate) static VARIATIONS: &[(&str, &dyn Dialect)] = &[
+    ("openai-chat/azure", &OpenAiChat::of(Variation::Azure)),
+    ("openai-chat/groq", &OpenAiChat::of(Variation::Groq)),
+    ("openai-chat/mistral", &OpenAiChat::of(Variation::Mistral)),
+    (
+        "openai-chat/openrouter",
+        &OpenAiChat::of(Variation::OpenRouter),
+    ),
+];
+
+impl OpenAiChat {
+    const fn of(variation: Variation) -> Self {
+        Self {
+            variation: Some(variation),
+        }
+    }
+
+    fn variation(self, context: &ErrorContext<'_>) -> Option<Variation> {
+        self.variation
+            .or_else(|| Variation::of(context.target, context.model))
+    }
+}
 
 impl Dialect for OpenAiChat {
     fn name(&self) -> &'static str {
@@ -105,15 +137,20 @@ impl Dialect for OpenAiChat {
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        error::reply(error, context)
+        match self.variation(context) {
+            Some(variation) => variation.error(error, context),
+            None => error::reply(error, context),
+        }
     }
 
     fn error_event(
         &self,
         error: &ModelError,
         context: &ErrorContext<'_>,
-        _after: Option<Event<'_>>,
+        after: Option<Event<'_>>,
     ) -> Option<Made> {
-        Some(Made::data(error::event(error, context)))
+        let told = self.variation(context);
+        let told = told.and_then(|variation| variation.error_event(error, context, after));
+        Some(told.unwrap_or_else(|| Made::data(error::event(error, context))))
     }
 }

@@ -66,18 +66,18 @@ fn a_request_says_what_is_asked_for() {
 }
 
 fn asked(body: &str) -> Option<ModelRequest> {
-    read_request(&OpenAiChat, Target::default(), body.as_bytes())
+    read_request(&PLAIN, Target::default(), body.as_bytes())
 }
 
 fn confirmed(body: &str) -> bool {
     let document = Document::parse_prefix(body.as_bytes());
-    document.is_some_and(|document| OpenAiChat.confirms(document.root()))
+    document.is_some_and(|document| PLAIN.confirms(document.root()))
 }
 
 #[test]
 fn a_conversation_is_read_with_its_places() {
     let document = Document::parse(REQUEST.as_bytes()).expect("JSON");
-    let conversation = OpenAiChat.conversation(&document);
+    let conversation = PLAIN.conversation(&document);
     let roles: Vec<Role> = conversation.messages.iter().map(|m| m.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Tool]);
     let texts = |said: &[Said<'_>]| -> Vec<String> {
@@ -134,7 +134,7 @@ fn a_request_that_says_little_has_the_apis_defaults() {
 
 /// What a reader makes of an answer.
 fn read(form: AnswerForm, request: Option<&str>, answer: &str) -> ModelCall {
-    let mut reader = Reader::new(&OpenAiChat, Target::default(), request.map(str::as_bytes));
+    let mut reader = Reader::new(&PLAIN, Target::default(), request.map(str::as_bytes));
     reader.head(Some(form));
     for chunk in answer.as_bytes().chunks(7) {
         reader.push(chunk);
@@ -208,7 +208,7 @@ fn the_journal_names_the_model_that_was_asked_for() {
 fn pieces_are_found_where_they_stand() {
     let answer = ANSWERS[1].1;
     let document = Document::parse(answer.as_bytes()).expect("JSON");
-    let reading = OpenAiChat.read_answer(&document);
+    let reading = PLAIN.read_answer(&document);
     let pieces: Vec<(DeltaKind, u64, &str)> = reading
         .deltas
         .iter()
@@ -255,17 +255,17 @@ fn a_reason_to_stop_keeps_its_meaning_there_and_back() {
     ] {
         let event = r#"{"choices":[{"delta":{},"finish_reason":"x"}]}"#;
         let document = Document::parse(event.as_bytes()).expect("JSON");
-        let finished = OpenAiChat
+        let finished = PLAIN
             .read_event(Event::named(None, &document))
             .finishes
             .remove(0);
         let mut edits = Edits::new(&document);
-        OpenAiChat.put_finish(&mut edits, &document, &finished, Some(&finish));
+        PLAIN.put_finish(&mut edits, &document, &finished, Some(&finish));
         let edited = edits.apply();
         let expected = event.replace("\"x\"", word);
         assert_eq!(String::from_utf8_lossy(&edited), expected);
         let document = Document::parse(&edited).expect("JSON");
-        let reading = OpenAiChat.read_event(Event::named(None, &document));
+        let reading = PLAIN.read_event(Event::named(None, &document));
         assert_eq!(reading.finishes[0].finish, back);
     }
 }
@@ -308,7 +308,7 @@ fn the_end_of_a_choice_is_made_after_its_last_event() {
                 tokens: 1,
                 kept: true,
             };
-            OpenAiChat.finish_events(event, &end)
+            PLAIN.finish_events(event, &end)
         })
     };
     let expected = "id: 7\r\ndata: {\"id\":\"c\",\"new\":[1],\"choices\":[{\"index\":1,\"delta\":{},\
@@ -316,7 +316,7 @@ fn the_end_of_a_choice_is_made_after_its_last_event() {
                     \"obfuscation\":\"x\"}\r\n\r\n";
     assert_eq!(end(1), expected);
     assert_eq!(end(2), "");
-    let mark = made(TWO_CHOICES, |_| OpenAiChat.end(Framing::Sse));
+    let mark = made(TWO_CHOICES, |_| PLAIN.end(Framing::Sse));
     assert_eq!(mark, "id: 7\r\ndata: [DONE]\r\n\r\n");
 }
 
@@ -331,7 +331,7 @@ fn the_end_of_a_choice_names_its_reason_even_after_events_that_do_not() {
     };
     let expected = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n";
     assert_eq!(
-        made(stream, |event| OpenAiChat.finish_events(event, &end)),
+        made(stream, |event| PLAIN.finish_events(event, &end)),
         expected
     );
 }
@@ -351,14 +351,12 @@ fn other_words_are_said_in_a_stream_after_the_event_they_replace() {
             r#"{"role":"assistant","content":null,"refusal":"no"}"#,
         ),
     ] {
-        let said = made(TWO_CHOICES, |event| {
-            OpenAiChat.say_events(event, choice, saying)
-        });
+        let said = made(TWO_CHOICES, |event| PLAIN.say_events(event, choice, saying));
         assert!(said.contains(&format!("\"delta\":{delta}")), "{said}");
         assert!(said.contains("\"finish_reason\":null"), "{said}");
     }
     let none = made(TWO_CHOICES, |event| {
-        OpenAiChat.say_events(event, 9, Saying::Text(""))
+        PLAIN.say_events(event, 9, Saying::Text(""))
     });
     assert_eq!(none, "");
 }
@@ -373,7 +371,7 @@ fn other_words_are_said_in_a_whole_answer() {
         ] {
             let mut edits = Edits::new(&document);
             assert!(
-                OpenAiChat.say(&mut edits, &document, 0, saying, &finish),
+                PLAIN.say(&mut edits, &document, 0, saying, &finish),
                 "{name}"
             );
             let edited = edits.apply();
@@ -398,7 +396,7 @@ fn other_words_are_said_in_a_whole_answer() {
             assert!(message.get("tool_calls").is_none(), "{name}");
             let reason = choice.get("finish_reason").map(Value::raw);
             assert_eq!(reason, Some("\"stop\""), "{name}");
-            let reading = OpenAiChat.read_answer(&edited);
+            let reading = PLAIN.read_answer(&edited);
             let first = reading
                 .finishes
                 .iter()
@@ -407,13 +405,13 @@ fn other_words_are_said_in_a_whole_answer() {
             assert_eq!(first.finish, finish, "{name}");
         }
         let mut edits = Edits::new(&document);
-        assert!(!OpenAiChat.say(&mut edits, &document, 9, Saying::Text(""), &Finish::Done));
+        assert!(!PLAIN.say(&mut edits, &document, 9, Saying::Text(""), &Finish::Done));
         assert!(edits.is_empty());
     }
 }
 
 fn error(error: &ModelError) -> WireReply {
-    OpenAiChat.error(
+    PLAIN.error(
         error,
         &ErrorContext {
             draw: 42,
@@ -481,11 +479,11 @@ fn an_error_in_a_stream_is_an_event_of_its_own() {
         ),
     ] {
         let context = ErrorContext::default();
-        let event = OpenAiChat.error_event(&error, &context, None).expect("one");
+        let event = PLAIN.error_event(&error, &context, None).expect("one");
         let document = Document::parse(&event.data).expect("JSON");
         assert!(document.text().contains(words), "{}", document.text());
         assert!(
-            OpenAiChat
+            PLAIN
                 .read_event(Event::named(None, &document))
                 .error
                 .is_some()
@@ -586,10 +584,156 @@ fn ids_differ_from_draw_to_draw_and_never_within_one() {
             draw,
             ..ErrorContext::default()
         };
-        let reply = OpenAiChat.error(&ModelError::Overloaded, &context);
+        let reply = PLAIN.error(&ModelError::Overloaded, &context);
         reply.headers["x-request-id"].clone()
     };
     assert_eq!(id(7), id(7));
     assert_ne!(id(7), id(8));
     assert_eq!(id(0).len(), "req_".len() + 32);
+}
+
+/// `OpenRouter`'s, Azure's, Groq's and Mistral's endpoints, and how OpenAI's differ from them.
+#[test]
+fn a_provider_is_told_by_its_path_and_model() {
+    for (path, model, expected) in [
+        ("/v1/chat/completions", "gpt-5-mini", None),
+        (
+            "/openai/deployments/x/chat/completions?api-version=2024-10-21",
+            "x",
+            Some(Variation::Azure),
+        ),
+        (
+            "/v1/chat/completions?api-version=1",
+            "x",
+            Some(Variation::Azure),
+        ),
+        (
+            "/openai/v1/chat/completions",
+            "gpt-5-mini",
+            Some(Variation::Azure),
+        ),
+        (
+            "/openai/v1/chat/completions",
+            "openai/gpt-oss-20b",
+            Some(Variation::Groq),
+        ),
+        (
+            "/openai/v1/chat/completions",
+            "llama-3.3-70b-versatile",
+            Some(Variation::Groq),
+        ),
+        (
+            "/api/v1/chat/completions",
+            "openai/gpt-5-mini",
+            Some(Variation::OpenRouter),
+        ),
+        ("/api/v1/chat/completions", "local", None),
+        ("/api/chat/completions", "a/b", None),
+    ] {
+        let found = Variation::of(Target::new(path), Some(model));
+        assert_eq!(found, expected, "{path} {model}");
+    }
+}
+
+/// Every provider's errors, by the name that the config calls it.
+#[test]
+fn every_providers_errors_read_like_its_own() {
+    let limit = |scope| ModelError::RateLimit {
+        scope,
+        retry_after: Some(Duration::from_millis(1500)),
+    };
+    for (name, dialect) in VARIATIONS {
+        let errors = [
+            limit(LimitScope::Requests),
+            limit(LimitScope::Tokens),
+            ModelError::QuotaExhausted,
+            ModelError::ContextLength,
+            ModelError::ContentFilter,
+            ModelError::Auth,
+            ModelError::ModelNotFound,
+            ModelError::Timeout,
+            ModelError::ServerError { status: 500 },
+            ModelError::ServerError { status: 502 },
+            ModelError::Overloaded,
+        ];
+        let context = ErrorContext {
+            draw: 42,
+            model: Some("vendor/model"),
+            ..ErrorContext::default()
+        };
+        let written = errors.map(|model_error| {
+            let reply = dialect.error(&model_error, &context);
+            let document = Document::parse(&reply.body).expect("JSON");
+            assert!(dialect.read_answer(&document).error.is_some(), "{name}");
+            format!("{model_error:?}\n{}", written(&reply))
+        });
+        insta::assert_snapshot!(name.replace('/', "_"), written.join("\n"));
+    }
+}
+
+#[test]
+fn every_provider_reports_an_error_in_a_stream_in_its_own_way() {
+    let last = concat!(
+        r#"{"id":"gen-1","provider":"Nebius","model":"meta/llama","object":"chat.completion.chunk","#,
+        r#""created":7,"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}"#
+    );
+    let last = Document::parse(last.as_bytes()).expect("JSON");
+    let expected = [
+        (None, r#"{"error":{"message":"The server"#),
+        (
+            Some("error"),
+            r#"{"error":{"message":"Internal Server Error","type":"internal_server_error"}}"#,
+        ),
+        (
+            None,
+            r#"{"object":"error","message":"Internal server error","type":"server_error","param":null,"code":null,"raw_status_code":500}"#,
+        ),
+        (
+            None,
+            concat!(
+                r#"{"id":"gen-1","provider":"Nebius","model":"meta/llama","#,
+                r#""object":"chat.completion.chunk","created":7,"#,
+                r#""error":{"code":500,"message":"Provider returned error"},"choices":[{"index":0,"#,
+                r#""delta":{"content":""},"finish_reason":"error"}]}"#
+            ),
+        ),
+    ];
+    for ((name, dialect), (event, data)) in VARIATIONS.iter().zip(expected) {
+        let error = ModelError::ServerError { status: 500 };
+        let after = Event::named(None, &last);
+        let made = dialect.error_event(&error, &ErrorContext::default(), Some(after));
+        let made = made.expect("one");
+        assert_eq!(made.name.as_deref(), event, "{name}");
+        let text = String::from_utf8_lossy(&made.data);
+        assert!(text.starts_with(data), "{name}: {text}");
+        let document = Document::parse(&made.data).expect("JSON");
+        let reading = dialect.read_event(Event::named(event, &document));
+        assert!(reading.error.is_some(), "{name}: {text}");
+    }
+}
+
+#[test]
+fn what_providers_add_is_read_from_all_of_them() {
+    let azure = include_str!("../../corpus/openai-chat/azure.sse");
+    let groq = include_str!("../../corpus/openai-chat/groq.sse");
+    let mistral = include_str!("../../corpus/openai-chat/mistral_thinking.json");
+    assert_eq!(read(SSE, None, azure).finish, Some(Finish::Filtered));
+    let groq = read(SSE, None, groq);
+    assert_eq!((groq.input_tokens, groq.output_tokens), (Some(38), Some(4)));
+    assert_eq!(
+        read(AnswerForm::Json, None, mistral).finish,
+        Some(Finish::Context)
+    );
+    let document = Document::parse(mistral.as_bytes()).expect("JSON");
+    let reading = PLAIN.read_answer(&document);
+    let said: Vec<(DeltaKind, &str)> = reading
+        .deltas
+        .iter()
+        .map(|delta| (delta.kind, &*delta.text))
+        .collect();
+    let expected = [
+        (DeltaKind::Reasoning, "Ships float."),
+        (DeltaKind::Text, "They do not sink."),
+    ];
+    assert_eq!(said, expected);
 }

@@ -102,7 +102,7 @@ impl Client {
 
 fn stage() -> Stage {
     let config = json!({
-        "llm": [{ "match_url": "*://*/mistral/*", "dialect": "openai-chat" }],
+        "llm": [{ "match_url": "*://*/mistral/*", "dialect": "openai-chat/mistral" }],
     });
     Stage::with(&config, bedrock::serve)
 }

@@ -1,9 +1,11 @@
 //! Stream faults on Amazon's event stream: what the agent gets is one that Bedrock could have sent.
 
 use bytes::Bytes;
+use squall_dialects::json::Document;
+use squall_dialects::model::ModelError;
 use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Made, Splitter, Template};
 use squall_dialects::{AnswerForm, by_name};
-use squall_profiles::fault::StreamFault;
+use squall_profiles::fault::{Instead, StreamFault};
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 use squall_profiles::plan::Ending;
 
@@ -148,4 +150,66 @@ fn a_truncated_message_of_anthropics_ends_as_anthropic_ends_one() {
     );
     assert_eq!(events[6], r#"{"type":"message_stop"}"#);
     assert_eq!((events.len(), ending), (7, None));
+}
+
+/// Names of events, or of what is inside of chunks.
+fn names(events: &[String]) -> Vec<&str> {
+    let first = |event: &'_ String| event.find([' ', ':']).unwrap_or(event.len());
+    events.iter().map(|event| &event[..first(event)]).collect()
+}
+
+#[test]
+fn other_words_come_in_a_block_of_their_own() {
+    let block = [
+        "messageStart",
+        "contentBlockDelta",
+        "contentBlockStop",
+        "messageStop",
+        "metadata",
+    ];
+    for lines in [TEXT, TOOL_USE] {
+        for (instead, finish) in [
+            (Instead::Nothing, "end_turn"),
+            (Instead::Refusal { choice: 7 }, "end_turn"),
+            (Instead::Filtered, "content_filtered"),
+        ] {
+            let fault = StreamFault::Instead(instead);
+            let (events, ending) = told(&fault, Framing::AwsEvents, lines);
+            assert_eq!(names(&events), block, "{events:?}");
+            assert!(events[3].contains(finish), "{events:?}");
+            assert_eq!(ending, None);
+        }
+    }
+}
+
+#[test]
+fn an_error_in_a_stream_is_an_exception_and_its_end() {
+    let fault = StreamFault::Error {
+        after_tokens: 3,
+        error: ModelError::Overloaded,
+    };
+    let (events, _) = told(&fault, Framing::AwsEvents, TEXT);
+    let last = events.last().expect("an exception");
+    let expected =
+        r#"serviceUnavailableException {"message":"Bedrock is unable to process your request."}"#;
+    assert_eq!(last, expected, "{events:?}");
+    assert!(!names(&events).contains(&"messageStop"), "{events:?}");
+}
+
+#[test]
+fn a_whole_answer_comes_where_a_stream_was_asked_for() {
+    let dialect = by_name("bedrock").expect("built in");
+    let framing = Framing::AwsEvents;
+    let fault = StreamFault::WholeForStream;
+    let mut editor = StreamEditor::new(&fault, dialect, AnswerForm::Stream(framing));
+    let mut steps = editor.push(&framed(framing, TOOL_USE));
+    steps.extend(editor.finish());
+    let [Step::Emit(answer)] = &steps[..] else {
+        panic!("{steps:?}");
+    };
+    let document = Document::parse(answer).expect("JSON");
+    let reading = dialect.read_answer(&document);
+    let parts: Vec<u64> = reading.deltas.iter().map(|delta| delta.part).collect();
+    assert_eq!(parts, [0, 0, 1, 2, 2, 2], "{}", document.text());
+    assert_eq!(reading.usage.and_then(|usage| usage.output), Some(88));
 }

@@ -228,6 +228,9 @@ fn mistrals_client_notices_nothing_of_squall() {
     MISTRAL.is_not_noticed(&[WHOLE, STREAM], "openai-chat", &paths);
 }
 
+/// Named by the configuration, the endpoint's errors are Mistral's.
+const MISTRALS_LIMIT: &str = r#"{"object":"error","message":"Rate limit exceeded","type":"rate_limited","param":null,"code":"1300","raw_status_code":429}"#;
+
 #[test]
 fn mistrals_client_takes_each_fault_for_the_provider_s() {
     let error = |more, rule: Value, status: u16| Case {
@@ -237,7 +240,12 @@ fn mistrals_client_takes_each_fault_for_the_provider_s() {
         attempts: 1,
     };
     let cases = [
-        error(WHOLE, json!({ "mode": "rate_limit" }), 429),
+        Case {
+            more: WHOLE,
+            rule: json!({ "mode": "rate_limit" }),
+            told: json!({ "error": "SDKError", "status": 429, "body": MISTRALS_LIMIT }),
+            attempts: 1,
+        },
         error(STREAM, json!({ "mode": "rate_limit" }), 429),
         error(WHOLE, json!({ "mode": "server_error" }), 500),
         error(WHOLE, json!({ "mode": "overloaded" }), 503),

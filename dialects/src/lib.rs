@@ -17,6 +17,7 @@ mod figures;
 mod gemini;
 pub mod json;
 pub mod model;
+mod ollama;
 mod openai_chat;
 pub mod reader;
 pub mod signature;
@@ -37,6 +38,7 @@ pub static ALL: &[&dyn Dialect] = &[
     &anthropic::Anthropic,
     &bedrock::Bedrock,
     &gemini::Gemini,
+    &ollama::Ollama,
 ];
 
 /// The dialect that a request with this method and target speaks, as far as its head can tell.

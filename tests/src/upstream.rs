@@ -7,6 +7,7 @@
 pub mod bedrock;
 pub mod chat;
 pub mod gemini;
+pub mod ollama;
 pub mod standard;
 
 use std::io::{self, Read as _, Write as _};

@@ -19,6 +19,7 @@ mod long;
 mod matrix;
 mod network_faults;
 mod official;
+mod ollama;
 mod oracle;
 mod providers;
 mod routes;

@@ -174,6 +174,44 @@ fn the_official_client_takes_each_fault_for_the_provider_s() {
 }
 
 #[test]
+fn other_words_and_errors_reach_the_official_client_as_the_provider_s() {
+    let stream: &[&str] = &["--stream"];
+    let cases = [
+        Case {
+            arguments: stream,
+            rule: json!({ "mode": "empty" }),
+            told: json!({ "ok": true, "finish": "STOP", "text": "", "thoughts": "" }),
+            attempts: 1,
+        },
+        Case {
+            arguments: stream,
+            rule: json!({ "mode": "stream_error", "after_tokens": 9 }),
+            told: json!({ "error": "ServerError", "status": 503, "code": "UNAVAILABLE" }),
+            attempts: 1,
+        },
+        Case {
+            arguments: stream,
+            rule: json!({ "mode": "content_filter" }),
+            told: json!({ "ok": true, "finish": "SAFETY", "text": "", "thoughts": "" }),
+            attempts: 1,
+        },
+        Case {
+            arguments: stream,
+            rule: json!({ "mode": "refusal" }),
+            told: json!({ "ok": true, "finish": "STOP", "thoughts": "", "signatures": [] }),
+            attempts: 1,
+        },
+        Case {
+            arguments: &[],
+            rule: json!({ "mode": "model_not_found" }),
+            told: json!({ "error": "ClientError", "status": 404, "code": "NOT_FOUND" }),
+            attempts: 1,
+        },
+    ];
+    official(&stage(), CLIENT, "", &cases);
+}
+
+#[test]
 fn a_client_that_retries_gets_through_a_limit_that_ends() {
     let stage = stage();
     let rule = json!({ "mode": "rate_limit", "limit": 2 });

@@ -145,6 +145,27 @@ fn an_error_in_the_middle_of_a_stream_is_its_last_line() {
 }
 
 #[test]
+fn other_words_come_with_the_last_line_and_its_counts() {
+    let case = |arguments, rule, told| Case {
+        arguments,
+        rule,
+        told,
+        attempts: 1,
+    };
+    let empty = json!({ "ok": true, "finish": "stop", "text": "", "thinking": "" });
+    let cases = [
+        case(&["--stream"][..], json!({ "mode": "empty" }), empty.clone()),
+        case(&[], json!({ "mode": "empty" }), empty),
+        case(
+            &[],
+            json!({ "mode": "model_not_found" }),
+            json!({ "error": "ResponseError", "status": 404, "text": "model 'qwen3' not found" }),
+        ),
+    ];
+    official(&stage(), CLIENT, "", &cases);
+}
+
+#[test]
 fn a_stream_that_is_truncated_ends_as_the_server_ends_one() {
     let stage = stage();
     let rule = json!({ "mode": "truncated_response", "max_tokens": 5 });

@@ -42,7 +42,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     pub(super) fn begin(
         shared: &'a Shared,
         endpoint: Rc<Endpoint<B>>,
-        request: Box<Request<B>>,
+        request: Request<B>,
     ) -> (Self, Box<Request<Sent<B>>>) {
         let mut request = Box::new(request.map(Sent::new));
         let limit = endpoint.settings.response_timeout.map(|after| Limit {

@@ -7,7 +7,7 @@ use crate::json::{Kind, NodeId, Value};
 use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Usage, number_of_whole_call};
 
 /// Reads a `GenerateContentResponse`, or an error in its place.
-pub(super) fn read<'d>(root: Value<'d>) -> Reading<'d> {
+pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     // Vertex AI wraps errors in a list.
     let root = root.items().next().unwrap_or(root);
     let mut reading = Reading {

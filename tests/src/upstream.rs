@@ -8,6 +8,7 @@ pub mod bedrock;
 pub mod chat;
 pub mod gemini;
 pub mod ollama;
+pub mod messages;
 pub mod standard;
 
 use std::io::{self, Read as _, Write as _};

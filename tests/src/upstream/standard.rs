@@ -20,6 +20,7 @@
 //! | `/break/unfinished` | chunks without the last one, then FIN |
 //! | `/websocket` | upgrades and echoes bytes |
 //! | `/v1/chat/completions` | [`super::chat`] |
+//! | `/v1/messages` | [`super::messages`] |
 //! | anything else | the request's own head and body |
 
 use std::io::Write as _;
@@ -27,7 +28,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{Connection, Request, chat};
+use super::{Connection, Request, chat, messages};
 
 /// The document of `/json`.
 pub const JSON: &str = r#"{"answer":42,"of":"the upstream"}"#;
@@ -94,6 +95,7 @@ fn answer(mut connection: Connection, request: &Request) -> Option<Connection> {
             return None;
         }
         "/v1/chat/completions" => chat::answer(&mut connection, request),
+        "/v1/messages" => messages::answer(&mut connection, request),
         _ => {
             if let Some(length) = number("/bytes/") {
                 connection.send(whole(

@@ -1,0 +1,169 @@
+//! Anthropic's official Python client, unmodified, with the proxy as its `base_url`.
+
+use serde_json::{Value, json};
+use squall_tests::upstream::chat::WORDS;
+use squall_tests::upstream::messages::OVERLOADED;
+use squall_tests::{Path, Stage};
+
+const CLIENT: &str = "anthropic_messages.py";
+const STREAM: &[&str] = &["--stream"];
+const WHOLE: &[&str] = &[];
+
+fn ask(stage: &Stage, path: Path, arguments: &[&str]) -> Value {
+    stage.way(path, "").ask(CLIENT, arguments)
+}
+
+#[test]
+fn the_client_hands_out_the_same_events_with_and_without_the_proxy() {
+    let stage = Stage::new();
+    for (number, arguments) in (1..).zip([
+        WHOLE,
+        STREAM,
+        &["--tools"],
+        &["--tools", "--stream"],
+        &["--stream", "--model", OVERLOADED],
+    ]) {
+        let straight = ask(&stage, Path::Direct, arguments);
+        let through = ask(&stage, Path::Reverse, arguments);
+        assert_eq!(through, straight, "{arguments:?}");
+        let entry = crate::matrix::exchange(&stage, number);
+        assert_eq!(entry["dialect"], "anthropic", "{entry}");
+        assert_eq!(entry["llm"]["stream"], arguments.contains(&"--stream"));
+    }
+    let entries = stage.daemon.api.wait_for_exchanges(5);
+    let finishes = ["done", "done", "tool", "tool"].map(Value::from);
+    let told = entries.iter().map(|entry| &entry["llm"]["finish"]);
+    assert!(told.eq(finishes.iter().chain([&Value::Null])), "{entries:#?}");
+    assert_eq!(entries[3]["llm"]["tool_calls"], json!(["weather"]));
+}
+
+#[test]
+fn counting_tokens_is_no_model_call() {
+    let stage = Stage::new();
+    let body = r#"{"model":"m","max_tokens":1,"messages":[]}"#;
+    let rule = json!({ "llm_faults": [{ "mode": "server_error" }] });
+    stage.daemon.api.chaos(&rule);
+    let post = |target| stage.open(Path::Reverse).post(target, body).status;
+    assert_eq!(post("/v1/messages/count_tokens"), 200);
+    assert_eq!(post("/v1/messages"), 500);
+}
+
+/// A fault, and what the client must tell of it: some members, and how often it asked.
+struct Case {
+    rule: Value,
+    arguments: &'static [&'static str],
+    told: Value,
+    attempts: usize,
+}
+
+/// Checks a case on the reverse path, and that the same check fails without the fault.
+fn check(case: &Case) {
+    let stage = Stage::new();
+    let mut seen = 0;
+    let mut judge = || {
+        let told = ask(&stage, Path::Reverse, case.arguments);
+        for (member, value) in case.told.as_object().unwrap() {
+            if told[member] != *value {
+                return Err(format!("`{member}` is not {value}: {told}"));
+            }
+        }
+        // The client has gone, so that no more than these can come.
+        let attempts = stage.daemon.api.wait_for_exchanges(seen + case.attempts).len() - seen;
+        seen += attempts;
+        if attempts == case.attempts {
+            Ok(())
+        } else {
+            Err(format!("{attempts} attempts: {told}"))
+        }
+    };
+    stage.daemon.api.chaos(&json!({ "llm_faults": [case.rule] }));
+    assert_eq!(judge(), Ok(()), "{}", case.rule);
+    stage.daemon.api.calm();
+    assert!(judge().is_err(), "{}: holds without the fault", case.rule);
+}
+
+#[test]
+fn a_rate_limit_is_retried_and_then_raised_as_one() {
+    for arguments in [WHOLE, STREAM] {
+        check(&Case {
+            rule: json!({ "mode": "rate_limit", "retry_after": 0 }),
+            arguments: if arguments.is_empty() {
+                &["--retries", "2"]
+            } else {
+                &["--retries", "2", "--stream"]
+            },
+            told: json!({ "error": "RateLimitError", "status": 429, "type": "rate_limit_error", "events": [] }),
+            attempts: 3,
+        });
+    }
+}
+
+#[test]
+fn a_server_error_is_retried_and_then_raised_as_one() {
+    check(&Case {
+        rule: json!({ "mode": "server_error" }),
+        arguments: &["--retries", "1", "--stream"],
+        told: json!({ "error": "InternalServerError", "status": 500, "type": "api_error", "events": [] }),
+        attempts: 2,
+    });
+}
+
+#[test]
+fn an_overload_is_retried_and_then_raised_as_one() {
+    check(&Case {
+        rule: json!({ "mode": "overloaded" }),
+        arguments: &["--retries", "1"],
+        told: json!({ "error": "OverloadedError", "status": 529, "type": "overloaded_error", "events": [] }),
+        attempts: 2,
+    });
+}
+
+#[test]
+fn a_client_that_waits_gets_through_an_overload_that_ends() {
+    let stage = Stage::new();
+    let once = json!({ "mode": "overloaded", "limit": 1 });
+    for (rules, retries) in [(json!([once]), "1"), (json!([]), "0")] {
+        stage.daemon.api.chaos(&json!({ "llm_faults": rules }));
+        let told = ask(&stage, Path::Reverse, &["--retries", "2"]);
+        assert_eq!(told["text"], WORDS.concat(), "{told}");
+        let requests = stage.plain.requests();
+        let last = requests.last().expect("one came through");
+        assert_eq!(last.header("x-stainless-retry-count"), Some(retries));
+    }
+}
+
+#[test]
+fn a_cut_stream_is_raised_and_not_retried() {
+    check(&Case {
+        rule: json!({ "mode": "stream_cut", "after_tokens": 2 }),
+        arguments: &["--retries", "2", "--stream"],
+        told: json!({ "ok": false, "error": "RemoteProtocolError" }),
+        attempts: 1,
+    });
+}
+
+#[test]
+fn a_truncated_answer_is_a_whole_one_that_says_why_it_ended() {
+    for arguments in [WHOLE, STREAM] {
+        check(&Case {
+            rule: json!({ "mode": "truncated_response", "max_tokens": 2 }),
+            arguments,
+            told: json!({ "ok": true, "finish": "max_tokens", "usage": 2, "text": WORDS[..2].concat() }),
+            attempts: 1,
+        });
+    }
+}
+
+#[test]
+fn a_truncated_answer_keeps_what_is_signed_or_leaves_it_out() {
+    check(&Case {
+        rule: json!({ "mode": "truncated_response", "max_tokens": 8 }),
+        arguments: &["--tools", "--stream"],
+        told: json!({
+            "ok": true,
+            "finish": "max_tokens",
+            "thinking": [["I should look outside.", "EqkBCkYIBxgCKkDq8Zw1fVbT=="]],
+        }),
+        attempts: 1,
+    });
+}

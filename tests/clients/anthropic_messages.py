@@ -47,6 +47,7 @@ def ask(events):
         text="".join(block.text for block in answer.content if block.type == "text"),
         thinking=[(block.thinking, block.signature) for block in answer.content if block.type == "thinking"],
         calls=[(block.name, block.input) for block in answer.content if block.type == "tool_use"],
+        blocks=len(answer.content),
         finish=answer.stop_reason,
         usage=answer.usage.output_tokens,
         events=events,

@@ -130,10 +130,12 @@ pub(super) fn say(
     let Some(content) = content.filter(|content| content.kind() == Kind::Array) else {
         return false;
     };
-    edits.replace(
-        content.id(),
-        format!("[{{\"type\":\"text\",\"text\":{}}}]", quote(words(saying))),
-    );
+    let said = match words(saying) {
+        // Nobody says nothing in a block.
+        "" => "[]".to_owned(),
+        text => format!("[{{\"type\":\"text\",\"text\":{}}}]", quote(text)),
+    };
+    edits.replace(content.id(), said);
     if let Some(reason) = root.get("stop_reason") {
         put(edits, Some(root), reason.id(), Some(finish));
     }
@@ -148,7 +150,9 @@ pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
         "content_block_delta",
         "message_delta",
     ];
-    if !kind.is_some_and(|kind| kinds.contains(&&*kind)) {
+    // Nobody says nothing in a block.
+    let says_nothing = words(saying).is_empty();
+    if says_nothing || !kind.is_some_and(|kind| kinds.contains(&&*kind)) {
         return Vec::new();
     }
     let index = index(root);

@@ -453,9 +453,13 @@ fn other_words_are_said_in_a_block_of_their_own() {
             assert_eq!(said, expected);
         }
     }
-    for (number, choice) in [(message_stop, 0), (block_start, 1)] {
+    for (number, choice, text) in [
+        (message_stop, 0, "no"),
+        (block_start, 1, "no"),
+        (block_start, 0, ""),
+    ] {
         let none = made(TEXT_STREAM, number, |event| {
-            Anthropic.say_events(event, choice, Saying::Text("no"))
+            Anthropic.say_events(event, choice, Saying::Text(text))
         });
         assert_eq!(none, "");
     }
@@ -465,16 +469,18 @@ fn other_words_are_said_in_a_block_of_their_own() {
 fn other_words_are_said_in_a_whole_answer() {
     for answer in [TEXT, TOOL_USE, REFUSAL] {
         let document = Document::parse(answer.as_bytes()).expect("JSON");
-        for (saying, finish) in [
-            (Saying::Text("no"), Finish::Done),
-            (Saying::Refusal("no"), Finish::Refused),
+        let no = r#"[{"type":"text","text":"no"}]"#;
+        for (saying, finish, expected) in [
+            (Saying::Text("no"), Finish::Done, no),
+            (Saying::Refusal("no"), Finish::Refused, no),
+            (Saying::Text(""), Finish::Done, "[]"),
         ] {
             let mut edits = Edits::new(&document);
             assert!(Anthropic.say(&mut edits, &document, 0, saying, &finish));
             let edited = edits.apply();
             let edited = Document::parse(&edited).expect("JSON");
             let content = edited.root().get("content").map(Value::raw);
-            assert_eq!(content, Some("[{\"type\":\"text\",\"text\":\"no\"}]"));
+            assert_eq!(content, Some(expected));
             let reading = Anthropic.read_answer(&edited);
             assert_eq!(reading.finishes[0].finish, finish);
         }

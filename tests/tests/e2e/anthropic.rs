@@ -33,7 +33,10 @@ fn the_client_hands_out_the_same_events_with_and_without_the_proxy() {
     let entries = stage.daemon.api.wait_for_exchanges(5);
     let finishes = ["done", "done", "tool", "tool"].map(Value::from);
     let told = entries.iter().map(|entry| &entry["llm"]["finish"]);
-    assert!(told.eq(finishes.iter().chain([&Value::Null])), "{entries:#?}");
+    assert!(
+        told.eq(finishes.iter().chain([&Value::Null])),
+        "{entries:#?}"
+    );
     assert_eq!(entries[3]["llm"]["tool_calls"], json!(["weather"]));
 }
 
@@ -68,7 +71,12 @@ fn check(case: &Case) {
             }
         }
         // The client has gone, so that no more than these can come.
-        let attempts = stage.daemon.api.wait_for_exchanges(seen + case.attempts).len() - seen;
+        let attempts = stage
+            .daemon
+            .api
+            .wait_for_exchanges(seen + case.attempts)
+            .len()
+            - seen;
         seen += attempts;
         if attempts == case.attempts {
             Ok(())
@@ -76,7 +84,10 @@ fn check(case: &Case) {
             Err(format!("{attempts} attempts: {told}"))
         }
     };
-    stage.daemon.api.chaos(&json!({ "llm_faults": [case.rule] }));
+    stage
+        .daemon
+        .api
+        .chaos(&json!({ "llm_faults": [case.rule] }));
     assert_eq!(judge(), Ok(()), "{}", case.rule);
     stage.daemon.api.calm();
     assert!(judge().is_err(), "{}: holds without the fault", case.rule);
@@ -166,4 +177,69 @@ fn a_truncated_answer_keeps_what_is_signed_or_leaves_it_out() {
         }),
         attempts: 1,
     });
+}
+
+#[test]
+fn an_error_in_a_stream_is_raised_as_one_of_status_200_and_not_retried() {
+    check(&Case {
+        rule: json!({ "mode": "stream_error", "after_tokens": 2 }),
+        arguments: &["--retries", "2", "--stream"],
+        told: json!({ "ok": false, "error": "APIStatusError", "status": 200, "type": "overloaded_error" }),
+        attempts: 1,
+    });
+}
+
+#[test]
+fn a_refusal_is_text_and_a_reason_to_stop() {
+    for arguments in [WHOLE, STREAM] {
+        check(&Case {
+            rule: json!({ "mode": "refusal" }),
+            arguments,
+            told: json!({ "ok": true, "finish": "refusal" }),
+            attempts: 1,
+        });
+    }
+}
+
+#[test]
+fn an_empty_answer_has_no_content() {
+    for arguments in [WHOLE, STREAM] {
+        check(&Case {
+            rule: json!({ "mode": "empty" }),
+            arguments,
+            told: json!({ "ok": true, "finish": "end_turn", "text": "", "blocks": 0 }),
+            attempts: 1,
+        });
+    }
+}
+
+#[test]
+fn a_tool_that_is_none_is_called_by_a_call_that_is_one() {
+    for arguments in [&["--tools"][..], &["--tools", "--stream"]] {
+        let stage = Stage::new();
+        let called = || ask(&stage, Path::Reverse, arguments)["calls"].clone();
+        assert_eq!(called(), json!([["weather", { "city": "Kiel" }]]));
+        stage
+            .daemon
+            .api
+            .chaos(&json!({ "llm_faults": [{ "mode": "unknown_tool_call" }] }));
+        let calls = called();
+        assert_ne!(calls[0][0], "weather", "{calls}");
+        assert_eq!(calls[0][1], json!({ "city": "Kiel" }), "{calls}");
+    }
+}
+
+#[test]
+fn a_document_where_a_stream_was_asked_for_is_the_whole_message() {
+    let stage = Stage::new();
+    let body = r#"{"model":"m","max_tokens":9,"stream":true,"tools":[],"messages":[]}"#;
+    let rule = json!({ "llm_faults": [{ "mode": "json_for_stream" }] });
+    stage.daemon.api.chaos(&rule);
+    let answer = stage.open(Path::Reverse).post("/v1/messages", body).json();
+    let unstreamed = body.replace("\"stream\":true,", "");
+    let whole = stage
+        .open(Path::Direct)
+        .post("/v1/messages", &unstreamed)
+        .json();
+    assert_eq!(answer, whole);
 }

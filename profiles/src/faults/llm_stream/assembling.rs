@@ -115,7 +115,8 @@ fn assembled(framing: Framing, stream: &[u8], call: &Call) -> Result<String, Str
     }
     let mut said = events.iter().filter(|(_, reading)| says_something(reading));
     let first = said.next().ok_or_else(|| too_short(0, 0))?;
-    let last = said.next_back().unwrap_or(first);
+    let last = said.rfind(|(_, reading)| holds_answer(reading));
+    let last = last.unwrap_or(first);
     let mut gathered = Gathered::default();
     for (_, reading) in &events {
         gathered.add(reading);
@@ -139,6 +140,11 @@ fn says_something(reading: &Reading<'_>) -> bool {
         || reading.introduces
         || reading.model.is_some()
         || reading.ends
+}
+
+/// Whether an event says something of the answer's own or counts its tokens, unlike a bare end.
+fn holds_answer(reading: &Reading<'_>) -> bool {
+    !reading.deltas.is_empty() || !reading.finishes.is_empty() || reading.usage.is_some()
 }
 
 /// What was said so far.

@@ -19,6 +19,7 @@ pub mod json;
 pub mod model;
 mod ollama;
 mod openai_chat;
+mod openai_responses;
 pub mod reader;
 pub mod signature;
 pub mod stream;
@@ -35,6 +36,7 @@ pub use reader::{ModelCall, Reader};
 /// Every dialect, in the order in which [`recognise`] asks them.
 pub static ALL: &[&dyn Dialect] = &[
     &openai_chat::PLAIN,
+    &openai_responses::OpenAiResponses,
     &anthropic::Anthropic,
     &bedrock::Bedrock,
     &gemini::Gemini,

@@ -23,32 +23,51 @@ const USUAL_WAIT: Duration = Duration::from_secs(1);
 /// Tokens that the context of a made-up overflow holds when less was asked for.
 const CONTEXT: u64 = 128_000;
 
+/// Which endpoint reports an error: some of the words are its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// `/chat/completions`.
+    Chat,
+    /// `/responses`.
+    Responses,
+}
+
 /// The reply for `error`.
-pub(super) fn reply(error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
+pub(crate) fn reply(
+    error: &ModelError,
+    context: &ErrorContext<'_>,
+    endpoint: Endpoint,
+) -> WireReply {
     match error {
-        ModelError::RateLimit { scope, retry_after } => rate_limit(*scope, *retry_after, context),
-        ModelError::ServerError { status } => server_error(*status, context),
-        ModelError::Timeout => server_error(504, context),
-        ModelError::Overloaded => api_error(StatusCode::SERVICE_UNAVAILABLE, error, context),
-        ModelError::QuotaExhausted => api_error(StatusCode::TOO_MANY_REQUESTS, error, context),
-        ModelError::ContextLength | ModelError::ContentFilter => {
-            api_error(StatusCode::BAD_REQUEST, error, context)
+        ModelError::RateLimit { scope, retry_after } => {
+            rate_limit(*scope, *retry_after, context, endpoint)
         }
-        ModelError::Auth => api_error(StatusCode::UNAUTHORIZED, error, context),
-        ModelError::ModelNotFound => api_error(StatusCode::NOT_FOUND, error, context),
+        ModelError::ServerError { status } => server_error(*status, context, endpoint),
+        ModelError::Timeout => server_error(504, context, endpoint),
+        ModelError::Overloaded => {
+            api_error(StatusCode::SERVICE_UNAVAILABLE, error, context, endpoint)
+        }
+        ModelError::QuotaExhausted => {
+            api_error(StatusCode::TOO_MANY_REQUESTS, error, context, endpoint)
+        }
+        ModelError::ContextLength | ModelError::ContentFilter => {
+            api_error(StatusCode::BAD_REQUEST, error, context, endpoint)
+        }
+        ModelError::Auth => api_error(StatusCode::UNAUTHORIZED, error, context, endpoint),
+        ModelError::ModelNotFound => api_error(StatusCode::NOT_FOUND, error, context, endpoint),
     }
 }
 
-/// The data of the event that reports `error` in a stream.
-pub(super) fn event(error: &ModelError, context: &ErrorContext<'_>) -> String {
+/// The object that says what `error` is, as streams hold it.
+pub(crate) fn object(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint) -> String {
     let Words {
         message,
         kind,
         param,
         code,
-    } = words(error, context);
+    } = words(error, context, endpoint);
     format!(
-        "{{\"error\":{{\"message\":{},\"type\":{},\"param\":{},\"code\":{}}}}}",
+        "{{\"message\":{},\"type\":{},\"param\":{},\"code\":{}}}",
         quote(&message),
         quote(kind),
         param.map_or_else(null, quote),
@@ -56,11 +75,16 @@ pub(super) fn event(error: &ModelError, context: &ErrorContext<'_>) -> String {
     )
 }
 
-fn api_error(status: StatusCode, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
+fn api_error(
+    status: StatusCode,
+    error: &ModelError,
+    context: &ErrorContext<'_>,
+    endpoint: Endpoint,
+) -> WireReply {
     WireReply {
         status,
         headers: api_headers(context.draw),
-        body: envelope(&words(error, context)),
+        body: envelope(&words(error, context, endpoint)),
     }
 }
 
@@ -73,7 +97,7 @@ struct Words {
 }
 
 /// The words of the API itself; gateways have others.
-fn words(error: &ModelError, context: &ErrorContext<'_>) -> Words {
+fn words(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint) -> Words {
     let model = context.model.unwrap_or("gpt-5-mini");
     let (message, kind, param, code) = match error {
         ModelError::RateLimit { scope, retry_after } => {
@@ -93,6 +117,14 @@ fn words(error: &ModelError, context: &ErrorContext<'_>) -> Words {
             "insufficient_quota",
             None,
             Some("insufficient_quota"),
+        ),
+        ModelError::ContextLength if endpoint == Endpoint::Responses => (
+            "Your input exceeds the context window of this model. Please adjust your input and \
+             try again."
+                .to_owned(),
+            "invalid_request_error",
+            Some("input"),
+            Some("context_length_exceeded"),
         ),
         ModelError::ContextLength => (
             overflow_message(context),
@@ -116,6 +148,12 @@ fn words(error: &ModelError, context: &ErrorContext<'_>) -> Words {
             "invalid_request_error",
             None,
             Some("invalid_api_key"),
+        ),
+        ModelError::ModelNotFound if endpoint == Endpoint::Responses => (
+            format!("The requested model '{model}' does not exist."),
+            "invalid_request_error",
+            Some("model"),
+            Some("model_not_found"),
         ),
         ModelError::ModelNotFound => (
             format!("The model `{model}` does not exist or you do not have access to it."),
@@ -187,6 +225,7 @@ fn rate_limit(
     scope: LimitScope,
     retry_after: Option<Duration>,
     context: &ErrorContext<'_>,
+    endpoint: Endpoint,
 ) -> WireReply {
     let wait = retry_after.unwrap_or(USUAL_WAIT);
     let tokens_left = TOKENS_PER_MINUTE - irregular(context.draw, 3) % (TOKENS_PER_MINUTE / 2);
@@ -226,11 +265,11 @@ fn rate_limit(
     WireReply {
         status: StatusCode::TOO_MANY_REQUESTS,
         headers,
-        body: envelope(&words(&error, context)),
+        body: envelope(&words(&error, context, endpoint)),
     }
 }
 
-fn server_error(status: u16, context: &ErrorContext<'_>) -> WireReply {
+fn server_error(status: u16, context: &ErrorContext<'_>, endpoint: Endpoint) -> WireReply {
     // Gateways in front of the API answer these themselves, in words of their own.
     match status {
         502 => {
@@ -249,7 +288,7 @@ fn server_error(status: u16, context: &ErrorContext<'_>) -> WireReply {
     }
     let error = ModelError::ServerError { status };
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    api_error(status, &error, context)
+    api_error(status, &error, context, endpoint)
 }
 
 /// An error of the gateway's: it never reached the API, so it has no request id.

@@ -4,7 +4,7 @@
 //! with `[DONE]`. Source: OpenAI's API reference and its official Python client.
 
 mod answer;
-mod error;
+pub(crate) mod error;
 mod made;
 mod request;
 #[cfg(test)]
@@ -13,6 +13,7 @@ mod variation;
 
 use http::Method;
 
+use self::error::Endpoint;
 use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
@@ -139,7 +140,7 @@ impl Dialect for OpenAiChat {
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
         match self.variation(context) {
             Some(variation) => variation.error(error, context),
-            None => error::reply(error, context),
+            None => error::reply(error, context, Endpoint::Chat),
         }
     }
 
@@ -151,6 +152,10 @@ impl Dialect for OpenAiChat {
     ) -> Option<Made> {
         let told = self.variation(context);
         let told = told.and_then(|variation| variation.error_event(error, context, after));
-        Some(told.unwrap_or_else(|| Made::data(error::event(error, context))))
+        let plain = || {
+            let error = error::object(error, context, Endpoint::Chat);
+            Made::data(format!("{{\"error\":{error}}}"))
+        };
+        Some(told.unwrap_or_else(plain))
     }
 }

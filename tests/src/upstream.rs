@@ -9,6 +9,7 @@ pub mod chat;
 pub mod gemini;
 pub mod ollama;
 pub mod messages;
+pub mod responses;
 pub mod standard;
 
 use std::io::{self, Read as _, Write as _};

@@ -21,6 +21,7 @@
 //! | `/websocket` | upgrades and echoes bytes |
 //! | `/v1/chat/completions` | [`super::chat`] |
 //! | `/v1/messages` | [`super::messages`] |
+//! | `/v1/responses` | [`super::responses`] |
 //! | anything else | the request's own head and body |
 
 use std::io::Write as _;
@@ -28,7 +29,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{Connection, Request, chat, messages};
+use super::{Connection, Request, chat, messages, responses};
 
 /// The document of `/json`.
 pub const JSON: &str = r#"{"answer":42,"of":"the upstream"}"#;
@@ -96,6 +97,7 @@ fn answer(mut connection: Connection, request: &Request) -> Option<Connection> {
         }
         "/v1/chat/completions" => chat::answer(&mut connection, request),
         "/v1/messages" => messages::answer(&mut connection, request),
+        "/v1/responses" => responses::answer(&mut connection, request),
         _ => {
             if let Some(length) = number("/bytes/") {
                 connection.send(whole(

@@ -5,32 +5,31 @@ use squall_tests::upstream::chat::WORDS;
 use squall_tests::upstream::messages::OVERLOADED;
 use squall_tests::{Path, Stage};
 
-const CLIENT: &str = "anthropic_messages.py";
+use crate::official::{Case, official, sees_no_difference};
+
+const SCRIPT: &str = "anthropic_messages.py";
+const BASE: &str = "";
 const STREAM: &[&str] = &["--stream"];
 const WHOLE: &[&str] = &[];
 
 fn ask(stage: &Stage, path: Path, arguments: &[&str]) -> Value {
-    stage.way(path, "").ask(CLIENT, arguments)
+    stage.way(path, BASE).ask(SCRIPT, arguments)
+}
+
+fn check(case: &Case) {
+    official(&Stage::new(), SCRIPT, BASE, std::slice::from_ref(case));
 }
 
 #[test]
 fn the_client_hands_out_the_same_events_with_and_without_the_proxy() {
-    let stage = Stage::new();
-    for (number, arguments) in (1..).zip([
+    let ways: [&[&str]; 5] = [
         WHOLE,
         STREAM,
         &["--tools"],
         &["--tools", "--stream"],
         &["--stream", "--model", OVERLOADED],
-    ]) {
-        let straight = ask(&stage, Path::Direct, arguments);
-        let through = ask(&stage, Path::Reverse, arguments);
-        assert_eq!(through, straight, "{arguments:?}");
-        let entry = crate::matrix::exchange(&stage, number);
-        assert_eq!(entry["dialect"], "anthropic", "{entry}");
-        assert_eq!(entry["llm"]["stream"], arguments.contains(&"--stream"));
-    }
-    let entries = stage.daemon.api.wait_for_exchanges(5);
+    ];
+    let entries = sees_no_difference(SCRIPT, BASE, "anthropic", &ways);
     let finishes = ["done", "done", "tool", "tool"].map(Value::from);
     let told = entries.iter().map(|entry| &entry["llm"]["finish"]);
     assert!(
@@ -49,48 +48,6 @@ fn counting_tokens_is_no_model_call() {
     let post = |target| stage.open(Path::Reverse).post(target, body).status;
     assert_eq!(post("/v1/messages/count_tokens"), 200);
     assert_eq!(post("/v1/messages"), 500);
-}
-
-/// A fault, and what the client must tell of it: some members, and how often it asked.
-struct Case {
-    rule: Value,
-    arguments: &'static [&'static str],
-    told: Value,
-    attempts: usize,
-}
-
-/// Checks a case on the reverse path, and that the same check fails without the fault.
-fn check(case: &Case) {
-    let stage = Stage::new();
-    let mut seen = 0;
-    let mut judge = || {
-        let told = ask(&stage, Path::Reverse, case.arguments);
-        for (member, value) in case.told.as_object().unwrap() {
-            if told[member] != *value {
-                return Err(format!("`{member}` is not {value}: {told}"));
-            }
-        }
-        // The client has gone, so that no more than these can come.
-        let attempts = stage
-            .daemon
-            .api
-            .wait_for_exchanges(seen + case.attempts)
-            .len()
-            - seen;
-        seen += attempts;
-        if attempts == case.attempts {
-            Ok(())
-        } else {
-            Err(format!("{attempts} attempts: {told}"))
-        }
-    };
-    stage
-        .daemon
-        .api
-        .chaos(&json!({ "llm_faults": [case.rule] }));
-    assert_eq!(judge(), Ok(()), "{}", case.rule);
-    stage.daemon.api.calm();
-    assert!(judge().is_err(), "{}: holds without the fault", case.rule);
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod official;
 mod ollama;
 mod oracle;
 mod providers;
+mod responses;
 mod routes;
 mod streams;
 mod tool_faults;

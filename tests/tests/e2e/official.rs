@@ -59,3 +59,23 @@ fn differs<'e>(told: &Value, expected: &'e Value) -> Option<&'e str> {
     let other = members.find(|(name, value)| told[name.as_str()] != **value);
     other.map(|(name, _)| name.as_str())
 }
+
+/// What the client gets through Squall is what it gets without, event for event. The journal's
+/// entries.
+pub(crate) fn sees_no_difference(
+    script: &str,
+    base: &str,
+    dialect: &str,
+    ways: &[&[&str]],
+) -> Vec<Value> {
+    let stage = Stage::new();
+    for (number, arguments) in (1..).zip(ways) {
+        let ask = |path| stage.way(path, base).ask(script, arguments);
+        let (straight, through) = (ask(Path::Direct), ask(Path::Reverse));
+        assert_eq!(through, straight, "{arguments:?}");
+        let entry = crate::matrix::exchange(&stage, number);
+        assert_eq!(entry["dialect"], dialect, "{entry}");
+        assert_eq!(entry["llm"]["stream"], arguments.contains(&"--stream"));
+    }
+    stage.daemon.api.wait_for_exchanges(ways.len())
+}

@@ -1,0 +1,192 @@
+//! OpenAI's official Python client asking for responses, unmodified, with the proxy as its
+//! `base_url`.
+
+use serde_json::{Value, json};
+use squall_tests::upstream::chat::WORDS;
+use squall_tests::upstream::responses::FAILING;
+use squall_tests::{Path, Stage};
+
+use crate::official::{Case, official, sees_no_difference};
+
+const SCRIPT: &str = "openai_responses.py";
+const BASE: &str = "/v1";
+const STREAM: &[&str] = &["--stream"];
+const WHOLE: &[&str] = &[];
+
+fn check(case: &Case) {
+    official(&Stage::new(), SCRIPT, BASE, std::slice::from_ref(case));
+}
+
+#[test]
+fn the_client_hands_out_the_same_events_with_and_without_the_proxy() {
+    let ways: [&[&str]; 5] = [
+        WHOLE,
+        STREAM,
+        &["--tools"],
+        &["--tools", "--stream"],
+        &["--stream", "--model", FAILING],
+    ];
+    let entries = sees_no_difference(SCRIPT, BASE, "openai-responses", &ways);
+    let finishes = ["done", "done", "tool", "tool", "failed"].map(Value::from);
+    let told = entries.iter().map(|entry| &entry["llm"]["finish"]);
+    assert!(told.eq(&finishes), "{entries:#?}");
+    assert_eq!(entries[3]["llm"]["tool_calls"], json!(["weather", "shell"]));
+}
+
+#[test]
+fn a_rate_limit_is_retried_and_then_raised_as_one() {
+    check(&Case {
+        rule: json!({ "mode": "rate_limit", "retry_after": 0 }),
+        arguments: &["--retries", "2", "--stream"],
+        told: json!({ "error": "RateLimitError", "status": 429, "code": "rate_limit_exceeded", "events": [] }),
+        attempts: 3,
+    });
+}
+
+#[test]
+fn a_server_error_is_retried_and_then_raised_as_one() {
+    check(&Case {
+        rule: json!({ "mode": "server_error" }),
+        arguments: &["--retries", "1"],
+        told: json!({ "error": "InternalServerError", "status": 500, "type": "server_error" }),
+        attempts: 2,
+    });
+}
+
+#[test]
+fn an_overload_is_retried_and_then_raised_as_one() {
+    check(&Case {
+        rule: json!({ "mode": "overloaded" }),
+        arguments: &["--retries", "1", "--stream"],
+        told: json!({ "error": "InternalServerError", "status": 503, "type": "server_error" }),
+        attempts: 2,
+    });
+}
+
+#[test]
+fn a_cut_stream_is_raised_and_not_retried() {
+    check(&Case {
+        rule: json!({ "mode": "stream_cut", "after_tokens": 2 }),
+        arguments: &["--retries", "2", "--stream"],
+        told: json!({ "ok": false, "error": "APIConnectionError" }),
+        attempts: 1,
+    });
+}
+
+#[test]
+fn an_error_in_a_stream_is_raised_and_not_retried() {
+    check(&Case {
+        rule: json!({ "mode": "stream_error", "after_tokens": 2 }),
+        arguments: &["--retries", "2", "--stream"],
+        told: json!({ "ok": false, "error": "APIError" }),
+        attempts: 1,
+    });
+}
+
+#[test]
+fn a_truncated_answer_is_incomplete_wherever_it_is_told() {
+    let told = json!({
+        "ok": true, "finish": "incomplete", "reason": "max_output_tokens", "usage": 2,
+        "text": WORDS[..2].concat(),
+    });
+    check(&Case {
+        rule: json!({ "mode": "truncated_response", "max_tokens": 2 }),
+        arguments: WHOLE,
+        told: told.clone(),
+        attempts: 1,
+    });
+    let mut streamed = told;
+    streamed["heard"] = streamed["text"].clone();
+    streamed["last"] = json!("response.incomplete");
+    check(&Case {
+        rule: json!({ "mode": "truncated_response", "max_tokens": 2 }),
+        arguments: STREAM,
+        told: streamed,
+        attempts: 1,
+    });
+}
+
+#[test]
+fn every_event_of_a_truncated_stream_repeats_what_the_agent_got() {
+    let stage = Stage::new();
+    let rule = json!({ "mode": "truncated_response", "max_tokens": 2 });
+    stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
+    let told = stage.way(Path::Reverse, BASE).ask(SCRIPT, STREAM);
+    let events = told["events"].as_array().unwrap();
+    let of = |kind: &str| {
+        let mut events = events.iter().filter(|event| event["type"] == kind);
+        let event = events.next().unwrap_or_else(|| panic!("no {kind}: {told}"));
+        assert!(events.next().is_none(), "two of {kind}: {told}");
+        event
+    };
+    let kept = json!(WORDS[..2].concat());
+    assert_eq!(of("response.output_text.done")["text"], kept);
+    assert_eq!(of("response.content_part.done")["part"]["text"], kept);
+    let item = &of("response.output_item.done")["item"];
+    assert_eq!(item["content"][0]["text"], kept);
+    let last = &of("response.incomplete")["response"];
+    assert_eq!(last["output"][0]["content"][0]["text"], kept);
+}
+
+#[test]
+fn a_refusal_is_a_part_of_its_own() {
+    for arguments in [WHOLE, STREAM] {
+        let stage = Stage::new();
+        stage
+            .daemon
+            .api
+            .chaos(&json!({ "llm_faults": [{ "mode": "refusal" }] }));
+        let refused = stage.way(Path::Reverse, BASE).ask(SCRIPT, arguments);
+        assert_eq!(refused["text"], "", "{refused}");
+        assert_eq!(refused["finish"], "completed", "{refused}");
+        assert_eq!(
+            refused["refusals"].as_array().map(Vec::len),
+            Some(1),
+            "{refused}"
+        );
+        stage.daemon.api.calm();
+        let clean = stage.way(Path::Reverse, BASE).ask(SCRIPT, arguments);
+        assert_eq!(clean["refusals"], json!([]), "{clean}");
+    }
+}
+
+#[test]
+fn a_tool_that_is_none_is_called_wherever_the_call_is_told() {
+    for arguments in [&["--tools"][..], &["--tools", "--stream"]] {
+        let stage = Stage::new();
+        let ask = || stage.way(Path::Reverse, BASE).ask(SCRIPT, arguments);
+        let clean = ask();
+        assert_eq!(clean["calls"][0][0], "weather", "{clean}");
+        stage
+            .daemon
+            .api
+            .chaos(&json!({ "llm_faults": [{ "mode": "unknown_tool_call" }] }));
+        let told = ask();
+        let name = &told["calls"][0][0];
+        assert_ne!(name, "weather", "{told}");
+        assert_eq!(told["calls"][1], clean["calls"][1], "{told}");
+        let events = told["events"].as_array().unwrap();
+        let calls = events
+            .iter()
+            .filter(|event| event["item"]["type"] == "function_call");
+        assert!(
+            calls.clone().all(|event| event["item"]["name"] == *name),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_document_where_a_stream_was_asked_for_is_the_whole_response() {
+    let stage = Stage::new();
+    let rule = json!({ "llm_faults": [{ "mode": "json_for_stream" }] });
+    stage.daemon.api.chaos(&rule);
+    let body = r#"{"model":"m","stream":true,"input":"hi"}"#;
+    let answer = stage.open(Path::Reverse).post("/v1/responses", body).json();
+    let unstreamed = body.replace("\"stream\":true,", "");
+    let whole = stage
+        .open(Path::Direct)
+        .post("/v1/responses", &unstreamed)
+        .json();
+    assert_eq!(answer, whole);
+}

@@ -7,8 +7,8 @@
 pub mod bedrock;
 pub mod chat;
 pub mod gemini;
-pub mod ollama;
 pub mod messages;
+pub mod ollama;
 pub mod responses;
 pub mod standard;
 

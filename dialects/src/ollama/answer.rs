@@ -8,7 +8,7 @@ use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Usage, number_of
 
 /// Reads an answer to a chat, whose words stand in `message`, or to a prompt, whose words stand
 /// beside everything else.
-pub(super) fn read<'d>(root: Value<'d>) -> Reading<'d> {
+pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     let mut reading = Reading {
         model: root.get("model").and_then(Value::as_str),
         usage: read_usage(root),

@@ -161,7 +161,7 @@ fn azure(error: &ModelError, context: &ErrorContext<'_>) -> Told {
         | ModelError::Timeout
         | ModelError::ServerError { .. }
         | ModelError::Overloaded => {
-            let openais = super::error::reply(error, context);
+            let openais = super::error::reply(error, context, super::Endpoint::Chat);
             let body = String::from_utf8_lossy(&openais.body).into_owned();
             (openais.status.as_u16(), body)
         }

@@ -201,10 +201,10 @@ impl<B: OutgoingBody> Upstreams<B> {
     pub fn send<'a>(
         &'a self,
         origin: &'a Origin,
-        request: Box<Request<B>>,
+        request: Request<B>,
     ) -> impl Future<Output = Result<Response<Received<B>>, UpstreamError>> + 'a {
         let endpoint = self.endpoint(origin);
-        let (exchange, request) = Exchange::begin(&self.shared, endpoint, *request);
+        let (exchange, request) = Exchange::begin(&self.shared, endpoint, request);
         async move {
             let sent = if request.version() == Version::HTTP_2 {
                 Box::pin(exchange.on_best(request)).await

@@ -46,7 +46,7 @@ fn a_connection_is_used_again_for_every_kind_of_body() {
         for (method, answer, body) in answers {
             let mut request = get(Version::HTTP_11);
             *request.method_mut() = method;
-            let response = upstreams.send(&origin, Box::new(request)).await.unwrap();
+            let response = upstreams.send(&origin, request).await.unwrap();
             assert_eq!(text(response).await, body, "{answer}");
         }
         serving.await.unwrap();
@@ -106,7 +106,7 @@ fn a_pooled_connection_found_closed_before_the_first_byte_is_replaced() {
         let sending = upstreams.clone();
         let sent = spawn_local(async move {
             agents.accept().await.unwrap();
-            sending.send(&origin, Box::new(post(whole("body")))).await
+            sending.send(&origin, post(whole("body"))).await
         });
         tokio::task::yield_now().await;
         let _agent = std::net::TcpStream::connect(address).unwrap();

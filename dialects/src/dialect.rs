@@ -245,8 +245,8 @@ pub struct EndOfChoice<'a> {
     pub finish: &'a Finish,
     /// Tokens that the agent got of it, as Squall counts.
     pub tokens: u64,
-    /// Whether the agent gets the event that the end is made after, or what
-    /// [`Dialect::say_events`] made of it. If not, a part that it opens was never opened.
+    /// Whether the agent got anything of the part that the event belongs to: the event itself, an
+    /// earlier one, or what [`Dialect::say_events`] made of it. If not, there is nothing to close.
     pub kept: bool,
 }
 

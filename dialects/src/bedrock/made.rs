@@ -50,9 +50,7 @@ pub(super) fn finish_events(
         return Vec::new();
     }
     let mut events = Vec::new();
-    // A block of text has no start, so a piece that was dropped is taken for one of a block that
-    // has begun. It would be the block's first only if the limit fell between two blocks.
-    if end.kept || name == "contentBlockDelta" {
+    if end.kept {
         let stop = format!("\"contentBlockIndex\":{}", index(inside));
         events.push(another(event, inside, "contentBlockStop", &stop));
     }

@@ -462,6 +462,32 @@ fn client_cases() -> Vec<(&'static [&'static str], Option<Value>, Value)> {
             json!({ "ok": false }),
         ),
         (
+            whole,
+            Some(json!({ "mode": "quota_exhausted" })),
+            json!({ "error": "RateLimitError", "status": 429 }),
+        ),
+        (
+            stream,
+            Some(json!({ "mode": "content_filter" })),
+            json!({ "ok": true, "text": "", "finish": "content_filter" }),
+        ),
+        (
+            stream,
+            Some(json!({ "mode": "stream_error", "after_tokens": 2 })),
+            json!({ "ok": false, "error": "APIError" }),
+        ),
+        (
+            stream,
+            Some(json!({ "mode": "missing_terminator" })),
+            json!({ "ok": true, "text": text, "finish": "stop" }),
+        ),
+        // Both clients take it for a stream that says nothing, and say nothing of it.
+        (
+            stream,
+            Some(json!({ "mode": "json_for_stream" })),
+            json!({ "ok": true, "text": "", "finish": null }),
+        ),
+        (
             stream,
             Some(json!({ "mode": "slow_stream", "ttft_ms": 50 })),
             json!({ "ok": true, "text": text, "finish": "stop" }),

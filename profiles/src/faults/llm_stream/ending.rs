@@ -208,8 +208,9 @@ impl EarlyEnd {
         if keep {
             steps.push(event.edited(&edits, name));
         }
+        let begun = self.has_begun(event);
         for choice in cut {
-            self.end_choice(choice, keep, event, call, steps);
+            self.end_choice(choice, begun, event, call, steps);
         }
         self.end_stream(event, call, steps);
     }
@@ -313,6 +314,18 @@ impl EarlyEnd {
                 (ChoiceState::Truncated, _) => cutting.finish(finished, None, call),
             }
         }
+    }
+
+    /// Whether the agent got anything of a part that an event belongs to.
+    fn has_begun(&self, event: &Event<'_>) -> bool {
+        let reading = &event.reading;
+        let deltas = reading
+            .deltas
+            .iter()
+            .map(|delta| (delta.choice, delta.part));
+        let edges = reading.edges.iter().map(|edge| (edge.choice, edge.part));
+        let mut parts = deltas.chain(edges);
+        parts.any(|(choice, part)| self.said.has_begun(choice, part))
     }
 
     /// Ends a choice behind what it says.

@@ -15,7 +15,7 @@ const CHOICES: u64 = 4;
 pub(super) struct Repeating {
     /// Events with tokens that come before it.
     left: u64,
-    /// The latest event with tokens, until one was repeated.
+    /// The latest event with tokens of the part at hand, until one was repeated.
     latest: Option<Bytes>,
     touched: bool,
 }
@@ -32,9 +32,11 @@ impl Repeating {
 
 impl Job for Repeating {
     fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
-        // The answer is shorter than the draw would have it: its last event, then.
+        // The text or the call is shorter than the draw would have it: its last event, then.
+        let reading = &event.reading;
+        let ends = !reading.finishes.is_empty() || reading.edges.iter().any(|edge| edge.closes);
         if event.tokens() == 0
-            && !event.reading.finishes.is_empty()
+            && ends
             && let Some(latest) = self.latest.take()
         {
             steps.push(Step::Emit(latest));

@@ -7,6 +7,7 @@ use super::*;
 use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, TextDrift};
 
 mod answers;
+mod dialects;
 
 const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 

@@ -1,0 +1,487 @@
+//! Every fault on every dialect's corpus: what is left of an answer is well-formed, says what the
+//! fault made it say, and says the same in every repetition of it.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the corpus of every dialect is found, not listed"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use squall_dialects::json::Document;
+use squall_dialects::model::{DeltaKind, Finish};
+use squall_dialects::stream::{DEFAULT_LIMIT, Made, Splitter, Template};
+use squall_dialects::{ALL, Event};
+
+use super::*;
+
+/// An answer of the corpus.
+struct Sample {
+    name: String,
+    dialect: &'static dyn Dialect,
+    form: AnswerForm,
+    bytes: Vec<u8>,
+}
+
+/// Every answer of every dialect that is no error.
+fn samples() -> Vec<Sample> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/corpus");
+    let mut samples = Vec::new();
+    for dialect in ALL {
+        let folder = fs::read_dir(corpus.join(dialect.name())).expect("a corpus");
+        for entry in folder {
+            let file = entry.expect("an entry").path();
+            let sample = sample(*dialect, &file);
+            samples.extend(sample.filter(|sample| read(sample, &sample.bytes).error.is_none()));
+        }
+    }
+    samples.sort_by(|a, b| a.name.cmp(&b.name));
+    samples
+}
+
+fn sample(dialect: &'static dyn Dialect, file: &Path) -> Option<Sample> {
+    let name = file.file_name()?.to_str()?;
+    let bytes = fs::read(file).expect("a file that can be read");
+    let (form, bytes) = match file.extension()?.to_str()? {
+        "json" if name.starts_with("request") => return None,
+        "json" => (AnswerForm::Json, bytes),
+        "sse" => (AnswerForm::Stream(Framing::Sse), bytes),
+        "ndjson" => (AnswerForm::Stream(Framing::Lines), bytes),
+        "array" => (AnswerForm::Stream(Framing::Array), bytes),
+        "bin" => (AnswerForm::Stream(Framing::AwsEvents), bytes),
+        "aws" => framed(Framing::AwsEvents, &bytes),
+        "aws-chunks" => framed(Framing::AwsChunks, &bytes),
+        _ => return None,
+    };
+    Some(Sample {
+        name: format!("{}/{name}", dialect.name()),
+        dialect,
+        form,
+        bytes,
+    })
+}
+
+/// Amazon's messages, of which a file names one a line.
+fn framed(framing: Framing, lines: &[u8]) -> (AnswerForm, Vec<u8>) {
+    let lines = std::str::from_utf8(lines).expect("text").lines();
+    let made = lines.filter(|line| !line.trim().is_empty()).map(|line| {
+        match line.split_once(' ').filter(|_| !line.starts_with('{')) {
+            None => Made::data(line),
+            Some((name, data)) => match name.strip_prefix('!') {
+                Some(name) => Made::exception(name.to_owned(), data),
+                None => Made::event(name.to_owned(), data),
+            },
+        }
+    });
+    let stream = made.flat_map(|made| Template::Fresh(framing).frame(&made).to_vec());
+    (AnswerForm::Stream(framing), stream.collect())
+}
+
+/// What an answer says.
+#[derive(Debug, Default, PartialEq)]
+struct Read {
+    /// By choice, part and kind.
+    texts: BTreeMap<(u64, u64, DeltaKind), String>,
+    /// What is repeated, where it differs from what was said.
+    contradictions: Vec<String>,
+    finishes: BTreeMap<u64, Finish>,
+    error: Option<String>,
+    /// Parts that were begun and not closed.
+    open: BTreeSet<(u64, u64)>,
+    /// Parts are opened and closed by events of their own.
+    has_edges: bool,
+    /// What stands behind the event that ends the stream.
+    behind: usize,
+    unread: usize,
+}
+
+impl Read {
+    fn add(&mut self, reading: &Reading<'_>) {
+        // A part that is closed was opened, by an event of its own or by its first piece.
+        let opening = reading.edges.iter().filter(|edge| !edge.closes);
+        let open = opening
+            .map(|edge| (edge.choice, edge.part))
+            .collect::<Vec<_>>();
+        self.has_edges |= !reading.edges.is_empty();
+        self.open.extend(open);
+        let pieces = reading.deltas.iter().filter(|delta| !delta.repeats);
+        self.open
+            .extend(pieces.map(|delta| (delta.choice, delta.part)));
+        for delta in &reading.deltas {
+            let said = self
+                .texts
+                .entry((delta.choice, delta.part, delta.kind))
+                .or_default();
+            if !delta.repeats {
+                said.push_str(&delta.text);
+            } else if *said != delta.text {
+                self.contradictions
+                    .push(format!("{said:?} is repeated as {:?}", delta.text));
+            }
+        }
+        for edge in reading.edges.iter().filter(|edge| edge.closes) {
+            let key = (edge.choice, edge.part);
+            if !self.open.remove(&key) {
+                self.contradictions.push(format!("{key:?} is not open"));
+            }
+        }
+        for finished in &reading.finishes {
+            self.finishes
+                .insert(finished.choice, finished.finish.clone());
+        }
+        let error = reading
+            .error
+            .as_ref()
+            .map(|error| error.clone().into_owned());
+        self.error = error.or(self.error.take());
+    }
+
+    fn all(&self, kind: DeltaKind) -> String {
+        let of_kind = self
+            .texts
+            .iter()
+            .filter(|((_, _, found), _)| *found == kind);
+        of_kind.map(|(_, text)| text.as_str()).collect()
+    }
+
+    fn tokens(&self) -> u64 {
+        let counted = self
+            .texts
+            .iter()
+            .filter(|((_, _, kind), _)| !matches!(kind, DeltaKind::ToolId | DeltaKind::Signature));
+        counted.map(|(_, text)| tokens::count(text)).sum()
+    }
+
+    fn calls(&self) -> usize {
+        let calls = self.texts.keys().filter(|(_, _, kind)| kind.is_of_a_call());
+        calls.count()
+    }
+}
+
+/// What an answer says, read anew.
+fn read(sample: &Sample, bytes: &[u8]) -> Read {
+    let mut read = Read::default();
+    let AnswerForm::Stream(framing) = sample.form else {
+        match Document::parse(bytes) {
+            Ok(document) => read.add(&sample.dialect.read_answer(&document)),
+            Err(_) => read.unread += 1,
+        }
+        return read;
+    };
+    let mut splitter = Splitter::new(framing, DEFAULT_LIMIT);
+    let mut frames = splitter.push(bytes);
+    frames.extend(splitter.finish());
+    let mut ended = false;
+    for frame in &frames {
+        let Some(data) = frame.data() else { continue };
+        read.behind += usize::from(ended);
+        if let Ok(document) = Document::parse(&data) {
+            let reading = sample.dialect.read_event(Event::of(frame, &document));
+            ended |= reading.ends;
+            read.add(&reading);
+        } else if sample.dialect.is_end_mark(&data) {
+            ended = true;
+        } else {
+            read.unread += 1;
+        }
+    }
+    read
+}
+
+/// What the agent gets of a sample in chunks of `size` bytes, and why it is the sample itself.
+fn edited(sample: &Sample, fault: &StreamFault, size: usize) -> (Vec<Step>, Option<String>) {
+    let choices = read(sample, &sample.bytes).finishes.len().max(1) as u64;
+    let request = ModelRequest {
+        choices,
+        stream: sample.form != AnswerForm::Json,
+        ..ModelRequest::default()
+    };
+    let mut editor = StreamEditor::new(fault, sample.dialect, sample.form).for_request(&request);
+    let mut steps = Vec::new();
+    for chunk in sample.bytes.chunks(size) {
+        steps.extend(editor.push(chunk));
+    }
+    steps.extend(editor.finish());
+    let why = editor.untouched_because();
+    assert_eq!(
+        why.is_none(),
+        editor.touched(),
+        "{}: {fault:?}",
+        sample.name
+    );
+    (steps, why)
+}
+
+fn bytes(steps: &[Step]) -> Vec<u8> {
+    let emitted = steps.iter().map(|step| match step {
+        Step::Emit(bytes) => bytes.to_vec(),
+        Step::Wait(_) | Step::End(_) | Step::Finish => Vec::new(),
+    });
+    emitted.collect::<Vec<_>>().concat()
+}
+
+/// What comes of a fault on every sample that it changes; it has to change one of each dialect at
+/// least, but for those that are excused.
+fn on_every_sample(
+    fault: &StreamFault,
+    excused: &[&str],
+    check: impl Fn(&Sample, &Read, &Read) -> Result<(), String>,
+) {
+    let mut changed: BTreeSet<&str> = BTreeSet::new();
+    for sample in samples() {
+        let (steps, why) = edited(&sample, fault, usize::MAX >> 1);
+        let got = bytes(&steps);
+        for size in [1, 13] {
+            let (steps, _) = edited(&sample, fault, size);
+            assert_eq!(
+                bytes(&steps),
+                got,
+                "{}: {fault:?} in chunks of {size}",
+                sample.name
+            );
+        }
+        if why.is_some() {
+            assert_eq!(got, sample.bytes, "{}: {fault:?} {why:?}", sample.name);
+            continue;
+        }
+        changed.insert(sample.dialect.name());
+        let (before, after) = (read(&sample, &sample.bytes), read(&sample, &got));
+        if let Err(what) = check(&sample, &before, &after) {
+            let text = String::from_utf8_lossy(&got);
+            panic!("{}: {fault:?}: {what}\n{after:#?}\n{text}", sample.name);
+        }
+    }
+    for dialect in ALL {
+        let name = dialect.name();
+        assert!(
+            changed.contains(name) || excused.contains(&name),
+            "{fault:?} never on {name}"
+        );
+    }
+}
+
+/// What holds of every answer that is changed and goes on to its end.
+fn is_sound(before: &Read, after: &Read) -> Result<(), String> {
+    let expect = |what: &str, holds: bool| if holds { Ok(()) } else { Err(what.to_owned()) };
+    expect("not all can be read", after.unread <= before.unread)?;
+    expect("it contradicts itself", after.contradictions.is_empty())?;
+    let closed = !before.has_edges || after.open.is_empty();
+    expect("parts are left open", closed)?;
+    expect("something follows the end", after.behind <= before.behind)?;
+    expect(
+        "not every choice ends",
+        after.finishes.len() == before.finishes.len(),
+    )
+}
+
+#[test]
+fn an_answer_is_truncated() {
+    for max_tokens in [0, 1, 2, 3, 5, 8] {
+        on_every_sample(
+            &StreamFault::Truncate { max_tokens },
+            &[],
+            |_, before, after| {
+                is_sound(before, after)?;
+                let most = max_tokens * before.finishes.len() as u64;
+                if after.tokens() > most {
+                    return Err(format!("{} of {most} tokens", after.tokens()));
+                }
+                let ends = after.finishes.values();
+                let length = ends.clone().any(|finish| *finish == Finish::Length);
+                if length {
+                    Ok(())
+                } else {
+                    Err("no length reason".into())
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn an_answer_is_other_words() {
+    for (instead, finish) in [
+        (Instead::Nothing, Finish::Done),
+        (Instead::Filtered, Finish::Filtered),
+        (Instead::Refusal { choice: 0 }, Finish::Refused),
+        (Instead::Garbage { choice: 1 }, Finish::Done),
+    ] {
+        let words = match instead {
+            Instead::Nothing | Instead::Filtered => String::new(),
+            Instead::Refusal { choice } => {
+                crate::faults::llm_rewrite::words::refusal(choice).into()
+            }
+            Instead::Garbage { choice } => crate::faults::llm_rewrite::words::garbage(choice),
+        };
+        on_every_sample(&StreamFault::Instead(instead), &[], |_, before, after| {
+            is_sound(before, after)?;
+            let said = after.all(DeltaKind::Text) + &after.all(DeltaKind::Refusal);
+            if said != words.repeat(before.finishes.len()) {
+                return Err(format!("it says {said:?}"));
+            }
+            if after.calls() > 0 || !after.all(DeltaKind::Reasoning).is_empty() {
+                return Err("it says more".into());
+            }
+            // Providers without a word for a refusal or a filter say that they are done.
+            let ends = |end: &Finish| [&finish, &Finish::Done, &Finish::Refused].contains(&end);
+            if after.finishes.values().all(ends) {
+                Ok(())
+            } else {
+                Err("it ends otherwise".into())
+            }
+        });
+    }
+}
+
+#[test]
+fn a_text_drifts() {
+    let fault = StreamFault::Rewrite(Rewrite::Drift(ResponseDrift {
+        kind: TextDrift::Tone,
+        severity: Severity::Significant,
+        choice: 0,
+    }));
+    on_every_sample(&fault, &[], |_, before, after| {
+        is_sound(before, after)?;
+        if after.texts.keys().ne(before.texts.keys()) {
+            return Err("it has other parts".into());
+        }
+        for (key, text) in &before.texts {
+            let drifts = key.2 == DeltaKind::Text && !text.trim().is_empty();
+            if (after.texts[key] != *text) != drifts {
+                return Err(format!("{key:?} says {:?}", after.texts[key]));
+            }
+        }
+        if after.finishes == before.finishes {
+            Ok(())
+        } else {
+            Err("it ends otherwise".into())
+        }
+    });
+}
+
+#[test]
+fn a_tool_call_goes_wrong() {
+    for (rewrite, kind) in [
+        (Rewrite::UnknownTool { choice: 0 }, DeltaKind::ToolName),
+        (
+            Rewrite::WrongArguments { choice: 1 },
+            DeltaKind::ToolArguments,
+        ),
+    ] {
+        on_every_sample(&StreamFault::Rewrite(rewrite), &[], |_, before, after| {
+            is_sound(before, after)?;
+            let changed: Vec<_> = before
+                .texts
+                .iter()
+                .filter(|(key, text)| after.texts.get(key) != Some(text))
+                .map(|((_, _, kind), _)| *kind)
+                .collect();
+            if changed == [kind] {
+                Ok(())
+            } else {
+                Err(format!("{changed:?} changed"))
+            }
+        });
+    }
+}
+
+#[test]
+fn a_stream_breaks_off_fails_halts_repeats_itself() {
+    let wait = Duration::from_secs(1);
+    for after_tokens in [0, 1, 3] {
+        on_every_sample(
+            &StreamFault::Cut { after_tokens },
+            &[],
+            |sample, before, after| {
+                if sample.form == AnswerForm::Json {
+                    return Ok(());
+                }
+                let said = after.tokens() <= after_tokens && after.finishes.is_empty();
+                let begun = before
+                    .all(DeltaKind::Text)
+                    .starts_with(&after.all(DeltaKind::Text));
+                if said && begun {
+                    Ok(())
+                } else {
+                    Err("it says more".into())
+                }
+            },
+        );
+        let error = ModelError::Overloaded;
+        on_every_sample(
+            &StreamFault::Error {
+                after_tokens,
+                error,
+            },
+            &[],
+            |_, _, after| {
+                if after.tokens() > after_tokens || !after.finishes.is_empty() {
+                    return Err("it says more".into());
+                }
+                if after.error.is_some() {
+                    Ok(())
+                } else {
+                    Err("no error".into())
+                }
+            },
+        );
+        on_every_sample(
+            &StreamFault::Stall { after_tokens, wait },
+            &[],
+            |_, before, after| {
+                if before == after {
+                    Ok(())
+                } else {
+                    Err("it is another".into())
+                }
+            },
+        );
+    }
+    on_every_sample(
+        &StreamFault::Repeat { choice: 1 },
+        &[],
+        |_, before, after| {
+            let length = |read: &Read| -> usize { read.texts.values().map(String::len).sum() };
+            let more = length(after) > length(before) && after.unread == before.unread;
+            if more {
+                Ok(())
+            } else {
+                Err("nothing comes twice".into())
+            }
+        },
+    );
+}
+
+#[test]
+fn a_stream_becomes_a_whole_answer() {
+    on_every_sample(&StreamFault::WholeForStream, &[], |_, _, _| Ok(()));
+    for sample in samples() {
+        let (steps, why) = edited(&sample, &StreamFault::WholeForStream, 50);
+        if why.is_some() {
+            continue;
+        }
+        let before = read(&sample, &sample.bytes);
+        let whole = Sample {
+            form: AnswerForm::Json,
+            ..sample
+        };
+        let after = read(&whole, &bytes(&steps));
+        for kind in [
+            DeltaKind::Text,
+            DeltaKind::Reasoning,
+            DeltaKind::Refusal,
+            DeltaKind::ToolName,
+            DeltaKind::ToolId,
+        ] {
+            assert_eq!(
+                after.all(kind),
+                before.all(kind),
+                "{}: {kind:?}",
+                whole.name
+            );
+        }
+        assert_eq!(after.finishes, before.finishes, "{}", whole.name);
+    }
+}

@@ -130,6 +130,8 @@ enum ChoiceState {
     Truncated,
     /// The upstream ended it.
     Ended,
+    /// It cannot be made to say other words.
+    Passing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,8 +192,8 @@ impl EarlyEnd {
     /// Passes, cuts or drops one event.
     fn pass(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
         let mut cutting = Cutting::new(event);
-        self.cut_deltas(&mut cutting);
-        self.cut_edges(&mut cutting);
+        self.cut_deltas(&mut cutting, call);
+        self.cut_edges(&mut cutting, call);
         self.end_choices(&mut cutting, call);
         let Cutting {
             mut edits,
@@ -199,13 +201,14 @@ impl EarlyEnd {
             cut,
             before,
             keep,
+            replaced,
             ..
         } = cutting;
         if let Some(usage) = event.reading.usage.filter(|_| self.touched) {
             self.count_anew(&mut edits, &usage);
         }
         steps.extend(event.made(&before));
-        if keep {
+        if keep && !replaced {
             steps.push(event.edited(&edits, name));
         }
         let begun = self.has_begun(event);
@@ -216,7 +219,7 @@ impl EarlyEnd {
     }
 
     /// Cuts what is over the limit.
-    fn cut_deltas(&mut self, cutting: &mut Cutting<'_>) {
+    fn cut_deltas(&mut self, cutting: &mut Cutting<'_>, call: &Call) {
         let event = cutting.event;
         cutting.keep |= event.reading.introduces;
         for delta in &event.reading.deltas {
@@ -225,13 +228,21 @@ impl EarlyEnd {
                 cutting.keep |= delta.repeats;
                 continue;
             }
+            let speechless = delta.tokens() > 0 && !self.can_say(event, delta.choice, call);
             let Some(choice) = self.choice(delta.choice) else {
                 cutting.keep = true;
                 continue;
             };
+            if speechless {
+                choice.state = ChoiceState::Passing;
+            }
+            if choice.state == ChoiceState::Passing {
+                cutting.keep = true;
+                continue;
+            }
             let share = match choice.state {
                 ChoiceState::Truncated => Share::Nothing,
-                ChoiceState::Open | ChoiceState::Ended => {
+                ChoiceState::Open | ChoiceState::Ended | ChoiceState::Passing => {
                     choice.budget.spend(delta, event.document)
                 }
             };
@@ -255,15 +266,17 @@ impl EarlyEnd {
     }
 
     /// Notes which parts begin. Where other words are said, none does.
-    fn cut_edges(&mut self, cutting: &mut Cutting<'_>) {
+    fn cut_edges(&mut self, cutting: &mut Cutting<'_>, call: &Call) {
         let event = cutting.event;
-        let instead = self.how.instead().is_some();
         for edge in &event.reading.edges {
+            let instead = self.how.instead().is_some()
+                && !edge.closes
+                && self.can_say(event, edge.choice, call);
             let Some(choice) = self.choice(edge.choice) else {
                 cutting.keep = true;
                 continue;
             };
-            if instead && !edge.closes && choice.state == ChoiceState::Open {
+            if instead && choice.state == ChoiceState::Open {
                 choice.state = ChoiceState::Truncated;
                 cutting.cut.insert(edge.choice);
                 self.touched = true;
@@ -285,6 +298,7 @@ impl EarlyEnd {
         let event = cutting.event;
         let how = self.how.clone();
         for finished in &event.reading.finishes {
+            let can_say = self.can_say(event, finished.choice, call);
             let Some(choice) = self.choice(finished.choice) else {
                 cutting.keep = true;
                 continue;
@@ -292,14 +306,14 @@ impl EarlyEnd {
             let state = choice.state;
             match (state, how.instead()) {
                 (ChoiceState::Open, Some(instead))
-                    if !instead.text.is_empty() || finished.finish != how.finish =>
+                    if can_say && !(instead.text.is_empty() && finished.finish == how.finish) =>
                 {
                     // The model had nothing to say.
                     choice.state = ChoiceState::Truncated;
                     self.touched = true;
                     cutting.end_in_place(finished, instead, &how.finish, call);
                 }
-                (ChoiceState::Open | ChoiceState::Ended, _) => {
+                (ChoiceState::Open | ChoiceState::Ended | ChoiceState::Passing, _) => {
                     choice.state = ChoiceState::Ended;
                     cutting.keep = true;
                 }
@@ -314,6 +328,20 @@ impl EarlyEnd {
                 (ChoiceState::Truncated, _) => cutting.finish(finished, None, call),
             }
         }
+    }
+
+    /// Whether a choice can be made to say other words at this event, if it is to say any.
+    fn can_say(&self, event: &Event<'_>, choice: u64, call: &Call) -> bool {
+        let Some(instead) = self.how.instead() else {
+            return true;
+        };
+        let open = |choice: &Choice| choice.state == ChoiceState::Open;
+        if instead.text.is_empty() || !self.choices.get(&choice).is_none_or(open) {
+            return true;
+        }
+        let saying = instead.saying();
+        let made = call.dialect.say_events(event.spoken(), choice, saying);
+        !made.is_empty()
     }
 
     /// Whether the agent got anything of a part that an event belongs to.
@@ -366,7 +394,7 @@ impl EarlyEnd {
         let open = self
             .choices
             .values()
-            .any(|choice| choice.state == ChoiceState::Open);
+            .any(|choice| matches!(choice.state, ChoiceState::Open | ChoiceState::Passing));
         let all_seen = self.choices.len() as u64 >= call.choices;
         if open || !all_seen {
             return;
@@ -509,6 +537,8 @@ struct Cutting<'e> {
     before: Vec<Made>,
     /// Whether the event, or what is left of it, goes to the agent.
     keep: bool,
+    /// Others come in its place.
+    replaced: bool,
 }
 
 impl<'e> Cutting<'e> {
@@ -523,6 +553,7 @@ impl<'e> Cutting<'e> {
             cut: BTreeSet::new(),
             before: Vec::new(),
             keep: says_nothing,
+            replaced: false,
         }
     }
 
@@ -547,6 +578,7 @@ impl<'e> Cutting<'e> {
         let event = self.event.spoken();
         if !call.dialect.finish_events(event, &end).is_empty() {
             self.cut.insert(at.choice);
+            self.replaced = true;
             return;
         }
         let made = call.dialect.say_events(event, at.choice, instead.saying());

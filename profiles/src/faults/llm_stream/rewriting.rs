@@ -308,10 +308,14 @@ fn parts<'p>(pages: &[Page<'p>], kind: DeltaKind) -> Vec<Vec<Piece<'p>>> {
     for (at, page) in pages.iter().enumerate() {
         let deltas = page.reading.deltas.iter();
         for delta in deltas.filter(|delta| delta.kind == kind && !delta.repeats && !delta.signed) {
-            let place = *places.entry((delta.choice, delta.part)).or_insert_with(|| {
+            let key = (delta.choice, delta.part);
+            // JSON that stands as it is comes whole.
+            let known = places.get(&key).filter(|_| is_text(&(at, delta), pages));
+            let place = known.copied().unwrap_or_else(|| {
                 parts.push(Vec::new());
                 parts.len() - 1
             });
+            places.insert(key, place);
             parts[place].push((at, delta));
         }
     }

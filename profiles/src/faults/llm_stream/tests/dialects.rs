@@ -82,8 +82,8 @@ fn framed(framing: Framing, lines: &[u8]) -> (AnswerForm, Vec<u8>) {
 /// What an answer says.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
-    /// By choice, part and kind.
-    texts: BTreeMap<(u64, u64, DeltaKind), String>,
+    /// By choice, part and kind, in the order in which they begin.
+    texts: Vec<((u64, u64, DeltaKind), String)>,
     /// What is repeated, where it differs from what was said.
     contradictions: Vec<String>,
     finishes: BTreeMap<u64, Finish>,
@@ -110,10 +110,13 @@ impl Read {
         self.open
             .extend(pieces.map(|delta| (delta.choice, delta.part)));
         for delta in &reading.deltas {
-            let said = self
-                .texts
-                .entry((delta.choice, delta.part, delta.kind))
-                .or_default();
+            let key = (delta.choice, delta.part, delta.kind);
+            let known = self.texts.iter().position(|(found, _)| *found == key);
+            let at = known.unwrap_or_else(|| {
+                self.texts.push((key, String::new()));
+                self.texts.len() - 1
+            });
+            let said = &mut self.texts[at].1;
             if !delta.repeats {
                 said.push_str(&delta.text);
             } else if *said != delta.text {
@@ -155,7 +158,10 @@ impl Read {
     }
 
     fn calls(&self) -> usize {
-        let calls = self.texts.keys().filter(|(_, _, kind)| kind.is_of_a_call());
+        let calls = self
+            .texts
+            .iter()
+            .filter(|((_, _, kind), _)| kind.is_of_a_call());
         calls.count()
     }
 }
@@ -344,13 +350,13 @@ fn a_text_drifts() {
     }));
     on_every_sample(&fault, &[], |_, before, after| {
         is_sound(before, after)?;
-        if after.texts.keys().ne(before.texts.keys()) {
+        if after.texts.len() != before.texts.len() {
             return Err("it has other parts".into());
         }
-        for (key, text) in &before.texts {
+        for ((key, text), (_, drifted)) in before.texts.iter().zip(&after.texts) {
             let drifts = key.2 == DeltaKind::Text && !text.trim().is_empty();
-            if (after.texts[key] != *text) != drifts {
-                return Err(format!("{key:?} says {:?}", after.texts[key]));
+            if (drifted != text) != drifts {
+                return Err(format!("{key:?} says {drifted:?}"));
             }
         }
         if after.finishes == before.finishes {
@@ -372,12 +378,14 @@ fn a_tool_call_goes_wrong() {
     ] {
         on_every_sample(&StreamFault::Rewrite(rewrite), &[], |_, before, after| {
             is_sound(before, after)?;
-            let changed: Vec<_> = before
-                .texts
-                .iter()
-                .filter(|(key, text)| after.texts.get(key) != Some(text))
-                .map(|((_, _, kind), _)| *kind)
+            let all = before.texts.iter().zip(&after.texts);
+            let changed: Vec<_> = all
+                .filter(|((_, before), (_, after))| before != after)
+                .map(|(((_, _, kind), _), _)| *kind)
                 .collect();
+            if after.texts.len() != before.texts.len() {
+                return Err("it has other parts".into());
+            }
             if changed == [kind] {
                 Ok(())
             } else {
@@ -443,7 +451,8 @@ fn a_stream_breaks_off_fails_halts_repeats_itself() {
         &StreamFault::Repeat { choice: 1 },
         &[],
         |_, before, after| {
-            let length = |read: &Read| -> usize { read.texts.values().map(String::len).sum() };
+            let length =
+                |read: &Read| -> usize { read.texts.iter().map(|(_, text)| text.len()).sum() };
             let more = length(after) > length(before) && after.unread == before.unread;
             if more {
                 Ok(())
@@ -482,6 +491,15 @@ fn a_stream_becomes_a_whole_answer() {
                 whole.name
             );
         }
-        assert_eq!(after.finishes, before.finishes, "{}", whole.name);
+        // Providers may end a call with the word for being done, and say it in an event of its own.
+        let ends = |read: &Read| -> Vec<Finish> {
+            let ends = read.finishes.values().cloned();
+            let neutral = ends.map(|end| match end {
+                Finish::Tool if sample.dialect.tool_calls_end_as_done() => Finish::Done,
+                other => other,
+            });
+            neutral.collect()
+        };
+        assert_eq!(ends(&after), ends(&before), "{}", whole.name);
     }
 }

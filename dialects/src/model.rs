@@ -237,6 +237,9 @@ pub struct Delta<'d> {
     /// When the last item of the list that `removed_with` stands in goes, so does the list: for
     /// lists that hold nothing but tool calls.
     pub list_goes: bool,
+    /// What goes, instead of the list alone, when the last item of the list that `removed_with`
+    /// stands in does: the output item around its contents.
+    pub goes_with_list: Option<NodeId>,
     /// It is no further piece: it repeats the whole of what earlier events said of its part, so it
     /// has to say what the agent got of those.
     pub repeats: bool,
@@ -256,6 +259,7 @@ impl<'d> Delta<'d> {
             place: value.id(),
             removed_with: None,
             list_goes: false,
+            goes_with_list: None,
             repeats: false,
             signed: false,
         }
@@ -273,6 +277,14 @@ impl<'d> Delta<'d> {
     pub fn inside_call(mut self, call: Value<'_>) -> Self {
         self.removed_with = Some(call.id());
         self.list_goes = true;
+        self
+    }
+
+    /// The same, removed together with `part`, and with the last part of its list `outer`.
+    #[must_use]
+    pub fn inside_part(mut self, part: Value<'_>, outer: Value<'_>) -> Self {
+        self.removed_with = Some(part.id());
+        self.goes_with_list = Some(outer.id());
         self
     }
 

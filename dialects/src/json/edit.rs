@@ -1,6 +1,6 @@
 //! Changes to a JSON text that leave everything else as it stands.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::document::{Document, NodeId, span};
@@ -15,8 +15,9 @@ pub struct Edits<'d> {
     document: &'d Document<'d>,
     replaced: Vec<(Range<usize>, String)>,
     removed: BTreeSet<NodeId>,
-    /// Of `removed`: items that take their list with them when none of its items is kept.
-    pruned: BTreeSet<NodeId>,
+    /// Of `removed`: items that take something with them when none of their list's items is kept:
+    /// this, or the list.
+    pruned: BTreeMap<NodeId, Option<NodeId>>,
 }
 
 impl<'d> Edits<'d> {
@@ -26,7 +27,7 @@ impl<'d> Edits<'d> {
             document,
             replaced: Vec::new(),
             removed: BTreeSet::new(),
-            pruned: BTreeSet::new(),
+            pruned: BTreeMap::new(),
         }
     }
 
@@ -74,7 +75,14 @@ impl<'d> Edits<'d> {
     /// member and all its items are taken out.
     pub fn prune(&mut self, place: NodeId) {
         self.remove(place);
-        self.pruned.insert(place);
+        self.pruned.insert(place, None);
+    }
+
+    /// Takes out a list's item like [`Self::remove`], and what stands at `outer`, around it, if all
+    /// the list's items are taken out.
+    pub fn prune_with(&mut self, place: NodeId, outer: NodeId) {
+        self.remove(place);
+        self.pruned.insert(place, Some(outer));
     }
 
     /// The text with all changes made.
@@ -114,13 +122,21 @@ impl<'d> Edits<'d> {
     /// one comma stays between any two that are kept.
     fn removals(&self) -> Vec<Range<usize>> {
         let mut removed = self.removed.clone();
-        for list in self.document.containers(&self.pruned) {
-            let emptied = self
-                .children(list)
-                .iter()
-                .all(|item| removed.contains(item));
-            if emptied && self.document.node(list).key_end > 0 {
-                removed.insert(list);
+        let pruned = self.pruned.keys().copied().collect();
+        for list in self.document.containers(&pruned) {
+            let items = self.children(list);
+            if !items.iter().all(|item| removed.contains(item)) {
+                continue;
+            }
+            let mut outer = items.iter().filter_map(|item| *self.pruned.get(item)?);
+            match outer.next() {
+                Some(outer) if outer.0 > 0 => {
+                    removed.insert(outer);
+                }
+                None if self.document.node(list).key_end > 0 => {
+                    removed.insert(list);
+                }
+                Some(_) | None => {}
             }
         }
         let containers = self.document.containers(&removed).into_iter();

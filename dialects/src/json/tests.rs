@@ -207,6 +207,32 @@ fn what_is_added_behind_a_value_stays_when_what_followed_goes() {
 }
 
 #[test]
+fn what_is_around_a_pruned_list_goes_when_nothing_is_left_of_it() {
+    let text = r#"{"o":[{"c":[{"x":1},{"x":2}]},{"c":[{"x":3}]}]}"#;
+    let document = Document::parse(text.as_bytes()).expect("JSON");
+    let outer: Vec<Value<'_>> = document.root().get("o").expect("there").items().collect();
+    for (pruned, expected) in [
+        (&[2_u64][..], r#"{"o":[{"c":[{"x":1}]},{"c":[{"x":3}]}]}"#),
+        (&[1, 2], r#"{"o":[{"c":[{"x":3}]}]}"#),
+        (&[1, 2, 3], r#"{"o":[]}"#),
+    ] {
+        let mut edits = Edits::new(&document);
+        for outer in &outer {
+            for item in outer.get("c").expect("there").items() {
+                if item
+                    .get("x")
+                    .and_then(Value::as_u64)
+                    .is_some_and(|x| pruned.contains(&x))
+                {
+                    edits.prune_with(item.id(), outer.id());
+                }
+            }
+        }
+        assert_eq!(String::from_utf8_lossy(&edits.apply()), expected);
+    }
+}
+
+#[test]
 fn a_pruned_list_goes_when_nothing_is_left_of_it() {
     let text = r#"{"a":[{"x":1}, {"x":2}],"b":[[{"x":3}]]}"#;
     for (pruned, expected) in [

@@ -124,7 +124,11 @@ fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>, in_event: b
         let mut deltas = Vec::new();
         read_item(item, number * PARTS, &mut deltas);
         calls |= deltas.iter().any(|delta| delta.kind == DeltaKind::ToolName);
-        let inside = deltas.into_iter().map(|delta| delta.inside(item));
+        // What stands in a part of the item goes with that.
+        let inside = deltas.into_iter().map(|delta| match delta.removed_with {
+            Some(_) => delta,
+            None => delta.inside(item),
+        });
         reading.deltas.extend(inside);
         let logprobs = item.get("content").into_iter().flat_map(Value::items);
         let logprobs = logprobs.filter_map(|part| part.get("logprobs"));
@@ -191,11 +195,13 @@ fn read_item<'d>(item: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
         Some("custom_tool_call") => fields("input"),
         Some("message") => {
             let parts = list("content", 0);
-            deltas.extend(parts.filter_map(|(part, value)| content(value, part)));
+            let said = parts.filter_map(|(part, value)| Some((content(value, part)?, value)));
+            deltas.extend(said.map(|(delta, value)| delta.inside_part(value, item)));
         }
         Some("reasoning") => {
             let parts = list("summary", 0).chain(list("content", THOUGHTS));
-            deltas.extend(parts.filter_map(|(part, value)| content(value, part)));
+            let said = parts.filter_map(|(part, value)| Some((content(value, part)?, value)));
+            deltas.extend(said.map(|(delta, value)| delta.inside_part(value, item)));
         }
         _ => {}
     }

@@ -67,12 +67,15 @@ pub(super) fn cut(edits: &mut Edits<'_>, document: &Document<'_>, delta: &Delta<
             let kept = &raw[..raw_length(raw, bytes)];
             edits.replace(delta.place, format!("{kept}\""));
         }
-        Share::Nothing => match delta.removed_with {
-            _ if is_text_of_a_call(delta, document) => edits.replace(delta.place, "\"\""),
-            Some(container) if delta.list_goes => edits.prune(container),
-            Some(container) => edits.remove(container),
-            None if can_be_cut(delta, document) => edits.replace(delta.place, "\"\""),
-            None => edits.remove(delta.place),
+        Share::Nothing if is_text_of_a_call(delta, document) => {
+            edits.replace(delta.place, "\"\"");
+        }
+        Share::Nothing => match (delta.removed_with, delta.goes_with_list) {
+            (Some(container), Some(outer)) => edits.prune_with(container, outer),
+            (Some(container), None) if delta.list_goes => edits.prune(container),
+            (Some(container), None) => edits.remove(container),
+            (None, _) if can_be_cut(delta, document) => edits.replace(delta.place, "\"\""),
+            (None, _) => edits.remove(delta.place),
         },
     }
 }

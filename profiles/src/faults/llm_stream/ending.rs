@@ -445,11 +445,8 @@ impl EarlyEnd {
         let mut cutting = Cutting::new(event);
         let ends = !event.reading.finishes.is_empty() || event.reading.ends;
         cutting.keep |= ends || event.reading.introduces;
-        let mut dropped = false;
         for edge in &event.reading.edges {
-            let begun = edge.closes && self.said.has_begun(edge.choice, edge.part);
-            cutting.keep |= begun;
-            dropped |= !begun;
+            cutting.keep |= edge.closes && self.said.has_begun(edge.choice, edge.part);
         }
         for delta in &event.reading.deltas {
             if !delta.repeats {
@@ -457,12 +454,12 @@ impl EarlyEnd {
             } else if self.said.has_begun(delta.choice, delta.part) {
                 let known = self.said.repeat(&mut cutting.edits, event.document, delta);
                 if !known {
-                    budget::cut(&mut cutting.edits, event.document, delta, Share::Nothing);
+                    // It was opened, and nothing was said of it.
+                    cutting.edits.replace(delta.place, "\"\"");
                 }
                 cutting.keep = true;
             } else {
                 budget::cut(&mut cutting.edits, event.document, delta, Share::Nothing);
-                dropped = true;
             }
         }
         budget::forget_mirrors(&mut cutting.edits, &event.reading, |_| true);
@@ -475,7 +472,7 @@ impl EarlyEnd {
         if let Some(usage) = &event.reading.usage {
             self.count_anew(&mut cutting.edits, usage);
         }
-        if cutting.keep && (ends || !dropped) {
+        if cutting.keep {
             steps.push(event.edited(&cutting.edits, cutting.name));
         }
         if event.reading.ends {

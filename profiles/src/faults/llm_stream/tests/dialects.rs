@@ -88,8 +88,8 @@ struct Read {
     contradictions: Vec<String>,
     finishes: BTreeMap<u64, Finish>,
     error: Option<String>,
-    /// Parts that were begun and not closed.
-    open: BTreeSet<(u64, u64)>,
+    /// How often parts were begun and not closed.
+    open: BTreeMap<(u64, u64), i32>,
     /// Parts are opened and closed by events of their own.
     has_edges: bool,
     /// What stands behind the event that ends the stream.
@@ -99,16 +99,15 @@ struct Read {
 
 impl Read {
     fn add(&mut self, reading: &Reading<'_>) {
-        // A part that is closed was opened, by an event of its own or by its first piece.
-        let opening = reading.edges.iter().filter(|edge| !edge.closes);
-        let open = opening
-            .map(|edge| (edge.choice, edge.part))
-            .collect::<Vec<_>>();
+        // A part that is closed was opened, by events of its own or by its first piece.
         self.has_edges |= !reading.edges.is_empty();
-        self.open.extend(open);
-        let pieces = reading.deltas.iter().filter(|delta| !delta.repeats);
-        self.open
-            .extend(pieces.map(|delta| (delta.choice, delta.part)));
+        for edge in reading.edges.iter().filter(|edge| !edge.closes) {
+            *self.open.entry((edge.choice, edge.part)).or_default() += 1;
+        }
+        for delta in reading.deltas.iter().filter(|delta| !delta.repeats) {
+            let open = self.open.entry((delta.choice, delta.part)).or_default();
+            *open = (*open).max(1);
+        }
         for delta in &reading.deltas {
             let key = (delta.choice, delta.part, delta.kind);
             let known = self.texts.iter().position(|(found, _)| *found == key);
@@ -125,9 +124,11 @@ impl Read {
             }
         }
         for edge in reading.edges.iter().filter(|edge| edge.closes) {
-            let key = (edge.choice, edge.part);
-            if !self.open.remove(&key) {
-                self.contradictions.push(format!("{key:?} is not open"));
+            let open = self.open.entry((edge.choice, edge.part)).or_default();
+            *open -= 1;
+            if *open < 0 {
+                self.contradictions
+                    .push(format!("{edge:?} of what is not open"));
             }
         }
         for finished in &reading.finishes {
@@ -273,7 +274,7 @@ fn is_sound(before: &Read, after: &Read) -> Result<(), String> {
     let expect = |what: &str, holds: bool| if holds { Ok(()) } else { Err(what.to_owned()) };
     expect("not all can be read", after.unread <= before.unread)?;
     expect("it contradicts itself", after.contradictions.is_empty())?;
-    let closed = !before.has_edges || after.open.is_empty();
+    let closed = !before.has_edges || after.open.values().all(|open| *open == 0);
     expect("parts are left open", closed)?;
     expect("something follows the end", after.behind <= before.behind)?;
     expect(

@@ -63,9 +63,9 @@ fn never_matches(rule: &Rule) -> Option<String> {
     let why = if !urls.is_empty() && !urls.iter().any(|glob| can_be_a_url(glob)) {
         format!(
             "`match_url` is matched against the whole URL, and none begins like `{}`; \
-             write `*://{}`",
+             write `{}`",
             urls[0],
-            urls[0].trim_start_matches('/')
+            with_scheme(&urls[0])
         )
     } else if rule.family == Family::Llm && matching.tool.is_some() {
         "`tool` names tools, and `llm_faults` touch model calls".to_owned()
@@ -77,6 +77,18 @@ fn never_matches(rule: &Rule) -> Option<String> {
         return None;
     };
     Some(format!("rule `{}` can never match: {why}", rule.id))
+}
+
+/// A glob that begins like no URL, with what is missing at its beginning.
+fn with_scheme(glob: &str) -> String {
+    if let Some(rest) = glob.strip_prefix("//") {
+        format!("*://{rest}")
+    } else if glob.starts_with('/') {
+        // A path: on any host.
+        format!("*://*{glob}")
+    } else {
+        format!("*://{glob}")
+    }
 }
 
 /// Whether some URL begins as the glob does.
@@ -169,4 +181,23 @@ fn covers(wide: &Match, narrow: &Match) -> bool {
             .is_some_and(|narrow| narrow.iter().all(|one| wide.contains(one)))
     });
     urls && tool && methods && wide.status.is_none() && wide.more.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_for_a_glob_without_a_scheme_can_match() {
+        for (glob, advised, url) in [
+            ("/api/*", "*://*/api/*", "https://a.example/api/x"),
+            ("//a.example/*", "*://a.example/*", "https://a.example/x"),
+            ("a.example/*", "*://a.example/*", "http://a.example/x"),
+        ] {
+            assert!(!can_be_a_url(glob), "{glob}");
+            assert_eq!(with_scheme(glob), advised);
+            assert!(can_be_a_url(advised), "{advised}");
+            assert!(crate::glob::matches(advised, url, 0), "{advised} at {url}");
+        }
+    }
 }

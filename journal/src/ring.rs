@@ -107,7 +107,7 @@ impl StatusFilter {
     pub fn parse(text: &str) -> Option<Self> {
         match text.as_bytes() {
             b"none" => Some(Self::NoAnswer),
-            [class @ b'1'..=b'9', b'x' | b'X', b'x' | b'X'] => Some(Self::Class(class - b'0')),
+            [class @ b'1'..=b'5', b'x' | b'X', b'x' | b'X'] => Some(Self::Class(class - b'0')),
             [b'1'..=b'9', b'0'..=b'9', b'0'..=b'9'] => text.parse().ok().map(Self::Exactly),
             _ => None,
         }
@@ -482,6 +482,8 @@ mod tests {
             ("5x", None),
             ("abc", None),
             ("0xx", None),
+            ("6xx", None),
+            ("9xx", None),
         ] {
             assert_eq!(StatusFilter::parse(text), expected, "{text}");
         }

@@ -41,8 +41,10 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A listener's address cannot be had.
-    #[error("cannot listen on {address}: {error}")]
+    #[error("{who} cannot listen on {address}: {error}")]
     Listen {
+        /// Whose address it is: the proxy, or a route by its name.
+        who: String,
         /// The address.
         address: SocketAddr,
         /// What the system said.
@@ -68,13 +70,17 @@ pub struct Proxy {
 impl Proxy {
     /// Binds every listener, then starts the workers. Connections made from now on are served.
     pub fn start(config: ProxyConfig, parts: Parts) -> Result<Self, StartError> {
-        let main = bind(config.listen, Door::Main)?;
+        let main = bind("the proxy", config.listen, Door::Main)?;
         let address = main.address;
         let mut listeners = vec![main];
         let mut routes = Vec::new();
         for (place, route) in config.routes.iter().enumerate() {
             if let RouteEntry::Listen(wanted) = route.entry {
-                let listener = bind(wanted, Door::Route(place))?;
+                let listener = bind(
+                    &format!("route `{}`", route.name),
+                    wanted,
+                    Door::Route(place),
+                )?;
                 routes.push((route.name.clone(), listener.address));
                 listeners.push(listener);
             }
@@ -175,8 +181,12 @@ impl Proxy {
     }
 }
 
-fn bind(address: SocketAddr, door: Door) -> Result<Listener, StartError> {
-    Listener::bind(address, door).map_err(|error| StartError::Listen { address, error })
+fn bind(who: &str, address: SocketAddr, door: Door) -> Result<Listener, StartError> {
+    Listener::bind(address, door).map_err(|error| StartError::Listen {
+        who: who.to_owned(),
+        address,
+        error,
+    })
 }
 
 /// Settings that only a restart changes.

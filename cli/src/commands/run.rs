@@ -16,6 +16,11 @@ pub(super) async fn run(run: Run) -> Result<(), Failure> {
     let daemon = Daemon::start(config).await?;
     let authority = daemon.proxy_address().to_string();
     let variables = pointing::variables(&authority, None, &daemon.ca_bundle()?);
+    if !run.quiet {
+        for (route, address) in daemon.routes() {
+            eprintln!("route {route} on http://{address}");
+        }
+    }
     let chaos = daemon.in_force();
     let rules = daemon.rules_in_force();
     let ended = child::run(&run.command, &variables).await;

@@ -143,6 +143,11 @@ impl Daemon {
         self.proxy.address()
     }
 
+    /// Names and addresses of routes that have a listener of their own.
+    pub(crate) fn routes(&self) -> &[(String, SocketAddr)] {
+        self.proxy.routes()
+    }
+
     /// Where the control API listens.
     pub(crate) fn api_address(&self) -> SocketAddr {
         self.api_address

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use squall_proxy::config::RouteEntry;
+
 use crate::args::Daemon as Flags;
 use crate::config::{Config, ConfigErrors, DEFAULT_FILE};
 use crate::failure::Failure;
@@ -51,8 +53,14 @@ impl Setup {
             None => Config::with_home(self.home.clone()),
         };
         if self.private {
-            config.proxy.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-            config.api.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+            let free = SocketAddr::from(([127, 0, 0, 1], 0));
+            config.proxy.listen = free;
+            config.api.listen = free;
+            for route in &mut config.proxy.routes {
+                if let RouteEntry::Listen(address) = &mut route.entry {
+                    *address = free;
+                }
+            }
         }
         let flags = &self.flags;
         config.proxy.listen = flags.proxy.unwrap_or(config.proxy.listen);
@@ -103,9 +111,15 @@ mod tests {
 
     #[test]
     fn a_private_daemon_takes_free_ports_of_loopback() {
-        let (_directory, setup) =
-            setup("proxy: { listen: 0.0.0.0:1111 }\n", Flags::default(), true);
+        let (_directory, setup) = setup(
+            "proxy: { listen: 0.0.0.0:1111 }\nroutes: [{ name: own, listen: 127.0.0.1:1112, upstream: http://a.example }]\n",
+            Flags::default(),
+            true,
+        );
         let config = setup.read().unwrap();
+        assert!(
+            matches!(config.proxy.routes[0].entry, RouteEntry::Listen(address) if address.port() == 0)
+        );
         assert_eq!(config.proxy.listen.to_string(), "127.0.0.1:0");
         assert_eq!(config.api.listen.to_string(), "127.0.0.1:0");
     }

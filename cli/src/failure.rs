@@ -56,6 +56,16 @@ pub(crate) enum Failure {
         /// Where it answers.
         server: String,
     },
+    /// A daemon's proxy answers there instead of its API; exit 3.
+    #[error(
+        "{server} is Squall's proxy, not its control API; the API listens on port 7071 unless \
+         `api.listen` or `--api` says otherwise, and `squall serve` prints `api on http://…` when it \
+         starts: name that with `--server`"
+    )]
+    IsProxy {
+        /// Where it answers.
+        server: String,
+    },
     /// There is no CA to work with; exit 3.
     #[error(transparent)]
     Ca(#[from] squall_proxy::tls::CaError),
@@ -101,6 +111,7 @@ impl Failure {
             Self::Refused(_)
             | Self::Unreachable { .. }
             | Self::Foreign { .. }
+            | Self::IsProxy { .. }
             | Self::Ca(_)
             | Self::Proxy(_)
             | Self::CouldNotRun(_) => 3,

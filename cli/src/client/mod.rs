@@ -190,7 +190,13 @@ impl Client {
             return Err(self.foreign());
         }
         let body = response.bytes().await.unwrap_or_default();
-        Err(Problem::read(status, &body).into())
+        let problem = Problem::read(status, &body);
+        if problem.is_the_proxys() {
+            return Err(Failure::IsProxy {
+                server: self.server.clone(),
+            });
+        }
+        Err(problem.into())
     }
 
     async fn document<T: DeserializeOwned>(&self, response: Response) -> Result<T, Failure> {

@@ -11,6 +11,8 @@ pub(crate) struct Problem {
     #[serde(default)]
     pub(crate) status: u16,
     #[serde(default)]
+    r#type: String,
+    #[serde(default)]
     title: String,
     #[serde(default)]
     detail: String,
@@ -33,6 +35,7 @@ impl Problem {
     pub(crate) fn read(status: reqwest::StatusCode, body: &[u8]) -> Self {
         let mut problem = serde_json::from_slice(body).unwrap_or_else(|_| Self {
             status: 0,
+            r#type: String::new(),
             title: status.canonical_reason().unwrap_or_default().to_owned(),
             detail: String::from_utf8_lossy(body)
                 .trim()
@@ -43,6 +46,13 @@ impl Problem {
         });
         problem.status = status.as_u16();
         problem
+    }
+
+    /// Whether it is Squall's proxy that answers, which has no such path, instead of the control API.
+    pub(crate) fn is_the_proxys(&self) -> bool {
+        ["no-route", "credentials-required"]
+            .iter()
+            .any(|slug| self.r#type.strip_prefix("urn:squall:problem:") == Some(slug))
     }
 }
 

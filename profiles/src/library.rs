@@ -129,8 +129,10 @@ impl Library {
         LIBRARY.clone()
     }
 
-    /// This library with a profile file added, in place of an earlier one of that name. The name is
-    /// the one in the file, else the file's own without extension. `variables` expand in it.
+    /// This library with a profile file added, in place of what the same file gave before. The name
+    /// is the one in the file, else the file's own without extension. `variables` expand in it.
+    ///
+    /// An error if another file has a profile of that name.
     pub fn with_file(
         &self,
         file: &str,
@@ -143,6 +145,11 @@ impl Library {
             .clone()
             .unwrap_or_else(|| stem(file).to_owned());
         check_name(&name, file).map_err(|error| vec![error])?;
+        if let Some(other) = self.file_of(&name).filter(|other| *other != file) {
+            let message =
+                format!("{other} has a profile called `{name}` too; give one of them another name");
+            return Err(vec![ProfileError::whole(file, message)]);
+        }
         Ok(self.with(name, Source::File, profile))
     }
 
@@ -183,6 +190,13 @@ impl Library {
             library.remove(name, Source::File);
         }
         library
+    }
+
+    /// The file that a profile of that name comes from, whether or not it holds.
+    fn file_of(&self, name: &str) -> Option<&str> {
+        let held = self.profiles.get(name)?;
+        let (_, profile) = held.iter().find(|(source, _)| *source == Source::File)?;
+        Some(&profile.file)
     }
 
     /// The profile that holds under a name, and where it comes from.

@@ -90,13 +90,23 @@ fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
         .iter()
         .map(|file| read(file))
         .collect::<Result<Vec<_>, _>>()?;
+    let mut refused = Vec::new();
     for (file, text) in files.iter().zip(&texts) {
-        if let Ok(more) = library.with_file(&file.display().to_string(), text, environment()) {
-            library = more;
-        }
+        let added = library.with_file(&file.display().to_string(), text, environment());
+        refused.push(match added {
+            Ok(more) => {
+                library = more;
+                Vec::new()
+            }
+            Err(errors) => errors.iter().map(ToString::to_string).collect(),
+        });
     }
-    for (file, text) in files.iter().zip(&texts) {
-        let (errors, warnings) = check(&library, file, text);
+    for ((file, text), refused) in files.iter().zip(&texts).zip(refused) {
+        let (errors, warnings) = if refused.is_empty() {
+            check(&library, file, text)
+        } else {
+            (refused, Vec::new())
+        };
         invalid |= !errors.is_empty();
         reports.push((file, errors, warnings));
     }

@@ -79,15 +79,27 @@ impl ProfileFiles {
             }
         };
         let former = std::mem::take(&mut self.good);
-        for file in files {
-            self.add(&mut reading, &file, former.get(&file));
+        let mut texts: Vec<_> = files
+            .into_iter()
+            .map(|file| (std::fs::read_to_string(&file), file))
+            .collect();
+        // Those that have not changed come first: a new file cannot take the name of one of them.
+        texts.sort_by_key(|(text, file)| former.get(file) != text.as_ref().ok());
+        for (text, file) in texts {
+            self.add(&mut reading, &file, text, former.get(&file));
         }
         reading
     }
 
-    fn add(&mut self, reading: &mut Reading, file: &Path, former: Option<&String>) {
+    fn add(
+        &mut self,
+        reading: &mut Reading,
+        file: &Path,
+        text: std::io::Result<String>,
+        former: Option<&String>,
+    ) {
         let name = file.display().to_string();
-        let accepted = match std::fs::read_to_string(file) {
+        let accepted = match text {
             Ok(text) => match reading.library.with_file(&name, &text, environment()) {
                 Ok(library) => Some((library, text)),
                 Err(errors) => {

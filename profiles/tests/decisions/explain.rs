@@ -111,6 +111,31 @@ fn a_profile_puts_its_own_rules_before_those_it_extends() {
 }
 
 #[test]
+fn two_files_cannot_have_a_profile_of_one_name() {
+    let text = "name: same\ntool_faults: [{ mode: error }]";
+    let library = Library::builtin()
+        .with_file("a.yaml", text, Variables::Refused)
+        .unwrap();
+    let errors = library
+        .with_file("b.yaml", text, Variables::Refused)
+        .unwrap_err();
+    let said = errors[0].to_string();
+    assert!(said.starts_with("b.yaml"), "{said}");
+    assert!(
+        said.contains("a.yaml has a profile called `same` too"),
+        "{said}"
+    );
+    // A new version of a file, and a file in place of a built-in profile, are no such thing.
+    let again = library.with_file("a.yaml", text, Variables::Refused);
+    let builtin = again.unwrap().with_file(
+        "brownout.yaml",
+        "tool_faults: [{ mode: error }]",
+        Variables::Refused,
+    );
+    assert!(builtin.is_ok(), "{builtin:?}");
+}
+
+#[test]
 fn what_is_wrong_between_profiles_is_told() {
     let library = Library::default()
         .with_file("a.yaml", "extends: b\n", Variables::Refused)

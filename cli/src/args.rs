@@ -23,6 +23,22 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+/// Reads a seed.
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+}
+
+/// Reads the name of a scope.
+fn scope(text: &str) -> Result<String, String> {
+    if squall_proxy::is_scope_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "`{text}` cannot be a scope; a scope is 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`"
+    ))
+}
+
 /// Where to begin, and what the exit codes mean.
 fn after_help() -> String {
     let codes = EXIT_CODES.map(|(code, meaning)| format!("\n  {code:<10}{meaning}"));
@@ -108,7 +124,14 @@ pub(crate) struct Demo {
     #[arg(long)]
     pub(crate) keep: bool,
     /// What every draw hangs on
-    #[arg(long, value_name = "N", env = "SQUALL_SEED", default_value_t = 6)]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "SQUALL_SEED",
+        default_value_t = 6,
+        value_parser = seed,
+        allow_negative_numbers = true
+    )]
     pub(crate) seed: u64,
     /// Print the results as one JSON document on stdout
     #[arg(long)]
@@ -172,7 +195,13 @@ pub(crate) struct Daemon {
     #[arg(long, value_name = "NAME", env = "SQUALL_PROFILE")]
     pub(crate) profile: Option<String>,
     /// What every draw hangs on [default: 42]
-    #[arg(long, value_name = "N", env = "SQUALL_SEED")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "SQUALL_SEED",
+        value_parser = seed,
+        allow_negative_numbers = true
+    )]
     pub(crate) seed: Option<u64>,
     /// Threads that carry traffic [default: one per core]
     #[arg(long, value_name = "N", env = "SQUALL_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -205,7 +234,7 @@ pub(crate) struct Env {
     #[arg(long, default_value = "bash")]
     pub(crate) shell: Shell,
     /// Scope that the program's traffic belongs to
-    #[arg(long)]
+    #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
     #[command(flatten)]
     pub(crate) remote: Remote,
@@ -214,6 +243,7 @@ pub(crate) struct Env {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shell {
     /// bash, zsh and other POSIX shells
+    #[value(aliases = ["zsh", "sh"])]
     Bash,
     /// fish
     Fish,
@@ -247,7 +277,7 @@ pub(crate) enum Ca {
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
     /// Only this scope
-    #[arg(long)]
+    #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
     /// Only exchanges that a fault was applied to
     #[arg(long)]
@@ -267,7 +297,7 @@ pub(crate) struct Explain {
 #[derive(Debug, Args)]
 pub(crate) struct Off {
     /// Only this scope
-    #[arg(long)]
+    #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
     #[command(flatten)]
     pub(crate) remote: Remote,
@@ -298,10 +328,10 @@ pub(crate) enum Profile {
         /// Its name, or `none`
         name: String,
         /// For this scope; default: the default scope
-        #[arg(long)]
+        #[arg(long, value_parser = scope)]
         scope: Option<String>,
         /// What every draw hangs on
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
         seed: Option<u64>,
         /// End it by itself after this time
         #[arg(long, value_name = "TIME", value_parser = quantity::duration)]

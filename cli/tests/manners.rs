@@ -251,6 +251,16 @@ fn invalid_use_is_told_apart_from_what_could_not_run() {
             3,
             "no daemon answers",
         ),
+        (
+            vec!["serve", "--seed", "-1"],
+            2,
+            "a seed is a whole number from 0 to",
+        ),
+        (
+            vec!["env", "--scope", "a b"],
+            2,
+            "`a b` cannot be a scope; a scope is 1 to 128 characters",
+        ),
         (vec!["sreve"], 2, "serve"),
         (vec!["run"], 2, "CMD"),
     ] {
@@ -313,6 +323,72 @@ fn a_file_that_a_configuration_names_is_missed_where_it_is_named() {
             "{text}: {}",
             stderr(&output)
         );
+    }
+}
+
+#[test]
+fn two_files_with_one_profile_are_an_error_that_names_both() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path().join("profiles")).unwrap();
+    sandbox.write("squall.yaml", "profiles: profiles\n");
+    let profile = "name: same\ntool_faults: [{ mode: error }]\n";
+    sandbox.write("profiles/b.yaml", profile);
+    let mut daemon = Daemon::start(&sandbox, &FREE);
+    daemon.log_until("started");
+    sandbox.write(
+        "profiles/a.yaml",
+        &format!("{profile}description: the other\n"),
+    );
+    let said = "profiles/b.yaml has a profile called `same` too";
+    let line = daemon.log_until(said);
+    assert!(line.contains("profiles/a.yaml"), "{line}");
+    assert!(api(&daemon, "/readyz").contains(said));
+    assert!(!api(&daemon, "/v1/profiles/same").contains("the other"));
+    let said = "profiles/a.yaml has a profile called `same` too";
+    for arguments in [
+        &FREE[..],
+        &["profile", "validate", "profiles/a.yaml", "profiles/b.yaml"],
+    ] {
+        let output = sandbox.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+        assert!(stderr(&output).contains("profiles/b.yaml:"));
+    }
+}
+
+#[test]
+fn a_private_daemon_needs_no_port_of_the_configuration() {
+    let sandbox = Sandbox::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    sandbox.write(
+        "squall.yaml",
+        &format!("routes: [{{ name: own, listen: \"{taken}\", upstream: http://a.example }}]\n"),
+    );
+    let output = sandbox.run(&["run", "--", "true"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("route own on http://127.0.0.1:"));
+    let output = sandbox.run(&FREE);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let said = format!("route `own` cannot listen on {taken}");
+    assert!(stderr(&output).contains(&said), "{}", stderr(&output));
+}
+
+#[test]
+fn the_proxy_is_told_apart_from_its_control_api() {
+    for config in ["", "proxy: { credentials: required }\n"] {
+        let sandbox = Sandbox::new();
+        sandbox.write("squall.yaml", config);
+        let daemon = Daemon::start(&sandbox, &FREE);
+        for command in ["status", "env", "off"] {
+            let output = sandbox.run(&[command, "--server", &daemon.proxy]);
+            assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+            assert!(
+                stderr(&output).contains("is Squall's proxy, not its control API"),
+                "{command}: {}",
+                stderr(&output)
+            );
+        }
     }
 }
 

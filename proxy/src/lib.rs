@@ -34,3 +34,4 @@ mod worker;
 
 pub use self::daemon::{Parts, Proxy, StartError};
 pub use self::live::ConfigError;
+pub use self::scope::is_scope_name;

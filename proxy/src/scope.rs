@@ -26,13 +26,17 @@ pub(crate) struct BadScope {
     given: String,
 }
 
-/// Checks a name at the door; inside, a scope is always well-formed.
-fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> {
-    let fits = (1..=MAX_LENGTH).contains(&name.len())
+/// Whether a scope can be called so: 1 to 128 characters of `a-z A-Z 0-9 . _ -`.
+pub fn is_scope_name(name: &str) -> bool {
+    (1..=MAX_LENGTH).contains(&name.len())
         && name
             .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    if fits {
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// Checks a name at the door; inside, a scope is always well-formed.
+fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> {
+    if is_scope_name(name) {
         return Ok(name);
     }
     let given = name.chars().filter(|c| !c.is_control()).take(32).collect();

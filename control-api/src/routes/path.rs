@@ -22,11 +22,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Scope {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let name = segment(parts, state).await?;
-        let fits = (1..=128).contains(&name.len())
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-        if fits {
+        if squall_proxy::is_scope_name(&name) {
             return Ok(Self(name));
         }
         let name: String = name.chars().take(40).collect();

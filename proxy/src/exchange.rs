@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::{Decision, Observe, Snapshot};
@@ -123,13 +123,15 @@ impl Exchange {
         }
         let answer = match self.forward(request, &decision).await? {
             Forwarded::Answer(answer) => answer,
-            Forwarded::Upgrade(answer) => return Ok(self.observed(answer)),
             Forwarded::Problem(problem) => {
                 return Ok(self.connection.problem(&problem, Some(&self.log)));
             }
         };
         self.judge(&answer, &mut decision);
         self.wait(&decision.plan.wait_after).await;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Box::pin(self.switch(answer, decision)).await;
+        }
         let answer = self.substitute(answer, &mut decision).await?;
         let answer = self.edit(answer, &decision).await;
         Ok(self.shaped(answer, &decision.plan.shape))
@@ -284,6 +286,30 @@ impl Exchange {
                 Ok(Box::pin(self.recall(verdict, &recalled, answer, decision)).await)
             }
         }
+    }
+
+    /// Passes an upgrade on, unless a rule answers in its place or resets. There is no body that
+    /// anything else could be done to.
+    async fn switch(
+        &self,
+        answer: Response<Received<Outgoing>>,
+        mut decision: Decision,
+    ) -> Result<Response<Observed>, Broken> {
+        let plan = &mut decision.plan;
+        match plan.afterwards.take() {
+            Some((verdict, Substitute::Answer(made))) => {
+                if let Some(made) = self.make(&made, verdict).await? {
+                    return Ok(self.shaped(made, &plan.shape));
+                }
+            }
+            Some((verdict, Substitute::Reset)) => {
+                self.log.end(Outcome::Injected, None);
+                return Err(answer::reset(verdict, &self.context()));
+            }
+            Some(_) | None => {}
+        }
+        self.log.bypass_rest("the connection changed its protocol");
+        Ok(self.observed(forward::take_over(&self.connection, answer, &self.log)))
     }
 
     /// Changes the answer where a rule says so.

@@ -112,6 +112,15 @@ impl ExchangeLog {
         *self.delays.borrow_mut() = delays_alone(plan);
     }
 
+    /// What was chosen and not carried out so far never will be.
+    pub(crate) fn bypass_rest(&self, why: &str) {
+        for verdict in self.verdicts.borrow_mut().iter_mut() {
+            if verdict.outcome == RuleOutcome::Chosen {
+                verdict.outcome = RuleOutcome::Bypassed(why.to_owned());
+            }
+        }
+    }
+
     /// Modes of the rules that were carried out, or are about to be.
     pub(crate) fn modes_in_work(&self) -> Vec<&'static str> {
         let verdicts = self.verdicts.borrow();

@@ -19,10 +19,8 @@ use crate::upstream::{Cause, Received, Scheme, ToAgent, UpstreamError};
 
 /// What came of forwarding.
 pub(crate) enum Forwarded {
-    /// The upstream's answer, ready to be passed on.
+    /// The upstream's answer, ready to be passed on; a 101 grants an upgrade that was asked for.
     Answer(Response<Received<Outgoing>>),
-    /// The upstream granted an upgrade; the connection is taken over after this answer.
-    Upgrade(Response<AgentBody>),
     /// The upstream could not be used.
     Problem(Problem),
 }
@@ -54,7 +52,7 @@ pub(crate) fn forward<'a>(
         let sent = upstreams.send(&target.origin, *request).await;
         log.waited(begun.elapsed());
         match sent {
-            Ok(answer) => Ok(answered(connection, answer, agent, upgrade, log)),
+            Ok(answer) => Ok(answered(answer, agent, upgrade, log)),
             Err(error) => problem(&error, connection, log).map(Forwarded::Problem),
         }
     }
@@ -75,7 +73,6 @@ async fn finish_dialling(connection: &Connection, target: &Target) -> Result<(),
 
 /// The upstream's answer as it is passed on.
 fn answered(
-    connection: &Connection,
     mut answer: Response<Received<Outgoing>>,
     agent: Version,
     upgrade: bool,
@@ -90,9 +87,6 @@ fn answered(
     };
     headers::clean_response(answer.headers_mut(), passage);
     *answer.version_mut() = agent;
-    if granted {
-        return Forwarded::Upgrade(take_over(connection, answer, log));
-    }
     Forwarded::Answer(answer)
 }
 
@@ -112,7 +106,7 @@ fn uri_for(target: &Target, agent: Version) -> Uri {
 }
 
 /// Ties both sides of an upgrade together once hyper has passed the 101 on.
-fn take_over(
+pub(crate) fn take_over(
     connection: &Connection,
     answer: Response<Received<Outgoing>>,
     log: &Rc<ExchangeLog>,

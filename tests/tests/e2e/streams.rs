@@ -1,7 +1,7 @@
 //! Streams pass as they come: events, upgrades, slow readers, agents that leave.
 
 use serde_json::json;
-use squall_tests::program;
+use squall_tests::program::{self, Way};
 use squall_tests::upstream::standard::pattern;
 use squall_tests::{Path, Stage};
 
@@ -77,15 +77,8 @@ fn an_agent_that_leaves_ends_its_exchange_upstream() {
 #[test]
 fn a_websocket_carries_messages_both_ways_under_the_upstream_s_own_handshake() {
     let stage = Stage::new();
-    for (path, scheme) in [
-        (Path::Forward, "ws"),
-        (Path::Intercepted, "wss"),
-        (Path::Reverse, "ws"),
-    ] {
-        let mut way = stage.way(path, "/websocket");
-        let rest = way.url.split_once("://").unwrap().1.to_owned();
-        way.url = format!("{scheme}://{rest}");
-        let told = way.ask("websocket_echo.py", &[]);
+    for path in Path::THROUGH {
+        let told = websocket(&stage, path).ask("websocket_echo.py", &[]);
         assert_eq!(told["ok"], true, "{path:?}: {told}");
         assert_eq!(
             told["echoes"],
@@ -93,6 +86,59 @@ fn a_websocket_carries_messages_both_ways_under_the_upstream_s_own_handshake() {
             "{path:?}"
         );
         assert_eq!(told["protocol"], "echo.test", "{path:?}");
+    }
+}
+
+/// The way to the upstream's WebSocket that echoes.
+fn websocket(stage: &Stage, path: Path) -> Way {
+    let mut way = stage.way(path, "/websocket");
+    way.url = way.url.replacen("http", "ws", 1);
+    way
+}
+
+#[test]
+fn a_websocket_can_be_reset_or_failed_where_its_101_would_have_come() {
+    let stage = Stage::new();
+    let mut count = 0;
+    for (family, rule) in [
+        ("network_faults", json!({ "mode": "reset_peer" })),
+        (
+            "tool_faults",
+            json!({ "mode": "commit_then_fail", "match_url": "*" }),
+        ),
+    ] {
+        stage.daemon.api.chaos(&json!({ family: [rule] }));
+        for path in Path::THROUGH {
+            let told = websocket(&stage, path).ask("websocket_echo.py", &[]);
+            assert_eq!(told["ok"], false, "{rule} {path:?}: {told}");
+            count += 1;
+            let entries = stage.daemon.api.wait_for_exchanges(count);
+            let entry = &entries[count - 1];
+            assert_eq!(entry["outcome"], "injected", "{rule} {path:?}: {entry}");
+            assert_eq!(entry["rules"][0]["outcome"], "applied", "{rule}: {entry}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_done_to_a_websocket_is_bypassed_with_the_reason() {
+    let stage = Stage::new();
+    let rules = [
+        json!({ "mode": "limit_data", "bytes": 100 }),
+        json!({ "mode": "bandwidth", "rate_kbps": 1, "direction": "down" }),
+    ];
+    for (before, rule) in rules.iter().enumerate() {
+        let chaos = json!({ "network_faults": [rule] });
+        stage.daemon.api.chaos(&chaos);
+        let told = websocket(&stage, Path::Forward).ask("websocket_echo.py", &[]);
+        assert_eq!(told["ok"], true, "{rule}: {told}");
+        let entry = &stage.daemon.api.wait_for_exchanges(before + 1)[before];
+        let verdict = &entry["rules"][0];
+        assert_eq!(verdict["outcome"], "bypassed", "{rule}: {entry}");
+        assert_eq!(
+            verdict["reason"], "the connection changed its protocol",
+            "{rule}: {entry}"
+        );
     }
 }
 

@@ -41,7 +41,10 @@ pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> 
     let live = connection.worker.engine.live();
     let connect = match Connect::open(&connection, &live, &request) {
         Ok(connect) => connect,
-        Err(problem) => return Box::pin(ready(Ok(connection.problem(&problem, None)))),
+        Err(problem) => {
+            let refusal = connection.refuse(&problem, request.method(), request.uri());
+            return Box::pin(ready(Ok(refusal)));
+        }
     };
     Box::pin(async move {
         let answer = connect.run(request).await;

@@ -13,12 +13,14 @@ use std::future::{Future, ready};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, HeaderValue, PROXY_AUTHENTICATE};
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use squall_journal::record::Outcome;
+use squall_profiles::facts::Kind;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +40,7 @@ use crate::live::Live;
 use crate::metrics::Side;
 use crate::observed::Observed;
 use crate::problem::Problem;
+use crate::recorder::ExchangeNote;
 use crate::route::{self, Target};
 use crate::scope;
 use crate::stage::Stage;
@@ -262,7 +265,9 @@ impl hyper::service::Service<Request<Incoming>> for Agent {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let connection = &self.0;
         if let Some(problem) = connection.rejected(&request) {
-            return Box::pin(ready(Ok(connection.problem(&problem, None))));
+            // What stands for the head that was refused says nothing of it.
+            let refusal = connection.refuse(&problem, &Method::default(), &Uri::default());
+            return Box::pin(ready(Ok(refusal)));
         }
         if !changes_protocol(&request) {
             return exchange::serve(connection, request);
@@ -334,6 +339,33 @@ impl Connection {
             ),
             status => Problem::new(status, "bad-framing", "Bad request framing", detail),
         })
+    }
+
+    /// Refuses what never became an exchange; it is written down all the same.
+    pub(crate) fn refuse(
+        self: &Rc<Self>,
+        problem: &Problem,
+        method: &Method,
+        uri: &Uri,
+    ) -> Response<Observed> {
+        let engine = &self.worker.engine;
+        let url = if uri.authority().is_some() {
+            uri.to_string()
+        } else {
+            format!("http://{}{}", self.control.local(), uri.path())
+        };
+        let started = Instant::now();
+        let note = ExchangeNote::new(
+            engine.recorder.begin(started),
+            started,
+            &engine.chaos.scope(None),
+            Kind::Other,
+            method.clone(),
+            url,
+        );
+        let log = ExchangeLog::open(&self.worker, note);
+        log.end(Outcome::Denied, Some(problem.detail.clone()));
+        self.problem(problem, Some(&log))
     }
 
     /// An answer of the proxy's own.

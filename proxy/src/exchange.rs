@@ -41,7 +41,10 @@ const FAULT: HeaderName = HeaderName::from_static("squall-fault");
 pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> Answering {
     match Exchange::open(connection, &request) {
         Ok(exchange) => Box::pin(Box::new(exchange).run(request)),
-        Err(problem) => Box::pin(ready(Ok(connection.problem(&problem, None)))),
+        Err(problem) => {
+            let refusal = connection.refuse(&problem, request.method(), request.uri());
+            Box::pin(ready(Ok(refusal)))
+        }
     }
 }
 

@@ -384,3 +384,40 @@ fn a_route_s_scope_is_for_requests_that_name_none() {
     scopes.sort_unstable();
     assert_eq!(scopes, ["named", "of-the-route"]);
 }
+
+#[test]
+fn what_the_proxy_refuses_by_itself_is_written_down() {
+    let stage = Stage::new();
+    for (sent, status, method, path) in [
+        (
+            "GET /nothing HTTP/1.1\r\nHost: h\r\n\r\n",
+            404,
+            "GET",
+            "/nothing",
+        ),
+        (
+            "POST http://h:x/ HTTP/1.1\r\nHost: h\r\nx-squall-scope: a b\r\n\r\n",
+            400,
+            "POST",
+            "",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: h\r\nbad : x\r\n\r\n",
+            400,
+            "GET",
+            "/",
+        ),
+    ] {
+        let before = stage.daemon.api.exchanges().len();
+        let mut wire = Wire::connect(stage.daemon.proxy);
+        wire.send(sent);
+        assert_eq!(wire.response().status, status, "{sent}");
+        let entry = &stage.daemon.api.wait_for_exchanges(before + 1)[before];
+        assert_eq!(entry["outcome"], "denied", "{entry}");
+        assert_eq!(entry["status"], status, "{entry}");
+        assert_eq!(entry["method"], method, "{entry}");
+        assert!(entry["error"].is_string(), "{entry}");
+        let url = entry["url"].as_str().unwrap();
+        assert!(url.ends_with(path), "{entry}");
+    }
+}

@@ -69,6 +69,10 @@ impl Body for Observed {
                 if let (Some(bytes), Some(log)) = (frame.data_ref(), &this.log) {
                     log.sent_to_agent(bytes);
                 }
+                // Nothing comes after trailers, and hyper does not ask whether anything does.
+                if frame.is_trailers() {
+                    this.ended();
+                }
             }
             Some(Err(broken)) => this.broke(broken),
             None => this.ended(),

@@ -238,7 +238,12 @@ impl<B: 'static> Body for Received<B> {
         let this = self.get_mut();
         match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
             Some(Ok(frame)) => {
-                this.release_at_end();
+                // Nobody has to ask for what comes after trailers.
+                if frame.is_trailers() {
+                    this.release();
+                } else {
+                    this.release_at_end();
+                }
                 Poll::Ready(Some(Ok(frame)))
             }
             Some(Err(error)) => {

@@ -132,7 +132,14 @@ fn an_agent_speaks_http_2_by_prior_knowledge_on_every_listener() {
         // Forward, in clear.
         let url = format!("http://{}/bytes/500", stage.plain.address);
         assert_eq!(get(&mut sender, &url).await.unwrap(), (200, pattern(500)));
+        // With trailers, which end the answer.
+        let url = format!("http://{}/trailers", stage.plain.address);
+        let hello = (200, b"hello".to_vec());
+        assert_eq!(get(&mut sender, &url).await.unwrap(), hello);
     });
+    for exchange in stage.daemon.api.wait_for_exchanges(3) {
+        assert_eq!(exchange["outcome"], "ok", "{exchange}");
+    }
 }
 
 #[test]
@@ -297,6 +304,9 @@ fn grpc_calls_pass_with_their_trailers() {
             "ok": true, "unary": "hello", "code": "OK", "echoes": ["one", "two", "three"],
         })
     );
+    for call in secure.daemon.api.wait_for_exchanges(2) {
+        assert_eq!(call["outcome"], "ok", "{call}");
+    }
 }
 
 #[test]

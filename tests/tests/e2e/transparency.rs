@@ -196,6 +196,21 @@ fn trailers_of_an_answer_arrive_after_its_body() {
 }
 
 #[test]
+fn an_answer_with_trailers_is_ok_and_its_connection_used_again() {
+    let stage = Stage::new();
+    for (turn, path) in (1..).zip(Path::THROUGH) {
+        let mut wire = stage.open(path);
+        assert_eq!(wire.get("/trailers").text(), "hello", "{path:?}");
+        let opened = stage.upstream(path).opened();
+        assert_eq!(wire.get("/trailers").text(), "hello", "{path:?}");
+        assert_eq!(stage.upstream(path).opened(), opened, "{path:?}");
+        for exchange in stage.daemon.api.wait_for_exchanges(2 * turn) {
+            assert_eq!(exchange["outcome"], "ok", "{path:?}: {exchange}");
+        }
+    }
+}
+
+#[test]
 fn a_body_is_sent_only_after_the_upstream_s_own_100() {
     let stage = Stage::with(&serde_json::json!({}), |mut connection| {
         while let Some(mut request) = connection.head() {

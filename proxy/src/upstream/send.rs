@@ -20,6 +20,7 @@ use super::origin::Scheme;
 use super::pool::{Endpoint, Lease, SharedH2, Stream};
 use super::tls::Alpn;
 use super::{OutgoingBody, Shared};
+use crate::headers;
 
 /// A request that waits for its answer's head.
 pub(super) struct Exchange<'a, B> {
@@ -27,6 +28,8 @@ pub(super) struct Exchange<'a, B> {
     endpoint: Rc<Endpoint<B>>,
     gate: Option<Arc<Gate>>,
     limit: Option<Limit>,
+    /// The request asks for another protocol.
+    upgrade: bool,
 }
 
 /// `response_timeout`, and the request's end that it counts from.
@@ -55,6 +58,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
                 endpoint,
                 gate: None,
                 limit,
+                upgrade: headers::wants_upgrade(request.headers()),
             },
             request,
         )
@@ -73,7 +77,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
         };
         let sending = connection.send(*request);
         let failed = match self.head_in_time(sending).await? {
-            Ok(response) => return Ok(self.received(response, connection)),
+            Ok(response) => return self.received(response, connection),
             Err(failed) => failed,
         };
         // Boxed, like all that is rare: every exchange would have to keep room for it.
@@ -96,7 +100,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             (connection, pooled) = self.take_or_open().await?;
             let sending = connection.send(unsent);
             match self.head_in_time(sending).await? {
-                Ok(response) => return Ok(self.received(response, connection)),
+                Ok(response) => return self.received(response, connection),
                 Err(again) => failed = again,
             }
         }
@@ -170,14 +174,18 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
         &mut self,
         response: Response<Incoming>,
         connection: Http1<B>,
-    ) -> Response<Received<B>> {
+    ) -> Result<Response<Received<B>>, Cause> {
         let gate = self.gate.take().inspect(|gate| gate.answered());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            if !self.upgrade {
+                let why = "101 Switching Protocols, which the request did not ask for";
+                return Err(Cause::Framing(why.to_owned()));
+            }
             let switched = connection.into_switched();
-            return response.map(|body| Received::switching(body, switched));
+            return Ok(response.map(|body| Received::switching(body, switched)));
         }
         let lease = Lease::Http1(self.endpoint.clone(), connection);
-        response.map(|body| Received::new(body, lease, gate))
+        Ok(response.map(|body| Received::new(body, lease, gate)))
     }
 
     async fn best(&self) -> Result<Best<B>, Cause> {

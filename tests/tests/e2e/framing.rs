@@ -218,6 +218,27 @@ fn an_answer_with_ambiguous_framing_gives_502_and_none_of_its_bytes() {
 }
 
 #[test]
+fn a_switch_of_protocols_that_nobody_asked_for_gives_502() {
+    let stage = Stage::with(&serde_json::json!({}), |mut connection| {
+        while connection.request().is_some() {
+            connection.send(
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+            );
+        }
+    });
+    for (turn, path) in (1..).zip(Path::THROUGH) {
+        let answer = stage.open(path).get("/");
+        assert_eq!(answer.status, 502, "{path:?}: {answer:?}");
+        let kind = answer.json()["type"].to_string();
+        assert!(kind.contains("upstream-framing"), "{path:?}: {kind}");
+        let exchanges = stage.daemon.api.wait_for_exchanges(turn);
+        for exchange in exchanges {
+            assert_eq!(exchange["outcome"], "upstream_error", "{exchange}");
+        }
+    }
+}
+
+#[test]
 fn a_bad_chunk_in_an_answer_breaks_the_answer_off() {
     let stage = Stage::new();
     for path in Path::THROUGH {

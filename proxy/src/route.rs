@@ -13,7 +13,7 @@ use crate::listener::Door;
 use crate::live::{Live, LiveRoute};
 use crate::problem::Problem;
 use crate::scope::{self, BadScope};
-use crate::upstream::Origin;
+use crate::upstream::{Origin, flaw};
 
 /// Where one request goes.
 pub(crate) struct Target {
@@ -102,6 +102,14 @@ fn absolute(uri: &Uri) -> Result<Target, Problem> {
             format!("cannot forward to `{uri}`: only http:// and https:// URLs can be reached"),
         )
     })?;
+    if let Some(flaw) = uri.authority().and_then(flaw) {
+        return Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "bad-target",
+            "Bad request target",
+            format!("cannot forward to `{uri}`: {flaw}"),
+        ));
+    }
     let authority = origin.authority();
     let target = forward(origin, &authority, uri, None)?;
     Ok(Target {
@@ -195,10 +203,11 @@ pub(crate) fn scope_of<B>(
     Ok(in_baggage.or_else(|| target.route_scope.clone()))
 }
 
-/// The authority a CONNECT names; the port must be there (RFC 9110 §9.3.6).
+/// The authority a CONNECT names: host and port and nothing else (RFC 9110 §9.3.6).
 pub(crate) fn connect_authority(uri: &Uri) -> Result<Authority, Problem> {
     uri.authority()
-        .filter(|authority| authority.port_u16().is_some())
+        .filter(|authority| uri.scheme().is_none() && !authority.as_str().contains('@'))
+        .filter(|authority| authority.port_u16().is_some() && flaw(authority).is_none())
         .cloned()
         .ok_or_else(|| {
             Problem::new(

@@ -47,6 +47,7 @@ pub use self::body::Received;
 pub use self::destination::OwnListeners;
 pub use self::error::{Cause, ToAgent, UpstreamError};
 pub use self::http1::Switched;
+pub(crate) use self::origin::flaw;
 pub use self::origin::{Origin, Scheme};
 pub use self::patterns::{HostPatterns, PatternError};
 pub use self::resolve::Resolver;

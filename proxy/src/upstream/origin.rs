@@ -168,6 +168,33 @@ pub(crate) fn split_host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
+/// What keeps an authority that could be read from naming a place; `None` when nothing does.
+///
+/// An empty port is none (RFC 3986 §3.2.3).
+pub(crate) fn flaw(authority: &Authority) -> Option<&'static str> {
+    let host = authority.host();
+    if host.is_empty() {
+        return Some("it has no host");
+    }
+    let literal = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    if literal.is_some_and(|literal| literal.parse::<Ipv6Addr>().is_err()) {
+        return Some("only an IPv6 address stands in brackets");
+    }
+    let written = authority.as_str();
+    let place = written.rsplit_once('@').map_or(written, |(_, place)| place);
+    let port = match &place[host.len()..] {
+        "" | ":" => return None,
+        rest => rest.strip_prefix(':'),
+    };
+    let digits = port.filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    match digits.map(str::parse::<u16>) {
+        Some(Ok(1..)) => None,
+        _ => Some("its port is not a number from 1 to 65535"),
+    }
+}
+
 fn bracketed(host: &str) -> String {
     if host.contains(':') {
         format!("[{host}]")
@@ -230,6 +257,34 @@ mod tests {
                 Origin::new(Scheme::Https, host, port).authority(),
                 authority
             );
+        }
+    }
+
+    #[test]
+    fn an_authority_has_a_host_and_a_port_that_can_be_one() {
+        for (text, names_a_place) in [
+            ("h", true),
+            ("h:", true),
+            ("h:1", true),
+            ("h:00080", true),
+            ("h:65535", true),
+            ("me:secret@h", true),
+            ("me:secret@h:443", true),
+            ("[::1]", true),
+            ("[::1]:443", true),
+            (":443", false),
+            ("me@:443", false),
+            ("h:0", false),
+            ("h:65536", false),
+            ("h:+80", false),
+            ("h:abc", false),
+            ("[::1]:65536", false),
+            ("[::1]x", false),
+            ("[h]:443", false),
+        ] {
+            let authority = text.parse::<Authority>();
+            let names = authority.is_ok_and(|authority| flaw(&authority).is_none());
+            assert_eq!(names, names_a_place, "{text}");
         }
     }
 

@@ -84,6 +84,41 @@ fn what_no_route_matches_is_404_with_a_problem() {
 }
 
 #[test]
+fn a_target_that_names_no_place_is_400_and_nothing_is_dialled() {
+    let stage = Stage::new();
+    for target in [
+        "http://127.0.0.1:65536/",
+        "http://127.0.0.1:99999999999/",
+        "http://127.0.0.1:0/",
+        "http://127.0.0.1:abc/",
+        "http://127.0.0.1:+80/",
+        "https://[::1]:65536/",
+        "http://[::1]x/",
+        "http://:80/",
+    ] {
+        let mut wire = stage.daemon.connect();
+        wire.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let answer = wire.response();
+        assert_eq!(answer.status, 400, "{target}: {answer:?}");
+    }
+    for target in [
+        ":443",
+        "a:0",
+        "a:65536",
+        "a:",
+        "a",
+        "[::1]",
+        "[::1]:0",
+        "user@a:443",
+        "http://a:443",
+    ] {
+        let answer = stage.daemon.connect().open_tunnel(target, "");
+        assert_eq!(answer.status, 400, "{target}: {answer:?}");
+    }
+    assert!(stage.daemon.api.exchanges().is_empty());
+}
+
+#[test]
 fn a_scope_is_named_by_header_prefix_or_credentials_and_never_reaches_the_upstream() {
     let stage = Stage::new();
     let api = stage.daemon.api;

@@ -115,7 +115,10 @@ fn a_target_that_names_no_place_is_400_and_nothing_is_dialled() {
         let answer = stage.daemon.connect().open_tunnel(target, "");
         assert_eq!(answer.status, 400, "{target}: {answer:?}");
     }
-    assert!(stage.daemon.api.exchanges().is_empty());
+    for exchange in stage.daemon.api.wait_for_exchanges(17) {
+        assert_eq!(exchange["outcome"], "denied", "{exchange}");
+        assert_eq!(exchange["upstream_status"], Value::Null, "{exchange}");
+    }
 }
 
 #[test]

@@ -368,13 +368,20 @@ pub(crate) enum SchemaOf {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, ValueEnum};
 
-    use super::Arguments;
+    use super::{Arguments, Shell};
 
     #[test]
     fn the_command_line_makes_sense() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn zsh_gets_what_bash_gets() {
+        for shell in ["bash", "zsh", "sh"] {
+            assert_eq!(Shell::from_str(shell, false), Ok(Shell::Bash), "{shell}");
+        }
     }
 
     #[test]

@@ -6,11 +6,13 @@
 //! counts and writes the plan.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use crate::allowance::{Allowance, Buckets, Over};
 use crate::attempts::Attempts;
 pub use crate::decide::{Decision, Shortlist};
 use crate::dice::{Dice, RuleKey};
@@ -78,6 +80,8 @@ pub(crate) struct Counter {
     calls: AtomicU64,
     fired: AtomicU64,
     armed: AtomicBool,
+    /// Of a rule with an allowance: what is left of it.
+    buckets: OnceLock<Box<Mutex<Buckets>>>,
 }
 
 impl Counter {
@@ -92,6 +96,19 @@ impl Counter {
         self.fired
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
             .is_ok()
+    }
+
+    /// Takes a request of so many tokens out of the rule's allowance, if it fits.
+    pub(crate) fn take(
+        &self,
+        allowance: Allowance,
+        tokens: u64,
+        elapsed: Duration,
+    ) -> Result<(), Over> {
+        let buckets = self.buckets.get_or_init(Box::default);
+        // Nothing panics while it is held.
+        let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets.take(allowance, tokens, elapsed)
     }
 
     pub(crate) fn arm(&self) {

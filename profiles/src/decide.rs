@@ -130,11 +130,15 @@ impl Snapshot {
             decision.fingerprint = Some(fingerprint);
             decision.attempt = Some(self.live.attempts.count(fingerprint));
         }
+        let tokens = || {
+            let text = facts.body.and_then(|body| std::str::from_utf8(body).ok());
+            text.map(squall_dialects::tokens::count).unwrap_or_default()
+        };
         let mut fired: SmallVec<[u32; 4]> = SmallVec::new();
         for rule in matching {
             if rules.rules()[rule as usize].matching.status.is_some() {
                 decision.pending.push(rule);
-            } else if self.consider(rule, &mut decision, stage, elapsed) {
+            } else if self.consider(rule, &tokens, &mut decision, stage, elapsed) {
                 fired.push(rule);
             }
         }
@@ -154,7 +158,7 @@ impl Snapshot {
             let stage = Stage::Request {
                 behind_connect: false,
             };
-            if holds && self.consider(rule, decision, stage, elapsed) {
+            if holds && self.consider(rule, &|| 0, decision, stage, elapsed) {
                 fired.push(rule);
             }
         }
@@ -219,10 +223,11 @@ impl Snapshot {
     }
 
     /// Counts a call of a matching rule, asks its trigger, and lets its fault write into the plan.
-    /// True when the trigger fired.
+    /// True when the trigger fired. `tokens` counts those of the request.
     fn consider(
         &self,
         number: u32,
+        tokens: &dyn Fn() -> u64,
         decision: &mut Decision,
         stage: Stage,
         elapsed: Duration,
@@ -236,7 +241,17 @@ impl Snapshot {
             _ => Dice::unrolled(),
         };
         let permitted = rule.trigger.permits(call, elapsed, counter.is_armed());
-        let permitted = permitted.map_err(|reason| (reason, None));
+        let over = permitted.and_then(|()| match rule.fault.allowance() {
+            None => Ok(None),
+            Some(allowance) => match counter.take(allowance, tokens(), elapsed) {
+                Ok(()) => Err(NotDrawn::Allowed),
+                Err(over) => Ok(Some(over)),
+            },
+        });
+        let (over, permitted) = match over {
+            Ok(over) => (over, Ok(())),
+            Err(reason) => (None, Err((reason, None))),
+        };
         let (drawn, outcome) = match permitted.and_then(|()| draw(rule, &dice, elapsed)) {
             Err((reason, drawn)) => (drawn, Err(reason)),
             Ok(drawn) if counter.fire(rule.trigger.limit) => (drawn, Ok(())),
@@ -251,6 +266,9 @@ impl Snapshot {
         }
         if let Some(verdict) = decision.list(rule, call, drawn, Outcome::Chosen) {
             decision.write(rule, verdict, dice, stage);
+            if let Some(over) = over {
+                decision.plan.limited(verdict, over.scope, over.wait);
+            }
         }
         true
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use squall_dialects::model::ModelError;
 
+use crate::allowance::Allowance;
 use crate::dice::Dice;
 use crate::faults::llm::LlmFault;
 use crate::faults::network::NetworkFault;
@@ -62,6 +63,14 @@ impl Fault {
         match self {
             Self::Network(fault) => fault.is_of_the_connection(),
             Self::Tool(_) | Self::Llm(_) => false,
+        }
+    }
+
+    /// What may be asked before it fires at all: it limits what goes beyond.
+    pub(crate) fn allowance(&self) -> Option<Allowance> {
+        match self {
+            Self::Llm(fault) => fault.allowance(),
+            Self::Network(_) | Self::Tool(_) => None,
         }
     }
 

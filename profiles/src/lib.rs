@@ -7,6 +7,7 @@
 //! so every decision can be tested without a port.
 
 pub mod activation;
+pub mod allowance;
 mod attempts;
 mod decide;
 pub mod dice;

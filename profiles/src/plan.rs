@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use squall_dialects::model::ModelError;
+use squall_dialects::model::{LimitScope, ModelError};
 
 use crate::fault::{SchemaDrift, Slices, StreamFault, Throttle, TlsFailure};
 use crate::faults::delay::Place;
@@ -61,6 +61,20 @@ impl Plan {
         self.answer_is_open()?;
         self.instead = Some((verdict, answer));
         Ok(())
+    }
+
+    /// Tells the agent of a limit, if this rule decides the answer with one, what is limited and
+    /// for how long.
+    pub fn limited(&mut self, verdict: VerdictIndex, scope: LimitScope, wait: Duration) {
+        if let Some((by, Answer::ModelError(error))) = &mut self.instead
+            && *by == verdict
+            && let ModelError::RateLimit { .. } = error
+        {
+            *error = ModelError::RateLimit {
+                scope,
+                retry_after: Some(wait),
+            };
+        }
     }
 
     /// Gives something else once the upstream has answered, unless an earlier rule decides the

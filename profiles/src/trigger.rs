@@ -2,7 +2,7 @@
 //!
 //! Everything but the draw hangs on the ordinal of the call and the time since activation; both are
 //! arguments. What must hold is asked in this order: `window`, `armed_by`, `calls`, `after_calls`,
-//! `every`, the draw, `limit`. Calls are counted whatever the answer.
+//! `every`, what `rpm` and `tpm` allow, the draw, `limit`. Calls are counted whatever the answer.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -198,6 +198,8 @@ pub enum NotDrawn {
     },
     /// What `armed_by` names has not happened.
     NotArmed,
+    /// What it allows in a minute is not used up: `rpm` or `tpm`.
+    Allowed,
     /// Its probability is 0.
     Impossible,
     /// The draw was not below the rule's probability, both in parts per million.
@@ -250,6 +252,7 @@ impl fmt::Display for NotDrawn {
                 }
             }
             Self::NotArmed => f.write_str("what `armed_by` names has not happened yet"),
+            Self::Allowed => f.write_str("within what `rpm` and `tpm` allow"),
             Self::Impossible => f.write_str("its probability is 0"),
             Self::Drew { value, below } => {
                 write!(f, "drew {}, fires below {}", Share(*value), Share(*below))

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use squall_dialects::model::{LimitScope, ModelError};
 
 use super::delay::{Delay, millis};
+use crate::allowance::Allowance;
 use crate::dice::Dice;
 use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift};
 use crate::plan::{Answer, Edit, Plan, VerdictIndex};
@@ -20,6 +21,8 @@ pub enum LlmFault {
     Timeout(Delay),
     /// `rate_limit`, `server_error`, `overloaded` and their like: the provider's own error.
     Error(ModelError),
+    /// `rate_limit` with `rpm` or `tpm`: the provider's limit, for what goes beyond.
+    Limit(Allowance),
     /// `truncated_response`, `stream_cut`, `empty`, `response_drift` and their like: the answer
     /// changes as it comes.
     Stream(StreamFault),
@@ -39,14 +42,7 @@ impl LlmFault {
     pub(crate) fn read(mode: &str, raw: &RawRule, reader: &mut Reader) -> Option<Self> {
         Some(match mode {
             "timeout" => Self::Timeout(Delay::read(raw, reader, Duration::from_secs(30))),
-            "rate_limit" => {
-                let wait = reader.seconds("retry_after", raw.retry_after.as_ref());
-                let wait = wait.unwrap_or(Duration::from_secs(1));
-                Self::Error(ModelError::RateLimit {
-                    scope: LimitScope::Requests,
-                    retry_after: Some(wait),
-                })
-            }
+            "rate_limit" => read_limit(raw, reader),
             "server_error" => {
                 let status = reader.status("error_code", raw.error_code.as_ref(), 500);
                 let status = status.map_or(500, |status| status.as_u16());
@@ -71,6 +67,14 @@ impl LlmFault {
         match self {
             Self::Timeout(delay) => plan.answer(verdict, Answer::Hold(delay.draw(dice))),
             Self::Error(error) => plan.answer(verdict, Answer::ModelError(error.clone())),
+            // What is over, and for how long, hangs on what was asked before: see `Plan::limited`.
+            Self::Limit(_) => {
+                let error = ModelError::RateLimit {
+                    scope: LimitScope::Requests,
+                    retry_after: None,
+                };
+                plan.answer(verdict, Answer::ModelError(error))
+            }
             Self::Stream(fault) => {
                 let mut fault = fault.clone();
                 if let Some(choice) = fault.choice_mut() {
@@ -105,19 +109,49 @@ impl LlmFault {
                 | ModelError::ModelNotFound
                 | ModelError::Timeout,
             ) => {}
+            Self::Limit(Allowance { requests, tokens }) => {
+                map.extend(requests.map(|requests| ("rpm".into(), json!(requests))));
+                map.extend(tokens.map(|tokens| ("tpm".into(), json!(tokens))));
+            }
             Self::Stream(fault) => stream_parameters(fault, &mut map),
         }
         map
+    }
+
+    /// What may be asked before it fires at all.
+    pub(crate) fn allowance(&self) -> Option<Allowance> {
+        match self {
+            Self::Limit(allowance) => Some(*allowance),
+            Self::Timeout(_) | Self::Error(_) | Self::Stream(_) => None,
+        }
     }
 
     /// Whether what it does hangs on a draw of its own.
     pub(crate) fn is_random(&self) -> bool {
         match self {
             Self::Timeout(delay) => delay.is_random(),
-            Self::Error(_) => false,
+            Self::Error(_) | Self::Limit(_) => false,
             Self::Stream(fault) => fault.clone().choice_mut().is_some(),
         }
     }
+}
+
+/// Reads a limit: one that holds always, or for what is over an allowance.
+fn read_limit(raw: &RawRule, reader: &mut Reader) -> LlmFault {
+    let wait = reader.seconds("retry_after", raw.retry_after.as_ref());
+    let requests = reader.count("rpm", raw.rpm.as_ref(), 1);
+    let tokens = reader.count("tpm", raw.tpm.as_ref(), 1);
+    if raw.rpm.is_none() && raw.tpm.is_none() {
+        return LlmFault::Error(ModelError::RateLimit {
+            scope: LimitScope::Requests,
+            retry_after: Some(wait.unwrap_or(Duration::from_secs(1))),
+        });
+    }
+    if let Some(found) = &raw.retry_after {
+        let message = "`retry_after` follows from `rpm` and `tpm`: leave one or the other out";
+        reader.error("retry_after", found.position, message);
+    }
+    LlmFault::Limit(Allowance { requests, tokens })
 }
 
 /// The drift types of `response_drift`.

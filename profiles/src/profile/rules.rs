@@ -139,14 +139,12 @@ fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
             "at" if mode.family == Family::Tool => {
                 raw.at.as_ref().is_some_and(|at| at.value == "model_input")
             }
-            "rpm" | "tpm" => mode.takes(field),
             "after_tokens" | "after_usd" => mode.name == "quota_exhausted",
             _ => false,
         };
         if later {
             let what = match field {
                 "at" => "`at: model_input`".to_owned(),
-                "rpm" | "tpm" => format!("`{field}`, a limiter that refills"),
                 _ => format!("`{field}`, a quota that is used up"),
             };
             reader.error(field, position, not_yet(&what));

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::activation::Activation;
+use squall_profiles::plan::Answer;
 
 use crate::scope::*;
 
@@ -49,6 +51,43 @@ fn two_rules_on_one_url_count_apart() {
     ];
     let found = calls.map(|call| fired(&send(&scope, &call)).join(" "));
     assert_eq!(found, ["", "a", "a", "a b"]);
+}
+
+#[test]
+fn a_rate_limit_lets_a_minutes_worth_pass_and_says_when_more_does() {
+    let body = r#"{"messages":[{"role":"user","content":"hi"}]}"#;
+    let call = model_call(body);
+    let tokens = squall_dialects::tokens::count(body);
+    let second = Duration::from_secs(1);
+    for (limit, scope_of, waits) in [
+        ("rpm: 2".to_owned(), LimitScope::Requests, [30, 20]),
+        (format!("tpm: {}", 2 * tokens), LimitScope::Tokens, [30, 20]),
+        (
+            format!("rpm: 2, tpm: {}", 100 * tokens),
+            LimitScope::Requests,
+            [30, 20],
+        ),
+    ] {
+        let scope = scope(&format!("llm_faults: [{{ mode: rate_limit, {limit} }}]"));
+        let snapshot = scope.snapshot();
+        let send = |seconds: u32| send_at(&snapshot, &call, second * seconds);
+        for passing in [send(0), send(0)] {
+            assert_eq!(passing.plan.instead, None, "{limit}");
+            let why = outcomes(&passing).concat();
+            assert!(why.contains("within what `rpm` and `tpm` allow"), "{why}");
+        }
+        for (limited, wait) in [(send(0), waits[0]), (send(10), waits[1])] {
+            let error = ModelError::RateLimit {
+                scope: scope_of,
+                retry_after: Some(second * wait),
+            };
+            let answer = Some((0, Answer::ModelError(error)));
+            assert_eq!(limited.plan.instead, answer, "{limit}");
+        }
+        assert_eq!(send(30).plan.instead, None, "{limit}");
+        let other = scope.fork("other");
+        assert_eq!(send_at(&other.snapshot(), &call, second).plan.instead, None);
+    }
 }
 
 #[test]

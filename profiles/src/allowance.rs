@@ -1,0 +1,197 @@
+//! How much may be asked of a model in a minute: buckets that refill.
+//!
+//! A bucket holds a minute's worth and is full at activation. A request that fits takes its share
+//! and passes; one that does not is limited, takes nothing, and is told when it would fit. Time is
+//! an argument, so the same requests at the same times meet the same limits.
+
+use std::time::Duration;
+
+use squall_dialects::model::LimitScope;
+
+/// Parts of a request or token: what flows in, in a microsecond, at one a minute.
+const PARTS: u128 = 60_000_000;
+
+/// What may be asked in a minute, at least one of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Requests a minute, at least 1; `rpm` in files.
+    pub requests: Option<u64>,
+    /// Tokens of requests a minute, at least 1, as Squall counts; `tpm` in files.
+    pub tokens: Option<u64>,
+}
+
+/// A request over the allowance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Over {
+    /// What there were too many of.
+    pub(crate) scope: LimitScope,
+    /// When it would fit, if nothing else came; in whole milliseconds, rounded up.
+    pub(crate) wait: Duration,
+}
+
+/// What is left of an allowance.
+#[derive(Debug, Default)]
+pub(crate) struct Buckets {
+    requests: Bucket,
+    tokens: Bucket,
+}
+
+/// What was taken out of a bucket and has not flowed in again, in parts.
+#[derive(Debug, Default)]
+struct Bucket {
+    missing: u128,
+    /// When that was so, since activation.
+    at: Duration,
+}
+
+impl Buckets {
+    /// Takes one request of so many tokens, if it fits.
+    pub(crate) fn take(
+        &mut self,
+        allowance: Allowance,
+        tokens: u64,
+        elapsed: Duration,
+    ) -> Result<(), Over> {
+        let asked = [
+            (
+                &mut self.requests,
+                allowance.requests,
+                1,
+                LimitScope::Requests,
+            ),
+            (
+                &mut self.tokens,
+                allowance.tokens,
+                tokens,
+                LimitScope::Tokens,
+            ),
+        ];
+        let asked = asked.map(|(bucket, per_minute, cost, scope)| {
+            per_minute.map(|per_minute| {
+                bucket.refill(per_minute, elapsed);
+                let wait = bucket.wait(per_minute, cost);
+                (bucket, cost, Over { scope, wait })
+            })
+        });
+        let late = asked.iter().flatten().map(|(_, _, over)| *over);
+        if let Some(over) = late
+            .max_by_key(|over| over.wait)
+            .filter(|over| !over.wait.is_zero())
+        {
+            return Err(over);
+        }
+        for (bucket, cost, _) in asked.into_iter().flatten() {
+            bucket.missing += u128::from(cost) * PARTS;
+        }
+        Ok(())
+    }
+}
+
+impl Bucket {
+    fn refill(&mut self, per_minute: u64, elapsed: Duration) {
+        let since = elapsed.saturating_sub(self.at).as_micros();
+        self.missing = self.missing.saturating_sub(since * u128::from(per_minute));
+        self.at = self.at.max(elapsed);
+    }
+
+    /// How long until so much fits; zero if it does. What never fits waits for a full bucket.
+    fn wait(&self, per_minute: u64, cost: u64) -> Duration {
+        let per_minute = u128::from(per_minute.max(1));
+        let full = per_minute * PARTS;
+        let needed = self.missing + u128::from(cost) * PARTS;
+        let (too_much, never) = (needed.saturating_sub(full), u128::from(cost) > per_minute);
+        let parts = if never { self.missing.max(1) } else { too_much };
+        let millis = parts.div_ceil(per_minute * 1000);
+        Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn allowance(requests: u64, tokens: u64) -> Allowance {
+        let some = |number| (number > 0).then_some(number);
+        Allowance {
+            requests: some(requests),
+            tokens: some(tokens),
+        }
+    }
+
+    #[test]
+    fn what_was_taken_flows_in_again() {
+        let mut buckets = Buckets::default();
+        let second = Duration::from_secs(1);
+        for (elapsed, expected) in [
+            (0, Ok(())),
+            (0, Ok(())),
+            // Two a minute: one comes back every thirty seconds.
+            (0, Err(30)),
+            (10, Err(20)),
+            (30, Ok(())),
+            (31, Err(29)),
+            (3600, Ok(())),
+            (3600, Ok(())),
+            (3600, Err(30)),
+        ] {
+            let taken = buckets.take(allowance(2, 0), 1, second * elapsed);
+            let expected = expected.map_err(|seconds| Over {
+                scope: LimitScope::Requests,
+                wait: second * seconds,
+            });
+            assert_eq!(taken, expected, "{elapsed}");
+        }
+    }
+
+    #[test]
+    fn the_limit_that_lasts_longer_is_told() {
+        let mut buckets = Buckets::default();
+        assert_eq!(buckets.take(allowance(1, 600), 300, Duration::ZERO), Ok(()));
+        let over = |scope, seconds| {
+            Err(Over {
+                scope,
+                wait: Duration::from_secs(seconds),
+            })
+        };
+        for (tokens, expected) in [
+            (300, over(LimitScope::Requests, 60)),
+            // Never fits: a full bucket is all there is to wait for.
+            (601, over(LimitScope::Requests, 60)),
+        ] {
+            let taken = buckets.take(allowance(1, 600), tokens, Duration::ZERO);
+            assert_eq!(taken, expected, "{tokens}");
+        }
+        let taken = buckets.take(allowance(0, 600), 400, Duration::ZERO);
+        assert_eq!(taken, over(LimitScope::Tokens, 10));
+        // Nobody was let through, so nothing was taken.
+        let taken = buckets.take(allowance(0, 600), 300, Duration::ZERO);
+        assert_eq!(taken, Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_passes_than_is_allowed_and_who_waits_as_told_passes(
+            per_minute in 1_u64..50,
+            gaps in proptest::collection::vec(0_u64..20_000, 1..60),
+        ) {
+            let allowance = allowance(per_minute, 0);
+            let mut buckets = Buckets::default();
+            let (mut now, mut passed) = (Duration::ZERO, 0_u64);
+            for gap in gaps {
+                now += Duration::from_millis(gap);
+                match buckets.take(allowance, 0, now) {
+                    Ok(()) => passed += 1,
+                    Err(over) => {
+                        now += over.wait;
+                        prop_assert_eq!(buckets.take(allowance, 0, now), Ok(()));
+                        passed += 1;
+                    }
+                }
+                let most = per_minute + u64::try_from(now.as_millis()).unwrap() * per_minute / 60_000;
+                prop_assert!(passed <= most, "{} of {}", passed, most);
+            }
+        }
+    }
+}

@@ -7,19 +7,23 @@
 //! the tokens in; and where a dialect cannot make up the end, because it repeats what only the
 //! upstream knows. Then the upstream's own end is edited.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod cutting;
+mod whole;
 
-use bytes::Bytes;
-use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::{DeltaKind, Finish, Finished, Reading, Saying, Usage};
-use squall_dialects::stream::{Frame, Framing, Made};
+use std::collections::BTreeMap;
+
+use squall_dialects::json::Edits;
+use squall_dialects::model::{DeltaKind, Finish, Saying, Usage};
+use squall_dialects::stream::{Frame, Framing};
 use squall_dialects::{EndOfChoice, tokens};
 
+use self::cutting::Cutting;
+pub(super) use self::whole::whole;
 use super::budget::{self, Budget, Share};
 use super::call::Call;
 use super::events::{Event, Job, Other};
 use super::said::Said;
-use super::{Step, too_short, written};
+use super::{Step, too_short};
 use crate::fault;
 use crate::faults::llm_rewrite::words;
 
@@ -520,166 +524,4 @@ impl EarlyEnd {
         };
         Some(self.choices.entry(index).or_insert_with(new))
     }
-}
-
-/// What becomes of one event.
-struct Cutting<'e> {
-    event: &'e Event<'e>,
-    edits: Edits<'e>,
-    /// The event's new name, if it gets one.
-    name: Option<&'static str>,
-    /// Choices that are cut here and still have to be ended.
-    cut: BTreeSet<u64>,
-    /// Events that come before it.
-    before: Vec<Made>,
-    /// Whether the event, or what is left of it, goes to the agent.
-    keep: bool,
-    /// Others come in its place.
-    replaced: bool,
-}
-
-impl<'e> Cutting<'e> {
-    fn new(event: &'e Event<'e>) -> Self {
-        let reading = &event.reading;
-        let says_nothing =
-            reading.deltas.is_empty() && reading.finishes.is_empty() && reading.edges.is_empty();
-        Self {
-            event,
-            edits: Edits::new(event.document),
-            name: None,
-            cut: BTreeSet::new(),
-            before: Vec::new(),
-            keep: says_nothing,
-            replaced: false,
-        }
-    }
-
-    /// Makes the event say that a choice ends so, or not yet.
-    fn finish(&mut self, at: &Finished, finish: Option<&Finish>, call: &Call) {
-        let document = self.event.document;
-        let named = call
-            .dialect
-            .put_finish(&mut self.edits, document, at, finish);
-        self.name = named.or(self.name);
-    }
-
-    /// Ends a choice, of which nothing was said, where the upstream ends it: by events in place of
-    /// the upstream's, or by the upstream's, edited, if the dialect cannot make up any.
-    fn end_in_place(&mut self, at: &Finished, instead: &Instead, finish: &Finish, call: &Call) {
-        let end = EndOfChoice {
-            choice: at.choice,
-            finish,
-            tokens: tokens::count(&instead.text),
-            kept: true,
-        };
-        let event = self.event.spoken();
-        if !call.dialect.finish_events(event, &end).is_empty() {
-            self.cut.insert(at.choice);
-            self.replaced = true;
-            return;
-        }
-        let made = call.dialect.say_events(event, at.choice, instead.saying());
-        self.before.extend(made);
-        self.finish(at, Some(finish), call);
-        self.say(instead, at.choice, finish, call);
-        self.keep = true;
-    }
-
-    /// Makes an event that repeats a choice say this.
-    fn say(&mut self, instead: &Instead, choice: u64, finish: &Finish, call: &Call) {
-        let (document, saying) = (self.event.document, instead.saying());
-        call.dialect
-            .say(&mut self.edits, document, choice, saying, finish);
-    }
-}
-
-/// A whole answer, ended early; or why it is not.
-pub(super) fn whole(
-    how: &Ended,
-    document: &Document<'_>,
-    reading: &Reading<'_>,
-    call: &Call,
-) -> Result<Bytes, String> {
-    let mut edits = Edits::new(document);
-    let edited = match &how.words {
-        Words::AtMost(max_tokens) => {
-            truncated(&mut edits, *max_tokens, how, document, reading, call)
-        }
-        Words::Instead(instead) => replaced(&mut edits, instead, how, document, reading, call),
-    };
-    if edited {
-        Ok(Bytes::from(edits.apply()))
-    } else {
-        Err(how.idle_because(written(reading)))
-    }
-}
-
-/// Every choice cut after `max_tokens` tokens; false when none is longer.
-fn truncated(
-    edits: &mut Edits<'_>,
-    max_tokens: u64,
-    how: &Ended,
-    document: &Document<'_>,
-    reading: &Reading<'_>,
-    call: &Call,
-) -> bool {
-    let mut budgets: BTreeMap<u64, Budget> = BTreeMap::new();
-    let mut cut: BTreeSet<u64> = BTreeSet::new();
-    for delta in &reading.deltas {
-        let budget = budgets
-            .entry(delta.choice)
-            .or_insert_with(|| Budget::new(max_tokens));
-        let share = if cut.contains(&delta.choice) {
-            Share::Nothing
-        } else {
-            budget.spend(delta, document)
-        };
-        if share != Share::All {
-            cut.insert(delta.choice);
-            budget::cut(edits, document, delta, share);
-        }
-    }
-    let ends = reading.finishes.iter();
-    for finished in ends.filter(|end| cut.contains(&end.choice)) {
-        call.dialect
-            .put_finish(edits, document, finished, Some(&how.finish));
-    }
-    budget::forget_mirrors(edits, reading, |choice| cut.contains(&choice));
-    if let Some(usage) = reading.usage.as_ref().filter(|_| !cut.is_empty()) {
-        let kept = budgets.values().map(Budget::spent).sum();
-        budget::count_anew(edits, usage, kept);
-    }
-    !cut.is_empty()
-}
-
-/// Every choice in other words; false when there is none, or no other words are needed.
-fn replaced(
-    edits: &mut Edits<'_>,
-    instead: &Instead,
-    how: &Ended,
-    document: &Document<'_>,
-    reading: &Reading<'_>,
-    call: &Call,
-) -> bool {
-    let already = instead.text.is_empty()
-        && written(reading) == 0
-        && reading.finishes.iter().all(|end| end.finish == how.finish);
-    if already {
-        return false;
-    }
-    let mut choices: BTreeSet<u64> = reading.finishes.iter().map(|end| end.choice).collect();
-    choices.extend(reading.deltas.iter().map(|delta| delta.choice));
-    let mut said = 0;
-    for choice in choices {
-        if call
-            .dialect
-            .say(edits, document, choice, instead.saying(), &how.finish)
-        {
-            said += 1;
-        }
-    }
-    if let Some(usage) = reading.usage.as_ref().filter(|_| said > 0) {
-        budget::count_instead(edits, usage, tokens::count(&instead.text) * said);
-    }
-    said > 0
 }

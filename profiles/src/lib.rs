@@ -9,6 +9,7 @@
 pub mod activation;
 pub mod allowance;
 mod attempts;
+pub mod canary;
 mod decide;
 pub mod dice;
 pub mod duration;

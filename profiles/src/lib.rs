@@ -23,6 +23,7 @@ mod glob;
 mod index;
 pub mod library;
 mod matching;
+pub mod payloads;
 pub mod plan;
 pub mod profile;
 pub mod rule;

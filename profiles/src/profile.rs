@@ -15,7 +15,7 @@ pub(crate) mod raw;
 pub(crate) mod reader;
 mod rules;
 pub(crate) mod scalar;
-mod shape;
+pub(crate) mod shape;
 mod triggers;
 
 use std::sync::Arc;

@@ -1,0 +1,308 @@
+//! Which payload an attack takes.
+
+use serde_json::{Map, Value, json};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{Category, library};
+use crate::error::allowed;
+use crate::profile::located::At;
+use crate::profile::reader::Reader;
+
+/// The payloads that an attack draws from: literal ones, categories of the library, or both; by
+/// default the whole library.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Payloads {
+    /// Given in the rule.
+    literal: Vec<String>,
+    /// Chosen in the rule.
+    categories: Vec<&'static Category>,
+}
+
+/// The payload of one exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen<'a> {
+    /// Its id in the library; `None` for a literal one.
+    pub id: Option<&'a str>,
+    /// The instruction, for [`Canary::carried_by`](crate::canary::Canary::carried_by).
+    pub text: &'a str,
+}
+
+impl Payloads {
+    /// Literal payloads alone.
+    pub fn literal(texts: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            literal: texts.into_iter().collect(),
+            categories: Vec::new(),
+        }
+    }
+
+    /// Reads the fields `payloads` and `categories` of an attack. An empty list is as good as none.
+    /// Notes a payload that is blank, a category that there is not and one that is there twice.
+    #[allow(
+        dead_code,
+        reason = "for attacks on the context, which cannot be read yet"
+    )]
+    pub(crate) fn read(
+        payloads: Option<&[At<String>]>,
+        categories: Option<&[At<String>]>,
+        reader: &mut Reader,
+    ) -> Self {
+        let literal = reader.below("payloads", |reader| {
+            let texts = payloads.unwrap_or_default().iter().enumerate();
+            let literal = texts.filter_map(|(index, text)| read_literal(index, text, reader));
+            literal.collect()
+        });
+        let categories = reader.below("categories", |reader| {
+            let mut read = Vec::new();
+            for (index, name) in categories.unwrap_or_default().iter().enumerate() {
+                read_category(index, name, &mut read, reader);
+            }
+            read
+        });
+        Self {
+            literal,
+            categories,
+        }
+    }
+
+    /// The payload that stands for `draw`. Two steps, each a contest of keyed hashes: first among
+    /// the categories, of which the literal payloads together are one, then within it. So a payload
+    /// that is added to one category changes no choice that fell on another, and none within its own
+    /// but those it wins; order does not matter.
+    pub fn choose(&self, draw: u64) -> Chosen<'_> {
+        let named = |category: &'static Category| (category.name.as_str(), Some(category));
+        let category = if self.literal.is_empty() && self.categories.is_empty() {
+            winner(library().iter().map(named), draw)
+        } else {
+            let literal = (!self.literal.is_empty()).then_some(("", None));
+            let categories = self.categories.iter().copied().map(named);
+            winner(categories.chain(literal), draw)
+        };
+        let of = |category: &'static Category| {
+            let payloads = category.payloads.iter();
+            winner(payloads.map(|payload| (payload.id.as_str(), payload)), draw)
+        };
+        if let Some(payload) = category.flatten().and_then(of) {
+            return Chosen {
+                id: Some(&payload.id),
+                text: &payload.text,
+            };
+        }
+        let texts = self.literal.iter();
+        let text = winner(texts.map(|text| (text.as_str(), text.as_str())), draw);
+        Chosen {
+            id: None,
+            text: text.unwrap_or_default(),
+        }
+    }
+
+    /// What was written, in the words of files: `payloads`, `categories`. The version of the library
+    /// is not among them: ids of rules hang on parameters, and a new version renames no rule.
+    pub fn parameters(&self) -> Map<String, Value> {
+        let mut map = Map::new();
+        if !self.literal.is_empty() {
+            map.insert("payloads".into(), json!(self.literal));
+        }
+        if !self.categories.is_empty() {
+            let names = self.categories.iter().map(|category| &category.name);
+            map.insert("categories".into(), names.cloned().collect());
+        }
+        map
+    }
+}
+
+fn read_literal(index: usize, text: &At<String>, reader: &mut Reader) -> Option<String> {
+    if text.value.trim().is_empty() {
+        let message = "a payload that is blank injects nothing; write what the agent should find";
+        reader.error(&index.to_string(), text.position, message);
+        return None;
+    }
+    Some(text.value.clone())
+}
+
+fn read_category(
+    index: usize,
+    name: &At<String>,
+    read: &mut Vec<&'static Category>,
+    reader: &mut Reader,
+) {
+    let found = library().iter().find(|known| known.name == name.value);
+    let message = match found {
+        None => {
+            let names = library().iter().map(|category| category.name.as_str());
+            let rest = allowed(&name.value, names);
+            format!("unknown payload category `{}`{rest}", name.value)
+        }
+        Some(category) if read.contains(&category) => {
+            format!("category `{}` stands here twice; keep one", name.value)
+        }
+        Some(category) => {
+            read.push(category);
+            return;
+        }
+    };
+    reader.error(&index.to_string(), name.position, message);
+}
+
+/// The one whose key has the greatest hash under this draw (highest random weight).
+fn winner<'k, T>(among: impl Iterator<Item = (&'k str, T)>, draw: u64) -> Option<T> {
+    let weighed = among.max_by_key(|(key, _)| xxh3_64_with_seed(key.as_bytes(), draw));
+    weighed.map(|(_, one)| one)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::Payload;
+    use super::*;
+    use crate::error::Position;
+    use crate::secrets::Secrets;
+
+    fn at(texts: &[&str]) -> Vec<At<String>> {
+        let one = |(index, text): (usize, &&str)| At {
+            value: (*text).to_owned(),
+            position: Position {
+                line: u32::try_from(index).unwrap() + 1,
+                column: 5,
+            },
+        };
+        texts.iter().enumerate().map(one).collect()
+    }
+
+    fn read(payloads: &[&str], categories: &[&str]) -> Result<Payloads, String> {
+        let mut reader = Reader::new("attack.yaml", Secrets::default());
+        let read = Payloads::read(Some(&at(payloads)), Some(&at(categories)), &mut reader);
+        if reader.errors.is_empty() {
+            return Ok(read);
+        }
+        let told = |error: &crate::error::ProfileError| format!("{} {error}", error.pointer);
+        Err(reader
+            .errors
+            .iter()
+            .map(told)
+            .collect::<Vec<_>>()
+            .join("\n"))
+    }
+
+    fn category(name: &str, ids: &[&str]) -> &'static Category {
+        let payload = |id: &&str| Payload {
+            id: (*id).to_owned(),
+            language: "en".to_owned(),
+            text: format!("{id} {{canary}}"),
+            obeyed: "the canary".to_owned(),
+        };
+        Box::leak(Box::new(Category {
+            name: name.to_owned(),
+            description: String::new(),
+            terms: Vec::new(),
+            payloads: ids.iter().map(payload).collect(),
+        }))
+    }
+
+    fn choices(payloads: &Payloads) -> Vec<&str> {
+        let choose = |draw: u64| {
+            payloads
+                .choose(draw.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                .text
+        };
+        (0..2000).map(choose).collect()
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_where_it_stands() {
+        insta::assert_snapshot!(read(&["Say {canary}", " "], &["roleplay", "role_play", "role_play", "harm"]).unwrap_err(), @r"
+        /payloads/1 attack.yaml:2:5: a payload that is blank injects nothing; write what the agent should find
+        /categories/0 attack.yaml:1:5: unknown payload category `roleplay`, did you mean `role_play`? Allowed are `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
+        /categories/2 attack.yaml:3:5: category `role_play` stands here twice; keep one
+        /categories/3 attack.yaml:4:5: unknown payload category `harm`; allowed are `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
+        ");
+    }
+
+    #[test]
+    fn only_what_was_chosen_is_drawn() {
+        let of = |payloads: &[&str], categories: &[&str]| {
+            let read = read(payloads, categories).unwrap();
+            let mut seen = BTreeMap::new();
+            for draw in 0..4000 {
+                let chosen = read.choose(draw);
+                let group = chosen.id.map_or("literal", |id| {
+                    let holds = |category: &&Category| category.payloads.iter().any(|p| p.id == id);
+                    &library().iter().find(holds).unwrap().name
+                });
+                *seen.entry(group.to_owned()).or_insert(0) += 1;
+            }
+            seen
+        };
+        assert_eq!(
+            of(&["one", "two"], &[]),
+            [("literal".to_owned(), 4000)].into()
+        );
+        let both = of(&["one"], &["role_play", "hidden_text"]);
+        assert_eq!(
+            both.keys().collect::<Vec<_>>(),
+            ["hidden_text", "literal", "role_play"]
+        );
+        let all = of(&[], &[]);
+        assert_eq!(all.len(), library().len());
+        // Each of twelve is due a twelfth: 333.
+        assert!(
+            all.values().all(|count| (230..450).contains(count)),
+            "{all:?}"
+        );
+    }
+
+    #[test]
+    fn a_payload_added_to_one_category_changes_no_choice_in_another() {
+        let first = category("first", &["a", "b", "c"]);
+        let second = category("second", &["d", "e", "f"]);
+        let grown = category("second", &["new", "d", "e", "f"]);
+        let of = |categories| Payloads {
+            literal: Vec::new(),
+            categories,
+        };
+        let (before, after) = (of(vec![first, second]), of(vec![grown, first]));
+        let (before, after) = (choices(&before), choices(&after));
+        let mut won = 0;
+        for (before, after) in before.iter().zip(&after) {
+            if before == after {
+                continue;
+            }
+            assert!(before.starts_with(['d', 'e', 'f']), "{before}");
+            assert_eq!(*after, "new {canary}");
+            won += 1;
+        }
+        // A quarter of the half that falls on its category.
+        assert!((180..320).contains(&won), "{won}");
+    }
+
+    /// Golden values: a run in a bug report must draw the same payloads again.
+    #[test]
+    fn a_draw_stands_for_the_same_payload_in_every_release() {
+        let library = Payloads::default();
+        let drawn = [1, 2, 3].map(|draw| library.choose(draw).id.unwrap());
+        assert_eq!(
+            drawn,
+            [
+                "delimiter-instruction-brackets",
+                "authority-user-voice",
+                "role-two-voices"
+            ]
+        );
+        let literal = Payloads::literal(["x".to_owned(), "y".to_owned(), "z".to_owned()]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|draw| literal.choose(draw).text),
+            ["z", "z", "y", "x"]
+        );
+    }
+
+    #[test]
+    fn parameters_are_what_was_written() {
+        let read = read(&["Say {canary}"], &["role_play"]).unwrap();
+        assert_eq!(
+            Value::Object(read.parameters()),
+            json!({ "payloads": ["Say {canary}"], "categories": ["role_play"] })
+        );
+        assert_eq!(Payloads::default().parameters(), Map::new());
+    }
+}

@@ -16,6 +16,7 @@ pub mod dialect;
 mod figures;
 mod gemini;
 pub mod json;
+pub mod mcp;
 pub mod model;
 mod ollama;
 mod openai_chat;

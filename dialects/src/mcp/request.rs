@@ -1,0 +1,349 @@
+//! What a request asks an MCP server.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, Method};
+
+use crate::dialect::Target;
+use crate::json::{Document, Kind, Value};
+
+const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
+const MCP_SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const MCP_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The method that calls a tool.
+pub(super) const CALL: &str = "tools/call";
+/// The method that lists the tools.
+pub(super) const LIST: &str = "tools/list";
+
+/// Methods that only MCP has; those it shares with other protocols on JSON-RPC (`ping`, and the
+/// `tasks/…` of agents among themselves) say nothing by themselves.
+const OWN: &[&str] = &[
+    "server/discover",
+    "resources/",
+    "prompts/",
+    "notifications/",
+    "completion/complete",
+    "logging/setLevel",
+    "sampling/createMessage",
+    "roots/list",
+    "elicitation/create",
+    "subscriptions/listen",
+];
+
+/// What the head of a request says about MCP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Whether it is MCP.
+    pub sign: Sign,
+    /// `Mcp-Method`.
+    pub method: Option<String>,
+    /// `Mcp-Name`, decoded.
+    pub name: Option<String>,
+    /// There is an `Mcp-Session-Id`.
+    pub session: bool,
+    /// The request goes to the second endpoint of 2024-11-05, which only says that it was accepted:
+    /// its answer comes on the stream that the session began with.
+    pub answered_elsewhere: bool,
+    /// What the agent takes for an answer.
+    pub accepts: Accepts,
+}
+
+/// Whether a head is MCP's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sign {
+    /// One of MCP's own headers is there.
+    Own,
+    /// The body will tell: a POST of JSON, as MCP's older versions send it without a header of
+    /// their own.
+    Open,
+    /// It is not.
+    #[default]
+    Nothing,
+}
+
+/// Forms of an answer that an agent takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepts {
+    /// `application/json`.
+    pub json: bool,
+    /// `text/event-stream`, by name: since 2025-03-26 every POST of a client says so.
+    pub stream: bool,
+}
+
+impl Default for Accepts {
+    /// Nothing said: JSON is taken.
+    fn default() -> Self {
+        Self {
+            json: true,
+            stream: false,
+        }
+    }
+}
+
+impl Head {
+    /// Reads the head of a request.
+    pub fn of(method: &Method, target: Target<'_>, headers: &HeaderMap) -> Self {
+        let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let session = headers.contains_key(&MCP_SESSION);
+        let own =
+            session || headers.contains_key(&MCP_METHOD) || headers.contains_key(&MCP_VERSION);
+        let sign = match own {
+            true => Sign::Own,
+            false if *method == Method::POST && is_json(headers) => Sign::Open,
+            false => Sign::Nothing,
+        };
+        let accepts = Accepts::of(headers);
+        // Nothing in the specification tells them apart, but every server names the session in the
+        // query, and no client of a later version leaves the stream out of what it accepts.
+        let in_query = ["sessionId", "session_id"]
+            .iter()
+            .any(|name| target.parameter(name).is_some());
+        Self {
+            sign,
+            answered_elsewhere: !own && in_query && !accepts.stream,
+            method: text(&MCP_METHOD).map(str::to_owned),
+            name: text(&MCP_NAME).map(|name| decoded(name).into_owned()),
+            session,
+            accepts,
+        }
+    }
+
+    /// The tool that is called, as far as the head tells.
+    pub fn tool(&self) -> Option<&str> {
+        let calls = self.method.as_deref() == Some(CALL);
+        self.name.as_deref().filter(|_| calls)
+    }
+
+    /// Whether the head says that a tool is called.
+    pub fn calls_a_tool(&self) -> bool {
+        self.method.as_deref() == Some(CALL)
+    }
+
+    /// Whether the head says that the tools are listed.
+    pub fn lists_tools(&self) -> bool {
+        self.method.as_deref() == Some(LIST)
+    }
+}
+
+impl Accepts {
+    fn of(headers: &HeaderMap) -> Self {
+        let mut said = headers.get_all(ACCEPT).iter().peekable();
+        if said.peek().is_none() {
+            return Self::default();
+        }
+        let mut accepts = Self {
+            json: false,
+            stream: false,
+        };
+        let types = said
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .map(|range| range.split(';').next().unwrap_or_default().trim());
+        for range in types {
+            let is = |name: &str| range.eq_ignore_ascii_case(name);
+            accepts.json |= is("application/json") || is("application/*") || is("*/*");
+            accepts.stream |= is("text/event-stream");
+        }
+        accepts
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .and_then(|kind| kind.split(';').next())
+        .unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// A header's value that may be written as `=?base64?…?=`, which is how names go that no header
+/// could hold.
+fn decoded(value: &str) -> Cow<'_, str> {
+    value
+        .strip_prefix("=?base64?")
+        .and_then(|value| value.strip_suffix("?="))
+        .and_then(|coded| STANDARD.decode(coded).ok())
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .map_or(Cow::Borrowed(value), Cow::Owned)
+}
+
+/// The id of a JSON-RPC request, as it stands in the text: `2`, `"abc"`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Id(String);
+
+impl Id {
+    /// The id at `value`; `None` for what cannot be one.
+    pub fn of(value: Value<'_>) -> Option<Self> {
+        matches!(value.kind(), Kind::String | Kind::Number).then(|| match value.as_str() {
+            // One way to write it, however it was escaped.
+            Some(text) => Self(crate::json::quote(&text)),
+            None => Self(value.raw().to_owned()),
+        })
+    }
+
+    /// As JSON.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
+    /// Another id of the same type, one that no client that counts its requests uses.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        match self.0.parse::<u32>() {
+            Ok(number) => Self((u64::from(number) + 1_000_000).to_string()),
+            Err(_) if self.0.starts_with('"') => {
+                Self(format!("{}-0\"", self.0.trim_end_matches('"')))
+            }
+            Err(_) => Self("-1".to_owned()),
+        }
+    }
+}
+
+/// One message of a request's body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// What the answer is known by; `None`: a notification, which gets none.
+    pub id: Option<Id>,
+    /// The method; `None`: an answer of the client's to a request of the server's.
+    pub method: Option<String>,
+    /// The tool, if one is called.
+    pub tool: Option<String>,
+    /// The token for notifications of progress, as JSON, if the client wants some.
+    pub progress_token: Option<String>,
+}
+
+impl Call {
+    /// Whether it calls a tool and waits for the answer.
+    pub fn is_tool_call(&self) -> bool {
+        self.method.as_deref() == Some(CALL) && self.id.is_some()
+    }
+
+    /// Whether it asks for the tools.
+    pub fn is_tool_list(&self) -> bool {
+        self.method.as_deref() == Some(LIST) && self.id.is_some()
+    }
+
+    fn of(message: Value<'_>) -> Option<Self> {
+        let version = message.get("jsonrpc")?;
+        if version.as_str().as_deref() != Some("2.0") {
+            return None;
+        }
+        let method = message.get("method").and_then(Value::as_str);
+        let params = message.get("params");
+        let tool = method
+            .as_deref()
+            .filter(|method| *method == CALL)
+            .and(params)
+            .and_then(|params| params.get("name"))
+            .and_then(Value::as_str);
+        let token = params
+            .and_then(|params| params.get("_meta"))
+            .and_then(|meta| meta.get("progressToken"))
+            .and_then(Id::of);
+        Some(Self {
+            id: message
+                .get("id")
+                .and_then(Id::of)
+                .filter(|_| method.is_some()),
+            method: method.map(Cow::into_owned),
+            tool: tool.map(Cow::into_owned),
+            progress_token: token.map(|token| token.0),
+        })
+    }
+}
+
+/// What a request's body asks: JSON-RPC messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// They came as a list, so their answers go as one (2024-11-05, 2025-03-26).
+    pub batch: bool,
+    /// In the order of the text.
+    pub calls: Vec<Call>,
+    /// They cannot be of another protocol.
+    certain: bool,
+}
+
+impl Asked {
+    /// Reads a body, or the beginning of one. `None`: it is no JSON-RPC.
+    pub fn read(body: &[u8]) -> Option<Self> {
+        // Most bodies are not: they are not parsed.
+        memchr::memmem::find(body, b"\"jsonrpc\"")?;
+        let document = Document::parse_prefix(body)?;
+        let root = document.root();
+        let batch = root.kind() == Kind::Array;
+        let messages: Vec<Value<'_>> = if batch {
+            root.items().collect()
+        } else {
+            vec![root]
+        };
+        let calls: Vec<Call> = messages.iter().copied().filter_map(Call::of).collect();
+        if calls.is_empty() {
+            return None;
+        }
+        let certain = messages.iter().copied().any(is_mcps_own);
+        Some(Self {
+            batch,
+            calls,
+            certain,
+        })
+    }
+
+    /// Whether the body alone shows that it is MCP and not another protocol on JSON-RPC.
+    pub fn is_mcp(&self) -> bool {
+        self.certain
+    }
+
+    /// Names of the tools that are called, in order, each once.
+    pub fn tools(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for name in self.calls.iter().filter_map(|call| call.tool.as_deref()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Whether a tool is called.
+    pub fn calls_a_tool(&self) -> bool {
+        self.calls.iter().any(Call::is_tool_call)
+    }
+
+    /// Whether the tools are listed.
+    pub fn lists_tools(&self) -> bool {
+        self.calls.iter().any(Call::is_tool_list)
+    }
+
+    /// The calls that an answer is waited for.
+    pub fn requests(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.id.is_some())
+    }
+}
+
+/// Whether a message is MCP's by its method and, where other protocols have a method of that name,
+/// by what only MCP gives it.
+fn is_mcps_own(message: Value<'_>) -> bool {
+    let Some(method) = message.get("method").and_then(Value::as_str) else {
+        return false;
+    };
+    let param = |name: &str| message.get("params").and_then(|params| params.get(name));
+    match &*method {
+        // Language servers have it too, and editors' agents with a number for the version.
+        "initialize" => param("protocolVersion").is_some_and(|it| it.kind() == Kind::String),
+        CALL => param("name").is_some_and(|name| name.kind() == Kind::String),
+        LIST => true,
+        method => OWN.iter().any(|own| {
+            if own.ends_with('/') {
+                method.starts_with(own)
+            } else {
+                method == *own
+            }
+        }),
+    }
+}

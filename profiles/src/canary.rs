@@ -4,9 +4,12 @@
 //! when the run is repeated, and another for every exchange and rule: where it turns up later says
 //! which injection was obeyed.
 
+mod search;
+
 use std::fmt;
 use std::str::FromStr;
 
+pub use self::search::{Encoding, Found, Search};
 use crate::dice::Dice;
 
 /// Where a payload's canary goes.

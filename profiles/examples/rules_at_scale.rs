@@ -102,6 +102,8 @@ fn lookup(activation: &Activation, url: &str, expected: bool) -> f64 {
         dialect: None,
         tools: &[],
         mcp_tool_call: false,
+        mcp_tool_list: false,
+        may_be_mcp: false,
         method: &Method::GET,
         url: &url,
         headers: &headers,

@@ -33,12 +33,14 @@ pub struct Shortlist {
     candidates: Candidates,
     /// What the exchange was taken for.
     kind: Kind,
+    /// The names it went by.
+    tools: Vec<String>,
 }
 
 impl Shortlist {
     /// True when no rule can match: there is nothing to decide.
     pub fn is_empty(&self) -> bool {
-        self.candidates.is_empty()
+        self.candidates.is_empty() && !self.needs_body
     }
 }
 
@@ -75,7 +77,7 @@ impl Snapshot {
         let at_connect = matches!(stage, Stage::Connect);
         let connection = connection_url(facts, stage);
         let mut candidates = rules.find(facts);
-        let mut needs_body = false;
+        let mut needs_body = !at_connect && rules.may_find_more(facts);
         candidates.retain(|number| {
             let candidate = rules.candidate(*number);
             let (matching, tool_urls) = rules.conditions(candidate);
@@ -101,6 +103,7 @@ impl Snapshot {
             needs_body,
             candidates,
             kind: facts.kind,
+            tools: facts.tools.to_vec(),
         }
     }
 
@@ -116,7 +119,8 @@ impl Snapshot {
         stage: Stage,
         elapsed: Duration,
     ) -> Decision {
-        let again = (shortlist.kind != facts.kind).then(|| self.shortlist(facts, stage));
+        let known = shortlist.kind == facts.kind && shortlist.tools == facts.tools;
+        let again = (!known).then(|| self.shortlist(facts, stage));
         let candidates = &again.as_ref().unwrap_or(shortlist).candidates;
         let mut decision = Decision::default();
         let mut watches: SmallVec<[u32; 2]> = SmallVec::new();

@@ -41,6 +41,11 @@ pub struct Facts<'a> {
     pub tools: &'a [String],
     /// Whether an MCP exchange is a tool call (`tools/call`), known from a header or the body.
     pub mcp_tool_call: bool,
+    /// Whether an MCP exchange asks for the tools (`tools/list`), known likewise.
+    pub mcp_tool_list: bool,
+    /// Whether an exchange taken for something else may turn out to be MCP once its body is read:
+    /// older versions have no header that tells.
+    pub may_be_mcp: bool,
     /// The request's method; `CONNECT` for [`Stage::Connect`].
     pub method: &'a Method,
     /// Where the exchange goes.
@@ -53,6 +58,14 @@ pub struct Facts<'a> {
     pub stream: Option<bool>,
     /// The request's body, decoded, when it was read ahead.
     pub body: Option<&'a [u8]>,
+}
+
+impl Facts<'_> {
+    /// Whether the body will tell what is asked of an MCP server, or whether it is one.
+    pub(crate) fn mcp_is_open(&self) -> bool {
+        let may = self.kind == Kind::Mcp || self.may_be_mcp;
+        may && self.body.is_none() && self.method == Method::POST
+    }
 }
 
 /// When a decision is taken.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::facts::{CanonicalUrl, Facts, Kind};
 use crate::glob::{UrlGlobs, is_stars};
-use crate::matching::{Match, ToolMatch};
+use crate::matching::{Match, ToolMatch, Touches};
 
 /// Most globs one set of rules may hold, braces spelled out: some hundreds of megabytes of index.
 const MAX_GLOBS: usize = 500_000;
@@ -59,6 +59,11 @@ pub(crate) struct Indexed<'a> {
 }
 
 impl Index {
+    /// Whether some candidate asks for a tool's name and for no URL.
+    pub(crate) fn asks_for_names(&self) -> bool {
+        !self.by_any_tool.is_empty()
+    }
+
     /// Builds the index over candidates numbered in the order given.
     pub(crate) fn build(candidates: &[Indexed<'_>]) -> Result<Self, TooMany> {
         let mut index = Self::default();
@@ -163,6 +168,8 @@ impl Index {
                     },
                 ));
             }
+        } else if indexed.matching.touches == Touches::Lists {
+            self.always.push(candidate);
         } else if let Some(tool) = indexed.matching.tool.as_deref() {
             self.enter_tool(candidate, tool, indexed.tool_urls, globs);
         } else {
@@ -300,6 +307,8 @@ mod tests {
                 dialect: None,
                 tools: &[],
                 mcp_tool_call: false,
+                mcp_tool_list: false,
+                may_be_mcp: false,
                 method: &Method::GET,
                 url: &url,
                 headers: &HeaderMap::new(),

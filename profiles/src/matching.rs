@@ -21,8 +21,19 @@ pub(crate) struct Match {
     pub(crate) tool: Option<Box<ToolMatch>>,
     pub(crate) methods: Option<Box<[Method]>>,
     pub(crate) status: Option<StatusSet>,
+    pub(crate) touches: Touches,
     /// What few rules ask for, kept apart so that the others stay small.
     pub(crate) more: Option<Box<MoreConditions>>,
+}
+
+/// What a rule about tools touches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Touches {
+    /// Calls of tools.
+    #[default]
+    Calls,
+    /// What an MCP server says of its tools (`tools/list`); a name is then one of the list's.
+    Lists,
 }
 
 /// The rarer conditions.
@@ -209,6 +220,9 @@ impl Match {
         match family {
             None | Some(Family::Network) => Holds::Yes,
             Some(Family::Llm | Family::Context) => (facts.kind == Kind::Llm).into(),
+            Some(Family::Tool) if self.touches == Touches::Lists && self.urls.is_empty() => {
+                is_a_list(facts)
+            }
             // With a URL or a tool's name it is those that say what is touched.
             Some(Family::Tool) if !self.urls.is_empty() || self.tool.is_some() => Holds::Yes,
             Some(Family::Tool) => is_a_tool(facts),
@@ -219,6 +233,9 @@ impl Match {
         let Some(tool) = self.tool.as_deref() else {
             return Holds::Yes;
         };
+        if self.touches == Touches::Lists {
+            return is_a_list(facts);
+        }
         if tool.name.is_everything() {
             return is_a_tool(facts);
         }
@@ -228,7 +245,7 @@ impl Match {
         // An MCP server holds many tools behind one URL: there only the called name counts.
         match facts.kind {
             Kind::Mcp if facts.mcp_tool_call && facts.body.is_some() => Holds::No,
-            Kind::Mcp if facts.body.is_none() && facts.method == Method::POST => Holds::Unknown,
+            _ if facts.mcp_is_open() => Holds::Unknown,
             Kind::Mcp => Holds::No,
             Kind::Llm | Kind::Tool | Kind::Other => {
                 let here = !self.urls.is_empty() && tool.name.literals().is_some();
@@ -244,11 +261,19 @@ impl Match {
 /// A plain HTTP tool, or a tool call of MCP.
 fn is_a_tool(facts: &Facts<'_>) -> Holds {
     match facts.kind {
-        Kind::Tool => Holds::Yes,
         Kind::Mcp if facts.mcp_tool_call => Holds::Yes,
-        Kind::Mcp if facts.body.is_none() && facts.method == Method::POST => Holds::Unknown,
+        _ if facts.mcp_is_open() => Holds::Unknown,
+        Kind::Tool => Holds::Yes,
         Kind::Mcp | Kind::Llm | Kind::Other => Holds::No,
     }
+}
+
+/// An MCP server's list of tools.
+fn is_a_list(facts: &Facts<'_>) -> Holds {
+    if facts.mcp_is_open() && !facts.mcp_tool_list {
+        return Holds::Unknown;
+    }
+    facts.mcp_tool_list.into()
 }
 
 /// What is known from the body: unknown until it was read, and then not there.

@@ -157,6 +157,12 @@ impl RuleSet {
         })
     }
 
+    /// Whether what an exchange turns out to be may bring in rules that nothing in its head points
+    /// to: those that ask for a tool by its name alone.
+    pub(crate) fn may_find_more(&self, facts: &Facts<'_>) -> bool {
+        facts.kind != Kind::Mcp && facts.mcp_is_open() && self.index.asks_for_names()
+    }
+
     fn indexed(&self) -> Vec<Indexed<'_>> {
         let rules = (0..self.rules.len()).map(Candidate::Rule);
         let watches = (0..self.watches.len()).map(Candidate::Watch);

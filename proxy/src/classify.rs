@@ -1,19 +1,15 @@
 //! What an exchange is: kind, dialect, tool, and what its body says when that was read.
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use http::{Method, Request};
+use squall_dialects::mcp::{Asked, Head, Sign};
 use squall_dialects::model::ModelRequest;
 use squall_dialects::{Dialect, Target};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
 
 use crate::carry_out::edit::Speaking;
 use crate::live::Live;
-
-const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
-const MCP_SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const MCP_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// What is known of an exchange beside its head.
 pub(crate) struct Seen {
@@ -22,7 +18,10 @@ pub(crate) struct Seen {
     pub(crate) tools: Vec<String>,
     /// The dialect was named by the user, so the body need not look like it.
     named: bool,
-    mcp_tool_call: bool,
+    /// What the head says of MCP.
+    mcp: Head,
+    /// What an MCP server is asked, once the body is read.
+    asked: Option<Asked>,
     /// What the body asks a model for, once it is read.
     call: Option<ModelRequest>,
     body: Option<Bytes>,
@@ -32,37 +31,26 @@ impl Seen {
     /// What the head tells.
     pub(crate) fn of_head<B>(live: &Live, request: &Request<B>, url: &CanonicalUrl) -> Self {
         let headers = request.headers();
+        let target = Target::new(url.path_and_query());
         let named = live.llm_dialect(url);
-        let dialect = named.or_else(|| {
-            squall_dialects::recognise(request.method(), Target::new(url.path_and_query()))
-        });
-        let mcp = [&MCP_METHOD, &MCP_SESSION, &MCP_VERSION]
-            .into_iter()
-            .any(|name| headers.contains_key(name));
-        let mut tools: Vec<String> = live
-            .tools
-            .names(url)
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
-        let mcp_tool_call = headers
-            .get(MCP_METHOD)
-            .is_some_and(|method| method.as_bytes() == b"tools/call");
-        if mcp_tool_call && let Some(name) = headers.get(MCP_NAME).and_then(|n| n.to_str().ok()) {
-            tools.push(name.to_owned());
-        }
-        let kind = match dialect {
-            Some(_) => Kind::Llm,
-            None if mcp => Kind::Mcp,
-            None if crate::headers::wants_upgrade(headers) => Kind::Other,
-            None => Kind::Tool,
+        let dialect = named.or_else(|| squall_dialects::recognise(request.method(), target));
+        let mcp = Head::of(request.method(), target, headers);
+        let of_url = live.tools.names(url).into_iter();
+        let mut tools: Vec<String> = of_url.map(str::to_owned).collect();
+        let kind = match (dialect, mcp.sign) {
+            (Some(_), _) => Kind::Llm,
+            (None, Sign::Own) => Kind::Mcp,
+            (None, _) if crate::headers::wants_upgrade(headers) => Kind::Other,
+            (None, Sign::Open | Sign::Nothing) => Kind::Tool,
         };
+        tools.extend(mcp.tool().map(str::to_owned));
         Self {
             kind,
             dialect,
             tools,
             named: named.is_some(),
-            mcp_tool_call,
+            mcp,
+            asked: None,
             call: None,
             body: None,
         }
@@ -74,13 +62,57 @@ impl Seen {
         if self.dialect.is_some() && !self.named {
             self.dialect = squall_dialects::confirm(method, target, &body);
             if self.dialect.is_none() {
-                self.kind = Kind::Tool;
+                self.kind = match self.mcp.sign {
+                    Sign::Own => Kind::Mcp,
+                    Sign::Open | Sign::Nothing => Kind::Tool,
+                };
             }
         }
-        if let Some(dialect) = self.dialect {
-            self.call = squall_dialects::read_request(dialect, target, &body);
+        match self.dialect {
+            Some(dialect) => self.call = squall_dialects::read_request(dialect, target, &body),
+            None => self.read_mcp(&body),
         }
         self.body = Some(body);
+    }
+
+    /// The body stays unread: what only it could tell is not so.
+    pub(crate) fn stays_unread(&mut self) {
+        if self.mcp.sign == Sign::Open {
+            self.mcp.sign = Sign::Nothing;
+        }
+    }
+
+    fn read_mcp(&mut self, body: &[u8]) {
+        let asked = match self.mcp.sign {
+            Sign::Own => Asked::read(body),
+            Sign::Open => Asked::read(body).filter(Asked::is_mcp),
+            Sign::Nothing => None,
+        };
+        let Some(asked) = asked else { return };
+        self.kind = Kind::Mcp;
+        // The body is what the server does; a head that says otherwise is refused by it.
+        if let Some(name) = self.mcp.tool() {
+            self.tools.retain(|tool| tool != name);
+        }
+        self.tools
+            .extend(asked.tools().into_iter().map(str::to_owned));
+        self.asked = Some(asked);
+    }
+
+    /// The name that the journal knows the exchange's tool by: that of the one called, else of what
+    /// its URL stands for.
+    pub(crate) fn tool(&self) -> Option<&str> {
+        let called = self
+            .asked
+            .as_ref()
+            .and_then(|asked| asked.tools().first().copied());
+        let called = called.or_else(|| self.mcp.tool());
+        called.or_else(|| self.tools.first().map(String::as_str))
+    }
+
+    /// Whether the body may say that the exchange is MCP, or which tool it calls.
+    pub(crate) fn may_call_over_mcp(&self) -> bool {
+        self.kind == Kind::Mcp || (self.kind == Kind::Tool && self.mcp.sign == Sign::Open)
     }
 
     /// The model asked for, once the body is read.
@@ -109,7 +141,11 @@ impl Seen {
             kind: self.kind,
             dialect: self.dialect.map(Dialect::name),
             tools: &self.tools,
-            mcp_tool_call: self.mcp_tool_call,
+            mcp_tool_call: self.asks(Head::calls_a_tool, Asked::calls_a_tool),
+            mcp_tool_list: self.asks(Head::lists_tools, Asked::lists_tools),
+            may_be_mcp: self.kind == Kind::Tool
+                && self.mcp.sign == Sign::Open
+                && self.body.is_none(),
             method,
             url,
             headers,
@@ -117,6 +153,12 @@ impl Seen {
             stream: self.call.as_ref().map(|call| call.stream),
             body: self.body.as_deref(),
         }
+    }
+
+    /// What an MCP exchange asks for, by its body or else by its head.
+    fn asks(&self, head: impl Fn(&Head) -> bool, asked: impl Fn(&Asked) -> bool) -> bool {
+        let by_body = self.asked.as_ref().map(asked);
+        self.kind == Kind::Mcp && by_body.unwrap_or_else(|| head(&self.mcp))
     }
 }
 
@@ -150,7 +192,7 @@ pub(crate) fn may_read_ahead(headers: &HeaderMap, limit: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
+    use http::{HeaderName, HeaderValue};
 
     #[test]
     fn only_documents_and_declared_lengths_are_read_ahead() {

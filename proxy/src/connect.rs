@@ -150,6 +150,8 @@ impl Connect {
             dialect: None,
             tools: &tools,
             mcp_tool_call: false,
+            mcp_tool_list: false,
+            may_be_mcp: false,
             method: &Method::CONNECT,
             url: &self.url,
             headers,

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::{Decision, Observe, Snapshot};
-use squall_profiles::facts::Stage;
+use squall_profiles::facts::{Kind, Stage};
 use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
 use squall_profiles::rule::Rule;
 
@@ -85,7 +85,7 @@ impl Exchange {
             target.url.as_str().to_owned(),
         );
         note.dialect = seen.dialect.map(squall_dialects::Dialect::name);
-        note.tool = seen.tools.first().map(|name| Arc::from(name.as_str()));
+        note.tool = seen.tool().map(Arc::from);
         note.rules = Arc::downgrade(&chaos.activation().rules());
         let log = ExchangeLog::open(&connection.worker, note);
         Ok(Self {
@@ -116,7 +116,7 @@ impl Exchange {
 
     /// The way of an exchange: decide, answer in the upstream's place or forward, rewrite, shape.
     async fn go(&mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
-        self.observe_model();
+        self.observe();
         let (request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
         if let Some((verdict, answer)) = decision.plan.instead.take()
@@ -163,7 +163,9 @@ impl Exchange {
         }
         let limit = self.live.config.inspect_limit;
         // A model call is read for what it asks too: its faults answer in kind.
-        let wanted = shortlist.needs_body || self.seen.dialect.is_some();
+        // So is what an MCP server is asked.
+        let wanted =
+            shortlist.needs_body || self.seen.dialect.is_some() || self.seen.kind == Kind::Mcp;
         let request = if wanted && may_read_ahead(request.headers(), limit) {
             let (head, body) = request.into_parts();
             let begun = Instant::now();
@@ -176,10 +178,14 @@ impl Exchange {
             if read.is_whole() {
                 let url = &self.target.url;
                 self.seen.read_body(&self.method, url, read.bytes.clone());
-                self.log.turned_out(self.seen.kind, self.seen.dialect);
+                self.log
+                    .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
+            } else {
+                self.seen.stays_unread();
             }
             Request::from_parts(head, RequestBody::read_ahead(read, Rc::clone(&self.log)))
         } else {
+            self.seen.stays_unread();
             passing(request, &self.log)
         };
         let facts = self
@@ -195,14 +201,17 @@ impl Exchange {
         Ok((request, decision))
     }
 
-    /// Lets the journal read the model call, unless only heads are to be read.
-    fn observe_model(&self) {
-        let Some(dialect) = self.seen.dialect else {
+    /// Lets the journal read a model call, or what an MCP server is asked, unless only heads are to
+    /// be read.
+    fn observe(&self) {
+        if self.chaos.activation().observe == Observe::Headers {
             return;
-        };
-        if self.chaos.activation().observe != Observe::Headers {
+        }
+        if let Some(dialect) = self.seen.dialect {
             let target = self.target.url.path_and_query();
             self.log.read_model(dialect, target, self.version);
+        } else if self.seen.may_call_over_mcp() {
+            self.log.read_mcp(self.seen.kind);
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -18,10 +19,10 @@ use squall_profiles::fault::StreamFault;
 use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Verdict, VerdictIndex};
 
 use crate::broken::Ledger;
-use crate::recorder::{ExchangeNote, ModelTraffic};
+use crate::recorder::{ExchangeNote, McpTraffic, ModelTraffic};
 use crate::worker::Worker;
 
-/// Bytes of a model call's request and of its answer that are kept for reading; what is longer is
+/// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for reading; what is longer is
 /// read as far as it was kept.
 const MODEL_BYTES: usize = 1 << 20;
 
@@ -42,6 +43,7 @@ pub(crate) struct ExchangeLog {
     outcome: Cell<Option<Outcome>>,
     announced: Cell<bool>,
     model: RefCell<Option<Box<ModelTraffic>>>,
+    mcp: RefCell<Option<Box<McpTraffic>>>,
     /// What is kept of the answer is copied: on HTTP/2 a piece that nobody holds any more is one
     /// that was sent, and a break waits for that.
     copies: Cell<bool>,
@@ -64,6 +66,7 @@ impl ExchangeLog {
             outcome: Cell::new(None),
             announced: Cell::new(false),
             model: RefCell::new(None),
+            mcp: RefCell::new(None),
             copies: Cell::new(false),
         });
         log.listed.set(Some(worker.opened(&log)));
@@ -136,12 +139,25 @@ impl ExchangeLog {
         *self.model.borrow_mut() = Some(Box::new(ModelTraffic::new(dialect, target)));
     }
 
+    /// Keeps a copy of the request for the journal to read what an MCP server is asked, if it turns
+    /// out to be one.
+    pub(crate) fn read_mcp(&self, kind: Kind) {
+        *self.mcp.borrow_mut() = Some(Box::new(McpTraffic::new(kind == Kind::Mcp)));
+    }
+
     /// What the body says that the exchange is.
-    pub(crate) fn turned_out(&self, kind: Kind, dialect: Option<&'static dyn Dialect>) {
+    pub(crate) fn turned_out(
+        &self,
+        kind: Kind,
+        dialect: Option<&'static dyn Dialect>,
+        tool: Option<&str>,
+    ) {
         self.note(|note| {
             note.kind = kind;
             note.dialect = dialect.map(Dialect::name);
+            note.tool = tool.map(Arc::from);
         });
+        self.mcp.take();
         match dialect {
             None => drop(self.model.take()),
             Some(dialect) => {
@@ -165,6 +181,9 @@ impl ExchangeLog {
             .set(self.request_bytes.get() + bytes.len() as u64);
         if let Some(model) = self.model.borrow_mut().as_mut() {
             model.request(bytes, MODEL_BYTES);
+        }
+        if let Some(mcp) = self.mcp.borrow_mut().as_mut() {
+            mcp.request(bytes, MODEL_BYTES);
         }
     }
 
@@ -266,6 +285,7 @@ impl Drop for ExchangeLog {
             other => other,
         };
         note.model = self.model.take();
+        note.mcp = self.mcp.take();
         self.worker.engine.recorder.record(note);
     }
 }

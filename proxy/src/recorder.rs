@@ -15,6 +15,7 @@
 //! worker makes no system call. Who reads the journal flushes first and never waits for that.
 
 mod collector;
+mod mcp;
 mod model;
 mod near_miss;
 mod note;
@@ -35,6 +36,7 @@ use squall_journal::ring::{self, Filter, Page, Ring};
 use tokio::sync::watch;
 
 use self::collector::Collector;
+pub use self::mcp::McpTraffic;
 pub use self::model::ModelTraffic;
 pub use self::note::ExchangeNote;
 use crate::metrics::{Metrics, Sink};

@@ -11,7 +11,7 @@ use super::raw::{RawArmedBy, RawRule};
 use super::reader::Reader;
 use crate::error::allowed;
 use crate::glob::{Glob, UrlGlobs};
-use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch};
+use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch, Touches};
 
 /// Reads the conditions of a rule.
 pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
@@ -48,6 +48,10 @@ pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
         tool: tool(raw.tool.as_ref(), reader),
         methods: methods(raw.methods.as_ref(), reader),
         status: statuses(raw.status.as_ref(), reader),
+        touches: match mode.name {
+            "list_drift" => Touches::Lists,
+            _ => Touches::Calls,
+        },
         more: any.then(|| Box::new(rarer)),
     }
 }
@@ -59,6 +63,7 @@ pub(crate) fn read_armed_by(raw: &RawArmedBy, reader: &mut Reader) -> Match {
         tool: tool(raw.tool.as_ref(), reader),
         methods: methods(raw.methods.as_ref(), reader),
         status: statuses(raw.status.as_ref(), reader),
+        touches: Touches::Calls,
         more: None,
     }
 }

@@ -1,5 +1,7 @@
 //! What a rule matches.
 
+use std::time::Duration;
+
 use squall_profiles::facts::Kind;
 use squall_profiles::tools::ToolNames;
 
@@ -345,12 +347,88 @@ fn the_body_is_asked_for_only_when_something_hangs_on_it() {
         ),
         ("tool_faults: [{ mode: slow }]", mcp, Some(true)),
     ] {
-        let request = head(&request);
-        let shortlist = scope(rule)
-            .snapshot()
-            .shortlist(&request.facts(), request.stage);
-        let found = (!shortlist.is_empty()).then_some(shortlist.needs_body);
-        assert_eq!(found, expected, "{rule} on {request:?}");
+        asks_for_the_body(rule, &head(&request), expected);
+    }
+}
+
+#[test]
+fn what_may_be_mcp_is_read_where_that_makes_a_difference() {
+    for (rule, expected) in [
+        ("tool_faults: [{ mode: slow }]", Some(true)),
+        ("tool_faults: [{ mode: slow, tool: a }]", Some(true)),
+        ("tool_faults: [{ mode: slow, tool: 'a*' }]", Some(true)),
+        (
+            "tool_faults: [{ mode: slow, match_url: 'http://x/*' }]",
+            Some(false),
+        ),
+        ("network_faults: [{ mode: reset_peer }]", Some(false)),
+        (
+            "tool_faults: [{ mode: slow, match_url: 'http://y/*' }]",
+            None,
+        ),
+    ] {
+        asks_for_the_body(rule, &get("http://x/").unread(), expected);
+    }
+}
+
+/// Whether a rule may match and then wants the body; `None`: it cannot match.
+fn asks_for_the_body(rule: &str, request: &Request, expected: Option<bool>) {
+    let shortlist = scope(rule)
+        .snapshot()
+        .shortlist(&request.facts(), request.stage);
+    let found = (!shortlist.is_empty()).then_some(shortlist.needs_body);
+    assert_eq!(found, expected, "{rule} on {request:?}");
+}
+
+/// MCP's older versions have no header that tells.
+#[test]
+fn what_turns_out_to_be_mcp_is_matched_by_what_it_calls() {
+    let unread = get("http://mcp/").unread();
+    let call = get("http://mcp/").mcp("search");
+    let listing = Request {
+        mcp_tool_call: false,
+        mcp_tool_list: true,
+        tools: Vec::new(),
+        ..call.clone()
+    };
+    let plain = Request {
+        may_be_mcp: false,
+        body: Some(b"{}".to_vec()),
+        ..unread.clone()
+    };
+    for (rule, on_call, on_list, on_plain) in [
+        ("{ mode: slow }", true, false, true),
+        ("{ mode: slow, tool: '*' }", true, false, true),
+        ("{ mode: slow, tool: search }", true, false, false),
+        ("{ mode: slow, tool: 'sea*' }", true, false, false),
+        ("{ mode: slow, tool: other }", false, false, false),
+        (
+            "{ mode: slow, tool: search, match_url: 'http://mcp/*' }",
+            true,
+            false,
+            true,
+        ),
+        (
+            "{ mode: slow, tool: other, match_url: 'http://mcp/*' }",
+            false,
+            false,
+            true,
+        ),
+        (
+            "{ mode: slow, match_url: 'http://mcp/*' }",
+            true,
+            true,
+            true,
+        ),
+    ] {
+        for (found, expected) in [(&call, on_call), (&listing, on_list), (&plain, on_plain)] {
+            let scope = scope(&format!("tool_faults: [{rule}]"));
+            let snapshot = scope.snapshot();
+            let shortlist = snapshot.shortlist(&unread.facts(), unread.stage);
+            let elapsed = Duration::ZERO;
+            let decision = snapshot.decide(&shortlist, &found.facts(), found.stage, elapsed);
+            assert_eq!(fired(&decision).len() == 1, expected, "{rule} on {found:?}");
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Request {
     pub(crate) dialect: Option<&'static str>,
     pub(crate) tools: Vec<String>,
     pub(crate) mcp_tool_call: bool,
+    pub(crate) mcp_tool_list: bool,
+    pub(crate) may_be_mcp: bool,
     pub(crate) method: Method,
     pub(crate) url: CanonicalUrl,
     pub(crate) headers: HeaderMap,
@@ -34,6 +36,8 @@ pub(crate) fn get(url: &str) -> Request {
         dialect: None,
         tools: Vec::new(),
         mcp_tool_call: false,
+        mcp_tool_list: false,
+        may_be_mcp: false,
         method: Method::GET,
         url: canonical(url),
         headers: HeaderMap::new(),
@@ -95,6 +99,16 @@ impl Request {
         }
     }
 
+    /// A POST of JSON of which the body was not read.
+    pub(crate) fn unread(self) -> Self {
+        Self {
+            may_be_mcp: true,
+            method: Method::POST,
+            body: None,
+            ..self
+        }
+    }
+
     pub(crate) fn header(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.append(
             HeaderName::from_static(name),
@@ -118,6 +132,8 @@ impl Request {
             dialect: self.dialect,
             tools: &self.tools,
             mcp_tool_call: self.mcp_tool_call,
+            mcp_tool_list: self.mcp_tool_list,
+            may_be_mcp: self.may_be_mcp,
             method: &self.method,
             url: &self.url,
             headers: &self.headers,

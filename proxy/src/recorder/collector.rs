@@ -90,6 +90,9 @@ impl Collector {
             if let Some(model) = raw.model.take() {
                 raw.llm = Some(Box::new(model.read()));
             }
+            if let Some(mcp) = raw.mcp.take() {
+                mcp.read_into(raw);
+            }
             if note.outcome != Outcome::Open {
                 self.count(note);
                 if let Some(watch) = self.shared.watch.get() {

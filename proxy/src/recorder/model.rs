@@ -24,7 +24,7 @@ const DECODED: usize = 4 << 20;
 
 /// The beginning of a body.
 #[derive(Debug, Clone, Default)]
-struct Kept {
+pub(super) struct Kept {
     chunks: Vec<Bytes>,
     bytes: usize,
 }
@@ -127,7 +127,7 @@ fn decode(coding: Coding, chunks: &[Bytes], reader: &mut Reader) -> Result<(), N
 }
 
 impl Kept {
-    fn push(&mut self, chunk: &Bytes, most: usize) {
+    pub(super) fn push(&mut self, chunk: &Bytes, most: usize) {
         let room = most - self.bytes.min(most);
         let kept = chunk.slice(..chunk.len().min(room));
         if !kept.is_empty() {
@@ -136,7 +136,7 @@ impl Kept {
         }
     }
 
-    fn whole(&self) -> Bytes {
+    pub(super) fn whole(&self) -> Bytes {
         match self.chunks.as_slice() {
             [one] => one.clone(),
             chunks => chunks.concat().into(),

@@ -36,6 +36,8 @@ impl ExchangeNote {
             dialect: self.dialect,
             tools: &tools,
             mcp_tool_call: self.kind == Kind::Mcp && self.tool.is_some(),
+            mcp_tool_list: false,
+            may_be_mcp: false,
             method: &self.method,
             url: &CanonicalUrl::new(scheme, authority, path),
             headers: &HeaderMap::new(),

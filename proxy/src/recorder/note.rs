@@ -14,7 +14,7 @@ use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::secrets::Secrets;
 
-use super::ModelTraffic;
+use super::{McpTraffic, ModelTraffic};
 use crate::chaos::ScopeChaos;
 
 /// Most rules that a record lists; the rest are counted.
@@ -80,6 +80,8 @@ pub struct ExchangeNote {
     pub canaries: Vec<String>,
     /// The bytes of a model call, for the collector to read; it leaves [`Self::llm`].
     pub model: Option<Box<ModelTraffic>>,
+    /// The bytes of a request that an MCP server may be asked in, for the collector to read.
+    pub mcp: Option<Box<McpTraffic>>,
     /// What was read of a model call.
     pub llm: Option<Box<LlmRecord>>,
 }
@@ -127,6 +129,7 @@ impl ExchangeNote {
             secrets: rules.secrets().clone(),
             canaries: Vec::new(),
             model: None,
+            mcp: None,
             llm: None,
         }
     }

@@ -77,6 +77,33 @@ fn secrets_are_gone_before_anything_is_kept() {
 }
 
 #[test]
+fn what_an_mcp_server_is_asked_is_read_off_the_path() {
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search"}}"#;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for (head_says, body, kind, tool) in [
+        (false, call, Kind::Mcp, Some("search")),
+        (true, call, Kind::Mcp, Some("search")),
+        (true, ping, Kind::Mcp, None),
+        (false, ping, Kind::Tool, None),
+        (false, "{}", Kind::Tool, None),
+    ] {
+        let recorder = recorder(RecorderOptions::default());
+        let mut seen = note(&recorder, "http://h/mcp", Outcome::Ok);
+        if head_says {
+            seen.kind = Kind::Mcp;
+        }
+        let mut traffic = McpTraffic::new(head_says);
+        for chunk in body.as_bytes().chunks(7) {
+            traffic.request(&Bytes::copy_from_slice(chunk), 1 << 20);
+        }
+        seen.mcp = Some(Box::new(traffic));
+        recorder.record(seen);
+        let kept = &listed(&recorder)[0];
+        assert_eq!((kept.kind, kept.tool.as_deref()), (kind, tool), "{body}");
+    }
+}
+
+#[test]
 fn an_open_exchange_is_listed_and_then_ends_under_the_same_id() {
     let recorder = recorder(RecorderOptions::default());
     let begin = recorder.newest_event();

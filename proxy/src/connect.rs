@@ -4,7 +4,6 @@
 //! tunnel that dies. A CONNECT becomes an exchange of its own, of kind `other`, only when it fails
 //! or is tunnelled; what is intercepted shows up as the exchanges inside it.
 
-use std::cell::Cell;
 use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -227,7 +226,7 @@ impl Connect {
                 authority: self.origin.authority(),
                 origin: self.origin,
                 scope: self.scope,
-                dialled: Cell::new(None),
+                dialled: self.connection.worker.upstreams.reserve(None),
             }),
             dialled,
             tls_failure,

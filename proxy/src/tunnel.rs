@@ -4,7 +4,6 @@
 //! is intercepted, HTTP of any method is served, everything else is tunnelled, and so is an upstream
 //! that speaks first.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::request_body::Outgoing;
 use crate::splice;
 use crate::stage::Stage;
 use crate::tls::{self, ClientHello, Flaw, HandshakeError, Started};
-use crate::upstream::{Alpn, Dialled, Origin, Received, Scheme};
+use crate::upstream::{Alpn, Dialled, Origin, Received, Reserve, Scheme};
 use crate::wire::sniff::{Sniff, classify};
 use crate::wire::{Control, Rewind};
 use crate::worker::Worker;
@@ -36,7 +35,7 @@ pub(crate) struct Tunnel {
     /// The scope that the CONNECT's credentials name.
     pub(crate) scope: Option<Arc<str>>,
     /// What the CONNECT dialled and no exchange has used yet.
-    pub(crate) dialled: Cell<Option<Dialled>>,
+    pub(crate) dialled: Reserve<Outgoing>,
 }
 
 /// A connection that was taken over: behind a box, since what comes through it may be a connection of
@@ -208,7 +207,7 @@ impl Opening {
             origin,
             authority: self.tunnel.authority.clone(),
             scope: self.tunnel.scope.clone(),
-            dialled: Cell::new(self.dialled.take()),
+            dialled: worker.upstreams.reserve(self.dialled.take()),
         }));
         if is_h2 {
             serve_h2(worker, Box::new(stream), control, entry)
@@ -236,7 +235,7 @@ impl Opening {
             authority: origin.authority(),
             origin,
             scope: self.tunnel.scope.clone(),
-            dialled: Cell::new(None),
+            dialled: worker.upstreams.reserve(None),
         }));
         match first {
             Sniff::H2Preface => serve_h2(worker, io, control, entry),

@@ -15,6 +15,7 @@ mod body;
 mod chain;
 mod destination;
 mod dial;
+mod driven;
 mod error;
 mod form;
 mod http1;
@@ -26,6 +27,7 @@ mod pool;
 mod resolve;
 mod send;
 mod settings;
+mod spares;
 mod speaks;
 mod tls;
 mod transport;
@@ -52,6 +54,7 @@ pub use self::origin::{Origin, Scheme};
 pub use self::patterns::{HostPatterns, PatternError};
 pub use self::resolve::Resolver;
 pub use self::settings::SettingsError;
+pub use self::spares::Reserve;
 pub use self::tls::{Alpn, check_roots};
 pub use self::transport::{Counters, Dialled, Transport};
 
@@ -123,7 +126,7 @@ impl Shared {
     }
 
     /// What `endpoint`'s origin is believed to speak; a worker asks here once and remembers.
-    fn recall<B: 'static>(&self, endpoint: &Endpoint<B>) -> Option<Alpn> {
+    fn recall<B: OutgoingBody>(&self, endpoint: &Endpoint<B>) -> Option<Alpn> {
         let now = std::time::Instant::now();
         if let Some(alpn) = endpoint.speaks(now) {
             return Some(alpn);
@@ -133,7 +136,7 @@ impl Shared {
         Some(alpn)
     }
 
-    fn forget<B: 'static>(&self, endpoint: &Endpoint<B>) {
+    fn forget<B: OutgoingBody>(&self, endpoint: &Endpoint<B>) {
         self.speaks.forget(&endpoint.origin);
         endpoint.forget_speaks();
     }
@@ -164,13 +167,13 @@ impl<B> OutgoingBody for B where
 /// One worker's way to upstreams. Cloning is cheap; clones share their connections.
 ///
 /// To be used inside a `LocalSet`: connections are driven by local tasks.
-pub struct Upstreams<B> {
+pub struct Upstreams<B: OutgoingBody> {
     shared: Arc<Shared>,
     settings: Rc<RefCell<Cache<ByRef, Arc<Settings>>>>,
     pool: Rc<Pool<B>>,
 }
 
-impl<B> Clone for Upstreams<B> {
+impl<B: OutgoingBody> Clone for Upstreams<B> {
     fn clone(&self) -> Self {
         Self {
             shared: self.shared.clone(),
@@ -225,13 +228,28 @@ impl<B: OutgoingBody> Upstreams<B> {
     }
 
     /// Dials `origin` without saying anything: what a CONNECT does before its 200. The scheme
-    /// does not matter.
+    /// does not matter. A connection that an earlier CONNECT dialled to the same address, and that
+    /// nobody used, is taken instead.
     pub async fn connect_tcp(&self, origin: &Origin) -> Result<Dialled, UpstreamError> {
         let settings = self.settings();
         let deadline = Instant::now() + settings.connect_timeout;
-        dial(&self.shared, &settings, origin, Carries::Bytes, deadline)
-            .await
-            .map_err(|cause| UpstreamError::new(origin, cause))
+        let spares = Some(&self.pool.spares);
+        dial(
+            &self.shared,
+            &settings,
+            origin,
+            Carries::Bytes,
+            spares,
+            deadline,
+        )
+        .await
+        .map_err(|cause| UpstreamError::new(origin, cause))
+    }
+
+    /// Holds what was dialled until an exchange needs it; if none does, the next CONNECT may.
+    pub fn reserve(&self, dialled: Option<Dialled>) -> Reserve<B> {
+        self.pool.note_period(&self.settings());
+        Reserve::new(dialled, Rc::clone(&self.pool))
     }
 
     /// Whether a pooled connection to `origin` is open, so that a CONNECT need not dial.
@@ -294,7 +312,7 @@ impl<B: OutgoingBody> Upstreams<B> {
     }
 }
 
-impl<B> std::fmt::Debug for Upstreams<B> {
+impl<B: OutgoingBody> std::fmt::Debug for Upstreams<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Upstreams")
             .field("shared", &self.shared)

@@ -8,6 +8,7 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
@@ -20,8 +21,9 @@ use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
+use super::OutgoingBody;
 use super::error::break_of;
-use super::http1::Switched;
+use super::http1::{Http1, Switched};
 use super::pool::Lease;
 use crate::broken::Broken;
 
@@ -35,6 +37,8 @@ pub(super) struct Sent<B> {
     /// Dropped at the body's end, which its receiver hears.
     ended: Option<oneshot::Sender<()>>,
     held: Option<Held>,
+    /// Tells the connection that there is more to be sent; dropped with the body.
+    uploading: Option<Rc<()>>,
 }
 
 /// A body that is held back for `100 Continue`.
@@ -49,7 +53,13 @@ impl<B: Body> Sent<B> {
             body,
             ended: None,
             held: None,
+            uploading: None,
         }
+    }
+
+    /// Holds on to `token` until the connection has taken all of the body.
+    pub(super) fn uploading(&mut self, token: &Rc<()>) {
+        self.uploading = Some(Rc::clone(token));
     }
 
     /// Resolves (to an error) when the body has been handed over to its end.
@@ -170,39 +180,39 @@ impl Error for NotWanted {}
 /// An upstream's body. `B` is the type of the requests' bodies.
 ///
 /// Dropping it before its end closes the HTTP/1.1 connection, or resets the HTTP/2 stream.
-pub struct Received<B> {
+pub struct Received<B: OutgoingBody> {
     body: Incoming,
     lease: Option<Lease<B>>,
     gate: Option<Arc<Gate>>,
-    switched: Option<oneshot::Receiver<Switched>>,
+    switching: Option<Box<Http1<B>>>,
 }
 
-impl<B: 'static> Received<B> {
+impl<B: OutgoingBody> Received<B> {
     pub(super) fn new(body: Incoming, lease: Lease<B>, gate: Option<Arc<Gate>>) -> Self {
         let mut received = Self {
             body,
             lease: Some(lease),
             gate,
-            switched: None,
+            switching: None,
         };
         received.release_at_end();
         received
     }
 
     /// The body of a 101: none, and the connection in its new protocol.
-    pub(super) fn switching(body: Incoming, switched: oneshot::Receiver<Switched>) -> Self {
+    pub(super) fn switching(body: Incoming, connection: Http1<B>) -> Self {
         Self {
             body,
             lease: None,
             gate: None,
-            switched: Some(switched),
+            switching: Some(Box::new(connection)),
         }
     }
 
     /// After a 101: the connection, to be read and written in the new protocol. `None` when the
     /// status was another, or when the connection broke right behind the head.
     pub async fn into_switched(mut self) -> Option<Switched> {
-        self.switched.take()?.await.ok()
+        self.switching.take()?.into_switched().await
     }
 
     fn release_at_end(&mut self) {
@@ -217,9 +227,21 @@ impl<B: 'static> Received<B> {
             lease.end();
         }
     }
-}
 
-impl<B> Received<B> {
+    /// The next frame. Where the connection is this exchange's own, waiting for it reads it.
+    fn poll_incoming(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let body = &mut self.body;
+        match &mut self.lease {
+            Some(Lease::Http1(_, connection)) => {
+                connection.poll(cx, |cx| Pin::new(&mut *body).poll_frame(cx))
+            }
+            Some(Lease::H2(_)) | None => Pin::new(body).poll_frame(cx),
+        }
+    }
+
     fn shut_gate(&mut self) {
         if let Some(gate) = self.gate.take() {
             gate.shut();
@@ -227,7 +249,7 @@ impl<B> Received<B> {
     }
 }
 
-impl<B: 'static> Body for Received<B> {
+impl<B: OutgoingBody> Body for Received<B> {
     type Data = Bytes;
     type Error = Broken;
 
@@ -236,7 +258,7 @@ impl<B: 'static> Body for Received<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
-        match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+        match ready!(this.poll_incoming(cx)) {
             Some(Ok(frame)) => {
                 // Nobody has to ask for what comes after trailers.
                 if frame.is_trailers() {
@@ -270,13 +292,13 @@ impl<B: 'static> Body for Received<B> {
     }
 }
 
-impl<B> Drop for Received<B> {
+impl<B: OutgoingBody> Drop for Received<B> {
     fn drop(&mut self) {
         self.shut_gate();
     }
 }
 
-impl<B> fmt::Debug for Received<B> {
+impl<B: OutgoingBody> fmt::Debug for Received<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Received")
             .field("body", &self.body)

@@ -13,6 +13,7 @@ use super::destination::{Standing, not_covered};
 use super::error::Cause;
 use super::origin::{Origin, Scheme};
 use super::settings::Settings;
+use super::spares::Spares;
 use super::transport::{Dialled, OpenConnection};
 
 /// How long an address is tried alone before the next one is tried beside it (RFC 8305 §5).
@@ -36,12 +37,13 @@ impl Carries {
     }
 }
 
-/// Dials `origin` by the rules of `settings`, until `deadline`.
+/// Dials `origin` by the rules of `settings`, until `deadline`; `spares` are as good as dialled.
 pub(super) async fn dial(
     shared: &Shared,
     settings: &Settings,
     origin: &Origin,
     carries: Carries,
+    spares: Option<&Spares>,
     deadline: Instant,
 ) -> Result<Dialled, Cause> {
     let standing = judge(shared, settings, origin)?;
@@ -71,9 +73,12 @@ pub(super) async fn dial(
             Err(why) => denied = Some(why),
         }
     }
-    match denied {
-        Some(why) if addresses.is_empty() => Err(Cause::Denied(why)),
-        _ => connect(shared, settings, &addresses, deadline).await,
+    if let Some(why) = denied.filter(|_| addresses.is_empty()) {
+        return Err(Cause::Denied(why));
+    }
+    match spares.and_then(|spares| spares.take(&addresses)) {
+        Some(spare) => Ok(spare),
+        None => connect(shared, settings, &addresses, deadline).await,
     }
 }
 
@@ -116,6 +121,7 @@ pub(super) async fn connect(
     Ok(Dialled {
         socket,
         address,
+        bound: false,
         open: OpenConnection::count(&shared.counters),
     })
 }

@@ -1,49 +1,58 @@
-//! One HTTP/1.1 connection to an upstream: hyper above the framing guard, driven by a local task.
+//! One HTTP/1.1 connection to an upstream: hyper above the framing guard, moved by its exchange.
 
-use std::error::Error;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{Builder, Connection, Parts, SendRequest};
+use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
-use tokio::time::timeout;
 
 use super::OutgoingBody;
 use super::body::Sent;
+use super::driven::Driven;
 use super::error::{Break, Cause, break_of, cause_of};
 use super::settings::Settings;
 use super::transport::Transport;
 use crate::h1::Limits;
-use crate::h1::framing::Position;
 use crate::h1::guard::{End, ResponseGuard, ResponseState};
 use crate::wire::Rewind;
 
-/// How long a TLS farewell may take when a connection ends.
-const FAREWELL: Duration = Duration::from_secs(1);
-
-type Guarded = TokioIo<ResponseGuard<Transport>>;
-
-/// The client's end of a connection.
-pub(super) struct Http1<B> {
+/// A connection and the client's end of it.
+pub(super) struct Http1<B: OutgoingBody> {
     sender: SendRequest<Sent<B>>,
     state: Rc<ResponseState>,
-    switched: oneshot::Receiver<Switched>,
+    driver: Driver<B>,
+    /// Shared with the latest request's body for as long as that is not written.
+    uploading: Rc<()>,
+}
+
+/// Who moves the bytes.
+enum Driver<B: OutgoingBody> {
+    /// Whoever waits for them.
+    // Boxed: hyper's side of a connection is a kilobyte, and this moves with the exchange.
+    Exchange(Box<Driven<B>>),
+    /// A task, for a request is still being sent while its answer is read, or not read; it tells
+    /// what the connection became after a 101.
+    Task(oneshot::Receiver<Switched>),
 }
 
 /// A connection after `101 Switching Protocols`: what the upstream sends next, and where to send.
 #[derive(Debug)]
 pub struct Switched(Rewind<Transport>);
+
+impl Switched {
+    pub(super) fn new(transport: Rewind<Transport>) -> Self {
+        Self(transport)
+    }
+}
 
 impl<B: OutgoingBody> Http1<B> {
     /// Takes over a transport on which nothing has been said yet.
@@ -57,31 +66,66 @@ impl<B: OutgoingBody> Http1<B> {
         let (sender, connection) = Builder::new()
             .preserve_header_case(true)
             .max_headers(settings.header_count)
-            .handshake::<Guarded, Sent<B>>(TokioIo::new(guard))
+            .handshake(TokioIo::new(guard))
             .await
             .map_err(|error| cause_of(&error))?;
-        let (switch, switched) = oneshot::channel();
-        spawn_local(drive(connection, state.clone(), switch));
         Ok(Self {
             sender,
+            driver: Driver::Exchange(Box::new(Driven::new(connection, Rc::clone(&state)))),
             state,
-            switched,
+            uploading: Rc::default(),
         })
     }
 
-    /// Sends a request. An error that holds the request was found before its first byte was
-    /// written.
-    pub(super) fn send(
+    /// Sends a request and waits for the answer's head. An error that holds the request was found
+    /// before its first byte was written.
+    pub(super) async fn send(
         &mut self,
-        request: Request<Sent<B>>,
-    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Sent<B>>>>> + use<B>
-    {
+        mut request: Request<Sent<B>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Sent<B>>>> {
         self.state.expect(request.method());
-        self.sender.try_send_request(request)
+        request.body_mut().uploading(&self.uploading);
+        let mut head = pin!(self.sender.try_send_request(request));
+        let driver = &mut self.driver;
+        poll_fn(|cx| driver.poll(cx, |cx| head.as_mut().poll(cx))).await
     }
-}
 
-impl<B> Http1<B> {
+    /// Polls what the connection has to do something for: an answer's body.
+    pub(super) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.driver.poll(cx, wanted)
+    }
+
+    /// Sees to it that the request is sent on, however slowly its answer is read.
+    pub(super) fn send_on(&mut self) {
+        let Driver::Exchange(_) = self.driver else {
+            return;
+        };
+        if Rc::strong_count(&self.uploading) == 1 {
+            return;
+        }
+        let (switch, switched) = oneshot::channel();
+        let driver = std::mem::replace(&mut self.driver, Driver::Task(switched));
+        if let Driver::Exchange(mut driven) = driver {
+            spawn_local(async move {
+                if let Some(switched) = poll_fn(|cx| driven.poll_end(cx)).await {
+                    // Nobody takes it when the agent went away meanwhile; dropping it closes it.
+                    let _: Result<(), Switched> = switch.send(switched);
+                }
+            });
+        }
+    }
+
+    /// Lets an idle connection notice that it was closed.
+    pub(super) fn look(&mut self) {
+        if let Driver::Exchange(driven) = &mut self.driver {
+            driven.look();
+        }
+    }
+
     /// True when the next request can be written at once.
     pub(super) fn is_ready(&self) -> bool {
         self.sender.is_ready()
@@ -94,7 +138,10 @@ impl<B> Http1<B> {
 
     /// Waits for the connection to become ready; false when it ended instead.
     pub(super) async fn becomes_ready(&mut self) -> bool {
-        self.sender.ready().await.is_ok()
+        let Self { sender, driver, .. } = self;
+        poll_fn(|cx| driver.poll(cx, |cx| sender.poll_ready(cx)))
+            .await
+            .is_ok()
     }
 
     /// What `error` means, said by the guard where it saw more than hyper tells.
@@ -120,43 +167,26 @@ impl<B> Http1<B> {
         }
     }
 
-    /// The connection behind a 101.
-    pub(super) fn into_switched(self) -> oneshot::Receiver<Switched> {
-        self.switched
+    /// The connection behind a 101; `None` when it broke right behind the head.
+    pub(super) async fn into_switched(self) -> Option<Switched> {
+        match self.driver {
+            Driver::Exchange(mut driven) => poll_fn(|cx| driven.poll_end(cx)).await,
+            Driver::Task(switched) => switched.await.ok(),
+        }
     }
 }
 
-async fn drive<B: OutgoingBody>(
-    mut connection: Connection<Guarded, Sent<B>>,
-    state: Rc<ResponseState>,
-    switch: oneshot::Sender<Switched>,
-) {
-    if let Err(error) = poll_fn(|cx| connection.poll_without_shutdown(cx)).await {
-        // Whoever has an exchange on it was told by hyper; an idle connection's end is no news.
-        tracing::trace!(error = &error as &dyn Error, "an upstream connection ended");
+impl<B: OutgoingBody> Driver<B> {
+    fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        match self {
+            Self::Exchange(driven) => driven.poll(cx, wanted),
+            Self::Task(_) => wanted(cx),
+        }
     }
-    let Parts { io, read_buf, .. } = connection.into_parts();
-    let (mut transport, held) = io.into_inner().into_rewind().into_parts();
-    if state.position() == Position::Switched {
-        let unread = Switched(Rewind::new(transport, joined(read_buf, held)));
-        // Nobody takes it when the agent went away meanwhile; dropping it closes it.
-        let _: Result<(), Switched> = switch.send(unread);
-    } else if transport.has_farewell() {
-        // Best effort: the upstream may have stopped reading.
-        let _farewell = timeout(FAREWELL, transport.shutdown()).await;
-    }
-}
-
-fn joined(first: Bytes, second: Bytes) -> Bytes {
-    if first.is_empty() {
-        return second;
-    }
-    if second.is_empty() {
-        return first;
-    }
-    let mut both = BytesMut::from(first);
-    both.extend_from_slice(&second);
-    both.freeze()
 }
 
 impl AsyncRead for Switched {

@@ -17,7 +17,7 @@ use super::transport::{Dialled, Transport};
 use super::{OutgoingBody, Shared};
 
 /// What a connection for an HTTP/2 exchange turned out to be.
-pub(super) enum Opened<B> {
+pub(super) enum Opened<B: OutgoingBody> {
     /// HTTP/2, already in the pool.
     H2(Rc<SharedH2<B>>),
     /// HTTP/1.1, for this exchange.
@@ -129,7 +129,7 @@ pub(super) async fn learn_alpn<B: OutgoingBody>(
 }
 
 /// When connecting has to be done that begins now.
-pub(super) fn deadline<B>(endpoint: &Endpoint<B>) -> Instant {
+pub(super) fn deadline<B: OutgoingBody>(endpoint: &Endpoint<B>) -> Instant {
     Instant::now() + endpoint.settings.connect_timeout
 }
 
@@ -154,7 +154,7 @@ async fn probe<B: OutgoingBody>(
     })
 }
 
-async fn handshake<B>(
+async fn handshake<B: OutgoingBody>(
     endpoint: &Endpoint<B>,
     offer: Offer,
     dialled: Dialled,
@@ -164,6 +164,7 @@ async fn handshake<B>(
         socket,
         address,
         open,
+        ..
     } = dialled;
     let (name, settings) = (endpoint.origin.server_name(), &endpoint.settings);
     let handshake = settings.tls.handshake(name, offer, socket);
@@ -171,7 +172,7 @@ async fn handshake<B>(
     Ok((Transport::tls(stream, open), alpn))
 }
 
-async fn dial_for<B>(
+async fn dial_for<B: OutgoingBody>(
     shared: &Shared,
     endpoint: &Endpoint<B>,
     deadline: Instant,
@@ -182,12 +183,13 @@ async fn dial_for<B>(
         &endpoint.settings,
         origin,
         Carries::for_origin(origin),
+        None,
         deadline,
     )
     .await
 }
 
-fn learn<B: 'static>(shared: &Shared, endpoint: &Endpoint<B>, alpn: Alpn) {
+fn learn<B: OutgoingBody>(shared: &Shared, endpoint: &Endpoint<B>, alpn: Alpn) {
     let now = Moment::now();
     let until = shared.speaks.learn(&endpoint.origin, alpn, now);
     endpoint.note_speaks(alpn, until);

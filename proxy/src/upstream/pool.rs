@@ -15,12 +15,15 @@ use hyper::client::conn::http2;
 use tokio::sync::Notify;
 use tokio::task::{spawn_local, yield_now};
 
+use super::OutgoingBody;
 use super::body::Sent;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::origin::Origin;
 use super::settings::Settings;
+use super::spares::Spares;
 use super::tls::Alpn;
+use super::transport::{Counters, Dialled};
 
 /// Idle HTTP/1.1 connections kept per origin and worker; more are closed when their exchange ends.
 const IDLE_PER_ORIGIN: usize = 1024;
@@ -33,20 +36,22 @@ const TICKS: u32 = 4;
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 /// One worker's connections.
-pub(super) struct Pool<B> {
+pub(super) struct Pool<B: OutgoingBody> {
     endpoints: RefCell<HashMap<Origin, Rc<Endpoint<B>>>>,
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
     period: Cell<Duration>,
+    pub(super) spares: Spares,
 }
 
-impl<B: 'static> Pool<B> {
+impl<B: OutgoingBody> Pool<B> {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             endpoints: RefCell::default(),
             tick: Rc::default(),
             sweeping: Cell::new(false),
             period: Cell::default(),
+            spares: Spares::default(),
         })
     }
 
@@ -79,10 +84,21 @@ impl<B: 'static> Pool<B> {
         {
             old.retire();
         }
-        self.period
-            .set((settings.idle_timeout / TICKS).max(SHORTEST_PERIOD));
+        self.note_period(settings);
         self.sweep_from_now_on();
         endpoint
+    }
+
+    /// How often is swept under `settings`.
+    pub(super) fn note_period(&self, settings: &Settings) {
+        self.period
+            .set((settings.idle_timeout / TICKS).max(SHORTEST_PERIOD));
+    }
+
+    /// Keeps a connection that was dialled and not used.
+    pub(super) fn keep_spare(self: &Rc<Self>, dialled: Dialled) {
+        self.spares.keep(dialled, self.tick.get());
+        self.sweep_from_now_on();
     }
 
     /// The connections to `origin`, if there ever were any under `settings`.
@@ -112,6 +128,7 @@ impl<B: 'static> Pool<B> {
         for (_, endpoint) in self.endpoints.borrow_mut().drain() {
             endpoint.retire();
         }
+        self.spares.clear();
     }
 
     fn sweep_from_now_on(self: &Rc<Self>) {
@@ -137,17 +154,18 @@ impl<B: 'static> Pool<B> {
     fn sweep(&self) -> bool {
         let tick = self.tick.get().wrapping_add(1);
         self.tick.set(tick);
+        self.spares.sweep(tick);
         let mut endpoints = self.endpoints.borrow_mut();
         endpoints.retain(|_, endpoint| {
             endpoint.sweep(tick);
             !endpoint.is_empty() || Rc::strong_count(endpoint) > 1
         });
-        endpoints.is_empty()
+        endpoints.is_empty() && self.spares.is_empty()
     }
 }
 
 /// One worker's connections to one origin.
-pub(super) struct Endpoint<B> {
+pub(super) struct Endpoint<B: OutgoingBody> {
     pub(super) origin: Origin,
     pub(super) settings: Arc<Settings>,
     tick: Rc<Cell<u32>>,
@@ -161,46 +179,54 @@ pub(super) struct Endpoint<B> {
     retired: Cell<bool>,
 }
 
-struct Idle<B> {
+struct Idle<B: OutgoingBody> {
     connection: Http1<B>,
     since: u32,
 }
 
 /// An HTTP/2 connection and how busy it is.
-pub(super) struct SharedH2<B> {
+pub(super) struct SharedH2<B: OutgoingBody> {
     sender: http2::SendRequest<Sent<B>>,
     streams: Cell<usize>,
     limit: Rc<Cell<usize>>,
     used: Cell<u32>,
 }
 
-impl<B: 'static> Endpoint<B> {
+impl<B: OutgoingBody> Endpoint<B> {
     /// An idle connection that is ready for a request.
     ///
-    /// One that has been idle for a while is looked at after the reactor has had its turn, so that
-    /// a FIN that came meanwhile is seen.
-    pub(super) async fn take_idle(&self) -> Option<Http1<B>> {
+    /// Nobody watches idle connections: they are looked at here, and once a tick. One that has been
+    /// idle for a while is looked at after the reactor has had its turn, so that a FIN that came
+    /// meanwhile is seen.
+    pub(super) async fn take_idle(&self, counters: &Counters) -> Option<Http1<B>> {
         loop {
-            let Idle { connection, since } = self.idle.borrow_mut().pop()?;
+            let Idle {
+                mut connection,
+                since,
+            } = self.idle.borrow_mut().pop()?;
             if connection.is_ready() && since != self.tick.get() {
                 yield_now().await;
             }
+            connection.look();
             if connection.is_ready() {
                 return Some(connection);
             }
+            counters.count_replaced();
         }
     }
 
     /// True when an HTTP/1.1 connection is idle and open.
     pub(super) fn has_idle(&self) -> bool {
-        self.idle
-            .borrow()
-            .iter()
-            .any(|idle| idle.connection.is_ready())
+        let mut idle = self.idle.borrow_mut();
+        idle.iter_mut().rev().any(|idle| {
+            idle.connection.look();
+            idle.connection.is_ready()
+        })
     }
 
     /// Keeps a connection for the next request, as soon as it is ready for one.
     pub(super) fn keep(self: &Rc<Self>, mut connection: Http1<B>) {
+        connection.look();
         if connection.is_ready() {
             self.push(connection);
         } else if !connection.is_closed() {
@@ -290,9 +316,10 @@ impl<B: 'static> Endpoint<B> {
 
     fn sweep(&self, tick: u32) {
         let fresh = |since: u32| tick.wrapping_sub(since) < TICKS;
-        self.idle
-            .borrow_mut()
-            .retain(|idle| fresh(idle.since) && !idle.connection.is_closed());
+        self.idle.borrow_mut().retain_mut(|idle| {
+            idle.connection.look();
+            fresh(idle.since) && !idle.connection.is_closed()
+        });
         self.h2.borrow_mut().retain(|connection| {
             !connection.sender.is_closed()
                 && (connection.streams.get() > 0 || fresh(connection.used.get()))
@@ -307,16 +334,16 @@ impl<B: 'static> Endpoint<B> {
 }
 
 /// See [`Endpoint::probe`].
-pub(super) struct Probing<B>(Rc<Endpoint<B>>);
+pub(super) struct Probing<B: OutgoingBody>(Rc<Endpoint<B>>);
 
-impl<B> Drop for Probing<B> {
+impl<B: OutgoingBody> Drop for Probing<B> {
     fn drop(&mut self) {
         self.0.probing.set(false);
         self.0.probed.notify_waiters();
     }
 }
 
-impl<B> SharedH2<B> {
+impl<B: OutgoingBody> SharedH2<B> {
     /// A sender of its own for one request.
     pub(super) fn sender(&self) -> http2::SendRequest<Sent<B>> {
         self.sender.clone()
@@ -328,12 +355,12 @@ impl<B> SharedH2<B> {
 }
 
 /// A stream that counts as open until dropped.
-pub(super) struct Stream<B> {
+pub(super) struct Stream<B: OutgoingBody> {
     connection: Rc<SharedH2<B>>,
     tick: Rc<Cell<u32>>,
 }
 
-impl<B> Stream<B> {
+impl<B: OutgoingBody> Stream<B> {
     pub(super) fn open(connection: Rc<SharedH2<B>>, endpoint: &Endpoint<B>) -> Self {
         connection.streams.set(connection.streams.get() + 1);
         Self {
@@ -343,7 +370,7 @@ impl<B> Stream<B> {
     }
 }
 
-impl<B> Drop for Stream<B> {
+impl<B: OutgoingBody> Drop for Stream<B> {
     fn drop(&mut self) {
         self.connection
             .streams
@@ -353,14 +380,14 @@ impl<B> Drop for Stream<B> {
 }
 
 /// What an exchange holds of the pool.
-pub(super) enum Lease<B> {
+pub(super) enum Lease<B: OutgoingBody> {
     /// A connection of its own, to be given back.
     Http1(Rc<Endpoint<B>>, Http1<B>),
     /// One stream of a shared connection.
     H2(#[expect(dead_code, reason = "held for its drop")] Stream<B>),
 }
 
-impl<B: 'static> Lease<B> {
+impl<B: OutgoingBody> Lease<B> {
     /// The exchange is over and its connection unharmed.
     pub(super) fn end(self) {
         if let Self::Http1(endpoint, connection) = self {

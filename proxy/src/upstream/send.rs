@@ -23,7 +23,7 @@ use super::{OutgoingBody, Shared};
 use crate::headers;
 
 /// A request that waits for its answer's head.
-pub(super) struct Exchange<'a, B> {
+pub(super) struct Exchange<'a, B: OutgoingBody> {
     shared: &'a Shared,
     endpoint: Rc<Endpoint<B>>,
     gate: Option<Arc<Gate>>,
@@ -160,7 +160,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     }
 
     async fn take_or_open(&self) -> Result<(Http1<B>, bool), Cause> {
-        match self.endpoint.take_idle().await {
+        match self.endpoint.take_idle(&self.shared.counters).await {
             Some(connection) => Ok((connection, true)),
             // Boxed: most exchanges find a connection, and would keep room for a dial.
             None => Ok((
@@ -173,7 +173,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     fn received(
         &mut self,
         response: Response<Incoming>,
-        connection: Http1<B>,
+        mut connection: Http1<B>,
     ) -> Result<Response<Received<B>>, Cause> {
         let gate = self.gate.take().inspect(|gate| gate.answered());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -181,9 +181,9 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
                 let why = "101 Switching Protocols, which the request did not ask for";
                 return Err(Cause::Framing(why.to_owned()));
             }
-            let switched = connection.into_switched();
-            return Ok(response.map(|body| Received::switching(body, switched)));
+            return Ok(response.map(|body| Received::switching(body, connection)));
         }
+        connection.send_on();
         let lease = Lease::Http1(self.endpoint.clone(), connection);
         Ok(response.map(|body| Received::new(body, lease, gate)))
     }
@@ -256,7 +256,7 @@ impl Limit {
     }
 }
 
-enum Best<B> {
+enum Best<B: OutgoingBody> {
     /// From the pool.
     Pooled(Rc<SharedH2<B>>),
     /// Made for this exchange.

@@ -58,11 +58,13 @@ impl Drop for OpenConnection {
     }
 }
 
-/// A connected socket on which nothing has been said yet.
+/// A connected socket on which nothing has been said to the upstream yet.
 #[derive(Debug)]
 pub struct Dialled {
     pub(super) socket: TcpStream,
     pub(super) address: SocketAddr,
+    /// It leads to one host only: another proxy was asked for that.
+    pub(super) bound: bool,
     pub(super) open: OpenConnection,
 }
 
@@ -77,6 +79,16 @@ impl Dialled {
     pub async fn speaks(&self) {
         // An error is the upstream's way of speaking too: the tunnel will find it.
         let _seen = self.socket.peek(&mut [0]).await;
+    }
+
+    /// Whether it is as good as new for whoever dials the same address: open, and nothing was said
+    /// on it by either side, as far as the reactor knows.
+    pub(super) fn is_unused(&self) -> bool {
+        if self.bound {
+            return false;
+        }
+        let read = self.socket.try_read(&mut [0]);
+        read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// The connection, for a tunnel.

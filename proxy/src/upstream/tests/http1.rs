@@ -230,6 +230,28 @@ fn an_agent_that_goes_away_closes_the_upstream() {
 }
 
 #[test]
+fn a_request_is_sent_on_while_nobody_reads_the_answer() {
+    on_worker(async {
+        let (script, upstreams) = (Script::listen().await, upstreams());
+        let (body, frames) = body_by_hand();
+        let sent = send(&upstreams, &script.origin(), post(body));
+        let mut peer = script.accept().await;
+        // The answer begins before the request has ended.
+        peer.answer(OK).await;
+        let response = sent.await.unwrap().unwrap();
+        let frame = http_body::Frame::data(Bytes::from_static(b"late"));
+        frames.send(Ok(frame)).unwrap();
+        drop(frames);
+        let mut seen = String::new();
+        while !seen.ends_with("\r\n0\r\n\r\n") {
+            seen.push_str(&peer.read(1).await);
+        }
+        assert!(seen.contains("late"), "{seen}");
+        assert_eq!(text(response).await, "ok");
+    });
+}
+
+#[test]
 fn an_agent_whose_body_breaks_off_is_not_an_upstreams_fault() {
     on_worker(async {
         let (script, upstreams) = (Script::listen().await, upstreams());

@@ -329,3 +329,46 @@ fn another_proxy_that_says_no_is_quoted() {
         }
     });
 }
+
+#[test]
+fn what_was_dialled_and_never_used_serves_the_next_connect_to_its_address() {
+    on_worker(async {
+        let (script, upstreams) = (Script::listen().await, upstreams());
+        let origin = script.origin();
+        let opened = || upstreams.shared().counters().opened();
+        let reserved = async || upstreams.reserve(upstreams.connect_tcp(&origin).await.ok());
+
+        drop(reserved().await);
+        let first = script.accept().await;
+        let used = reserved().await.take().unwrap();
+        assert_eq!(opened(), 1, "the unused one is taken");
+
+        let spoken_on = reserved().await.take().unwrap();
+        assert_eq!(opened(), 2, "the other is in use");
+        script.accept().await.say("220 hi").await;
+        spoken_on.speaks().await;
+        drop(upstreams.reserve(Some(spoken_on)));
+        drop(reserved().await);
+        assert_eq!(opened(), 3, "an upstream that spoke has begun something");
+        drop((first, used));
+    });
+}
+
+#[test]
+fn a_tunnel_through_another_proxy_leads_to_one_host_and_is_no_spare() {
+    on_worker(async {
+        let (script, upstreams) = behind_a_proxy("").await;
+        for opened in 1..=2 {
+            let dialling = upstreams.clone();
+            let origin = Origin::new(Scheme::Https, "up.example", 443);
+            let dialled = spawn_local(async move { dialling.connect_tcp(&origin).await });
+            let _peer = script
+                .accept()
+                .await
+                .answer("HTTP/1.1 200 OK\r\n\r\n")
+                .await;
+            drop(upstreams.reserve(dialled.await.unwrap().ok()));
+            assert_eq!(upstreams.shared().counters().opened(), opened);
+        }
+    });
+}

@@ -55,8 +55,8 @@ pub struct ExchangeRecord {
     pub activation: Option<String>,
     /// The run it belongs to.
     pub run: Option<String>,
-    /// Canaries planted in it.
-    pub canaries: Vec<String>,
+    /// Canaries planted in it, and canaries that left through it.
+    pub canaries: Vec<CanaryRecord>,
     /// What was read of a model call.
     pub llm: Option<LlmRecord>,
 }
@@ -165,6 +165,86 @@ pub enum RuleOutcome {
     NotDrawn,
 }
 
+/// A canary that was planted in an exchange, or that left through it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CanaryRecord {
+    /// `sq-` and 12 hexadecimal digits.
+    pub canary: String,
+    /// Whether it came or went.
+    pub event: CanaryEvent,
+    /// Where in the request it left; `null` when it was planted.
+    #[serde(rename = "where")]
+    pub place: Option<Place>,
+    /// How it was written when it left; `null` when it was planted.
+    pub encoding: Option<Spelling>,
+    /// Id of the exchange in which it was planted: this one, or an earlier one.
+    pub planted_by: String,
+    /// Id of the rule that planted it.
+    pub rule: String,
+}
+
+/// Whether a canary came or went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CanaryEvent {
+    /// A rule put it before the agent.
+    Planted,
+    /// The agent sent it away, other than as a model's history.
+    Egress,
+}
+
+/// A part of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The URL, its host included.
+    Url,
+    /// A header's name or value.
+    Header,
+    /// The body, or what passes through a tunnel.
+    Body,
+}
+
+/// How a canary is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spelling {
+    /// As it was planted.
+    Raw,
+    /// In another case, or with something between its characters.
+    Normalised,
+    /// Percent-encoded, in whole or in part.
+    Url,
+    /// Base64, at any alignment, in either alphabet.
+    Base64,
+    /// Two hexadecimal digits a character.
+    Hex,
+}
+
+impl Place {
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Url => "url",
+            Self::Header => "header",
+            Self::Body => "body",
+        }
+    }
+}
+
+impl Spelling {
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Normalised => "normalised",
+            Self::Url => "url",
+            Self::Base64 => "base64",
+            Self::Hex => "hex",
+        }
+    }
+}
+
 /// What was read of a model call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LlmRecord {
@@ -241,7 +321,10 @@ mod tests {
                 "outcome": "applied", "reason": null, "ordinal": 3, "drawn": 0.125,
                 "parameters": { "retry_after": 0.5, "n": 7 },
             }],
-            "rules_more": 0, "activation": "a1-1", "run": null, "canaries": [],
+            "rules_more": 0, "activation": "a1-1", "run": null, "canaries": [{
+                "canary": "sq-0123456789ab", "event": "egress", "where": "url",
+                "encoding": "base64", "planted_by": "6-1", "rule": "r",
+            }],
             "llm": { "model": "m", "stream": true, "input_tokens": 3, "output_tokens": null,
                      "finish": null, "tool_calls": [] },
             "nearest_misses": [{ "profile": "p", "rule": "s", "family": "llm_faults",

@@ -29,7 +29,8 @@ it, and hangs on seed, rule and request alone: a payload that is added to one ca
 that falls on another.
 
 `{canary}` is replaced by a mark that belongs to this one exchange and rule, `sq-` and 12 hex digits. A
-payload without it gets a sentence that carries one.
+payload without it gets a sentence that carries one. [Canaries](canaries.md) tells how its way out is
+seen.
 
 The payloads are test strings. They ask for a canary to be repeated, for a tool to be called that nobody
 asked for, for a host under `.example` to be contacted; there is nothing else in them. They are written

@@ -19,6 +19,7 @@
 mod edit;
 mod halt;
 mod in_force;
+mod planted;
 mod safety;
 mod table;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use self::edit::EditError;
 pub use self::halt::Halt;
 pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
+pub use self::planted::{Origin, Planted};
 use self::table::Table;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
@@ -286,7 +288,7 @@ impl Chaos {
     pub fn end_all(&self, reason: Option<&str>) -> usize {
         let mut keeping = lock(&self.keeping);
         let table = self.table.load();
-        let nothing = ScopeChaos::nothing(&keeping.defaults);
+        let nothing = ScopeChaos::nothing(&keeping.defaults).after(&table.default);
         let after = table.without_own().with_default(Arc::new(nothing));
         let ended: Vec<_> = table.own().collect();
         let named = ended.iter().filter(|own| own.is_named());
@@ -311,12 +313,13 @@ impl Chaos {
     ) -> bool {
         let mut keeping = lock(&self.keeping);
         let table = self.table.load();
-        match table.find(scope) {
-            Some(found) if found.is_own() && condition(found) => {}
+        let found = match table.find(scope) {
+            Some(found) if found.is_own() && condition(found) => found,
             _ => return false,
-        }
+        };
         let after = if scope == DEFAULT_SCOPE {
-            table.with_default(Arc::new(ScopeChaos::nothing(&keeping.defaults)))
+            let nothing = ScopeChaos::nothing(&keeping.defaults).after(found);
+            table.with_default(Arc::new(nothing))
         } else {
             let fork = table.fork(scope);
             keeping.forks.push_back(fork.scope().clone());

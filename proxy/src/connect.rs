@@ -22,7 +22,6 @@ use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::hold;
-use crate::chaos::ScopeChaos;
 use crate::connection::{Answering, Connection, Entry, connect_scope};
 use crate::exchange_log::ExchangeLog;
 use crate::listener::Door;
@@ -62,7 +61,6 @@ struct Connect {
     origin: Origin,
     url: CanonicalUrl,
     scope: Option<Arc<str>>,
-    chaos: Arc<ScopeChaos>,
     log: Rc<ExchangeLog>,
 }
 
@@ -93,7 +91,8 @@ impl Connect {
             origin.host_and_port(),
         );
         note.rules = Arc::downgrade(&chaos.activation().rules());
-        let log = ExchangeLog::open(&connection.worker, note);
+        let log = ExchangeLog::open(&connection.worker, note, chaos);
+        log.leaves(authority.as_str(), request.headers());
         Ok(Self {
             connection: Rc::clone(connection),
             live: Arc::clone(live),
@@ -101,7 +100,6 @@ impl Connect {
             origin,
             url,
             scope,
-            chaos,
             log,
         })
     }
@@ -133,7 +131,7 @@ impl Connect {
     }
 
     fn decide(&self, headers: &HeaderMap) -> Decision {
-        let rules = self.chaos.activation().snapshot();
+        let rules = self.log.chaos().activation().snapshot();
         if rules.is_empty() {
             return Decision::default();
         }
@@ -162,7 +160,12 @@ impl Connect {
         if shortlist.is_empty() {
             return Decision::default();
         }
-        let mut decision = rules.decide(&shortlist, &facts, Stage::Connect, self.chaos.elapsed());
+        let mut decision = rules.decide(
+            &shortlist,
+            &facts,
+            Stage::Connect,
+            self.log.chaos().elapsed(),
+        );
         self.log.decided(&mut decision);
         decision
     }

@@ -355,15 +355,16 @@ impl Connection {
             format!("http://{}{}", self.control.local(), uri.path())
         };
         let started = Instant::now();
+        let chaos = engine.chaos.scope(None);
         let note = ExchangeNote::new(
             engine.recorder.begin(started),
             started,
-            &engine.chaos.scope(None),
+            &chaos,
             Kind::Other,
             method.clone(),
             url,
         );
-        let log = ExchangeLog::open(&self.worker, note);
+        let log = ExchangeLog::open(&self.worker, note, chaos);
         log.end(Outcome::Denied, Some(problem.detail.clone()));
         self.problem(problem, Some(&log))
     }

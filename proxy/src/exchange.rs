@@ -21,7 +21,6 @@ use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::recall::Owner;
 use crate::carry_out::{Context, edit, hold, shape};
-use crate::chaos::ScopeChaos;
 use crate::classify::{Seen, may_read_ahead};
 use crate::connection::{Answering, Connection, Entry};
 use crate::exchange_log::ExchangeLog;
@@ -53,7 +52,6 @@ struct Exchange {
     connection: Rc<Connection>,
     live: Arc<Live>,
     target: Target,
-    chaos: Arc<ScopeChaos>,
     /// The rules it began with, whatever is put in force meanwhile.
     rules: Snapshot,
     seen: Seen,
@@ -87,12 +85,12 @@ impl Exchange {
         note.dialect = seen.dialect.map(squall_dialects::Dialect::name);
         note.tool = seen.tool().map(Arc::from);
         note.rules = Arc::downgrade(&chaos.activation().rules());
-        let log = ExchangeLog::open(&connection.worker, note);
+        let log = ExchangeLog::open(&connection.worker, note, chaos);
+        log.leaves(target.url.as_str(), request.headers());
         Ok(Self {
             connection: Rc::clone(connection),
             live,
             target,
-            chaos,
             rules,
             seen,
             log,
@@ -174,7 +172,6 @@ impl Exchange {
                 .await
                 .map_err(|error| self.agent_gone(&error))?;
             self.log.waited(begun.elapsed());
-            self.log.sent_upstream(&read.bytes);
             if read.is_whole() {
                 let url = &self.target.url;
                 self.seen.read_body(&self.method, url, read.bytes.clone());
@@ -183,6 +180,8 @@ impl Exchange {
             } else {
                 self.seen.stays_unread();
             }
+            // Now that it is known what the exchange is.
+            self.log.sent_upstream(&read.bytes);
             Request::from_parts(head, RequestBody::read_ahead(read, Rc::clone(&self.log)))
         } else {
             self.seen.stays_unread();
@@ -193,7 +192,7 @@ impl Exchange {
             .facts(&self.method, &self.target.url, request.headers());
         let mut decision = self
             .rules
-            .decide(&shortlist, &facts, stage, self.chaos.elapsed());
+            .decide(&shortlist, &facts, stage, self.log.chaos().elapsed());
         if decision.awaits_response() {
             self.headers = request.headers().clone();
         }
@@ -204,7 +203,7 @@ impl Exchange {
     /// Lets the journal read a model call, or what an MCP server is asked, unless only heads are to
     /// be read.
     fn observe(&self) {
-        if self.chaos.activation().observe == Observe::Headers {
+        if self.log.chaos().activation().observe == Observe::Headers {
             return;
         }
         if let Some(dialect) = self.seen.dialect {
@@ -270,7 +269,7 @@ impl Exchange {
         }
         let status = answer.status().as_u16();
         self.rules
-            .on_response(decision, status, self.chaos.elapsed());
+            .on_response(decision, status, self.log.chaos().elapsed());
         self.log.decided_more(&decision.plan);
     }
 
@@ -392,8 +391,8 @@ impl Exchange {
 
     fn owner(&self, rule: &Rule) -> Owner {
         Owner {
-            activation: self.chaos.activation().id.clone(),
-            scope: self.chaos.scope().to_string(),
+            activation: self.log.chaos().activation().id.clone(),
+            scope: self.log.chaos().scope().to_string(),
             rule: rule.id.clone(),
         }
     }

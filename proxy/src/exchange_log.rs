@@ -10,21 +10,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
-use squall_journal::record::Outcome;
+use squall_journal::record::{Outcome, Place};
 use squall_profiles::activation::Decision;
+use squall_profiles::canary::{Canary, Found, Search};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::StreamFault;
 use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Verdict, VerdictIndex};
 
 use crate::broken::Ledger;
-use crate::recorder::{ExchangeNote, McpTraffic, ModelTraffic};
+use crate::chaos::Origin;
+use crate::chaos::ScopeChaos;
+use crate::headers::SCOPE;
+use crate::metrics::Sink;
+use crate::recorder::{CanaryNote, ExchangeNote, McpTraffic, ModelTraffic};
 use crate::worker::Worker;
 
 /// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for reading; what is longer is
 /// read as far as it was kept.
 const MODEL_BYTES: usize = 1 << 20;
+
+/// Most canaries that are written down of one exchange.
+const CANARIES: usize = 64;
 
 /// The running account of one exchange.
 pub(crate) struct ExchangeLog {
@@ -47,11 +56,19 @@ pub(crate) struct ExchangeLog {
     /// What is kept of the answer is copied: on HTTP/2 a piece that nobody holds any more is one
     /// that was sent, and a break waits for that.
     copies: Cell<bool>,
+    /// Under which the exchange is: it knows which canaries were planted.
+    chaos: Arc<ScopeChaos>,
+    /// Looks for them in the request's body, once there are any.
+    search: RefCell<Option<Box<Search>>>,
 }
 
 impl ExchangeLog {
-    /// Begins the account of an exchange.
-    pub(crate) fn open(worker: &Rc<Worker>, note: ExchangeNote) -> Rc<Self> {
+    /// Begins the account of an exchange under `chaos`.
+    pub(crate) fn open(
+        worker: &Rc<Worker>,
+        note: ExchangeNote,
+        chaos: Arc<ScopeChaos>,
+    ) -> Rc<Self> {
         let log = Rc::new(Self {
             worker: Rc::clone(worker),
             listed: Cell::new(None),
@@ -68,9 +85,16 @@ impl ExchangeLog {
             model: RefCell::new(None),
             mcp: RefCell::new(None),
             copies: Cell::new(false),
+            chaos,
+            search: RefCell::default(),
         });
         log.listed.set(Some(worker.opened(&log)));
         log
+    }
+
+    /// What is in force for the exchange.
+    pub(crate) fn chaos(&self) -> &ScopeChaos {
+        &self.chaos
     }
 
     /// What made-up variety hangs on: different for every exchange, the same when the exchange is.
@@ -179,12 +203,96 @@ impl ExchangeLog {
     pub(crate) fn sent_upstream(&self, bytes: &Bytes) {
         self.request_bytes
             .set(self.request_bytes.get() + bytes.len() as u64);
+        if self.chaos.planted().any() {
+            self.look_in_body(bytes);
+        }
         if let Some(model) = self.model.borrow_mut().as_mut() {
             model.request(bytes, MODEL_BYTES);
         }
         if let Some(mcp) = self.mcp.borrow_mut().as_mut() {
             mcp.request(bytes, MODEL_BYTES);
         }
+    }
+
+    /// Looks for planted canaries in a request's head: URL and headers.
+    pub(crate) fn leaves(&self, url: &str, headers: &HeaderMap) {
+        if !self.chaos.planted().any() {
+            return;
+        }
+        for found in Search::all(url.as_bytes()) {
+            self.left(found, Place::Url);
+        }
+        for (name, value) in headers {
+            // What names the scope goes no further than Squall.
+            if *name == SCOPE || *name == PROXY_AUTHORIZATION {
+                continue;
+            }
+            for part in [name.as_str().as_bytes(), value.as_bytes()] {
+                for found in Search::all(part) {
+                    self.left(found, Place::Header);
+                }
+            }
+        }
+    }
+
+    /// Looks for planted canaries in the next bytes of the body, as they pass. A model call's body is
+    /// history: it may repeat what tools have said.
+    fn look_in_body(&self, bytes: &[u8]) {
+        let is_history = |note: &ExchangeNote| note.kind == Kind::Llm;
+        if self.note.borrow().as_ref().is_none_or(is_history) {
+            return;
+        }
+        let mut search = self.search.borrow_mut();
+        let search = search.get_or_insert_default();
+        search.push(bytes, |found| self.left(found, Place::Body));
+    }
+
+    /// Writes down that a canary leaves, if it was planted in another exchange.
+    fn left(&self, found: Found, place: Place) {
+        let Some(origin) = self.chaos.planted().origin(found.canary) else {
+            return;
+        };
+        self.note(|note| {
+            let canary = CanaryNote {
+                canary: found.canary,
+                origin,
+                left: Some((place, found.encoding)),
+            };
+            if canary.origin.exchange != note.id
+                && note.canaries.len() < CANARIES
+                && !note.canaries.contains(&canary)
+            {
+                note.canaries.push(canary);
+            }
+        });
+    }
+
+    /// Writes down that the rule behind this verdict puts `canary` before the agent; to be called
+    /// before the agent can have it.
+    #[allow(
+        dead_code,
+        reason = "for attacks on the context, which cannot be carried out yet"
+    )]
+    pub(crate) fn planted(&self, by: VerdictIndex, canary: Canary) {
+        let rule = {
+            let verdicts = self.verdicts.borrow();
+            let verdict = verdicts.get(usize::from(by));
+            verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone())
+        };
+        self.note(|note| {
+            let exchange = note.id;
+            let origin = Origin { exchange, rule };
+            if self.chaos.planted().plant(canary, origin.clone()) {
+                self.worker.engine.metrics.dropped(Sink::Canaries, 1);
+            }
+            if note.canaries.len() < CANARIES {
+                note.canaries.push(CanaryNote {
+                    canary,
+                    origin,
+                    left: None,
+                });
+            }
+        });
     }
 
     /// Answer body bytes went to the agent.

@@ -48,7 +48,7 @@ pub struct Metrics {
     leaves: IntCounter,
     source: OnceLock<Box<dyn Source>>,
     tokens: IntCounterVec,
-    dropped: [IntCounter; 2],
+    dropped: [IntCounter; 3],
     active: IntGaugeVec,
     profiles: Capped,
     models: Capped,
@@ -70,6 +70,8 @@ pub enum Sink {
     Journal,
     /// A reader of the event stream came for events that were gone.
     Events,
+    /// More canaries were planted in a scope than are remembered.
+    Canaries,
 }
 
 /// Which way tokens went.
@@ -172,7 +174,8 @@ impl Metrics {
                 "Tokens as providers count them",
                 &["dialect", "model", "direction"],
             ),
-            dropped: ["journal", "events"].map(|sink| dropped.with_label_values(&[sink])),
+            dropped: ["journal", "events", "canaries"]
+                .map(|sink| dropped.with_label_values(&[sink])),
             active: families.gauges(
                 "squall_chaos_active",
                 "Activations in force, by profile",
@@ -327,6 +330,7 @@ mod tests {
             "squall_open_connections{side=\"agent\"} 0",
             "squall_open_connections{side=\"upstream\"} 0",
             "squall_leaf_certificates_minted_total 0",
+            "squall_events_dropped_total{sink=\"canaries\"} 0",
             "squall_events_dropped_total{sink=\"events\"} 0",
             "squall_events_dropped_total{sink=\"journal\"} 0",
             "squall_build_info{version=\"1.2.3\"} 1",

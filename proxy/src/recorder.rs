@@ -38,7 +38,7 @@ use tokio::sync::watch;
 use self::collector::Collector;
 pub use self::mcp::McpTraffic;
 pub use self::model::ModelTraffic;
-pub use self::note::ExchangeNote;
+pub use self::note::{CanaryNote, ExchangeNote};
 use crate::metrics::{Metrics, Sink};
 
 /// How long notes gather while they keep coming.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::record::{CanaryEvent, ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
 
 use super::paint::Paint;
 
@@ -33,6 +33,24 @@ pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
     }
     for rule in applied(exchange) {
         let _ = write!(line, " {}", paint.notable(format!("⚡{}", rule.mode)));
+    }
+    for canary in &exchange.canaries {
+        let _ = match (canary.event, canary.place) {
+            (CanaryEvent::Egress, Some(place)) => {
+                let said = format!("{} left in its {}", canary.canary, place.as_str());
+                write!(line, " {}", paint.bad(said))
+            }
+            (CanaryEvent::Egress, None) => {
+                write!(line, " {}", paint.bad(format!("{} left", canary.canary)))
+            }
+            (CanaryEvent::Planted, _) => {
+                write!(
+                    line,
+                    " {}",
+                    paint.notable(format!("{} planted", canary.canary))
+                )
+            }
+        };
     }
     if let Some(error) = &exchange.error {
         let _ = write!(line, " {}", paint.bad(error));

@@ -9,6 +9,7 @@ use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::duration;
 use tokio_util::sync::CancellationToken;
 
+use super::planted::Planted;
 use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, Wanted};
 
 /// What is in force for one scope: an exchange finds it once and keeps it.
@@ -22,6 +23,7 @@ pub struct ScopeChaos {
     since: Instant,
     ttl: Option<Ttl>,
     ended: CancellationToken,
+    planted: Arc<Planted>,
     /// Somebody asked for it since forks were last looked through.
     used: AtomicBool,
 }
@@ -79,8 +81,15 @@ impl ScopeChaos {
             since: Instant::now(),
             ttl: None,
             ended: CancellationToken::new(),
+            planted: Arc::default(),
             used: AtomicBool::new(false),
         }
+    }
+
+    /// This, where chaos has ended: canaries that were planted before may still leave.
+    pub(super) fn after(mut self, former: &Self) -> Self {
+        self.planted = Arc::clone(&former.planted);
+        self
     }
 
     /// An activation of the scope's own.
@@ -99,6 +108,7 @@ impl ScopeChaos {
             since,
             ttl,
             ended: CancellationToken::new(),
+            planted: Arc::default(),
             used: AtomicBool::new(false),
         }
     }
@@ -114,6 +124,7 @@ impl ScopeChaos {
             since: self.since,
             ttl: self.ttl,
             ended,
+            planted: Arc::default(),
             used: AtomicBool::new(false),
         }
     }
@@ -148,6 +159,12 @@ impl ScopeChaos {
     /// connections see a new activation at their next exchange.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
+    }
+
+    /// The canaries that were planted under it; those of a scope whose chaos has ended stay until new
+    /// chaos is put in force.
+    pub fn planted(&self) -> &Planted {
+        &self.planted
     }
 
     /// Whether the scope has this activation for itself; forks have not, nor has the default scope

@@ -64,7 +64,12 @@ impl Table {
         };
         for scope in after.named.values_mut().filter(|scope| !scope.is_own()) {
             let ended = scope.ended().clone();
-            *scope = Arc::new(after.default.fork(scope.scope().clone(), ended));
+            let fork = after.default.fork(scope.scope().clone(), ended);
+            *scope = Arc::new(if after.default.is_own() {
+                fork
+            } else {
+                fork.after(scope)
+            });
         }
         after
     }
@@ -74,18 +79,21 @@ impl Table {
         let mut after = self.clone();
         for scope in after.named.values_mut().filter(|scope| scope.is_own()) {
             let ended = scope.ended().clone();
-            *scope = Arc::new(after.default.fork(scope.scope().clone(), ended));
+            let fork = after.default.fork(scope.scope().clone(), ended);
+            *scope = Arc::new(fork.after(scope));
         }
         after
     }
 
     /// The default activation for a named scope, to be put in with [`Self::with`].
     pub(super) fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
-        let ended = self
-            .named
-            .get(scope)
-            .map_or_else(CancellationToken::new, |known| known.ended().clone());
-        Arc::new(self.default.fork(scope.into(), ended))
+        Arc::new(match self.named.get(scope) {
+            None => self.default.fork(scope.into(), CancellationToken::new()),
+            Some(known) => {
+                let fork = self.default.fork(scope.into(), known.ended().clone());
+                fork.after(known)
+            }
+        })
     }
 
     /// Takes out forks that are too many, the oldest first of those that nobody asked for since

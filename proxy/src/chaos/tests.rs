@@ -180,6 +180,41 @@ fn the_first_put_on_a_scope_ends_the_connections_of_its_fork() {
 }
 
 #[test]
+fn canaries_are_looked_for_until_new_chaos_is_put_in_force() {
+    let bench = bench();
+    for scope in [DEFAULT_SCOPE, "own", "fork"] {
+        let owner = if scope == "fork" {
+            DEFAULT_SCOPE
+        } else {
+            scope
+        };
+        for end in [
+            (|bench, owner| assert!(bench.chaos.end(owner))) as fn(&Bench, &str),
+            |bench, _| assert_eq!(bench.chaos.end_all(None), 1),
+        ] {
+            bench.put(owner, TWO_RULES);
+            let planted = |scope| bench.chaos.scope(Some(scope)).planted().any();
+            assert!(!planted(scope), "{scope} begins anew");
+            let origin = Origin {
+                exchange: bench.recorder.begin(Instant::now()),
+                rule: "attack".to_owned(),
+            };
+            let canary = squall_profiles::canary::Canary::from_draw(7);
+            bench
+                .chaos
+                .scope(Some(scope))
+                .planted()
+                .plant(canary, origin);
+            assert!(planted(scope), "{scope}");
+            assert!(!planted("another"), "{scope}");
+            end(&bench, owner);
+            assert!(planted(scope), "{scope} after its end");
+            assert!(!planted("another"), "{scope} after its end");
+        }
+    }
+}
+
+#[test]
 fn connections_of_the_default_scope_see_a_put_at_their_next_exchange() {
     let bench = bench();
     let connection = bench.chaos.scope(None);

@@ -5,16 +5,21 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use squall_journal::id::ExchangeId;
-use squall_journal::record::{self, ExchangeRecord, LlmRecord, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::record::{
+    self, CanaryEvent, CanaryRecord, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome,
+    RuleRecord, Spelling,
+};
 use squall_journal::ring::{Entry, Traits};
 use squall_journal::timestamp;
 use squall_profiles::activation::Fingerprint;
+use squall_profiles::canary::{Canary, Encoding};
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::secrets::Secrets;
 
 use super::{McpTraffic, ModelTraffic};
+use crate::chaos::Origin;
 use crate::chaos::ScopeChaos;
 
 /// Most rules that a record lists; the rest are counted.
@@ -76,8 +81,8 @@ pub struct ExchangeNote {
     pub rules: Weak<RuleSet>,
     /// What variables stood for in the rules in force: taken out of the URL.
     pub secrets: Secrets,
-    /// Canaries planted in it.
-    pub canaries: Vec<String>,
+    /// Canaries planted in it, and canaries that left through it.
+    pub canaries: Vec<CanaryNote>,
     /// The bytes of a model call, for the collector to read; it leaves [`Self::llm`].
     pub model: Option<Box<ModelTraffic>>,
     /// The bytes of a request that an MCP server may be asked in, for the collector to read.
@@ -163,7 +168,7 @@ impl ExchangeNote {
             rules_more: self.verdicts_more + left_out,
             activation: self.activation.as_deref().map(str::to_owned),
             run: None,
-            canaries: self.canaries.clone(),
+            canaries: self.canaries.iter().map(CanaryNote::to_record).collect(),
             llm: self.llm.as_deref().cloned(),
         }
     }
@@ -183,6 +188,48 @@ impl ExchangeNote {
             .into_iter()
             .map(|(outcome, verdict)| rule(outcome, verdict, ended));
         (rules.collect(), left_out)
+    }
+}
+
+/// A canary that was planted in an exchange, or that left through it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CanaryNote {
+    /// Which.
+    pub canary: Canary,
+    /// Where it was planted.
+    pub origin: Origin,
+    /// Where it left, and how it was written; `None`: it was planted here.
+    pub left: Option<(Place, Encoding)>,
+}
+
+impl CanaryNote {
+    fn to_record(&self) -> CanaryRecord {
+        CanaryRecord {
+            canary: self.canary.to_string(),
+            event: match self.left {
+                None => CanaryEvent::Planted,
+                Some(_) => CanaryEvent::Egress,
+            },
+            place: self.left.map(|(place, _)| place),
+            encoding: self.left.map(|(_, encoding)| spelling(encoding)),
+            planted_by: self.origin.exchange.to_string(),
+            rule: self.origin.rule.clone(),
+        }
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.origin.rule.len()
+    }
+}
+
+/// The journal's word for an encoding.
+fn spelling(encoding: Encoding) -> Spelling {
+    match encoding {
+        Encoding::Raw => Spelling::Raw,
+        Encoding::Normalised => Spelling::Normalised,
+        Encoding::Url => Spelling::Url,
+        Encoding::Base64 => Spelling::Base64,
+        Encoding::Hex => Spelling::Hex,
     }
 }
 
@@ -242,7 +289,7 @@ impl Entry for ExchangeNote {
         let texts = self.url.len()
             + self.tool.as_deref().map_or(0, str::len)
             + self.error.as_ref().map_or(0, String::len)
-            + self.canaries.iter().map(String::len).sum::<usize>();
+            + self.canaries.iter().map(CanaryNote::size).sum::<usize>();
         let llm = self.llm.as_ref().map_or(0, |llm| {
             size_of::<LlmRecord>()
                 + llm

@@ -32,7 +32,7 @@ pub use dialect::{
 use http::Method;
 use json::{Document, Kind};
 use model::ModelRequest;
-pub use reader::{ModelCall, Reader};
+pub use reader::{ModelCall, Reader, Tokens};
 
 /// Every dialect, in the order in which [`recognise`] asks them.
 pub static ALL: &[&dyn Dialect] = &[

@@ -36,12 +36,26 @@ pub struct ModelCall {
     pub error: Option<String>,
 }
 
+/// What a model call uses up, as far as its answer has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Tokens in.
+    pub input: Option<u64>,
+    /// Tokens out.
+    pub output: Option<u64>,
+    /// Of both, those that Squall counted because the provider did not.
+    pub estimated: u64,
+}
+
 /// Reads a model call from a copy of its bytes: never fails, never keeps more than its limits.
 #[derive(Debug)]
 pub struct Reader {
     dialect: &'static dyn Dialect,
     call: ModelCall,
     refused: bool,
+    /// Tokens of what the answer said, as Squall counts; 0 where the provider counted in the same
+    /// breath.
+    counted: u64,
     /// Tools by choice and call, in the order in which they were called.
     tools: Vec<((u64, u64), String)>,
     answer: Answer,
@@ -72,6 +86,7 @@ impl Reader {
             dialect,
             call,
             refused: false,
+            counted: 0,
             tools: Vec::new(),
             answer: Answer::Unread,
         }
@@ -106,8 +121,40 @@ impl Reader {
         }
     }
 
-    /// The answer is over, or broken off: what was read.
-    pub fn finish(mut self) -> ModelCall {
+    /// What was read so far.
+    pub fn so_far(&self) -> &ModelCall {
+        &self.call
+    }
+
+    /// The provider's counts, and Squall's own where the provider gave none to an answer. `request`
+    /// counts the request's tokens.
+    ///
+    /// A provider that counts while the answer comes (as `anthropic` does: 1 at its beginning) is
+    /// believed once the answer has ended, and before that if it counts more than Squall.
+    pub fn tokens(&self, request: impl FnOnce() -> u64) -> Tokens {
+        let ended = self.call.finish.is_some();
+        let said = self.counted > 0 || ended;
+        let (input, output) = (self.call.input_tokens, self.call.output_tokens);
+        let told = output.filter(|told| ended || *told >= self.counted);
+        let mut tokens = Tokens {
+            input,
+            output,
+            estimated: 0,
+        };
+        if said && input.is_none() {
+            let request = request();
+            tokens.input = Some(request);
+            tokens.estimated += request;
+        }
+        if said && told.is_none() {
+            tokens.output = Some(self.counted);
+            tokens.estimated += self.counted;
+        }
+        tokens
+    }
+
+    /// The answer is over: a whole one is read now. Nothing that is pushed later is read.
+    pub fn end(&mut self) {
         match std::mem::replace(&mut self.answer, Answer::Unread) {
             Answer::Unread => {}
             Answer::Json(body) => {
@@ -118,6 +165,11 @@ impl Reader {
             }
             Answer::Stream(mut splitter) => self.events(&splitter.finish()),
         }
+    }
+
+    /// The answer is over, or broken off: what was read.
+    pub fn finish(mut self) -> ModelCall {
+        self.end();
         // Stable: choice by choice, each in its own order.
         self.tools.sort_by_key(|((choice, _), _)| *choice);
         self.call.tool_calls = self.tools.into_iter().map(|(_, name)| name).collect();
@@ -139,7 +191,11 @@ impl Reader {
         if let (None, Some(model)) = (&self.call.model, &reading.model) {
             self.call.model = Some(shortened(model));
         }
+        let counts_itself = reading.usage.is_some_and(|usage| usage.output.is_some());
         for delta in &reading.deltas {
+            if !counts_itself {
+                self.counted += delta.tokens();
+            }
             match delta.kind {
                 DeltaKind::ToolName => self.tool(delta.choice, delta.part, &delta.text),
                 DeltaKind::Refusal => self.refused |= !delta.text.is_empty(),
@@ -253,6 +309,40 @@ mod tests {
         let calls = reader.finish().tool_calls;
         assert_eq!(calls.len(), TOOL_CALL_LIMIT);
         assert!(calls.iter().all(|name| name.len() == NAME_LIMIT));
+    }
+
+    #[test]
+    fn what_the_provider_does_not_count_is_estimated() {
+        let event =
+            |choice: &str, usage: &str| format!("data: {{\"choices\":[{choice}]{usage}}}\n\n");
+        let said = |words: &str| event(&format!("{{\"delta\":{{\"content\":\"{words}\"}}}}"), "");
+        let end = event("{\"delta\":{},\"finish_reason\":\"stop\"}", "");
+        let usage = event(
+            "",
+            ",\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}",
+        );
+        let (words, error) = (said("one two"), "data: {\"error\":{}}\n\n".to_owned());
+        for (events, input, output, estimated) in [
+            (vec![&words, &words, &end], Some(100), Some(4), 104),
+            (vec![&words, &words], Some(100), Some(4), 104),
+            (vec![&words, &words, &end, &usage], Some(7), Some(2), 0),
+            // Counted before the end, and less than has come since.
+            (vec![&usage, &words, &words], Some(7), Some(4), 4),
+            (vec![&usage, &words], Some(7), Some(2), 0),
+            (vec![&error], None, None, 0),
+            (vec![], None, None, 0),
+        ] {
+            let mut reader = reader(Some(SSE));
+            for event in &events {
+                reader.push(event.as_bytes());
+            }
+            let expected = Tokens {
+                input,
+                output,
+                estimated,
+            };
+            assert_eq!(reader.tokens(|| 100), expected, "{events:?}");
+        }
     }
 
     #[test]

@@ -3,8 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::SpentRecord;
+
 /// What is in force for one scope.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActivationRecord {
     /// The scope; `default` is everything that no other scope takes.
     pub scope: String,
@@ -30,6 +32,9 @@ pub struct ActivationRecord {
     pub ttl: Option<String>,
     /// Who set that time; `null` without one.
     pub ttl_from: Option<TtlFrom>,
+    /// What the model calls of the scope have used up since then.
+    #[serde(default)]
+    pub spent: SpentRecord,
 }
 
 /// Who set a time to live.
@@ -44,7 +49,7 @@ pub enum TtlFrom {
 }
 
 /// A change of what is in force for one scope.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChaosEvent {
     /// When, RFC 3339.
     pub at: String,

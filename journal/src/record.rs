@@ -151,6 +151,24 @@ pub struct RuleRecord {
     pub drawn: Option<f64>,
     /// The fault's parameters as they were used.
     pub parameters: Value,
+    /// Of a rule with a budget: what the calls that it matches had used up when it was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<SpentRecord>,
+}
+
+/// What model calls have used up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpentRecord {
+    /// Calls that used up anything.
+    pub calls: u64,
+    /// Tokens in.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+    /// Of both, those that Squall counted because the provider did not.
+    pub estimated_tokens: u64,
+    /// US dollars at list prices; `null` when a model without a known price was used.
+    pub usd: Option<f64>,
 }
 
 /// What became of an eligible rule, best first.
@@ -252,10 +270,13 @@ pub struct LlmRecord {
     pub model: Option<String>,
     /// Whether a stream was asked for.
     pub stream: bool,
-    /// Tokens in, as the provider counts.
+    /// Tokens in, as the provider counts, or Squall where it does not.
     pub input_tokens: Option<u64>,
-    /// Tokens out, as the provider counts.
+    /// Tokens out, as the provider counts, or Squall where it does not.
     pub output_tokens: Option<u64>,
+    /// Whether Squall counted any of them.
+    #[serde(default)]
+    pub estimated: bool,
     /// Finish reason in neutral words.
     pub finish: Option<String>,
     /// Names of the tools the model called.
@@ -326,7 +347,7 @@ mod tests {
                 "encoding": "base64", "planted_by": "6-1", "rule": "r",
             }],
             "llm": { "model": "m", "stream": true, "input_tokens": 3, "output_tokens": null,
-                     "finish": null, "tool_calls": [] },
+                     "estimated": false, "finish": null, "tool_calls": [] },
             "nearest_misses": [{ "profile": "p", "rule": "s", "family": "llm_faults",
                                  "mode": "timeout", "why": "the method is POST" }],
         });

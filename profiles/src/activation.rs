@@ -19,6 +19,7 @@ use crate::dice::{Dice, RuleKey};
 pub use crate::fingerprint::Fingerprint;
 use crate::rule::Rule;
 use crate::ruleset::RuleSet;
+use crate::spending::Spending;
 
 /// What an activation asks the journal to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -59,6 +60,8 @@ pub struct Activation {
     pub key: String,
     /// What the journal reads.
     pub observe: Observe,
+    /// What the model calls of the scope have used up, as far as the journal has read them.
+    pub spending: Arc<Spending>,
     live: ArcSwap<Live>,
 }
 
@@ -69,6 +72,7 @@ pub(crate) struct Live {
     /// One per rule.
     pub(crate) counters: Box<[Arc<Counter>]>,
     pub(crate) attempts: Arc<Attempts>,
+    pub(crate) observe: Observe,
     seed: u64,
     key: Arc<str>,
 }
@@ -82,6 +86,8 @@ pub(crate) struct Counter {
     armed: AtomicBool,
     /// Of a rule with an allowance: what is left of it.
     buckets: OnceLock<Box<Mutex<Buckets>>>,
+    /// Of a rule with a budget: what the calls that it matches have used up.
+    spending: OnceLock<Arc<Spending>>,
 }
 
 impl Counter {
@@ -111,6 +117,11 @@ impl Counter {
         buckets.take(allowance, tokens, elapsed)
     }
 
+    /// What the calls that the rule matches have used up.
+    pub(crate) fn spending(&self) -> &Arc<Spending> {
+        self.spending.get_or_init(Arc::default)
+    }
+
     pub(crate) fn arm(&self) {
         self.armed.store(true, Ordering::Relaxed);
     }
@@ -124,12 +135,13 @@ impl Activation {
     /// Puts rules in force; `scope_key` is the scope's name, used where the spec has no key.
     pub fn new(id: String, scope_key: String, spec: ActivationSpec, rules: Arc<RuleSet>) -> Self {
         let key = spec.key.unwrap_or(scope_key);
-        let live = Live::new(rules, spec.seed, &key);
+        let live = Live::new(rules, spec.seed, &key, spec.observe);
         Self {
             id,
             profile: spec.profile,
             seed: spec.seed,
             observe: spec.observe,
+            spending: Arc::default(),
             live: ArcSwap::from_pointee(live),
             key,
         }
@@ -139,13 +151,14 @@ impl Activation {
     /// and a key of its own.
     #[must_use]
     pub fn fork(&self, scope: &str) -> Self {
-        let live = Live::new(self.rules(), self.seed, scope);
+        let live = Live::new(self.rules(), self.seed, scope, self.observe);
         Self {
             id: self.id.clone(),
             profile: self.profile.clone(),
             seed: self.seed,
             key: scope.to_owned(),
             observe: self.observe,
+            spending: Arc::default(),
             live: ArcSwap::from_pointee(live),
         }
     }
@@ -177,12 +190,13 @@ impl Activation {
 }
 
 impl Live {
-    fn new(rules: Arc<RuleSet>, seed: u64, key: &str) -> Self {
+    fn new(rules: Arc<RuleSet>, seed: u64, key: &str, observe: Observe) -> Self {
         let counters = rules.rules().iter().map(|_| Arc::default()).collect();
         Self {
             rules,
             counters,
             attempts: Arc::default(),
+            observe,
             seed,
             key: key.into(),
         }
@@ -204,6 +218,7 @@ impl Live {
         Self {
             counters,
             attempts: self.attempts.clone(),
+            observe: self.observe,
             seed: self.seed,
             key: self.key.clone(),
             rules,

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::activation::Snapshot;
+use crate::activation::{Counter, Observe, Snapshot};
+use crate::allowance::Over;
+use crate::budget::{Budget, Standing};
 use crate::dice::{Dice, MILLION};
 use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
 use crate::fault::Fault;
@@ -17,6 +19,7 @@ use crate::matching::Holds;
 use crate::plan::{Draw, Outcome, Plan, Verdict, VerdictIndex};
 use crate::rule::Rule;
 use crate::ruleset::Candidate;
+use crate::spending::{Charge, Spending, Spent};
 use crate::trigger::NotDrawn;
 
 /// Verdicts of rules that did not fire that one plan lists; further ones are only counted.
@@ -61,9 +64,18 @@ pub struct Decision {
     /// Matching watches that do.
     pending_watches: SmallVec<[u32; 2]>,
     not_drawn: usize,
+    /// Where what the call uses up is counted.
+    charged: SmallVec<[Arc<Spending>; 1]>,
 }
 
 impl Decision {
+    /// The call's share in the budgets of the rules that it matches; `None` when there are none. To
+    /// be told what the call uses up before the agent has it.
+    pub fn charge(&mut self) -> Option<Charge> {
+        let charged = std::mem::take(&mut self.charged);
+        (!charged.is_empty()).then(|| Charge::new(charged))
+    }
+
     /// True when [`Snapshot::on_response`] has something to do once the upstream's head is there.
     pub fn awaits_response(&self) -> bool {
         !self.pending.is_empty() || !self.pending_watches.is_empty()
@@ -134,15 +146,12 @@ impl Snapshot {
             decision.fingerprint = Some(fingerprint);
             decision.attempt = Some(self.live.attempts.count(fingerprint));
         }
-        let tokens = || {
-            let text = facts.body.and_then(|body| std::str::from_utf8(body).ok());
-            text.map(squall_dialects::tokens::count).unwrap_or_default()
-        };
+        let asked = Asked { facts: Some(facts) };
         let mut fired: SmallVec<[u32; 4]> = SmallVec::new();
         for rule in matching {
             if rules.rules()[rule as usize].matching.status.is_some() {
                 decision.pending.push(rule);
-            } else if self.consider(rule, &tokens, &mut decision, stage, elapsed) {
+            } else if self.consider(rule, &asked, &mut decision, stage, elapsed) {
                 fired.push(rule);
             }
         }
@@ -162,7 +171,7 @@ impl Snapshot {
             let stage = Stage::Request {
                 behind_connect: false,
             };
-            if holds && self.consider(rule, &|| 0, decision, stage, elapsed) {
+            if holds && self.consider(rule, &Asked { facts: None }, decision, stage, elapsed) {
                 fired.push(rule);
             }
         }
@@ -227,11 +236,11 @@ impl Snapshot {
     }
 
     /// Counts a call of a matching rule, asks its trigger, and lets its fault write into the plan.
-    /// True when the trigger fired. `tokens` counts those of the request.
+    /// True when the trigger fired.
     fn consider(
         &self,
         number: u32,
-        tokens: &dyn Fn() -> u64,
+        asked: &Asked<'_>,
         decision: &mut Decision,
         stage: Stage,
         elapsed: Duration,
@@ -244,17 +253,22 @@ impl Snapshot {
             // Nothing it does hangs on a draw, or there would be a fingerprint.
             _ => Dice::unrolled(),
         };
-        let permitted = rule.trigger.permits(call, elapsed, counter.is_armed());
-        let over = permitted.and_then(|()| match rule.fault.allowance() {
-            None => Ok(None),
-            Some(allowance) => match counter.take(allowance, tokens(), elapsed) {
-                Ok(()) => Err(NotDrawn::Allowed),
-                Err(over) => Ok(Some(over)),
-            },
-        });
-        let (over, permitted) = match over {
-            Ok(over) => (over, Ok(())),
-            Err(reason) => (None, Err((reason, None))),
+        let read = self.live.observe != Observe::Headers;
+        if rule.fault.budget().is_some() && read {
+            decision.charged.push(counter.spending().clone());
+        }
+        let used = match rule.trigger.permits(call, elapsed, counter.is_armed()) {
+            Ok(()) => use_so_far(rule, counter, asked, elapsed, read),
+            Err(reason) => Use::NotDrawn(reason, None),
+        };
+        let (over, spent, permitted) = match used {
+            Use::Fires(over, spent) => (over, spent, Ok(())),
+            Use::NotDrawn(reason, spent) => (None, spent, Err((reason, None))),
+            Use::Bypassed(why, spent) => {
+                let listed = decision.list(rule, call, None, Outcome::Bypassed(why));
+                decision.note_spent(listed, spent);
+                return false;
+            }
         };
         let (drawn, outcome) = match permitted.and_then(|()| draw(rule, &dice, elapsed)) {
             Err((reason, drawn)) => (drawn, Err(reason)),
@@ -265,10 +279,13 @@ impl Snapshot {
             }
         };
         if let Err(reason) = outcome {
-            decision.list_not_drawn(rule, call, drawn, reason);
+            let listed = decision.list_not_drawn(rule, call, drawn, reason);
+            decision.note_spent(listed, spent);
             return false;
         }
-        if let Some(verdict) = decision.list(rule, call, drawn, Outcome::Chosen) {
+        let listed = decision.list(rule, call, drawn, Outcome::Chosen);
+        decision.note_spent(listed, spent);
+        if let Some(verdict) = listed {
             decision.write(rule, verdict, dice, stage);
             if let Some(over) = over {
                 decision.plan.limited(verdict, over.scope, over.wait);
@@ -308,13 +325,27 @@ impl Decision {
         }
     }
 
-    fn list_not_drawn(&mut self, rule: &Arc<Rule>, call: u64, drawn: Option<Draw>, why: NotDrawn) {
+    /// Adds a verdict of a rule that did not fire; `None` when it is only counted.
+    fn list_not_drawn(
+        &mut self,
+        rule: &Arc<Rule>,
+        call: u64,
+        drawn: Option<Draw>,
+        why: NotDrawn,
+    ) -> Option<VerdictIndex> {
         if self.not_drawn == LISTED_NOT_DRAWN {
             self.more += 1;
-            return;
+            return None;
         }
         self.not_drawn += 1;
-        self.list(rule, call, drawn, Outcome::NotDrawn(why));
+        self.list(rule, call, drawn, Outcome::NotDrawn(why))
+    }
+
+    /// Adds to a verdict what was used up by then.
+    fn note_spent(&mut self, listed: Option<VerdictIndex>, spent: Option<Box<Spent>>) {
+        if let Some(verdict) = listed {
+            self.plan.verdicts[usize::from(verdict)].spent = spent;
+        }
     }
 
     /// Adds a verdict; `None` when the plan has no room for another.
@@ -335,8 +366,72 @@ impl Decision {
             outcome,
             ordinal,
             drawn,
+            spent: None,
         });
         VerdictIndex::try_from(index).ok()
+    }
+}
+
+/// What only some rules ask of an exchange that they match.
+struct Asked<'a> {
+    facts: Option<&'a Facts<'a>>,
+}
+
+impl Asked<'_> {
+    /// Tokens of the request.
+    fn tokens(&self) -> u64 {
+        let body = self.facts.and_then(|facts| facts.body);
+        let text = body.and_then(|body| std::str::from_utf8(body).ok());
+        text.map(squall_dialects::tokens::count).unwrap_or_default()
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.facts?.model
+    }
+}
+
+/// Why a rule whose trigger permits it does or does not fire, by what was used before.
+enum Use {
+    /// It fires; over a limit, or with what was used up of a budget.
+    Fires(Option<Over>, Option<Box<Spent>>),
+    NotDrawn(NotDrawn, Option<Box<Spent>>),
+    Bypassed(String, Option<Box<Spent>>),
+}
+
+/// Asks a rule's limit or budget, if it has one, whether what was used before lets the call pass.
+fn use_so_far(
+    rule: &Rule,
+    counter: &Counter,
+    asked: &Asked<'_>,
+    elapsed: Duration,
+    read: bool,
+) -> Use {
+    if let Some(allowance) = rule.fault.allowance() {
+        return match counter.take(allowance, asked.tokens(), elapsed) {
+            Ok(()) => Use::NotDrawn(NotDrawn::Allowed, None),
+            Err(over) => Use::Fires(Some(over), None),
+        };
+    }
+    let Some(budget) = rule.fault.budget() else {
+        return Use::Fires(None, None);
+    };
+    if !read {
+        let why = "with `observe: headers` nobody reads what calls use up; put it in force with \
+                   `observe: model`";
+        return Use::Bypassed(why.to_owned(), None);
+    }
+    let spent = Box::new(counter.spending().now());
+    match budget.standing(&spent, asked.model()) {
+        Standing::Exhausted => Use::Fires(None, Some(spent)),
+        Standing::Within => Use::NotDrawn(within(budget, &spent), Some(spent)),
+        Standing::Unknown(why) => Use::Bypassed(why, Some(spent)),
+    }
+}
+
+fn within(budget: Budget, spent: &Spent) -> NotDrawn {
+    NotDrawn::WithinBudget {
+        tokens: budget.tokens.map(|most| (spent.tokens(), most)),
+        cost: budget.cost.map(|most| (spent.cost, most)),
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use squall_dialects::model::ModelError;
 
 use crate::allowance::Allowance;
+use crate::budget::Budget;
 use crate::dice::Dice;
 use crate::faults::llm::LlmFault;
 use crate::faults::network::NetworkFault;
@@ -72,6 +73,19 @@ impl Fault {
             Self::Llm(fault) => fault.allowance(),
             Self::Network(_) | Self::Tool(_) => None,
         }
+    }
+
+    /// What may be used up before it fires at all.
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        match self {
+            Self::Llm(fault) => fault.budget(),
+            Self::Network(_) | Self::Tool(_) => None,
+        }
+    }
+
+    /// Whether it lets some calls pass before it fires at all.
+    pub(crate) fn waits_for_use(&self) -> bool {
+        self.allowance().is_some() || self.budget().is_some()
     }
 
     /// What it would do to an exchange that nothing else touches: how the rest of the crate learns

@@ -13,6 +13,7 @@ use squall_dialects::model::{LimitScope, ModelError};
 
 use crate::fault::{SchemaDrift, Slices, StreamFault, Throttle, TlsFailure};
 use crate::faults::delay::Place;
+use crate::spending::Spent;
 use crate::trigger::NotDrawn;
 
 /// A rule's place in [`Plan::verdicts`]; what a part of the plan points back to.
@@ -211,6 +212,8 @@ pub struct Verdict {
     pub ordinal: u64,
     /// The draw in parts per million and what it had to be below, when one was made.
     pub drawn: Option<Draw>,
+    /// Of a rule with a budget: what the calls that it matches had used up by then.
+    pub spent: Option<Box<Spent>>,
 }
 
 /// A draw and its bar, both in hits per million.

@@ -2,7 +2,7 @@
 //!
 //! Everything but the draw hangs on the ordinal of the call and the time since activation; both are
 //! arguments. What must hold is asked in this order: `window`, `armed_by`, `calls`, `after_calls`,
-//! `every`, what `rpm` and `tpm` allow, the draw, `limit`. Calls are counted whatever the answer.
+//! `every`, what `rpm` and `tpm` allow or a budget holds, the draw, `limit`. Calls are counted whatever the answer.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::dice::MILLION;
 use crate::error::Position;
 use crate::matching::Match;
+use crate::spending::Usd;
 
 /// When a matching rule fires: all that is present must agree.
 #[derive(Debug, Default)]
@@ -200,6 +201,13 @@ pub enum NotDrawn {
     NotArmed,
     /// What it allows in a minute is not used up: `rpm` or `tpm`.
     Allowed,
+    /// Its budget is not used up: `after_tokens` and `after_usd`.
+    WithinBudget {
+        /// Tokens that were used up, and may be.
+        tokens: Option<(u64, u64)>,
+        /// Money that was spent, and may be.
+        cost: Option<(Usd, Usd)>,
+    },
     /// Its probability is 0.
     Impossible,
     /// The draw was not below the rule's probability, both in parts per million.
@@ -253,6 +261,15 @@ impl fmt::Display for NotDrawn {
             }
             Self::NotArmed => f.write_str("what `armed_by` names has not happened yet"),
             Self::Allowed => f.write_str("within what `rpm` and `tpm` allow"),
+            Self::WithinBudget { tokens, cost } => {
+                let tokens =
+                    tokens.map(|(used, most)| format!("{used} of `after_tokens: {most}` used up"));
+                let cost = cost.map(|(spent, most)| {
+                    format!("{spent} of `after_usd: {}` spent", most.dollars())
+                });
+                let parts: Vec<_> = tokens.into_iter().chain(cost).collect();
+                f.write_str(&parts.join(", "))
+            }
             Self::Impossible => f.write_str("its probability is 0"),
             Self::Drew { value, below } => {
                 write!(f, "drew {}, fires below {}", Share(*value), Share(*below))
@@ -409,6 +426,13 @@ mod tests {
                     open_for: Some(SECOND),
                 },
                 "3 s after activation: its `window` opens at 1 s and closes at 2 s",
+            ),
+            (
+                NotDrawn::WithinBudget {
+                    tokens: Some((120, 500)),
+                    cost: Some((Usd::from_dollars(0.0012), Usd::from_dollars(0.5))),
+                },
+                "120 of `after_tokens: 500` used up, $0.0012 of `after_usd: 0.5` spent",
             ),
             (
                 NotDrawn::NotArmed,

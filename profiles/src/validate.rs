@@ -122,8 +122,8 @@ fn unknown_tool(rule: &Rule, tools: &ToolNames) -> Option<String> {
 /// An earlier rule that always decides the answer of every exchange this one matches.
 fn shadowed<'a>(rule: &Rule, earlier: impl Iterator<Item = &'a Rule>) -> Option<String> {
     let wants = rule.fault.alone();
-    let mut earlier = earlier
-        .filter(|other| other.trigger.is_unconditional() && other.fault.allowance().is_none());
+    let mut earlier =
+        earlier.filter(|other| other.trigger.is_unconditional() && !other.fault.waits_for_use());
     let by = earlier.find(|other| {
         leaves_nothing_for(&other.fault.alone(), &wants)
             && families_cover(other, rule)

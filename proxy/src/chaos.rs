@@ -38,6 +38,7 @@ use squall_profiles::error::ProfileError;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::ruleset::RuleSet;
+use squall_profiles::spending::Spent;
 use squall_profiles::tools::ToolNames;
 use tokio::sync::Notify;
 
@@ -48,7 +49,7 @@ use self::in_force::Ttl;
 pub use self::planted::{Origin, Planted};
 use self::table::Table;
 use crate::metrics::Metrics;
-use crate::recorder::Recorder;
+use crate::recorder::{self, Recorder};
 
 /// Name of the scope that takes everything no other scope takes.
 pub const DEFAULT_SCOPE: &str = "default";
@@ -211,6 +212,7 @@ impl Chaos {
                 scope: scope.to_owned(),
                 inherited: true,
                 key: scope.to_owned(),
+                spent: recorder::spent(&Spent::default()),
                 ..self.record(&table.default)
             },
         }

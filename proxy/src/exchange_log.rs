@@ -25,7 +25,7 @@ use crate::chaos::Origin;
 use crate::chaos::ScopeChaos;
 use crate::headers::SCOPE;
 use crate::metrics::Sink;
-use crate::recorder::{CanaryNote, ExchangeNote, McpTraffic, ModelTraffic};
+use crate::recorder::{CanaryNote, ExchangeNote, McpTraffic, Meter, ModelTraffic};
 use crate::worker::Worker;
 
 /// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for reading; what is longer is
@@ -53,6 +53,8 @@ pub(crate) struct ExchangeLog {
     announced: Cell<bool>,
     model: RefCell<Option<Box<ModelTraffic>>>,
     mcp: RefCell<Option<Box<McpTraffic>>>,
+    /// Reads the call at once, where a rule with a budget matches it.
+    meter: RefCell<Option<Box<Meter>>>,
     /// What is kept of the answer is copied: on HTTP/2 a piece that nobody holds any more is one
     /// that was sent, and a break waits for that.
     copies: Cell<bool>,
@@ -84,6 +86,7 @@ impl ExchangeLog {
             announced: Cell::new(false),
             model: RefCell::new(None),
             mcp: RefCell::new(None),
+            meter: RefCell::new(None),
             copies: Cell::new(false),
             chaos,
             search: RefCell::default(),
@@ -115,6 +118,7 @@ impl ExchangeLog {
     /// Takes down what was decided; the plan's verdicts move here, where their outcome is kept.
     pub(crate) fn decided(&self, decision: &mut Decision) {
         *self.delays.borrow_mut() = delays_alone(&decision.plan);
+        *self.meter.borrow_mut() = decision.charge().map(Meter::new).map(Box::new);
         self.verdicts
             .borrow_mut()
             .clone_from(&decision.plan.verdicts);
@@ -196,6 +200,9 @@ impl ExchangeLog {
     pub(crate) fn model_answer_head(&self, headers: &HeaderMap) {
         if let Some(model) = self.model.borrow_mut().as_mut() {
             model.answer_head(headers);
+            if let Some(meter) = self.meter.borrow_mut().as_mut() {
+                meter.begin(model);
+            }
         }
     }
 
@@ -299,12 +306,25 @@ impl ExchangeLog {
     pub(crate) fn sent_to_agent(&self, bytes: &Bytes) {
         self.response_bytes
             .set(self.response_bytes.get() + bytes.len() as u64);
+        if let Some(meter) = self.meter.borrow_mut().as_mut()
+            && meter.reads()
+        {
+            meter.answer(bytes);
+            return;
+        }
         if let Some(model) = self.model.borrow_mut().as_mut() {
             if self.copies.get() {
                 model.answer(&Bytes::copy_from_slice(bytes), MODEL_BYTES);
             } else {
                 model.answer(bytes, MODEL_BYTES);
             }
+        }
+    }
+
+    /// All of the answer is the agent's next.
+    pub(crate) fn sent_all(&self) {
+        if let Some(meter) = self.meter.borrow_mut().as_mut() {
+            meter.end();
         }
     }
 
@@ -320,6 +340,7 @@ impl ExchangeLog {
 
     /// The answer was passed on to its end.
     pub(crate) fn complete(&self) {
+        self.sent_all();
         self.end(Outcome::Ok, None);
     }
 
@@ -392,8 +413,14 @@ impl Drop for ExchangeLog {
             Outcome::Ok | Outcome::ClientGone if self.was_changed() => Outcome::Injected,
             other => other,
         };
-        note.model = self.model.take();
         note.mcp = self.mcp.take();
+        match self.meter.take().and_then(|meter| meter.finish()) {
+            Some((llm, tokens)) => {
+                note.spend(llm.model.as_deref(), tokens);
+                note.llm = Some(Box::new(llm));
+            }
+            None => note.model = self.model.take(),
+        }
         self.worker.engine.recorder.record(note);
     }
 }

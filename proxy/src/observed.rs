@@ -68,6 +68,10 @@ impl Body for Observed {
             Some(Ok(frame)) => {
                 if let (Some(bytes), Some(log)) = (frame.data_ref(), &this.log) {
                     log.sent_to_agent(bytes);
+                    // hyper need not ask again: then these are the last it hands on.
+                    if this.body.is_end_stream() {
+                        log.sent_all();
+                    }
                 }
                 // Nothing comes after trailers, and hyper does not ask whether anything does.
                 if frame.is_trailers() {

@@ -16,6 +16,7 @@
 
 mod collector;
 mod mcp;
+mod meter;
 mod model;
 mod near_miss;
 mod note;
@@ -37,7 +38,9 @@ use tokio::sync::watch;
 
 use self::collector::Collector;
 pub use self::mcp::McpTraffic;
+pub(crate) use self::meter::Meter;
 pub use self::model::ModelTraffic;
+pub(crate) use self::note::spent;
 pub use self::note::{CanaryNote, ExchangeNote};
 use crate::metrics::{Metrics, Sink};
 

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use squall_journal::record::{ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord};
+use squall_journal::record::{
+    ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord, SpentRecord,
+};
 
 use crate::args::Explain;
 use crate::client::{Client, segment};
@@ -112,6 +114,11 @@ fn name(rule: &str, mode: &str, paint: Paint) -> String {
 /// What decided, with the numbers that it was decided by.
 fn why(rule: &RuleRecord) -> String {
     let mut parts = vec![format!("call {} that it matches", rule.ordinal)];
+    if rule.outcome == RuleOutcome::Applied
+        && let Some(spent) = &rule.spent
+    {
+        parts.push(used_up(spent));
+    }
     // The reason of a rule that was not drawn names the draw itself.
     if rule.outcome != RuleOutcome::NotDrawn
         && let Some(drawn) = rule.drawn
@@ -129,6 +136,20 @@ fn why(rule: &RuleRecord) -> String {
         parts.push(format!("{{{}}}", list.collect::<Vec<_>>().join(", ")));
     }
     format!("{} [{}]", parts.join("; "), rule.profile)
+}
+
+/// What a budget went by.
+fn used_up(spent: &SpentRecord) -> String {
+    let tokens = spent.input_tokens + spent.output_tokens;
+    let estimated = match spent.estimated_tokens {
+        0 => String::new(),
+        estimated => format!(" ({estimated} of them estimated)"),
+    };
+    let money = spent.usd.map(|usd| format!(", ${usd}"));
+    format!(
+        "{tokens} tokens used up{estimated}{}",
+        money.unwrap_or_default()
+    )
 }
 
 #[cfg(test)]
@@ -154,6 +175,19 @@ mod tests {
             drawn: Some(0.83),
             rule: "slow-start".into(),
             mode: "latency".into(),
+            ..record.rules[0].clone()
+        });
+        record.rules.push(RuleRecord {
+            rule: "budget".into(),
+            mode: "quota_exhausted".into(),
+            parameters: json!({ "after_tokens": 500 }),
+            spent: Some(SpentRecord {
+                calls: 2,
+                input_tokens: 480,
+                output_tokens: 40,
+                estimated_tokens: 40,
+                usd: Some(0.0016),
+            }),
             ..record.rules[0].clone()
         });
         record.attempt = Some(2);

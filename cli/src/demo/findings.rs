@@ -317,6 +317,7 @@ pub(crate) mod tests {
             ordinal: 1,
             drawn: None,
             parameters,
+            spent: None,
         });
         ExchangeRecord {
             id: format!("x{at}"),

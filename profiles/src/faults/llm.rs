@@ -8,11 +8,13 @@ use squall_dialects::model::{LimitScope, ModelError};
 
 use super::delay::{Delay, millis};
 use crate::allowance::Allowance;
+use crate::budget::Budget;
 use crate::dice::Dice;
 use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift};
 use crate::plan::{Answer, Edit, Plan, VerdictIndex};
 use crate::profile::raw::RawRule;
 use crate::profile::reader::Reader;
+use crate::spending::Usd;
 
 /// One way a model call can go wrong.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +25,9 @@ pub enum LlmFault {
     Error(ModelError),
     /// `rate_limit` with `rpm` or `tpm`: the provider's limit, for what goes beyond.
     Limit(Allowance),
+    /// `quota_exhausted` with `after_tokens` or `after_usd`: the provider's error once so much is
+    /// used up.
+    Quota(Budget),
     /// `truncated_response`, `stream_cut`, `empty`, `response_drift` and their like: the answer
     /// changes as it comes.
     Stream(StreamFault),
@@ -49,7 +54,7 @@ impl LlmFault {
                 Self::Error(ModelError::ServerError { status })
             }
             "overloaded" => Self::Error(ModelError::Overloaded),
-            "quota_exhausted" => Self::Error(ModelError::QuotaExhausted),
+            "quota_exhausted" => read_quota(raw, reader),
             "context_length_exceeded" => Self::Error(ModelError::ContextLength),
             "auth_error" => Self::Error(ModelError::Auth),
             "model_not_found" => Self::Error(ModelError::ModelNotFound),
@@ -75,6 +80,7 @@ impl LlmFault {
                 };
                 plan.answer(verdict, Answer::ModelError(error))
             }
+            Self::Quota(_) => plan.answer(verdict, Answer::ModelError(ModelError::QuotaExhausted)),
             Self::Stream(fault) => {
                 let mut fault = fault.clone();
                 if let Some(choice) = fault.choice_mut() {
@@ -113,6 +119,10 @@ impl LlmFault {
                 map.extend(requests.map(|requests| ("rpm".into(), json!(requests))));
                 map.extend(tokens.map(|tokens| ("tpm".into(), json!(tokens))));
             }
+            Self::Quota(Budget { tokens, cost }) => {
+                map.extend(tokens.map(|tokens| ("after_tokens".into(), json!(tokens))));
+                map.extend(cost.map(|cost| ("after_usd".into(), json!(cost.dollars()))));
+            }
             Self::Stream(fault) => stream_parameters(fault, &mut map),
         }
         map
@@ -122,7 +132,15 @@ impl LlmFault {
     pub(crate) fn allowance(&self) -> Option<Allowance> {
         match self {
             Self::Limit(allowance) => Some(*allowance),
-            Self::Timeout(_) | Self::Error(_) | Self::Stream(_) => None,
+            Self::Timeout(_) | Self::Error(_) | Self::Quota(_) | Self::Stream(_) => None,
+        }
+    }
+
+    /// What may be used up before it fires at all.
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        match self {
+            Self::Quota(budget) => Some(*budget),
+            Self::Timeout(_) | Self::Error(_) | Self::Limit(_) | Self::Stream(_) => None,
         }
     }
 
@@ -130,7 +148,7 @@ impl LlmFault {
     pub(crate) fn is_random(&self) -> bool {
         match self {
             Self::Timeout(delay) => delay.is_random(),
-            Self::Error(_) | Self::Limit(_) => false,
+            Self::Error(_) | Self::Limit(_) | Self::Quota(_) => false,
             Self::Stream(fault) => fault.clone().choice_mut().is_some(),
         }
     }
@@ -152,6 +170,19 @@ fn read_limit(raw: &RawRule, reader: &mut Reader) -> LlmFault {
         reader.error("retry_after", found.position, message);
     }
     LlmFault::Limit(Allowance { requests, tokens })
+}
+
+/// Reads a quota: one that is exhausted from the beginning, or once so much is used up.
+fn read_quota(raw: &RawRule, reader: &mut Reader) -> LlmFault {
+    let tokens = reader.count("after_tokens", raw.after_tokens.as_ref(), 1);
+    let cost = reader.positive("after_usd", raw.after_usd.as_ref());
+    if raw.after_tokens.is_none() && raw.after_usd.is_none() {
+        return LlmFault::Error(ModelError::QuotaExhausted);
+    }
+    LlmFault::Quota(Budget {
+        tokens,
+        cost: cost.map(Usd::from_dollars),
+    })
 }
 
 /// The drift types of `response_drift`.

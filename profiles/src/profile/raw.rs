@@ -217,9 +217,9 @@ raw_rule! {
     severity: String,
     /// By what factor the answer grows or shrinks.
     factor: Number,
-    /// Tokens that still arrive.
+    /// Tokens that still arrive; `quota_exhausted`: tokens in and out that may be used up.
     after_tokens: Number,
-    /// US dollars that may be spent.
+    /// US dollars that may be spent, at list prices.
     after_usd: Number,
     /// Milliseconds before the first token.
     ttft_ms: Number,

@@ -139,15 +139,10 @@ fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
             "at" if mode.family == Family::Tool => {
                 raw.at.as_ref().is_some_and(|at| at.value == "model_input")
             }
-            "after_tokens" | "after_usd" => mode.name == "quota_exhausted",
             _ => false,
         };
         if later {
-            let what = match field {
-                "at" => "`at: model_input`".to_owned(),
-                _ => format!("`{field}`, a quota that is used up"),
-            };
-            reader.error(field, position, not_yet(&what));
+            reader.error(field, position, not_yet("`at: model_input`"));
         } else if !mode.takes(field) {
             let users = words(modes::Mode::users_of(mode.family, field));
             let plural = if users.contains(", ") { "s" } else { "" };

@@ -113,7 +113,11 @@ const SENSELESS: &[(&str, &str)] = &[
     ),
     ("llm_faults", "{ mode: rate_limit, retry_after: -1 }"),
     ("llm_faults", "{ mode: server_error, error_code: 404 }"),
-    ("llm_faults", "{ mode: quota_exhausted, after_usd: 1 }"),
+    (
+        "llm_faults",
+        "{ mode: quota_exhausted, after_tokens: 0, after_usd: -1 }",
+    ),
+    ("llm_faults", "{ mode: overloaded, after_usd: 1 }"),
     (
         "llm_faults",
         "{ mode: response_drift, drift_type: tone, severity: high }",
@@ -460,6 +464,10 @@ fn every_parameter_is_kept_for_the_journal() {
             "{ mode: response_drift, drift_type: verbosity_shift, factor: 3 }",
         ),
         ("llm_faults", "{ mode: quota_exhausted }"),
+        (
+            "llm_faults",
+            "{ mode: quota_exhausted, after_tokens: 500, after_usd: 0.25 }",
+        ),
         ("llm_faults", "{ mode: context_length_exceeded }"),
         ("llm_faults", "{ mode: auth_error }"),
         ("llm_faults", "{ mode: model_not_found }"),

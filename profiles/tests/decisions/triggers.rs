@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use squall_dialects::model::{LimitScope, ModelError};
-use squall_profiles::activation::Activation;
-use squall_profiles::plan::Answer;
+use squall_profiles::activation::{Activation, ActivationSpec, Decision, Observe};
+use squall_profiles::plan::{Answer, Outcome};
+use squall_profiles::spending::Used;
 
 use crate::scope::*;
 
@@ -87,6 +88,94 @@ fn a_rate_limit_lets_a_minutes_worth_pass_and_says_when_more_does() {
         assert_eq!(send(30).plan.instead, None, "{limit}");
         let other = scope.fork("other");
         assert_eq!(send_at(&other.snapshot(), &call, second).plan.instead, None);
+    }
+}
+
+#[test]
+fn a_quota_is_exhausted_once_the_matching_calls_have_used_it_up() {
+    let scope = scope(
+        "llm_faults:
+           - { id: tokens, mode: quota_exhausted, after_tokens: 500, limit: 1 }
+           - { id: other, mode: quota_exhausted, after_tokens: 1, model: 'claude-*' }
+           - { id: money, mode: quota_exhausted, after_usd: 0.01 }",
+    );
+    let call = model_call("{}");
+    let exhausted = Some(Answer::ModelError(ModelError::QuotaExhausted));
+    let answer = |decision: &Decision| decision.plan.instead.clone().map(|(_, answer)| answer);
+    let used = |input, output| Used {
+        input,
+        output,
+        estimated: 0,
+    };
+
+    let mut first = send(&scope, &call);
+    assert_eq!(answer(&first), None);
+    let mut charge = first.charge().expect("two rules have a budget");
+    charge.set(Some("gpt-4o"), used(300, 100));
+    let second = send(&scope, &call);
+    assert_eq!(answer(&second), None);
+    assert_eq!(
+        outcomes(&second),
+        [
+            "tokens: not drawn, 400 of `after_tokens: 500` used up",
+            "money: not drawn, $0.00175 of `after_usd: 0.01` spent",
+        ]
+    );
+    charge.set(Some("gpt-4o"), used(300, 200));
+    let mut third = send(&scope, &call);
+    assert_eq!(answer(&third), exhausted);
+    let spent = third.plan.verdicts[0]
+        .spent
+        .as_ref()
+        .expect("it hung on that");
+    assert_eq!((spent.calls, spent.tokens()), (1, 500));
+    // `limit` is used up, and the dollars are not.
+    assert_eq!(answer(&send(&scope, &call)), None);
+    let mut charge = third.charge().expect("two rules have a budget");
+    charge.set(Some("gpt-4o"), used(0, 725));
+    assert_eq!(fired(&send(&scope, &call)), ["money"]);
+    // Every scope has its own.
+    assert_eq!(answer(&send(&scope.fork("other"), &call)), None);
+    // Rules that stay as they are keep what was counted.
+    let edited = scope.rules();
+    scope.replace_rules(edited);
+    assert_eq!(fired(&send(&scope, &call)), ["money"]);
+}
+
+#[test]
+fn a_budget_that_cannot_be_counted_is_bypassed_with_the_reason() {
+    let text = "llm_faults: [{ id: quota, mode: quota_exhausted, after_usd: 1 }]";
+    let named = |model| Request {
+        model,
+        ..model_call("{}")
+    };
+    for (observe, call, why) in [
+        (
+            Observe::Model,
+            named(Some("my-model")),
+            "no price is known for `my-model`",
+        ),
+        (Observe::Model, named(None), "the model is not known"),
+        (
+            Observe::Headers,
+            model_call("{}"),
+            "with `observe: headers` nobody reads what calls use up",
+        ),
+    ] {
+        let spec = ActivationSpec {
+            profile: "p".into(),
+            seed: 1,
+            key: None,
+            observe,
+        };
+        let scope = Activation::new("a".into(), "s".into(), spec, rules(text));
+        let mut decision = send(&scope, &call);
+        assert_eq!(decision.plan.instead, None);
+        let Outcome::Bypassed(found) = &decision.plan.verdicts[0].outcome else {
+            panic!("{:?}", decision.plan.verdicts);
+        };
+        assert!(found.starts_with(why), "{found}");
+        assert_eq!(decision.charge().is_some(), observe == Observe::Model);
     }
 }
 

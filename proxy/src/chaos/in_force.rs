@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::planted::Planted;
 use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, Wanted};
+use crate::recorder;
 
 /// What is in force for one scope: an exchange finds it once and keeps it.
 #[derive(Debug)]
@@ -216,6 +217,7 @@ impl ScopeChaos {
             expires_at: self.expires().map(date),
             ttl: self.ttl.map(|ttl| duration::format(ttl.time)),
             ttl_from: self.ttl.map(|ttl| ttl.from),
+            spent: recorder::spent(&self.activation.spending.now()),
         }
     }
 }

@@ -492,6 +492,7 @@ fn too_many_faults_end_all_chaos() {
             outcome: Verdicted::Applied,
             ordinal: 1,
             drawn: None,
+            spent: None,
         });
         bench.recorder.record(note);
         bench.recorder.flush();

@@ -88,7 +88,9 @@ impl Collector {
             let raw = Arc::make_mut(note);
             self.redact(raw);
             if let Some(model) = raw.model.take() {
-                raw.llm = Some(Box::new(model.read()));
+                let (llm, tokens) = model.read();
+                raw.spend(llm.model.as_deref(), tokens);
+                raw.llm = Some(Box::new(llm));
             }
             if let Some(mcp) = raw.mcp.take() {
                 mcp.read_into(raw);

@@ -1,11 +1,13 @@
 //! What is kept of a model call until the collector reads it.
 
+use std::cell::OnceCell;
+
 use bytes::Bytes;
 use http::HeaderMap;
-use squall_dialects::{AnswerForm, Dialect, Reader, Target};
+use squall_dialects::{AnswerForm, Dialect, Reader, Target, Tokens, tokens};
 use squall_journal::record::LlmRecord;
 
-use crate::carry_out::codec::{Coding, Decoder, NotInCoding};
+use crate::carry_out::codec::{Coding, Decoder};
 
 /// The bytes of a model call, as they passed: handles to them, bounded, read off the path.
 #[derive(Debug, Clone)]
@@ -20,7 +22,7 @@ pub struct ModelTraffic {
 }
 
 /// Bytes that a coded answer may decode to; the rest is not read.
-const DECODED: usize = 4 << 20;
+const DECODED: usize = 64 << 20;
 
 /// The beginning of a body.
 #[derive(Debug, Clone, Default)]
@@ -73,57 +75,123 @@ impl ModelTraffic {
         }
     }
 
-    /// What the call says about itself.
-    pub(super) fn read(self) -> LlmRecord {
+    /// What the call says about itself, and what it used up.
+    pub(super) fn read(self) -> (LlmRecord, Tokens) {
+        let mut reading = self.begin();
+        for chunk in &self.answer.chunks {
+            reading.push(chunk);
+        }
+        reading.finish()
+    }
+
+    /// Begins to read the call, of which the answer's head has come.
+    pub(crate) fn begin(&self) -> CallReading {
         let request = self.request.whole();
         let target = Target::new(&self.target);
         let mut reader = Reader::new(self.dialect, target, Some(&request));
-        reader.head(self.form);
-        match self.coding {
-            None => self
-                .answer
-                .chunks
-                .iter()
-                .for_each(|chunk| reader.push(chunk)),
-            Some(coding) => {
-                // What came before the body turned out not to be in its coding was read; the
-                // journal says what can be said, and the agent got the bytes as they are.
-                let _ = decode(coding, &self.answer.chunks, &mut reader);
-            }
-        }
-        let call = reader.finish();
-        LlmRecord {
-            model: call.model,
-            stream: call.stream,
-            input_tokens: call.input_tokens,
-            output_tokens: call.output_tokens,
-            finish: call.finish.map(|finish| finish.as_str().to_owned()),
-            tool_calls: call.tool_calls,
+        let decoder = self.coding.map(Decoder::new).transpose();
+        reader.head(self.form.filter(|_| decoder.is_ok()));
+        CallReading {
+            reader,
+            request,
+            request_tokens: OnceCell::new(),
+            decoding: match decoder {
+                Ok(None) => Decoding::Plain,
+                Ok(Some(decoder)) => Decoding::Coded(Box::new(decoder)),
+                Err(_) => Decoding::Over,
+            },
+            decoded: 0,
         }
     }
 }
 
-/// Feeds the reader the decoded body, up to [`DECODED`] bytes of it.
-fn decode(coding: Coding, chunks: &[Bytes], reader: &mut Reader) -> Result<(), NotInCoding> {
-    let mut decoder = Decoder::new(coding)?;
-    let mut piece = vec![0; 16 << 10];
-    let mut total = 0;
-    for chunk in chunks {
-        let mut rest = &chunk[..];
-        loop {
-            let step = decoder.step(rest, &mut piece)?;
-            if step.is_stuck() {
-                break;
-            }
-            rest = &rest[step.read..];
-            reader.push(&piece[..step.written]);
-            total += step.written;
-            if total >= DECODED {
-                return Ok(());
-            }
+/// A model call that is read as its answer comes.
+pub(crate) struct CallReading {
+    reader: Reader,
+    request: Bytes,
+    /// Counted when somebody asks for it.
+    request_tokens: OnceCell<u64>,
+    decoding: Decoding,
+    /// Bytes that were decoded.
+    decoded: usize,
+}
+
+/// How an answer's bytes are coded.
+enum Decoding {
+    Plain,
+    Coded(Box<Decoder>),
+    /// No more of them can be read.
+    Over,
+}
+
+impl CallReading {
+    /// More of the answer's body, as it is coded.
+    pub(crate) fn push(&mut self, chunk: &[u8]) {
+        match &mut self.decoding {
+            Decoding::Plain => self.reader.push(chunk),
+            Decoding::Coded(_) => self.decode(chunk),
+            Decoding::Over => {}
         }
     }
-    Ok(())
+
+    /// Feeds the reader what a chunk decodes to.
+    ///
+    /// What came before the body turned out not to be in its coding was read: the journal says what
+    /// can be said, and the agent gets the bytes as they are.
+    fn decode(&mut self, chunk: &[u8]) {
+        let Decoding::Coded(mut decoder) = std::mem::replace(&mut self.decoding, Decoding::Over)
+        else {
+            return;
+        };
+        let mut piece = vec![0; 16 << 10];
+        let mut rest = chunk;
+        while self.decoded < DECODED {
+            let Ok(step) = decoder.step(rest, &mut piece) else {
+                return;
+            };
+            if step.is_stuck() {
+                self.decoding = Decoding::Coded(decoder);
+                return;
+            }
+            rest = &rest[step.read..];
+            self.reader.push(&piece[..step.written]);
+            self.decoded += step.written;
+        }
+    }
+
+    /// The answer's body is over.
+    pub(crate) fn end(&mut self) {
+        self.reader.end();
+    }
+
+    /// The model, if it is known by now.
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.reader.so_far().model.as_deref()
+    }
+
+    /// What the call has used up by now.
+    pub(crate) fn tokens(&self) -> Tokens {
+        let count = || tokens::count(&String::from_utf8_lossy(&self.request));
+        self.reader
+            .tokens(|| *self.request_tokens.get_or_init(count))
+    }
+
+    /// What the call says about itself, and what it used up.
+    pub(crate) fn finish(mut self) -> (LlmRecord, Tokens) {
+        self.reader.end();
+        let tokens = self.tokens();
+        let call = self.reader.finish();
+        let record = LlmRecord {
+            model: call.model,
+            stream: call.stream,
+            input_tokens: tokens.input,
+            output_tokens: tokens.output,
+            estimated: tokens.estimated > 0,
+            finish: call.finish.map(|finish| finish.as_str().to_owned()),
+            tool_calls: call.tool_calls,
+        };
+        (record, tokens)
+    }
 }
 
 impl Kept {
@@ -173,7 +241,7 @@ mod tests {
         for chunk in answer.chunks(10) {
             traffic.answer(&Bytes::copy_from_slice(chunk), most);
         }
-        traffic.read()
+        traffic.read().0
     }
 
     fn gzip(text: &str) -> Vec<u8> {

@@ -4,10 +4,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
+use squall_dialects::Tokens;
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{
     self, CanaryEvent, CanaryRecord, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome,
-    RuleRecord, Spelling,
+    RuleRecord, Spelling, SpentRecord,
 };
 use squall_journal::ring::{Entry, Traits};
 use squall_journal::timestamp;
@@ -17,6 +18,7 @@ use squall_profiles::facts::Kind;
 use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::secrets::Secrets;
+use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
 use super::{McpTraffic, ModelTraffic};
 use crate::chaos::Origin;
@@ -89,6 +91,8 @@ pub struct ExchangeNote {
     pub mcp: Option<Box<McpTraffic>>,
     /// What was read of a model call.
     pub llm: Option<Box<LlmRecord>>,
+    /// What the scope's model calls use up.
+    pub spending: Arc<Spending>,
 }
 
 impl ExchangeNote {
@@ -136,7 +140,13 @@ impl ExchangeNote {
             model: None,
             mcp: None,
             llm: None,
+            spending: chaos.activation().spending.clone(),
         }
+    }
+
+    /// Adds what this call used up to its scope's.
+    pub(crate) fn spend(&self, model: Option<&str>, tokens: Tokens) {
+        Charge::new([self.spending.clone()]).set(model, used(tokens));
     }
 
     /// The record that the API shows.
@@ -233,6 +243,26 @@ fn spelling(encoding: Encoding) -> Spelling {
     }
 }
 
+/// What a call used up, as sums take it.
+pub(crate) fn used(tokens: Tokens) -> Used {
+    Used {
+        input: tokens.input.unwrap_or_default(),
+        output: tokens.output.unwrap_or_default(),
+        estimated: tokens.estimated,
+    }
+}
+
+/// What calls have used up, as the API shows it.
+pub(crate) fn spent(spent: &Spent) -> SpentRecord {
+    SpentRecord {
+        calls: spent.calls,
+        input_tokens: spent.input,
+        output_tokens: spent.output,
+        estimated_tokens: spent.estimated,
+        usd: spent.usd().map(Usd::dollars),
+    }
+}
+
 /// The journal's word for a kind.
 fn listed(kind: Kind) -> record::Kind {
     match kind {
@@ -272,6 +302,7 @@ fn rule(outcome: RuleOutcome, verdict: &Verdict, ended: bool) -> RuleRecord {
         ordinal: verdict.ordinal,
         drawn: verdict.drawn.map(|draw| f64::from(draw.value) / 1e6),
         parameters: verdict.rule.parameters(),
+        spent: verdict.spent.as_deref().map(spent),
     }
 }
 

@@ -302,6 +302,7 @@ mod records {
             outcome,
             ordinal: 3,
             drawn,
+            spent: None,
         }
     }
 

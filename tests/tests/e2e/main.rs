@@ -5,6 +5,7 @@
     reason = "a panic here is a failed test, which says why"
 )]
 
+mod accounting;
 mod anthropic;
 mod api;
 mod breaks;

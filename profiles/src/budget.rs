@@ -1,0 +1,126 @@
+//! How much model calls may use up before a quota is exhausted.
+
+use crate::prices;
+use crate::spending::{Spent, Usd};
+
+/// Characters of a model's name that are repeated.
+const MODEL: usize = 128;
+
+/// What may be used up, at least one of both; what is reached first counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Tokens in and out, at least 1; `after_tokens` in files.
+    pub tokens: Option<u64>,
+    /// Money at list prices, above 0; `after_usd` in files.
+    pub cost: Option<Usd>,
+}
+
+/// Where a budget stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// There is some left.
+    Within,
+    /// It is used up.
+    Exhausted,
+    /// Nobody knows, and why.
+    Unknown(String),
+}
+
+impl Budget {
+    /// Where it stands once `spent` was used up, for a call that asks `model`.
+    pub(crate) fn standing(&self, spent: &Spent, model: Option<&str>) -> Standing {
+        if self.tokens.is_some_and(|most| spent.tokens() >= most) {
+            return Standing::Exhausted;
+        }
+        let Some(most) = self.cost else {
+            return Standing::Within;
+        };
+        // What is known to have been spent only grows by what is not known.
+        if spent.cost >= most {
+            return Standing::Exhausted;
+        }
+        let without = match model {
+            Some(model) if prices::of_model(model).is_none() => Some(model),
+            Some(_) => spent.unpriced.as_deref(),
+            None => Some(""),
+        };
+        match without {
+            None => Standing::Within,
+            Some("") => Standing::Unknown(
+                "the model is not known, so neither is what it costs; write `after_tokens`"
+                    .to_owned(),
+            ),
+            Some(model) => {
+                let model: String = model.chars().take(MODEL).collect();
+                let why = format!("no price is known for `{model}`; write `after_tokens`");
+                Standing::Unknown(why)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_exhausted_once_either_limit_is_reached() {
+        let budget = |tokens: u64, dollars: f64| Budget {
+            tokens: (tokens > 0).then_some(tokens),
+            cost: (dollars > 0.0).then_some(Usd::from_dollars(dollars)),
+        };
+        let spent = |tokens: u64, dollars: f64, unpriced: Option<&str>| Spent {
+            calls: 1,
+            input: tokens,
+            cost: Usd::from_dollars(dollars),
+            unpriced: unpriced.map(Into::into),
+            ..Spent::default()
+        };
+        let known = Some("gpt-4o");
+        for (budget, spent, model, expected) in [
+            (budget(10, 0.0), spent(9, 9.0, None), known, "within"),
+            (budget(10, 0.0), spent(10, 0.0, None), known, "exhausted"),
+            (budget(10, 0.0), spent(10, 0.0, None), None, "exhausted"),
+            (
+                budget(10, 0.0),
+                spent(9, 0.0, Some("x")),
+                Some("x"),
+                "within",
+            ),
+            (budget(0, 0.5), spent(9, 0.4, None), known, "within"),
+            (budget(0, 0.5), spent(9, 0.5, None), known, "exhausted"),
+            (
+                budget(10, 0.5),
+                spent(10, 0.1, Some("x")),
+                known,
+                "exhausted",
+            ),
+            (budget(0, 0.5), spent(9, 0.5, Some("x")), known, "exhausted"),
+            (
+                budget(0, 0.5),
+                spent(0, 0.0, None),
+                Some("x"),
+                "no price is known for `x`",
+            ),
+            (
+                budget(0, 0.5),
+                spent(9, 0.1, Some("x")),
+                known,
+                "no price is known for `x`",
+            ),
+            (
+                budget(10, 0.5),
+                spent(9, 0.1, None),
+                None,
+                "the model is not known",
+            ),
+        ] {
+            let found = match budget.standing(&spent, model) {
+                Standing::Within => "within".to_owned(),
+                Standing::Exhausted => "exhausted".to_owned(),
+                Standing::Unknown(why) => why,
+            };
+            assert!(found.starts_with(expected), "{budget:?} {spent:?}: {found}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What model calls have used up: tokens, and their price.
+//!
+//! A [`Spending`] is a running sum; a [`Charge`] is one call's share in some of them, which grows as
+//! the call's answer comes: what an agent has received is in the sums before it can ask again.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::prices::{self, Price};
+
+/// Trillionths of a dollar in a dollar: a token of the cheapest model is worth a whole number.
+pub(crate) const PARTS: u64 = 1_000_000_000_000;
+
+/// US dollars, in trillionths; at most some eighteen million.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Usd(pub(crate) u64);
+
+impl Usd {
+    /// So many dollars, rounded to a millionth of a cent; nothing for what is negative.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a conversion of floats saturates"
+    )]
+    pub fn from_dollars(dollars: f64) -> Self {
+        Self(((dollars * 1e8).round() as u64).saturating_mul(PARTS / 100_000_000))
+    }
+
+    /// In dollars: to print.
+    #[expect(clippy::cast_precision_loss, reason = "to print")]
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / PARTS as f64
+    }
+}
+
+/// As `$0.0123`, without needless zeros.
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:.8}", self.dollars());
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        write!(f, "${digits}")
+    }
+}
+
+/// What some calls have used up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Calls that used up anything.
+    pub calls: u64,
+    /// Tokens in.
+    pub input: u64,
+    /// Tokens out.
+    pub output: u64,
+    /// Of both, those that Squall counted because the provider did not.
+    pub estimated: u64,
+    /// What they cost at list prices, but for those of models without one.
+    pub cost: Usd,
+    /// The first model that was used and has no known price; empty when nobody knows the model.
+    pub unpriced: Option<Arc<str>>,
+}
+
+impl Spent {
+    /// Tokens in and out.
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// What all of it costs; `None` when that is not known.
+    pub fn usd(&self) -> Option<Usd> {
+        self.unpriced.is_none().then_some(self.cost)
+    }
+}
+
+/// A sum that every thread may add to.
+#[derive(Debug, Default)]
+pub struct Spending {
+    sum: Mutex<Spent>,
+}
+
+impl Spending {
+    /// The sum now.
+    pub fn now(&self) -> Spent {
+        self.with(|sum| sum.clone())
+    }
+
+    /// Puts `now` in the place of what the same call was worth `before`.
+    fn exchange(&self, before: &Spent, now: &Spent) {
+        self.with(|sum| {
+            // What upstreams say of themselves may be absurd.
+            let moved = |sum: u64, before: u64, now: u64| sum.saturating_add(now) - before;
+            sum.calls = moved(sum.calls, before.calls, now.calls);
+            sum.input = moved(sum.input, before.input, now.input);
+            sum.output = moved(sum.output, before.output, now.output);
+            sum.estimated = moved(sum.estimated, before.estimated, now.estimated);
+            sum.cost = Usd(moved(sum.cost.0, before.cost.0, now.cost.0));
+            if sum.unpriced.is_none() {
+                sum.unpriced.clone_from(&now.unpriced);
+            }
+        });
+    }
+
+    /// The sum is whole between any two statements, so a panic elsewhere is no reason to stop.
+    fn with<T>(&self, act: impl FnOnce(&mut Spent) -> T) -> T {
+        act(&mut self.sum.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What one call uses up, as far as is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Tokens in.
+    pub input: u64,
+    /// Tokens out.
+    pub output: u64,
+    /// Of both, those that Squall counted because the provider did not.
+    pub estimated: u64,
+}
+
+/// One call's share in sums.
+#[derive(Debug)]
+pub struct Charge {
+    to: SmallVec<[Arc<Spending>; 1]>,
+    so_far: Spent,
+    /// Looked up once: a call has one model.
+    price: OnceCell<Option<Price>>,
+}
+
+impl Charge {
+    /// A call that has used up nothing yet and is to be counted in each of these sums.
+    pub fn new(to: impl IntoIterator<Item = Arc<Spending>>) -> Self {
+        Self {
+            to: to.into_iter().collect(),
+            so_far: Spent::default(),
+            price: OnceCell::new(),
+        }
+    }
+
+    /// The call has used up this in all; it may be less than was said before. `model` is the one
+    /// that was asked, when that is known.
+    pub fn set(&mut self, model: Option<&str>, used: Used) {
+        if used == Used::default() {
+            return;
+        }
+        let price = *self.price.get_or_init(|| model.and_then(prices::of_model));
+        let unpriced = || Arc::from(model.unwrap_or_default());
+        let now = Spent {
+            calls: 1,
+            input: used.input,
+            output: used.output,
+            estimated: used.estimated,
+            cost: price.map_or(Usd(0), |price| price.of(used.input, used.output)),
+            unpriced: price.is_none().then(unpriced),
+        };
+        if now != self.so_far {
+            for sum in &self.to {
+                sum.exchange(&self.so_far, &now);
+            }
+            self.so_far = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(input: u64, output: u64, estimated: u64) -> Used {
+        Used {
+            input,
+            output,
+            estimated,
+        }
+    }
+
+    #[test]
+    fn a_call_counts_once_however_often_it_says_what_it_used() {
+        let (one, other) = (Arc::new(Spending::default()), Arc::new(Spending::default()));
+        let mut first = Charge::new([one.clone(), other.clone()]);
+        let mut second = Charge::new([one.clone()]);
+        second.set(Some("gpt-4o"), used(7, 1, 0));
+        first.set(Some("gpt-4o"), used(0, 0, 0));
+        assert_eq!(other.now(), Spent::default());
+        for output in [3, 90, 40] {
+            first.set(Some("gpt-4o"), used(100, output, output));
+        }
+        let sum = one.now();
+        assert_eq!(
+            (sum.calls, sum.input, sum.output, sum.estimated),
+            (2, 107, 41, 40)
+        );
+        assert_eq!((other.now().calls, other.now().tokens()), (1, 140));
+        // 2.50 and 10 dollars a million.
+        assert_eq!(sum.usd(), Some(Usd::from_dollars(0.000_677_5)));
+        assert_eq!(sum.cost.to_string(), "$0.0006775");
+    }
+
+    #[test]
+    fn what_has_no_price_makes_the_sum_unknown() {
+        for (model, named) in [(Some("my-model"), "my-model"), (None, "")] {
+            let spending = Arc::new(Spending::default());
+            Charge::new([spending.clone()]).set(Some("gpt-4o"), used(1, 1, 0));
+            Charge::new([spending.clone()]).set(model, used(5, 5, 0));
+            let sum = spending.now();
+            assert_eq!((sum.tokens(), sum.usd()), (12, None));
+            assert_eq!(sum.unpriced.as_deref(), Some(named));
+        }
+    }
+
+    #[test]
+    fn dollars_are_exact_to_a_millionth_of_a_cent() {
+        for (dollars, parts) in [
+            (0.0, 0),
+            (1.0, PARTS),
+            (0.000_000_01, PARTS / 100_000_000),
+            (-1.0, 0),
+            (1e30, u64::MAX),
+        ] {
+            assert_eq!(Usd::from_dollars(dollars), Usd(parts), "{dollars}");
+        }
+        assert_eq!(Usd::from_dollars(2.0).to_string(), "$2");
+        assert_eq!(Usd::from_dollars(0.0).to_string(), "$0");
+    }
+}

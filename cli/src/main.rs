@@ -15,6 +15,7 @@ mod failure;
 mod home;
 mod pointing;
 mod render;
+mod text;
 
 use std::process::ExitCode;
 

@@ -187,6 +187,23 @@ impl Snapshot {
         self.arm(&fired, &watches);
     }
 
+    /// The verdicts on a tunnel whose bytes pass untouched: rules that would touch every exchange
+    /// with its host are bypassed, because of `why`. Nothing is drawn or counted.
+    pub fn bypass_tunnel(&self, facts: &Facts<'_>, why: &str) -> Vec<Verdict> {
+        let stage = Stage::Request {
+            behind_connect: true,
+        };
+        let mut decision = Decision::default();
+        let mut watches = SmallVec::new();
+        let candidates = self.shortlist(facts, stage).candidates;
+        for rule in self.matching(&candidates, facts, &mut decision, &mut watches) {
+            let rule = &self.live.rules.rules()[rule as usize];
+            decision.list(rule, 0, None, Outcome::Bypassed(why.to_owned()));
+        }
+        decision.plan.verdicts.truncate(LISTED_NOT_DRAWN);
+        decision.plan.verdicts
+    }
+
     /// The rules whose match holds now that all is known; the watches go where they belong.
     fn matching(
         &self,

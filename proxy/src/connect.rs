@@ -142,20 +142,7 @@ impl Connect {
             .into_iter()
             .map(str::to_owned)
             .collect();
-        let facts = Facts {
-            kind: Kind::Other,
-            dialect: None,
-            tools: &tools,
-            mcp_tool_call: false,
-            mcp_tool_list: false,
-            may_be_mcp: false,
-            method: &Method::CONNECT,
-            url: &self.url,
-            headers,
-            model: None,
-            stream: None,
-            body: None,
-        };
+        let facts = facts(&tools, &self.url, headers);
         let shortlist = rules.shortlist(&facts, Stage::Connect);
         if shortlist.is_empty() {
             return Decision::default();
@@ -234,6 +221,7 @@ impl Connect {
             dialled,
             tls_failure,
             intercepted,
+            rules: self.chaos.activation().snapshot(),
             log: self.log,
         };
         let takeover = Takeover::Connect(Box::new(opening));
@@ -267,6 +255,28 @@ impl Connect {
 
     fn ledger(&self) -> Rc<dyn Ledger> {
         Rc::clone(&self.log) as Rc<dyn Ledger>
+    }
+}
+
+/// A CONNECT, or what passes through it unread, as rules see it.
+pub(crate) fn facts<'a>(
+    tools: &'a [String],
+    url: &'a CanonicalUrl,
+    headers: &'a HeaderMap,
+) -> Facts<'a> {
+    Facts {
+        kind: Kind::Other,
+        dialect: None,
+        tools,
+        mcp_tool_call: false,
+        mcp_tool_list: false,
+        may_be_mcp: false,
+        method: &Method::CONNECT,
+        url,
+        headers,
+        model: None,
+        stream: None,
+        body: None,
     }
 }
 

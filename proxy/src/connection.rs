@@ -451,7 +451,7 @@ fn closes(status: StatusCode) -> bool {
 fn required(request: &Request<Incoming>) -> Result<(), Problem> {
     match scope::of_credentials(request.headers()) {
         Ok(Some(user)) if !user.is_empty() => Ok(()),
-        Ok(_) => Err(Problem::new(
+        Ok(_) | Err(scope::BadScope::Credentials) => Err(Problem::new(
             StatusCode::PROXY_AUTHENTICATION_REQUIRED,
             "credentials-required",
             "Proxy credentials required",

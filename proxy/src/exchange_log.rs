@@ -143,6 +143,11 @@ impl ExchangeLog {
         *self.delays.borrow_mut() = delays_alone(plan);
     }
 
+    /// Takes down what a later stage of a connection's life says of further rules.
+    pub(crate) fn found_more(&self, verdicts: Vec<Verdict>) {
+        self.verdicts.borrow_mut().extend(verdicts);
+    }
+
     /// What was chosen and not carried out so far never will be.
     pub(crate) fn bypass_rest(&self, why: &str) {
         for verdict in self.verdicts.borrow_mut().iter_mut() {

@@ -11,6 +11,7 @@ use crate::carry_out::body::AgentBody;
 use crate::connection::{Connection, Entry};
 use crate::exchange_log::ExchangeLog;
 use crate::headers::{self, Passage};
+use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::request_body::Outgoing;
 use crate::route::Target;
@@ -125,40 +126,32 @@ pub(crate) fn problem(
     connection: &Connection,
     log: &ExchangeLog,
 ) -> Result<Problem, Broken> {
-    if error.is_agents() {
-        if connection.framing_broke() {
-            return Ok(bad_framing(log, &error.to_string()));
-        }
-        log.end(Outcome::ClientGone, Some(error.to_string()));
+    if error.is_agents() && connection.framing_broke() {
+        return Ok(bad_framing(log, &error.to_string()));
     }
-    let denied = matches!(error.cause(), Cause::Denied(_) | Cause::Loop(_));
-    if !denied && !error.is_agents() {
-        connection
-            .worker
-            .engine
-            .metrics
-            .upstream_error(error.reason());
-    }
+    note(error, &connection.worker.engine.metrics, log);
     match error.to_agent() {
-        ToAgent::Problem(status) => {
-            let outcome = if denied {
-                Outcome::Denied
-            } else {
-                Outcome::UpstreamError
-            };
-            log.end(outcome, Some(error.to_string()));
-            Ok(Problem::new(
-                status,
-                error.slug(),
-                error.title(),
-                error.to_string(),
-            ))
-        }
-        ToAgent::Break(broken) => {
-            log.end(Outcome::UpstreamError, Some(error.to_string()));
-            Err(broken)
-        }
+        ToAgent::Problem(status) => Ok(Problem::new(
+            status,
+            error.slug(),
+            error.title(),
+            error.to_string(),
+        )),
+        ToAgent::Break(broken) => Err(broken),
     }
+}
+
+/// Takes down why an upstream could not be used, and whose fault that is.
+pub(crate) fn note(error: &UpstreamError, metrics: &Metrics, log: &ExchangeLog) {
+    let outcome = match error.cause() {
+        _ if error.is_agents() => Outcome::ClientGone,
+        Cause::Denied(_) | Cause::Loop(_) => Outcome::Denied,
+        _ => {
+            metrics.upstream_error(error.reason());
+            Outcome::UpstreamError
+        }
+    };
+    log.end(outcome, Some(error.to_string()));
 }
 
 fn bad_framing(log: &ExchangeLog, why: &str) -> Problem {

@@ -18,12 +18,18 @@ const MAX_LENGTH: usize = 128;
 
 /// A scope was named in a way that cannot be one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{place} names the scope `{given}`; a scope is 1 to {MAX_LENGTH} characters of a-z, A-Z, 0-9, `.`, `_` and `-`"
-)]
-pub(crate) struct BadScope {
-    place: &'static str,
-    given: String,
+pub(crate) enum BadScope {
+    /// With a name that none can have.
+    #[error(
+        "{place} names the scope `{given}`; a scope is 1 to {MAX_LENGTH} characters of a-z, A-Z, 0-9, `.`, `_` and `-`"
+    )]
+    Name { place: &'static str, given: String },
+    /// In credentials that say nothing. They may be secret all the same, and are not repeated.
+    #[error(
+        "the credentials in Proxy-Authorization are not the base64 of `SCOPE:password`; write the \
+         proxy's URL as http://SCOPE:x@HOST:PORT"
+    )]
+    Credentials,
 }
 
 /// Whether a scope can be called so: 1 to 128 characters of `a-z A-Z 0-9 . _ -`.
@@ -40,7 +46,7 @@ fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> 
         return Ok(name);
     }
     let given = name.chars().filter(|c| !c.is_control()).take(32).collect();
-    Err(BadScope { place, given })
+    Err(BadScope::Name { place, given })
 }
 
 /// The scope a header names, if one does.
@@ -79,10 +85,8 @@ pub(crate) fn of_credentials(headers: &HeaderMap) -> Result<Option<String>, BadS
     let decoded = STANDARD
         .decode(encoded.trim())
         .ok()
-        .and_then(|raw| String::from_utf8(raw).ok());
-    let Some(decoded) = decoded else {
-        return Ok(None);
-    };
+        .and_then(|raw| String::from_utf8(raw).ok())
+        .ok_or(BadScope::Credentials)?;
     let user = decoded
         .split_once(':')
         .map_or(decoded.as_str(), |(user, _)| user);
@@ -128,8 +132,11 @@ mod tests {
             ("/_scope/a%20b/x", Err("a%20b")),
         ] {
             assert_eq!(
-                of_path(path).map_err(|bad| bad.given),
-                expected.map_err(str::to_owned)
+                of_path(path),
+                expected.map_err(|given| BadScope::Name {
+                    place: "the path",
+                    given: given.to_owned()
+                })
             );
         }
     }
@@ -141,11 +148,12 @@ mod tests {
             ("basic Y2VsbDp4", Some("cell")),
             ("Basic Ong=", Some("")),
             ("Bearer abc", None),
-            ("Basic ???", None),
         ] {
             let found = of_credentials(&with(PROXY_AUTHORIZATION, value)).unwrap();
             assert_eq!(found.as_deref(), expected, "{value}");
         }
+        let mute = of_credentials(&with(PROXY_AUTHORIZATION, "Basic ???"));
+        assert_eq!(mute, Err(BadScope::Credentials));
     }
 
     #[test]

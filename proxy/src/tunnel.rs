@@ -8,12 +8,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use http::HeaderMap;
 use squall_journal::record::Outcome;
+use squall_profiles::activation::Snapshot;
+use squall_profiles::facts::CanonicalUrl;
 use squall_profiles::fault::TlsFailure;
 use squall_profiles::plan::VerdictIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::broken::Ledger;
+use crate::connect;
 use crate::connection::{Entry, serve_h1, serve_h2};
 use crate::exchange_log::ExchangeLog;
 use crate::request_body::Outgoing;
@@ -66,6 +70,8 @@ pub(crate) struct Opening {
     pub(crate) dialled: Option<Dialled>,
     pub(crate) tls_failure: Option<(VerdictIndex, TlsFailure)>,
     pub(crate) intercepted: bool,
+    /// In force at the CONNECT.
+    pub(crate) rules: Snapshot,
     /// Dropped unrecorded when the tunnel is intercepted: its exchanges speak for it.
     pub(crate) log: Rc<ExchangeLog>,
 }
@@ -252,6 +258,7 @@ impl Opening {
     ) -> Stage {
         Stage::last(async move {
             self.log.answered(http::StatusCode::OK);
+            self.bypass_rules(&worker);
             let dialled = match self.dialled.take() {
                 Some(dialled) => Ok(dialled),
                 None => worker.upstreams.connect_tcp(&self.tunnel.origin).await,
@@ -260,13 +267,23 @@ impl Opening {
                 Ok(dialled) => {
                     splice::both_ways(io, dialled.into_stream(), &control, &self.log).await;
                 }
-                Err(error) => {
-                    worker.engine.metrics.upstream_error(error.reason());
-                    self.log
-                        .end(Outcome::UpstreamError, Some(error.to_string()));
-                }
+                Err(error) => crate::forward::note(&error, &worker.engine.metrics, &self.log),
             }
         })
+    }
+
+    /// Says of the rules that would touch what passes that they cannot.
+    fn bypass_rules(&self, worker: &Worker) {
+        if self.rules.is_empty() {
+            return;
+        }
+        let url = CanonicalUrl::new("https", &self.tunnel.origin.authority(), "/");
+        let live = worker.engine.live();
+        let tools: Vec<String> = live.tools.names(&url).into_iter().map(Into::into).collect();
+        let none = HeaderMap::new();
+        let facts = connect::facts(&tools, &url, &none);
+        let why = "the connection is tunnelled: what passes through it is not touched";
+        self.log.found_more(self.rules.bypass_tunnel(&facts, why));
     }
 
     /// The agent ended, or never began, what it had come for.

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
+use crate::text;
 
 pub(super) async fn run(action: Profile) -> Result<(), Failure> {
     match action {
@@ -251,8 +252,7 @@ async fn delete(name: &str, remote: &Remote) -> Result<(), Failure> {
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file)
-        .map_err(|error| Failure::Usage(format!("{}: cannot be read: {error}", file.display())))
+    text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))
 }
 
 fn lines(errors: &[impl ToString]) -> String {

@@ -28,7 +28,7 @@ use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
 use self::files::Places;
-pub(crate) use self::position::{ConfigError, ConfigErrors, Place};
+pub(crate) use self::position::{ConfigError, ConfigErrors, Place, Position};
 pub(crate) use self::read::unknown;
 pub(crate) use self::words::address;
 
@@ -134,8 +134,12 @@ impl Config {
 
     /// The defaults with a file laid over them.
     pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, ConfigErrors> {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            ConfigError::anywhere(format!("cannot be read: {error}")).in_file(file)
+        let text = crate::text::read(file).map_err(|error| {
+            let told = match error.at {
+                Some(at) => ConfigError::at(at, error.why()),
+                None => ConfigError::anywhere(error.why()),
+            };
+            told.in_file(file)
         })?;
         Self::from_text(home, file, &text, environment())
     }

@@ -40,7 +40,14 @@ fn explain(error: &Error, text: &str) -> ConfigError {
             let found = found_at(text, Position::from(*location));
             format!("found {found} where {} is needed", shape(expected))
         }
-        other => in_words(other),
+        other => match in_words(other) {
+            text if text.starts_with("recursive references") => {
+                "an alias (`*name`) stands inside the value that its anchor (`&name`) names; write \
+                 the value out"
+                    .to_owned()
+            }
+            text => text,
+        },
     };
     match error.location() {
         Some(location) if location.line() > 0 => ConfigError::at(Position::from(location), message),

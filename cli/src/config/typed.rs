@@ -350,7 +350,9 @@ impl Typing<'_> {
     }
 
     fn path(&mut self, scalar: &Scalar) -> Option<PathBuf> {
-        self.text(scalar).map(|text| self.base.join(text))
+        // Without its `.` parts, as one would write it.
+        let plain = |text: String| self.base.join(text).components().collect();
+        self.text(scalar).map(plain)
     }
 
     fn parsed<T>(

@@ -7,6 +7,7 @@ use squall_control_api::Broken;
 use squall_profiles::library::Library;
 
 use crate::config::{Config, Place, environment};
+use crate::text::{self, Unreadable};
 
 /// The directory of profile files, and where it is named.
 #[derive(Debug, Clone)]
@@ -81,7 +82,7 @@ impl ProfileFiles {
         let former = std::mem::take(&mut self.good);
         let mut texts: Vec<_> = files
             .into_iter()
-            .map(|file| (std::fs::read_to_string(&file), file))
+            .map(|file| (text::read(&file), file))
             .collect();
         // Those that have not changed come first: a new file cannot take the name of one of them.
         texts.sort_by_key(|(text, file)| former.get(file) != text.as_ref().ok());
@@ -95,7 +96,7 @@ impl ProfileFiles {
         &mut self,
         reading: &mut Reading,
         file: &Path,
-        text: std::io::Result<String>,
+        text: Result<String, Unreadable>,
         former: Option<&String>,
     ) {
         let name = file.display().to_string();
@@ -111,7 +112,10 @@ impl ProfileFiles {
                 }
             },
             Err(error) => {
-                reading.problems.push(unreadable(file, &error));
+                reading.problems.push(Broken {
+                    error: error.in_file(file),
+                    file: name.clone(),
+                });
                 None
             }
         };
@@ -127,13 +131,6 @@ impl ProfileFiles {
             reading.library = library;
             self.good.insert(file.to_owned(), text);
         }
-    }
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Broken {
-    Broken {
-        file: path.display().to_string(),
-        error: format!("cannot be read: {error}"),
     }
 }
 

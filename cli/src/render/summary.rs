@@ -35,6 +35,8 @@ pub(crate) struct Summary {
     rejected_ca: BTreeSet<String>,
     /// What went wrong that no rule did, in the words of the journal.
     failures: BTreeSet<String>,
+    /// A CONNECT failed that no rule failed: what would have come through it was not seen.
+    unreached: bool,
 }
 
 /// Everything that went to one method, host and path.
@@ -78,6 +80,7 @@ impl Summary {
             (exchange.outcome, &exchange.error)
         {
             self.failures.insert(error.clone());
+            self.unreached |= exchange.method == "CONNECT";
         }
         let path = exchange.url.split(['?', '#']).next().unwrap_or_default();
         let destination = self
@@ -186,6 +189,9 @@ impl Summary {
         let mut text = String::new();
         for (name, fired) in &idle {
             let why = match (&fired.reason, fired.matched) {
+                (_, 0) if self.unreached => "no exchange matched it, and hosts above were not \
+                    reached: over https Squall dials before it sees a request"
+                    .to_owned(),
                 (_, 0) => "no exchange matched it".to_owned(),
                 (Some(reason), count) => {
                     format!("{} matched it; {reason}", plural(count, "exchange"))

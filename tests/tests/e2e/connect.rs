@@ -58,6 +58,35 @@ fn an_excluded_host_is_tunnelled_untouched() {
 }
 
 #[test]
+fn rules_that_cannot_reach_into_a_tunnel_are_bypassed_with_the_reason() {
+    let stage = Stage::with(
+        &json!({ "proxy": { "intercept": { "hosts": ["*"], "exclude": ["localhost"] } } }),
+        squall_tests::upstream::standard::serve,
+    );
+    let elsewhere =
+        json!({ "id": "elsewhere", "mode": "latency", "delay_ms": 1, "match_url": "https://x/*" });
+    let here = json!({ "id": "here", "mode": "latency", "delay_ms": 1 });
+    stage
+        .daemon
+        .api
+        .chaos(&json!({ "network_faults": [elsewhere, here] }));
+    let mut wire = stage.daemon.connect();
+    assert_eq!(wire.open_tunnel(&stage.secure_authority(), "").status, 200);
+    drop(wire);
+    let seen = stage.daemon.api.wait_for_exchanges(1);
+    let rules = seen[0]["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 1, "{seen:?}");
+    assert_eq!(
+        (&rules[0]["rule"], &rules[0]["outcome"], &rules[0]["reason"]),
+        (
+            &json!("here"),
+            &json!("bypassed"),
+            &json!("the connection is tunnelled: what passes through it is not touched")
+        )
+    );
+}
+
+#[test]
 fn plain_http_of_any_method_is_served_inside_a_tunnel() {
     let stage = Stage::new();
     for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {

@@ -1,0 +1,78 @@
+//! Reading the files that people write: what is no text is said with its place.
+
+use std::io;
+use std::path::Path;
+
+use crate::config::Position;
+
+/// Why a file could not be read as text.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    /// The first byte that is no text, if that is what is wrong.
+    pub(crate) at: Option<Position>,
+    why: String,
+}
+
+impl Unreadable {
+    /// What is wrong, without the place.
+    pub(crate) fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// The whole sentence about `file`.
+    pub(crate) fn in_file(&self, file: &Path) -> String {
+        let (file, why) = (file.display(), &self.why);
+        match self.at {
+            Some(Position { line, column }) => format!("{file}:{line}:{column}: {why}"),
+            None => format!("{file}: {why}"),
+        }
+    }
+}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Self {
+            at: None,
+            why: format!("cannot be read: {error}"),
+        }
+    }
+}
+
+/// The text of a file.
+pub(crate) fn read(file: &Path) -> Result<String, Unreadable> {
+    text_of(std::fs::read(file)?)
+}
+
+fn text_of(bytes: Vec<u8>) -> Result<String, Unreadable> {
+    String::from_utf8(bytes).map_err(|error| {
+        let (good, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let good = String::from_utf8_lossy(good);
+        let line = good.rsplit('\n').next().unwrap_or_default();
+        Unreadable {
+            at: Some(Position {
+                line: 1 + good.matches('\n').count() as u64,
+                column: 1 + line.chars().count() as u64,
+            }),
+            why: format!(
+                "the byte 0x{:02x} is not UTF-8; save the file as UTF-8 text",
+                rest.first().copied().unwrap_or_default()
+            ),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_that_is_no_text_is_told() {
+        assert_eq!(text_of("grün".into()).unwrap(), "grün");
+        let error = text_of(b"a: 1\nb: \xc3\xbc\xff".to_vec()).unwrap_err();
+        assert_eq!(
+            error.in_file(Path::new("x.yaml")),
+            "x.yaml:2:5: the byte 0xff is not UTF-8; save the file as UTF-8 text"
+        );
+        assert!(read(Path::new("/nonexistent")).unwrap_err().at.is_none());
+    }
+}

@@ -160,7 +160,8 @@ fn what_the_provider_does_not_count_is_estimated_and_marked() {
         let labels = ["dialect=\"openai-chat\"", "model=\"gpt-4o\"", &label];
         stage.daemon.api.metric("squall_llm_tokens_total", &labels)
     };
-    assert_eq!(direction("output"), 11.0);
+    let output = direction("output");
+    assert!((output - 11.0).abs() < 0.5, "{output}");
     assert!(direction("input") > 18.0);
     let scopes = stage.daemon.api.get("/v1/scopes");
     let scopes = scopes["items"].as_array().unwrap();

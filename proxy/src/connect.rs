@@ -221,7 +221,7 @@ impl Connect {
             dialled,
             tls_failure,
             intercepted,
-            rules: self.chaos.activation().snapshot(),
+            rules: self.log.chaos().activation().snapshot(),
             log: self.log,
         };
         let takeover = Takeover::Connect(Box::new(opening));

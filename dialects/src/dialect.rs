@@ -123,6 +123,11 @@ pub trait Dialect: Debug + Send + Sync {
     /// the same `event`. Empty when it cannot serve as a model, or the provider cannot say it.
     fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made>;
 
+    /// Whether the event that ends a stream says, by [`Self::say`], what no [`Self::say_events`] did.
+    fn says_at_the_end(&self) -> bool {
+        false
+    }
+
     /// Spoils arguments that are not given as a string: the way in which this provider reports a
     /// model that wrote no JSON. False, and no edits, when it has none. Strings need no dialect.
     fn spoil_arguments(&self, edits: &mut Edits<'_>, arguments: &Delta<'_>) -> bool {

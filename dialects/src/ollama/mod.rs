@@ -96,6 +96,10 @@ impl Dialect for Ollama {
         line.into_iter().collect()
     }
 
+    fn says_at_the_end(&self) -> bool {
+        true
+    }
+
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {
         made::whole(transcript)
     }

@@ -345,7 +345,7 @@ impl EarlyEnd {
         }
         let saying = instead.saying();
         let made = call.dialect.say_events(event.spoken(), choice, saying);
-        !made.is_empty()
+        !made.is_empty() || call.dialect.says_at_the_end()
     }
 
     /// Whether the agent got anything of a part that an event belongs to.
@@ -452,6 +452,13 @@ impl EarlyEnd {
         for edge in &event.reading.edges {
             cutting.keep |= edge.closes && self.said.has_begun(edge.choice, edge.part);
         }
+        // The first edit of a place counts.
+        for finished in &event.reading.finishes {
+            cutting.finish(finished, Some(&self.how.finish), call);
+            if let Some(instead) = self.how.instead() {
+                cutting.say(instead, finished.choice, &self.how.finish, call);
+            }
+        }
         for delta in &event.reading.deltas {
             if !delta.repeats {
                 budget::cut(&mut cutting.edits, event.document, delta, Share::Nothing);
@@ -467,12 +474,6 @@ impl EarlyEnd {
             }
         }
         budget::forget_mirrors(&mut cutting.edits, &event.reading, |_| true);
-        for finished in &event.reading.finishes {
-            cutting.finish(finished, Some(&self.how.finish), call);
-            if let Some(instead) = self.how.instead() {
-                cutting.say(instead, finished.choice, &self.how.finish, call);
-            }
-        }
         if let Some(usage) = &event.reading.usage {
             self.count_anew(&mut cutting.edits, usage);
         }

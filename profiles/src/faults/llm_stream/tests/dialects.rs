@@ -229,8 +229,8 @@ fn bytes(steps: &[Step]) -> Vec<u8> {
     emitted.collect::<Vec<_>>().concat()
 }
 
-/// What comes of a fault on every sample that it changes; it has to change one of each dialect at
-/// least, but for those that are excused.
+/// What comes of a fault on every sample that it changes; it has to change a stream of each dialect
+/// at least, but for those that are excused.
 fn on_every_sample(
     fault: &StreamFault,
     excused: &[&str],
@@ -253,7 +253,9 @@ fn on_every_sample(
             assert_eq!(got, sample.bytes, "{}: {fault:?} {why:?}", sample.name);
             continue;
         }
-        changed.insert(sample.dialect.name());
+        if sample.form != AnswerForm::Json {
+            changed.insert(sample.dialect.name());
+        }
         let (before, after) = (read(&sample, &sample.bytes), read(&sample, &got));
         if let Err(what) = check(&sample, &before, &after) {
             let text = String::from_utf8_lossy(&got);

@@ -1,13 +1,14 @@
 """A chat completion by the official `openai` client.
 
-Without `--proxy` proxy and CA come from variables, as `squall run` sets them.
+Without `--proxy` proxy and CA come from variables, as `squall run` sets them. `--azure` takes the
+client for Azure, whose endpoint `--url` is.
 """
 
 import openai
 
 import told
 
-flags = told.arguments(stream=False, tools=False, retries=0)
+flags = told.arguments(stream=False, tools=False, retries=0, azure=False, model="test-model")
 TOOLS = [
     {
         "type": "function",
@@ -28,17 +29,14 @@ def client():
         # The client is built on httpx; which one, its own default client says.
         trust = ssl.create_default_context(cafile=flags.ca)
         more["http_client"] = openai.DefaultHttpxClient(proxy=flags.proxy, verify=trust)
-    return openai.OpenAI(
-        api_key="sk-test",
-        base_url=flags.url,
-        max_retries=flags.retries,
-        timeout=flags.timeout,
-        **more,
-    )
+    more.update(api_key="sk-test", max_retries=flags.retries, timeout=flags.timeout)
+    if flags.azure:
+        return openai.AzureOpenAI(azure_endpoint=flags.url, api_version="2024-10-21", **more)
+    return openai.OpenAI(base_url=flags.url, **more)
 
 
 def ask():
-    request = {"model": "test-model", "messages": [{"role": "user", "content": "Say something."}]}
+    request = {"model": flags.model, "messages": [{"role": "user", "content": "Say something."}]}
     if flags.tools:
         request["tools"] = TOOLS
     if not flags.stream:

@@ -5,19 +5,14 @@ use squall_tests::upstream::chat::WORDS;
 use squall_tests::upstream::messages::OVERLOADED;
 use squall_tests::{Path, Stage};
 
-use crate::official::{Case, official, sees_no_difference};
+use crate::official::{Case, Client};
 
-const SCRIPT: &str = "anthropic_messages.py";
-const BASE: &str = "";
+const CLIENT: Client = Client::new("anthropic_messages.py", "");
 const STREAM: &[&str] = &["--stream"];
 const WHOLE: &[&str] = &[];
 
-fn ask(stage: &Stage, path: Path, arguments: &[&str]) -> Value {
-    stage.way(path, BASE).ask(SCRIPT, arguments)
-}
-
-fn check(case: &Case) {
-    official(&Stage::new(), SCRIPT, BASE, std::slice::from_ref(case));
+fn check(cases: &[Case]) {
+    CLIENT.tells(&Stage::new(), Path::Reverse, cases);
 }
 
 #[test]
@@ -29,7 +24,8 @@ fn the_client_hands_out_the_same_events_with_and_without_the_proxy() {
         &["--tools", "--stream"],
         &["--stream", "--model", OVERLOADED],
     ];
-    let entries = sees_no_difference(SCRIPT, BASE, "anthropic", &ways);
+    let unnoticed = CLIENT.notices_nothing(&Stage::new(), "anthropic", &ways, &[Path::Reverse]);
+    let entries = unnoticed.entries;
     let finishes = ["done", "done", "tool", "tool"].map(Value::from);
     let told = entries.iter().map(|entry| &entry["llm"]["finish"]);
     assert!(
@@ -51,39 +47,42 @@ fn counting_tokens_is_no_model_call() {
 }
 
 #[test]
-fn a_rate_limit_is_retried_and_then_raised_as_one() {
-    for arguments in [WHOLE, STREAM] {
-        check(&Case {
-            rule: json!({ "mode": "rate_limit", "retry_after": 0 }),
-            arguments: if arguments.is_empty() {
-                &["--retries", "2"]
-            } else {
-                &["--retries", "2", "--stream"]
-            },
-            told: json!({ "error": "RateLimitError", "status": 429, "type": "rate_limit_error", "events": [] }),
-            attempts: 3,
-        });
-    }
-}
-
-#[test]
-fn a_server_error_is_retried_and_then_raised_as_one() {
-    check(&Case {
-        rule: json!({ "mode": "server_error" }),
-        arguments: &["--retries", "1", "--stream"],
-        told: json!({ "error": "InternalServerError", "status": 500, "type": "api_error", "events": [] }),
-        attempts: 2,
+fn an_error_is_retried_and_then_raised_as_what_it_is() {
+    let limited = json!({
+        "error": "RateLimitError", "status": 429, "type": "rate_limit_error", "events": [],
     });
-}
-
-#[test]
-fn an_overload_is_retried_and_then_raised_as_one() {
-    check(&Case {
-        rule: json!({ "mode": "overloaded" }),
-        arguments: &["--retries", "1"],
-        told: json!({ "error": "OverloadedError", "status": 529, "type": "overloaded_error", "events": [] }),
-        attempts: 2,
-    });
+    let case = |arguments, rule, told, attempts| Case {
+        arguments,
+        rule,
+        told,
+        attempts,
+    };
+    check(&[
+        case(
+            &["--retries", "2"],
+            json!({ "mode": "rate_limit", "retry_after": 0 }),
+            limited.clone(),
+            3,
+        ),
+        case(
+            &["--retries", "2", "--stream"],
+            json!({ "mode": "rate_limit", "retry_after": 0 }),
+            limited,
+            3,
+        ),
+        case(
+            &["--retries", "1", "--stream"],
+            json!({ "mode": "server_error" }),
+            json!({ "error": "InternalServerError", "status": 500, "type": "api_error", "events": [] }),
+            2,
+        ),
+        case(
+            &["--retries", "1"],
+            json!({ "mode": "overloaded" }),
+            json!({ "error": "OverloadedError", "status": 529, "type": "overloaded_error", "events": [] }),
+            2,
+        ),
+    ]);
 }
 
 #[test]
@@ -92,7 +91,7 @@ fn a_client_that_waits_gets_through_an_overload_that_ends() {
     let once = json!({ "mode": "overloaded", "limit": 1 });
     for (rules, retries) in [(json!([once]), "1"), (json!([]), "0")] {
         stage.daemon.api.chaos(&json!({ "llm_faults": rules }));
-        let told = ask(&stage, Path::Reverse, &["--retries", "2"]);
+        let told = CLIENT.ask(&stage, Path::Reverse, &["--retries", "2"]);
         assert_eq!(told["text"], WORDS.concat(), "{told}");
         let requests = stage.plain.requests();
         let last = requests.last().expect("one came through");
@@ -101,30 +100,56 @@ fn a_client_that_waits_gets_through_an_overload_that_ends() {
 }
 
 #[test]
-fn a_cut_stream_is_raised_and_not_retried() {
-    check(&Case {
-        rule: json!({ "mode": "stream_cut", "after_tokens": 2 }),
+fn a_stream_that_breaks_or_fails_is_raised_and_not_retried() {
+    let case = |rule, told| Case {
         arguments: &["--retries", "2", "--stream"],
-        told: json!({ "ok": false, "error": "RemoteProtocolError" }),
+        rule,
+        told,
         attempts: 1,
-    });
+    };
+    check(&[
+        case(
+            json!({ "mode": "stream_cut", "after_tokens": 2 }),
+            json!({ "ok": false, "error": "RemoteProtocolError" }),
+        ),
+        case(
+            json!({ "mode": "stream_error", "after_tokens": 2 }),
+            json!({ "ok": false, "error": "APIStatusError", "status": 200, "type": "overloaded_error" }),
+        ),
+    ]);
 }
 
 #[test]
-fn a_truncated_answer_is_a_whole_one_that_says_why_it_ended() {
-    for arguments in [WHOLE, STREAM] {
-        check(&Case {
-            rule: json!({ "mode": "truncated_response", "max_tokens": 2 }),
+fn another_answer_is_a_whole_one_that_says_why_it_ended() {
+    let answers = [
+        (
+            json!({ "mode": "truncated_response", "max_tokens": 2 }),
+            json!({ "ok": true, "finish": "max_tokens", "usage": 2, "text": WORDS[..2].concat() }),
+        ),
+        // A refusal is text and a reason to stop.
+        (
+            json!({ "mode": "refusal" }),
+            json!({ "ok": true, "finish": "refusal" }),
+        ),
+        (
+            json!({ "mode": "empty" }),
+            json!({ "ok": true, "finish": "end_turn", "text": "", "blocks": 0 }),
+        ),
+    ];
+    let cases = [WHOLE, STREAM].map(|arguments| {
+        answers.clone().map(|(rule, told)| Case {
             arguments,
-            told: json!({ "ok": true, "finish": "max_tokens", "usage": 2, "text": WORDS[..2].concat() }),
+            rule,
+            told,
             attempts: 1,
-        });
-    }
+        })
+    });
+    check(cases.as_flattened());
 }
 
 #[test]
 fn a_truncated_answer_keeps_what_is_signed_or_leaves_it_out() {
-    check(&Case {
+    check(&[Case {
         rule: json!({ "mode": "truncated_response", "max_tokens": 8 }),
         arguments: &["--tools", "--stream"],
         told: json!({
@@ -133,48 +158,14 @@ fn a_truncated_answer_keeps_what_is_signed_or_leaves_it_out() {
             "thinking": [["I should look outside.", "EqkBCkYIBxgCKkDq8Zw1fVbT=="]],
         }),
         attempts: 1,
-    });
-}
-
-#[test]
-fn an_error_in_a_stream_is_raised_as_one_of_status_200_and_not_retried() {
-    check(&Case {
-        rule: json!({ "mode": "stream_error", "after_tokens": 2 }),
-        arguments: &["--retries", "2", "--stream"],
-        told: json!({ "ok": false, "error": "APIStatusError", "status": 200, "type": "overloaded_error" }),
-        attempts: 1,
-    });
-}
-
-#[test]
-fn a_refusal_is_text_and_a_reason_to_stop() {
-    for arguments in [WHOLE, STREAM] {
-        check(&Case {
-            rule: json!({ "mode": "refusal" }),
-            arguments,
-            told: json!({ "ok": true, "finish": "refusal" }),
-            attempts: 1,
-        });
-    }
-}
-
-#[test]
-fn an_empty_answer_has_no_content() {
-    for arguments in [WHOLE, STREAM] {
-        check(&Case {
-            rule: json!({ "mode": "empty" }),
-            arguments,
-            told: json!({ "ok": true, "finish": "end_turn", "text": "", "blocks": 0 }),
-            attempts: 1,
-        });
-    }
+    }]);
 }
 
 #[test]
 fn a_tool_that_is_none_is_called_by_a_call_that_is_one() {
     for arguments in [&["--tools"][..], &["--tools", "--stream"]] {
         let stage = Stage::new();
-        let called = || ask(&stage, Path::Reverse, arguments)["calls"].clone();
+        let called = || CLIENT.ask(&stage, Path::Reverse, arguments)["calls"].clone();
         assert_eq!(called(), json!([["weather", { "city": "Kiel" }]]));
         stage
             .daemon

@@ -5,9 +5,9 @@ use squall_tests::upstream::gemini::{SIGNATURE, WORDS, events, list, serve, sse}
 use squall_tests::{Path, Stage};
 
 use crate::matrix::{Ask, Row, Seen, check, exchange, see};
-use crate::official::{Case, official};
+use crate::official::{Case, Client, got_one_twice};
 
-const CLIENT: &str = "gemini.py";
+const CLIENT: Client = Client::new("gemini.py", "");
 const BODY: &str = r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
 const WHOLE: &str = "/v1beta/models/gemini-3-flash-preview:generateContent";
 const STREAM: &str = "/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse";
@@ -69,11 +69,11 @@ fn the_official_client_hears_the_same_on_every_path() {
         &["--tools"],
         &["--stream", "--tools"],
     ] {
-        let straight = stage.way(Path::Direct, "").ask(CLIENT, arguments);
+        let straight = CLIENT.ask(&stage, Path::Direct, arguments);
         assert_eq!(straight["ok"], true, "{straight}");
         assert_eq!(straight["signatures"], json!([SIGNATURE]), "{straight}");
         for path in Path::THROUGH {
-            let through = stage.way(path, "").ask(CLIENT, arguments);
+            let through = CLIENT.ask(&stage, path, arguments);
             assert_eq!(through, straight, "{path:?} {arguments:?}");
         }
     }
@@ -170,7 +170,7 @@ fn the_official_client_takes_each_fault_for_the_provider_s() {
             attempts: 1,
         },
     ];
-    official(&stage(), CLIENT, "", &cases);
+    CLIENT.tells(&stage(), Path::Reverse, &cases);
 }
 
 #[test]
@@ -208,7 +208,66 @@ fn other_words_and_errors_reach_the_official_client_as_the_provider_s() {
             attempts: 1,
         },
     ];
-    official(&stage(), CLIENT, "", &cases);
+    CLIENT.tells(&stage(), Path::Reverse, &cases);
+}
+
+#[test]
+fn a_document_for_a_stream_is_taken_as_one_event_and_a_stall_for_a_time_out() {
+    let cases = [
+        Case {
+            arguments: &["--stream"],
+            rule: json!({ "mode": "json_for_stream" }),
+            told: json!({
+                "ok": true, "text": WORDS.concat(), "signatures": [SIGNATURE],
+                "events": [["**Looking out to sea**", WORDS.concat(), ""]],
+            }),
+            attempts: 1,
+        },
+        Case {
+            // Longer than the client waits for an event.
+            arguments: &["--stream", "--timeout", "3"],
+            rule: json!({ "mode": "stream_stall", "after_tokens": 9, "delay_ms": 600_000 }),
+            told: json!({ "ok": false, "error": "ReadTimeout" }),
+            attempts: 1,
+        },
+    ];
+    CLIENT.tells(&stage(), Path::Reverse, &cases);
+}
+
+#[test]
+fn what_the_model_says_drifts_and_nothing_else_does() {
+    let stage = stage();
+    let rule = json!({ "mode": "response_drift", "drift_type": "verbosity_shift" });
+    for arguments in [&[][..], &["--stream"]] {
+        let (clean, told) = CLIENT.without_and_with(&stage, &rule, arguments);
+        let text = told["text"].as_str().unwrap_or_default();
+        let said = WORDS.concat();
+        assert!(text.len() > said.len() && text.starts_with(&said), "{told}");
+        for member in ["finish", "thoughts", "signatures", "written"] {
+            assert_eq!(told[member], clean[member], "{member}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_is_called_with_arguments_that_are_wrong() {
+    let stage = stage();
+    let rule = json!({ "mode": "wrong_tool_arguments" });
+    for arguments in [&["--tools"][..], &["--tools", "--stream"]] {
+        let (clean, told) = CLIENT.without_and_with(&stage, &rule, arguments);
+        assert_eq!(clean["calls"][0], json!(["weather", { "city": "Kiel" }]));
+        assert_eq!(told["calls"][0][0], "weather", "{told}");
+        assert_ne!(told["calls"][0][1], clean["calls"][0][1], "{told}");
+        assert_eq!(told["calls"][1], clean["calls"][1], "{told}");
+    }
+}
+
+#[test]
+fn an_event_that_comes_twice_is_taken_twice() {
+    let rule = json!({ "mode": "duplicate_chunk" });
+    let (clean, told) = CLIENT.without_and_with(&stage(), &rule, &["--stream"]);
+    assert!(got_one_twice(&told["events"], &clean["events"]), "{told}");
+    assert!(!got_one_twice(&clean["events"], &clean["events"]));
 }
 
 #[test]
@@ -216,9 +275,7 @@ fn a_client_that_retries_gets_through_a_limit_that_ends() {
     let stage = stage();
     let rule = json!({ "mode": "rate_limit", "limit": 2 });
     stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
-    let told = stage
-        .way(Path::Reverse, "")
-        .ask(CLIENT, &["--attempts", "3"]);
+    let told = CLIENT.ask(&stage, Path::Reverse, &["--attempts", "3"]);
     assert_eq!(
         (&told["ok"], &told["text"]),
         (&json!(true), &json!(WORDS.concat())),

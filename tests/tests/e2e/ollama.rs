@@ -5,9 +5,9 @@ use squall_tests::upstream::ollama::{WORDS, lines, serve};
 use squall_tests::{Path, Stage};
 
 use crate::matrix::{Ask, exchange, see};
-use crate::official::{Case, official};
+use crate::official::{Case, Client, got_one_twice};
 
-const CLIENT: &str = "ollama_chat.py";
+const CLIENT: Client = Client::new("ollama_chat.py", "");
 const CHAT: &str = r#"{"model":"qwen3","messages":[{"role":"user","content":"hi"}]}"#;
 const PROMPT: &str = r#"{"model":"qwen3","prompt":"hi"}"#;
 const WHOLE: &str =
@@ -72,11 +72,11 @@ fn the_official_client_hears_the_same_on_every_path() {
         &["--generate", "--stream"],
         &["--tools", "--stream"],
     ] {
-        let straight = stage.way(Path::Direct, "").ask(CLIENT, arguments);
+        let straight = CLIENT.ask(&stage, Path::Direct, arguments);
         assert_eq!(straight["ok"], true, "{straight}");
         assert_eq!(straight["counts"], json!([26, 9]), "{straight}");
         for path in Path::THROUGH {
-            let through = stage.way(path, "").ask(CLIENT, arguments);
+            let through = CLIENT.ask(&stage, path, arguments);
             assert_eq!(through, straight, "{path:?} {arguments:?}");
         }
     }
@@ -130,7 +130,7 @@ fn the_official_client_takes_each_fault_for_the_server_s() {
         // It never asks twice.
         attempts: 1,
     });
-    official(&stage(), CLIENT, "", &cases);
+    CLIENT.tells(&stage(), Path::Reverse, &cases);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn an_error_in_the_middle_of_a_stream_is_its_last_line() {
         told: json!({ "error": "ResponseError", "status": -1, "after": WORDS[..2].concat() }),
         attempts: 1,
     };
-    official(&stage(), CLIENT, "", &[case]);
+    CLIENT.tells(&stage(), Path::Reverse, &[case]);
 }
 
 #[test]
@@ -162,7 +162,83 @@ fn other_words_come_with_the_last_line_and_its_counts() {
             json!({ "error": "ResponseError", "status": 404, "text": "model 'qwen3' not found" }),
         ),
     ];
-    official(&stage(), CLIENT, "", &cases);
+    CLIENT.tells(&stage(), Path::Reverse, &cases);
+}
+
+#[test]
+fn other_words_are_said_whole_or_in_a_stream() {
+    let stage = stage();
+    for mode in ["refusal", "garbage"] {
+        let rule = json!({ "mode": mode });
+        for arguments in [&[][..], &["--stream"], &["--generate", "--stream"]] {
+            let (clean, told) = CLIENT.without_and_with(&stage, &rule, arguments);
+            assert_eq!(clean["text"], WORDS.concat(), "{clean}");
+            let text = told["text"].as_str().unwrap_or_default();
+            assert!(!text.is_empty() && text != WORDS.concat(), "{mode}: {told}");
+            assert_eq!(
+                (&told["thinking"], &told["finish"]),
+                (&json!(""), &json!("stop"))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_document_for_a_stream_is_taken_as_one_line_and_a_stall_for_a_time_out() {
+    let cases = [
+        Case {
+            arguments: &["--stream"],
+            rule: json!({ "mode": "json_for_stream" }),
+            told: json!({
+                "ok": true, "finish": "stop", "counts": [26, 9], "lines": [WORDS.concat()],
+            }),
+            attempts: 1,
+        },
+        Case {
+            // Longer than the client waits for a line.
+            arguments: &["--stream", "--timeout", "3"],
+            rule: json!({ "mode": "stream_stall", "after_tokens": 5, "delay_ms": 600_000 }),
+            told: json!({ "error": "ReadTimeout", "after": WORDS[..2].concat() }),
+            attempts: 1,
+        },
+    ];
+    CLIENT.tells(&stage(), Path::Reverse, &cases);
+}
+
+#[test]
+fn what_the_model_says_drifts_and_nothing_else_does() {
+    let stage = stage();
+    let rule = json!({ "mode": "response_drift", "drift_type": "verbosity_shift" });
+    for arguments in [&[][..], &["--stream"]] {
+        let (clean, told) = CLIENT.without_and_with(&stage, &rule, arguments);
+        let text = told["text"].as_str().unwrap_or_default();
+        let said = WORDS.concat();
+        assert!(text.len() > said.len() && text.starts_with(&said), "{told}");
+        for member in ["finish", "thinking", "counts"] {
+            assert_eq!(told[member], clean[member], "{member}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_is_called_with_arguments_that_are_wrong() {
+    let stage = stage();
+    let rule = json!({ "mode": "wrong_tool_arguments" });
+    for arguments in [&["--tools"][..], &["--tools", "--stream"]] {
+        let (clean, told) = CLIENT.without_and_with(&stage, &rule, arguments);
+        assert_eq!(clean["calls"][0], json!(["weather", { "city": "Kiel" }]));
+        assert_eq!(told["calls"][0][0], "weather", "{told}");
+        assert_ne!(told["calls"][0][1], clean["calls"][0][1], "{told}");
+        assert_eq!(told["calls"][1], clean["calls"][1], "{told}");
+    }
+}
+
+#[test]
+fn an_event_that_comes_twice_is_taken_twice() {
+    let rule = json!({ "mode": "duplicate_chunk" });
+    let (clean, told) = CLIENT.without_and_with(&stage(), &rule, &["--stream"]);
+    assert!(got_one_twice(&told["lines"], &clean["lines"]), "{told}");
+    assert!(!got_one_twice(&clean["lines"], &clean["lines"]));
 }
 
 #[test]

@@ -6,20 +6,9 @@ use squall_tests::upstream::bedrock;
 use squall_tests::upstream::chat::WORDS;
 use squall_tests::{Path, Stage};
 
-const LLM: &str = "llm_faults";
+use crate::official::{Case, Client};
 
-/// A client, what it is told, and what is added to the URL.
-struct Client {
-    script: &'static str,
-    arguments: &'static [&'static str],
-    base: &'static str,
-}
-
-const BOTO3: Client = Client {
-    script: "bedrock.py",
-    arguments: &[],
-    base: "",
-};
+const BOTO3: Client = Client::new("bedrock.py", "");
 
 const GROQ: Client = Client {
     script: "compatible_chat.py",
@@ -33,72 +22,20 @@ const MISTRAL: Client = Client {
     base: "/mistral",
 };
 
-/// A fault, and what the client tells of it after how many attempts.
-struct Case {
-    more: &'static [&'static str],
-    rule: Value,
-    told: Value,
-    attempts: usize,
-}
+const AZURE: Client = Client {
+    script: "openai_chat.py",
+    arguments: &["--azure", "--retries", "2"],
+    base: "",
+};
 
-impl Client {
-    fn ask(&self, stage: &Stage, path: Path, more: &[&str]) -> Value {
-        let arguments = [self.arguments, more].concat();
-        stage.way(path, self.base).ask(self.script, &arguments)
-    }
+const OPENROUTER: Client = Client {
+    script: "openai_chat.py",
+    arguments: &["--model", "meta/llama", "--retries", "2"],
+    base: "/api/v1",
+};
 
-    /// What the client gets through Squall is what it gets without, event for event.
-    fn is_not_noticed(&self, ways: &[&[&str]], dialect: &str, paths: &[Path]) {
-        let stage = stage();
-        let mut number = 0;
-        for more in ways {
-            let straight = self.ask(&stage, Path::Direct, more);
-            assert_eq!(straight["ok"], true, "{more:?}: {straight}");
-            assert_eq!(straight["text"], WORDS.concat(), "{more:?}: {straight}");
-            for &path in paths {
-                let through = self.ask(&stage, path, more);
-                assert_eq!(through, straight, "{path:?} {more:?}");
-                number += 1;
-                let seen = stage
-                    .daemon
-                    .api
-                    .wait_for_exchanges(number)
-                    .swap_remove(number - 1);
-                assert_eq!(seen["dialect"], dialect, "{seen}");
-            }
-        }
-    }
-
-    /// Each fault is told as expected, and nothing like it without the fault.
-    fn tells(&self, cases: &[Case], path: Path) {
-        let stage = stage();
-        let api = stage.daemon.api;
-        for Case {
-            more,
-            rule,
-            told,
-            attempts,
-        } in cases
-        {
-            api.calm();
-            let clean = self.ask(&stage, path, more);
-            assert!(!holds(&clean, told), "{rule} proves nothing: {clean}");
-            let before = api.wait_for_exchanges(1).len();
-            api.chaos(&json!({ LLM: [rule] }));
-            let faulted = self.ask(&stage, path, more);
-            assert!(
-                holds(&faulted, told),
-                "{path:?} {rule} {more:?}: {faulted}\n{told}"
-            );
-            let seen = api.wait_for_exchanges(before + attempts).len();
-            assert_eq!(
-                seen - before,
-                *attempts,
-                "{path:?} {rule} {more:?}: {faulted}"
-            );
-        }
-    }
-}
+/// In clear and over HTTPS.
+const PATHS: [Path; 2] = [Path::Reverse, Path::Intercepted];
 
 fn stage() -> Stage {
     let config = json!({
@@ -107,12 +44,11 @@ fn stage() -> Stage {
     Stage::with(&config, bedrock::serve)
 }
 
-/// Whether a client told all of this.
-fn holds(told: &Value, expected: &Value) -> bool {
-    let expected = expected.as_object().expect("members");
-    expected
-        .iter()
-        .all(|(member, value)| told[member] == *value)
+/// The client hears every word and notices nothing of Squall.
+fn notices_nothing(client: Client, dialect: &str, ways: &[&[&str]]) {
+    for told in client.notices_nothing(&stage(), dialect, ways, &PATHS).told {
+        assert_eq!(told["text"], WORDS.concat(), "{told}");
+    }
 }
 
 const CONVERSE: &[&str] = &[];
@@ -123,15 +59,15 @@ const INVOKE_STREAM: &[&str] = &["--invoke", "--stream"];
 #[test]
 fn boto3_notices_nothing_of_squall() {
     let ways = [CONVERSE, CONVERSE_STREAM, INVOKE, INVOKE_STREAM];
-    BOTO3.is_not_noticed(&ways, "bedrock", &[Path::Reverse, Path::Intercepted]);
+    notices_nothing(BOTO3, "bedrock", &ways);
 }
 
 #[test]
 fn boto3_takes_errors_for_bedrocks_and_retries_them() {
-    let cases = [CONVERSE, INVOKE_STREAM].map(|more| {
+    let cases = [CONVERSE, INVOKE_STREAM].map(|arguments| {
         [
             Case {
-                more,
+                arguments,
                 rule: json!({ "mode": "rate_limit", "retry_after": 0 }),
                 told: json!({
                     "error": "ThrottlingException", "status": 429, "code": "ThrottlingException",
@@ -140,46 +76,46 @@ fn boto3_takes_errors_for_bedrocks_and_retries_them() {
                 attempts: 3,
             },
             Case {
-                more,
+                arguments,
                 rule: json!({ "mode": "server_error" }),
                 told: json!({ "error": "InternalServerException", "status": 500, "retries": 2 }),
                 attempts: 3,
             },
             Case {
-                more,
+                arguments,
                 rule: json!({ "mode": "overloaded" }),
                 told: json!({ "error": "ServiceUnavailableException", "status": 503, "retries": 2 }),
                 attempts: 3,
             },
         ]
     });
-    BOTO3.tells(cases.as_flattened(), Path::Reverse);
+    BOTO3.tells(&stage(), Path::Reverse, cases.as_flattened());
 }
 
 #[test]
 fn boto3_takes_a_truncated_answer_for_a_short_one() {
-    let cases = [CONVERSE, CONVERSE_STREAM, INVOKE, INVOKE_STREAM].map(|more| Case {
-        more,
+    let cases = [CONVERSE, CONVERSE_STREAM, INVOKE, INVOKE_STREAM].map(|arguments| Case {
+        arguments,
         rule: json!({ "mode": "truncated_response", "max_tokens": 2 }),
         told: json!({
             "ok": true, "text": WORDS[..2].concat(),
-            "finish": if more.contains(&"--invoke") { "length" } else { "max_tokens" },
+            "finish": if arguments.contains(&"--invoke") { "length" } else { "max_tokens" },
         }),
         attempts: 1,
     });
-    BOTO3.tells(&cases, Path::Reverse);
-    BOTO3.tells(&cases[1..2], Path::Intercepted);
+    BOTO3.tells(&stage(), Path::Reverse, &cases);
+    BOTO3.tells(&stage(), Path::Intercepted, &cases[1..2]);
 }
 
 #[test]
 fn boto3_sees_a_cut_stream_break() {
-    let cases = [CONVERSE_STREAM, INVOKE_STREAM].map(|more| Case {
-        more,
+    let cases = [CONVERSE_STREAM, INVOKE_STREAM].map(|arguments| Case {
+        arguments,
         rule: json!({ "mode": "stream_cut", "after_tokens": 2 }),
         told: json!({ "ok": false, "error": "ProtocolError", "after": WORDS[..2].concat() }),
         attempts: 1,
     });
-    BOTO3.tells(&cases, Path::Reverse);
+    BOTO3.tells(&stage(), Path::Reverse, &cases);
 }
 
 const WHOLE: &[&str] = &[];
@@ -187,14 +123,13 @@ const STREAM: &[&str] = &["--stream"];
 
 #[test]
 fn groqs_client_notices_nothing_of_squall() {
-    let paths = [Path::Reverse, Path::Intercepted];
-    GROQ.is_not_noticed(&[WHOLE, STREAM], "openai-chat", &paths);
+    notices_nothing(GROQ, "openai-chat", &[WHOLE, STREAM]);
 }
 
 #[test]
 fn groqs_client_takes_each_fault_for_the_provider_s() {
-    let error = |more, rule: Value, error: &str, status: u16| Case {
-        more,
+    let error = |arguments, rule: Value, error: &str, status: u16| Case {
+        arguments,
         rule,
         told: json!({ "error": error, "status": status }),
         attempts: 3,
@@ -219,13 +154,12 @@ fn groqs_client_takes_each_fault_for_the_provider_s() {
         truncated(STREAM),
         cut("RemoteProtocolError"),
     ];
-    GROQ.tells(&cases, Path::Reverse);
+    GROQ.tells(&stage(), Path::Reverse, &cases);
 }
 
 #[test]
 fn mistrals_client_notices_nothing_of_squall() {
-    let paths = [Path::Reverse, Path::Intercepted];
-    MISTRAL.is_not_noticed(&[WHOLE, STREAM], "openai-chat", &paths);
+    notices_nothing(MISTRAL, "openai-chat", &[WHOLE, STREAM]);
 }
 
 /// Named by the configuration, the endpoint's errors are Mistral's.
@@ -233,15 +167,15 @@ const MISTRALS_LIMIT: &str = r#"{"object":"error","message":"Rate limit exceeded
 
 #[test]
 fn mistrals_client_takes_each_fault_for_the_provider_s() {
-    let error = |more, rule: Value, status: u16| Case {
-        more,
+    let error = |arguments, rule: Value, status: u16| Case {
+        arguments,
         rule,
         told: json!({ "error": "SDKError", "status": status }),
         attempts: 1,
     };
     let cases = [
         Case {
-            more: WHOLE,
+            arguments: WHOLE,
             rule: json!({ "mode": "rate_limit" }),
             told: json!({ "error": "SDKError", "status": 429, "body": MISTRALS_LIMIT }),
             attempts: 1,
@@ -253,12 +187,86 @@ fn mistrals_client_takes_each_fault_for_the_provider_s() {
         truncated(STREAM),
         cut("RemoteProtocolError"),
     ];
-    MISTRAL.tells(&cases, Path::Reverse);
+    MISTRAL.tells(&stage(), Path::Reverse, &cases);
 }
 
-fn truncated(more: &'static [&'static str]) -> Case {
+#[test]
+fn openais_client_notices_nothing_of_squall_before_azure_or_openrouter() {
+    for client in [AZURE, OPENROUTER] {
+        notices_nothing(client, "openai-chat", &[WHOLE, STREAM]);
+    }
+}
+
+#[test]
+fn openais_client_takes_each_fault_for_azures() {
+    let cases = [
+        Case {
+            arguments: WHOLE,
+            rule: json!({ "mode": "rate_limit", "retry_after": 0 }),
+            told: json!({ "error": "RateLimitError", "status": 429, "code": "429", "retry_after": "0" }),
+            attempts: 3,
+        },
+        Case {
+            arguments: WHOLE,
+            rule: json!({ "mode": "server_error" }),
+            told: json!({ "error": "InternalServerError", "status": 500 }),
+            attempts: 3,
+        },
+        truncated(WHOLE),
+        truncated(STREAM),
+        cut("APIConnectionError"),
+    ];
+    AZURE.tells(&stage(), Path::Reverse, &cases);
+}
+
+#[test]
+fn openais_client_takes_each_fault_for_openrouters() {
+    let error = |arguments, rule, error: &str, status: u16, attempts| Case {
+        arguments,
+        rule,
+        told: json!({ "error": error, "status": status, "code": status.to_string(), "type": null }),
+        attempts,
+    };
+    let limit = json!({ "mode": "rate_limit", "retry_after": 0 });
+    let cases = [
+        error(WHOLE, limit, "RateLimitError", 429, 3),
+        error(
+            WHOLE,
+            json!({ "mode": "server_error" }),
+            "InternalServerError",
+            500,
+            3,
+        ),
+        error(
+            WHOLE,
+            json!({ "mode": "overloaded" }),
+            "InternalServerError",
+            503,
+            3,
+        ),
+        error(
+            WHOLE,
+            json!({ "mode": "quota_exhausted" }),
+            "APIStatusError",
+            402,
+            1,
+        ),
+        truncated(WHOLE),
+        truncated(STREAM),
+        cut("APIConnectionError"),
+        Case {
+            arguments: STREAM,
+            rule: json!({ "mode": "stream_error", "after_tokens": 2 }),
+            told: json!({ "error": "APIError", "after": WORDS[..2].concat() }),
+            attempts: 1,
+        },
+    ];
+    OPENROUTER.tells(&stage(), Path::Reverse, &cases);
+}
+
+fn truncated(arguments: &'static [&'static str]) -> Case {
     Case {
-        more,
+        arguments,
         rule: json!({ "mode": "truncated_response", "max_tokens": 2 }),
         told: json!({ "ok": true, "text": WORDS[..2].concat(), "finish": "length" }),
         attempts: 1,
@@ -267,7 +275,7 @@ fn truncated(more: &'static [&'static str]) -> Case {
 
 fn cut(error: &str) -> Case {
     Case {
-        more: STREAM,
+        arguments: STREAM,
         rule: json!({ "mode": "stream_cut", "after_tokens": 2 }),
         told: json!({ "ok": false, "error": error, "after": WORDS[..2].concat() }),
         attempts: 1,

@@ -6,15 +6,14 @@ use squall_tests::upstream::chat::WORDS;
 use squall_tests::upstream::responses::FAILING;
 use squall_tests::{Path, Stage};
 
-use crate::official::{Case, official, sees_no_difference};
+use crate::official::{Case, Client};
 
-const SCRIPT: &str = "openai_responses.py";
-const BASE: &str = "/v1";
+const CLIENT: Client = Client::new("openai_responses.py", "/v1");
 const STREAM: &[&str] = &["--stream"];
 const WHOLE: &[&str] = &[];
 
-fn check(case: &Case) {
-    official(&Stage::new(), SCRIPT, BASE, std::slice::from_ref(case));
+fn check(cases: &[Case]) {
+    CLIENT.tells(&Stage::new(), Path::Reverse, cases);
 }
 
 #[test]
@@ -26,7 +25,9 @@ fn the_client_hands_out_the_same_events_with_and_without_the_proxy() {
         &["--tools", "--stream"],
         &["--stream", "--model", FAILING],
     ];
-    let entries = sees_no_difference(SCRIPT, BASE, "openai-responses", &ways);
+    let paths = [Path::Reverse];
+    let unnoticed = CLIENT.notices_nothing(&Stage::new(), "openai-responses", &ways, &paths);
+    let entries = unnoticed.entries;
     let finishes = ["done", "done", "tool", "tool", "failed"].map(Value::from);
     let told = entries.iter().map(|entry| &entry["llm"]["finish"]);
     assert!(told.eq(&finishes), "{entries:#?}");
@@ -34,53 +35,53 @@ fn the_client_hands_out_the_same_events_with_and_without_the_proxy() {
 }
 
 #[test]
-fn a_rate_limit_is_retried_and_then_raised_as_one() {
-    check(&Case {
-        rule: json!({ "mode": "rate_limit", "retry_after": 0 }),
+fn an_error_is_retried_and_then_raised_as_what_it_is() {
+    let case = |arguments, rule, told, attempts| Case {
+        arguments,
+        rule,
+        told,
+        attempts,
+    };
+    check(&[
+        case(
+            &["--retries", "2", "--stream"],
+            json!({ "mode": "rate_limit", "retry_after": 0 }),
+            json!({ "error": "RateLimitError", "status": 429, "code": "rate_limit_exceeded", "events": [] }),
+            3,
+        ),
+        case(
+            &["--retries", "1"],
+            json!({ "mode": "server_error" }),
+            json!({ "error": "InternalServerError", "status": 500, "type": "server_error" }),
+            2,
+        ),
+        case(
+            &["--retries", "1", "--stream"],
+            json!({ "mode": "overloaded" }),
+            json!({ "error": "InternalServerError", "status": 503, "type": "server_error" }),
+            2,
+        ),
+    ]);
+}
+
+#[test]
+fn a_stream_that_breaks_or_fails_is_raised_and_not_retried() {
+    let case = |rule, error| Case {
         arguments: &["--retries", "2", "--stream"],
-        told: json!({ "error": "RateLimitError", "status": 429, "code": "rate_limit_exceeded", "events": [] }),
-        attempts: 3,
-    });
-}
-
-#[test]
-fn a_server_error_is_retried_and_then_raised_as_one() {
-    check(&Case {
-        rule: json!({ "mode": "server_error" }),
-        arguments: &["--retries", "1"],
-        told: json!({ "error": "InternalServerError", "status": 500, "type": "server_error" }),
-        attempts: 2,
-    });
-}
-
-#[test]
-fn an_overload_is_retried_and_then_raised_as_one() {
-    check(&Case {
-        rule: json!({ "mode": "overloaded" }),
-        arguments: &["--retries", "1", "--stream"],
-        told: json!({ "error": "InternalServerError", "status": 503, "type": "server_error" }),
-        attempts: 2,
-    });
-}
-
-#[test]
-fn a_cut_stream_is_raised_and_not_retried() {
-    check(&Case {
-        rule: json!({ "mode": "stream_cut", "after_tokens": 2 }),
-        arguments: &["--retries", "2", "--stream"],
-        told: json!({ "ok": false, "error": "APIConnectionError" }),
+        rule,
+        told: json!({ "ok": false, "error": error }),
         attempts: 1,
-    });
-}
-
-#[test]
-fn an_error_in_a_stream_is_raised_and_not_retried() {
-    check(&Case {
-        rule: json!({ "mode": "stream_error", "after_tokens": 2 }),
-        arguments: &["--retries", "2", "--stream"],
-        told: json!({ "ok": false, "error": "APIError" }),
-        attempts: 1,
-    });
+    };
+    check(&[
+        case(
+            json!({ "mode": "stream_cut", "after_tokens": 2 }),
+            "APIConnectionError",
+        ),
+        case(
+            json!({ "mode": "stream_error", "after_tokens": 2 }),
+            "APIError",
+        ),
+    ]);
 }
 
 #[test]
@@ -89,21 +90,16 @@ fn a_truncated_answer_is_incomplete_wherever_it_is_told() {
         "ok": true, "finish": "incomplete", "reason": "max_output_tokens", "usage": 2,
         "text": WORDS[..2].concat(),
     });
-    check(&Case {
-        rule: json!({ "mode": "truncated_response", "max_tokens": 2 }),
-        arguments: WHOLE,
-        told: told.clone(),
-        attempts: 1,
-    });
-    let mut streamed = told;
+    let mut streamed = told.clone();
     streamed["heard"] = streamed["text"].clone();
     streamed["last"] = json!("response.incomplete");
-    check(&Case {
+    let cases = [(WHOLE, told), (STREAM, streamed)].map(|(arguments, told)| Case {
+        arguments,
         rule: json!({ "mode": "truncated_response", "max_tokens": 2 }),
-        arguments: STREAM,
-        told: streamed,
+        told,
         attempts: 1,
     });
+    check(&cases);
 }
 
 #[test]
@@ -111,7 +107,7 @@ fn every_event_of_a_truncated_stream_repeats_what_the_agent_got() {
     let stage = Stage::new();
     let rule = json!({ "mode": "truncated_response", "max_tokens": 2 });
     stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
-    let told = stage.way(Path::Reverse, BASE).ask(SCRIPT, STREAM);
+    let told = CLIENT.ask(&stage, Path::Reverse, STREAM);
     let events = told["events"].as_array().unwrap();
     let of = |kind: &str| {
         let mut events = events.iter().filter(|event| event["type"] == kind);
@@ -136,7 +132,7 @@ fn a_refusal_is_a_part_of_its_own() {
             .daemon
             .api
             .chaos(&json!({ "llm_faults": [{ "mode": "refusal" }] }));
-        let refused = stage.way(Path::Reverse, BASE).ask(SCRIPT, arguments);
+        let refused = CLIENT.ask(&stage, Path::Reverse, arguments);
         assert_eq!(refused["text"], "", "{refused}");
         assert_eq!(refused["finish"], "completed", "{refused}");
         assert_eq!(
@@ -145,7 +141,7 @@ fn a_refusal_is_a_part_of_its_own() {
             "{refused}"
         );
         stage.daemon.api.calm();
-        let clean = stage.way(Path::Reverse, BASE).ask(SCRIPT, arguments);
+        let clean = CLIENT.ask(&stage, Path::Reverse, arguments);
         assert_eq!(clean["refusals"], json!([]), "{clean}");
     }
 }
@@ -154,7 +150,7 @@ fn a_refusal_is_a_part_of_its_own() {
 fn a_tool_that_is_none_is_called_wherever_the_call_is_told() {
     for arguments in [&["--tools"][..], &["--tools", "--stream"]] {
         let stage = Stage::new();
-        let ask = || stage.way(Path::Reverse, BASE).ask(SCRIPT, arguments);
+        let ask = || CLIENT.ask(&stage, Path::Reverse, arguments);
         let clean = ask();
         assert_eq!(clean["calls"][0][0], "weather", "{clean}");
         stage

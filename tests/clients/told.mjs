@@ -1,7 +1,10 @@
 // What the Node clients share: their arguments, where their packages lie, one JSON line.
 
-import { createRequire } from 'node:module'
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { packages } from '../node/packages.mjs'
+
+export { packages }
 
 const text = { type: 'string' }
 const yes = { type: 'boolean', default: false }
@@ -16,19 +19,51 @@ export const flags = parseArgs({
     timeout: { ...text, default: '20' },
     stream: yes,
     tools: yes,
-    retries: { ...text, default: '0' }
+    generate: yes,
+    invoke: yes,
+    http1: yes,
+    client: text,
+    model: { ...text, default: 'test-model' },
+    retries: { ...text, default: '0' },
+    attempts: { ...text, default: '1' }
   }
 }).values
 flags.timeout = Number(flags.timeout)
+flags.retries = Number(flags.retries)
+flags.attempts = Number(flags.attempts)
 
-// The packages are in tests/node, beside their lock file.
-const require = createRequire(new URL('../node/package.json', import.meta.url))
-
-export async function packages (name) {
-  const module = require(name)
-  return module.default ? { ...module, default: module.default } : module
+// Node's own fetch, on which most clients stand, asks a dispatcher that all copies of undici share.
+export async function throughProxy () {
+  if (!flags.proxy) return
+  const { ProxyAgent, setGlobalDispatcher } = await packages('undici')
+  setGlobalDispatcher(new ProxyAgent({
+    uri: flags.proxy,
+    requestTls: { ca: flags.ca && readFileSync(flags.ca) },
+    proxyTunnel: flags.url.startsWith('https:')
+  }))
 }
 
 export function say (facts) {
   console.log(JSON.stringify(facts))
+}
+
+// Calls `ask` with what it is to fill in as it goes. That is told, with the error that ended it
+// before its time, if one did.
+export async function run (ask, facts) {
+  await throughProxy()
+  try {
+    await ask(facts)
+    say({ ok: true, ...facts })
+  } catch (error) {
+    say({
+      ok: false,
+      error: error.constructor.name,
+      status: error.status ?? error.statusCode ?? error.status_code ?? error.$metadata?.httpStatusCode ?? null,
+      code: error.cause?.code ?? error.code ?? null,
+      type: error.type ?? null,
+      said: error.message,
+      ...facts
+    })
+  }
+  process.exit(0)
 }

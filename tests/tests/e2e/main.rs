@@ -20,6 +20,7 @@ mod llm_faults;
 mod long;
 mod matrix;
 mod network_faults;
+mod node;
 mod official;
 mod ollama;
 mod oracle;

@@ -4,6 +4,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::disallowed_methods,
     reason = "a panic here is a failed test, which says why"
 )]
 

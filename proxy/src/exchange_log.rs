@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::PROXY_AUTHORIZATION;
+use http::header::{PROXY_AUTHORIZATION, UPGRADE};
 use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
 use squall_journal::record::{Outcome, Place};
@@ -21,8 +21,10 @@ use squall_profiles::fault::StreamFault;
 use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Verdict, VerdictIndex};
 
 use crate::broken::Ledger;
+use crate::carry_out::codec::Coding;
 use crate::chaos::Origin;
 use crate::chaos::ScopeChaos;
+use crate::egress::BodySearch;
 use crate::headers::SCOPE;
 use crate::metrics::Sink;
 use crate::recorder::{CanaryNote, ExchangeNote, McpTraffic, Meter, ModelTraffic};
@@ -61,7 +63,7 @@ pub(crate) struct ExchangeLog {
     /// Under which the exchange is: it knows which canaries were planted.
     chaos: Arc<ScopeChaos>,
     /// Looks for them in the request's body, once there are any.
-    search: RefCell<Option<Box<Search>>>,
+    search: RefCell<Option<Box<BodySearch>>>,
 }
 
 impl ExchangeLog {
@@ -234,6 +236,9 @@ impl ExchangeLog {
         for found in Search::all(url.as_bytes()) {
             self.left(found, Place::Url);
         }
+        if let Ok(Some(coding)) = Coding::of(headers) {
+            *self.search.borrow_mut() = Some(Box::new(BodySearch::coded(coding)));
+        }
         for (name, value) in headers {
             // What names the scope goes no further than Squall.
             if *name == SCOPE || *name == PROXY_AUTHORIZATION {
@@ -247,6 +252,16 @@ impl ExchangeLog {
         }
     }
 
+    /// From here on the agent sends what a granted upgrade says: the rest is searched accordingly.
+    pub(crate) fn upgraded(&self, answer: &HeaderMap) {
+        let is_websocket = answer
+            .get(UPGRADE)
+            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
+        if is_websocket && self.chaos.planted().any() {
+            *self.search.borrow_mut() = Some(Box::new(BodySearch::websocket()));
+        }
+    }
+
     /// Looks for planted canaries in the next bytes of the body, as they pass. A model call's body is
     /// history: it may repeat what tools have said.
     fn look_in_body(&self, bytes: &[u8]) {
@@ -255,7 +270,7 @@ impl ExchangeLog {
             return;
         }
         let mut search = self.search.borrow_mut();
-        let search = search.get_or_insert_default();
+        let search = search.get_or_insert_with(|| Box::new(BodySearch::plain()));
         search.push(bytes, |found| self.left(found, Place::Body));
     }
 

@@ -113,6 +113,7 @@ pub(crate) fn take_over(
     log: &Rc<ExchangeLog>,
 ) -> Response<AgentBody> {
     let (head, upstream) = answer.into_parts();
+    log.upgraded(&head.headers);
     *connection.takeover.borrow_mut() = Some(Takeover::Upgrade {
         upstream,
         log: Rc::clone(log),

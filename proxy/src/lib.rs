@@ -8,6 +8,7 @@ pub mod config;
 mod connect;
 mod connection;
 mod daemon;
+mod egress;
 mod engine;
 mod exchange;
 mod exchange_log;

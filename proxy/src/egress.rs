@@ -1,0 +1,235 @@
+//! What an agent says in a request's body, however it is wrapped, searched for canaries as it passes.
+//!
+//! Nothing is held back: a piece is looked at where it is, then it is gone. What has to be unwrapped
+//! goes through a small buffer.
+
+mod frames;
+
+use squall_profiles::canary::{Found, Search};
+
+use self::frames::Frames;
+use crate::carry_out::codec::{Coding, Decoder, NotInCoding};
+
+/// Bytes that a compressed body may decode to; the rest is not looked at.
+const DECODED: usize = 8 << 20;
+
+/// Bytes that are unwrapped at once.
+const PIECE: usize = 4 << 10;
+
+/// A search through one request's body.
+pub(crate) struct BodySearch {
+    search: Search,
+    wrapping: Wrapping,
+}
+
+/// What stands around what is said.
+enum Wrapping {
+    Nothing,
+    /// A content coding, and how many bytes it may still give.
+    Coded(Box<Decoder>, usize),
+    /// Masked frames of a WebSocket.
+    Frames(Frames),
+    /// What is left is not looked at.
+    Sealed,
+}
+
+impl BodySearch {
+    /// Of a body that is as it is.
+    pub(crate) fn plain() -> Self {
+        Self::within(Wrapping::Nothing)
+    }
+
+    /// Of a body in a content coding.
+    pub(crate) fn coded(coding: Coding) -> Self {
+        Self::within(match Decoder::new(coding) {
+            Ok(decoder) => Wrapping::Coded(Box::new(decoder), DECODED),
+            Err(NotInCoding(_)) => Wrapping::Sealed,
+        })
+    }
+
+    /// Of what an agent sends over a WebSocket, from the first byte after the upgrade.
+    pub(crate) fn websocket() -> Self {
+        Self::within(Wrapping::Frames(Frames::default()))
+    }
+
+    fn within(wrapping: Wrapping) -> Self {
+        Self {
+            search: Search::new(),
+            wrapping,
+        }
+    }
+
+    /// The next bytes as they are on the wire.
+    pub(crate) fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
+        let search = &mut self.search;
+        match &mut self.wrapping {
+            Wrapping::Nothing => search.push(bytes, found),
+            Wrapping::Frames(frames) => {
+                frames.push(bytes, |said| search.push(said, &mut found));
+            }
+            Wrapping::Coded(decoder, left) => {
+                match decode(decoder, left, bytes, |plain| search.push(plain, &mut found)) {
+                    Ok(()) if *left > 0 => {}
+                    Ok(()) => self.wrapping = Wrapping::Sealed,
+                    Err(NotInCoding(_)) => {
+                        // The head says what is not so.
+                        self.wrapping = Wrapping::Nothing;
+                        search.push(bytes, found);
+                    }
+                }
+            }
+            Wrapping::Sealed => {}
+        }
+    }
+}
+
+/// Feeds `each` what `bytes` decode to, `left` bytes at most.
+fn decode(
+    decoder: &mut Decoder,
+    left: &mut usize,
+    mut bytes: &[u8],
+    mut each: impl FnMut(&[u8]),
+) -> Result<(), NotInCoding> {
+    let mut piece = [0; PIECE];
+    while *left > 0 {
+        let room = piece.len().min(*left);
+        let step = decoder.step(bytes, &mut piece[..room])?;
+        if step.is_stuck() {
+            break;
+        }
+        bytes = &bytes[step.read..];
+        each(&piece[..step.written]);
+        *left -= step.written;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use squall_profiles::canary::Encoding;
+
+    use super::*;
+
+    const WRITTEN: &str = "sq-0123456789ab";
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).expect("a vector takes everything");
+        encoder.finish().expect("a vector takes everything")
+    }
+
+    /// A client's frame (RFC 6455 §5.2), unless `first` says something else of it.
+    fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+        let mask = [0x37, 0xfa, 0x21, 0x3d];
+        let mut frame = vec![first];
+        match payload.len() {
+            length @ 0..126 => frame.push(0x80 | u8::try_from(length).unwrap()),
+            length @ 126..0x1_0000 => {
+                frame.push(0x80 | 0x7e);
+                frame.extend(u16::try_from(length).unwrap().to_be_bytes());
+            }
+            length => {
+                frame.push(0x80 | 0x7f);
+                frame.extend(u64::try_from(length).unwrap().to_be_bytes());
+            }
+        }
+        frame.extend(mask);
+        let masked = payload.iter().zip(mask.iter().cycle());
+        frame.extend(masked.map(|(byte, mask)| byte ^ mask));
+        frame
+    }
+
+    fn long(before: usize) -> Vec<u8> {
+        [&vec![b'.'; before][..], WRITTEN.as_bytes(), b"..."].concat()
+    }
+
+    #[test]
+    fn a_canary_is_found_in_every_wrapping_and_in_any_pieces() {
+        let whole = format!("note {WRITTEN}.");
+        let coded = || BodySearch::coded(Coding::Gzip);
+        for (what, search, body) in [
+            (
+                "plain",
+                BodySearch::plain as fn() -> BodySearch,
+                whole.clone().into_bytes(),
+            ),
+            ("gzip", coded, gzip(whole.as_bytes())),
+            ("a long gzip", coded, gzip(&long(100_000))),
+            (
+                "a frame",
+                BodySearch::websocket,
+                frame(0x81, whole.as_bytes()),
+            ),
+            (
+                "a middling frame",
+                BodySearch::websocket,
+                frame(0x82, &long(200)),
+            ),
+            (
+                "a long frame",
+                BodySearch::websocket,
+                frame(0x82, &long(70_000)),
+            ),
+            (
+                "the second frame",
+                BodySearch::websocket,
+                [
+                    frame(0x81, b""),
+                    frame(0x89, b"ping"),
+                    frame(0x81, whole.as_bytes()),
+                ]
+                .concat(),
+            ),
+            (
+                "two frames, a ping between",
+                BodySearch::websocket,
+                [
+                    frame(0x01, b"sq-0123"),
+                    frame(0x89, b"x"),
+                    frame(0x80, b"456789ab"),
+                ]
+                .concat(),
+            ),
+        ] {
+            for size in [1, 2, 3, 7, 1000, body.len()] {
+                let mut search = search();
+                let mut found = Vec::new();
+                for piece in body.chunks(size) {
+                    search.push(piece, |canary| found.push(canary));
+                }
+                let told: Vec<_> = found
+                    .iter()
+                    .map(|found| (found.canary.to_string(), found.encoding))
+                    .collect();
+                assert_eq!(
+                    told,
+                    [(WRITTEN.to_owned(), Encoding::Raw)],
+                    "{what} by {size}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_unwrapped_is_passed_over() {
+        let bomb = gzip(&[&vec![0; DECODED][..], WRITTEN.as_bytes()].concat());
+        for (what, mut search, body) in [
+            (
+                "more than is looked at",
+                BodySearch::coded(Coding::Gzip),
+                bomb,
+            ),
+            (
+                "a compressed frame",
+                BodySearch::websocket(),
+                frame(0xc1, &long(3)),
+            ),
+            ("a ping", BodySearch::websocket(), frame(0x89, &long(3))),
+        ] {
+            search.push(&body, |found| panic!("{what}: {found:?}"));
+            search.push(&body, |found| panic!("{what}: {found:?}"));
+        }
+    }
+}

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{PROXY_AUTHORIZATION, UPGRADE};
+use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
 use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
 use squall_journal::record::{Outcome, Place};
@@ -240,8 +240,8 @@ impl ExchangeLog {
             *self.search.borrow_mut() = Some(Box::new(BodySearch::coded(coding)));
         }
         for (name, value) in headers {
-            // What names the scope goes no further than Squall.
-            if *name == SCOPE || *name == PROXY_AUTHORIZATION {
+            // What names the scope goes no further than Squall, and the host stands in the URL.
+            if *name == SCOPE || *name == PROXY_AUTHORIZATION || *name == HOST {
                 continue;
             }
             for part in [name.as_str().as_bytes(), value.as_bytes()] {

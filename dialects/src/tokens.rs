@@ -2,7 +2,7 @@
 //!
 //! **An estimate, for now**: text is cut where byte-pair tokenizers usually cut English (a word
 //! with the space before it, three digits, a run of punctuation, a run of white space, every
-//! character of a script without spaces), and words longer than [`LONGEST_WORD`] letters count
+//! character of a script without spaces), and words longer than `LONGEST_WORD` letters count
 //! more than once. Counts differ from a provider's own by some ten to twenty per cent; what
 //! matters to faults is that they are the same every time.
 

@@ -1,7 +1,7 @@
 //! Values that must not be kept, logged or shown: what variables stood for in the texts of a profile.
 //!
 //! A fault carries them out as they are. Whatever is told of it (the journal's parameters and reasons,
-//! errors, descriptions) has [`REDACTED`] in their place, and so have the URLs of exchanges under it.
+//! errors, descriptions) has `REDACTED` in their place, and so have the URLs of exchanges under it.
 
 use std::collections::BTreeSet;
 use std::fmt;

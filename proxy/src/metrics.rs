@@ -1,7 +1,7 @@
 //! What Prometheus scrapes: the families of `docs/metrics.md`.
 //!
 //! Handles that the data plane touches per exchange are resolved once; nothing here takes a
-//! free-form value as a label, and names that users choose are capped ([`Capped`]).
+//! free-form value as a label, and names that users choose are capped (`Capped`).
 
 mod capped;
 

@@ -11,7 +11,7 @@
 //! worker ─ record() ─┘   bounded                     └─ events ─▶ events_after(), changes()
 //! ```
 //!
-//! The collector looks every [`BATCH`] while notes keep coming and every [`IDLE`] when none do, so a
+//! The collector looks every `BATCH` while notes keep coming and every `IDLE` when none do, so a
 //! worker makes no system call. Who reads the journal flushes first and never waits for that.
 
 mod collector;

@@ -301,11 +301,13 @@ impl Wire {
     }
 
     /// Reads until `mark` has come and takes everything up to its end.
-    pub fn receive_until(&mut self, mark: &str) -> Vec<u8> {
-        let end = self.fill(|bytes| position(bytes, mark.as_bytes()).map(|at| at + mark.len()));
+    pub fn receive_until(&mut self, mark: impl AsRef<[u8]>) -> Vec<u8> {
+        let mark = mark.as_ref();
+        let end = self.fill(|bytes| position(bytes, mark).map(|at| at + mark.len()));
         let end = end.unwrap_or_else(|end| {
             panic!(
-                "{end:?} before {mark:?}, after {:?}",
+                "{end:?} before {:?}, after {:?}",
+                String::from_utf8_lossy(mark),
                 String::from_utf8_lossy(&self.buffer)
             )
         });

@@ -95,7 +95,8 @@ pub fn events() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn chunks() -> Vec<Vec<u8>> {
+/// The messages of `InvokeModelWithResponseStream`.
+pub fn chunks() -> Vec<Vec<u8>> {
     let chunk = |delta: Value, finish: Value| {
         let chunk = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
         let payload = json!({ "bytes": base64(chunk.to_string().as_bytes()), "p": "abc" });

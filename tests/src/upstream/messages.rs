@@ -63,7 +63,7 @@ fn head(asked: &Value) -> Value {
 }
 
 /// Data of the events of the streamed answer.
-fn events(asked: &Value) -> Vec<Value> {
+pub fn events(asked: &Value) -> Vec<Value> {
     let start = |index: u64, block: Value| json!({ "type": "content_block_start", "index": index, "content_block": block });
     let delta = |index: u64, kind: &str, field: &str, text: &str| {
         json!({ "type": "content_block_delta", "index": index,
@@ -105,14 +105,22 @@ fn events(asked: &Value) -> Vec<Value> {
     events
 }
 
+/// Server-sent events that are named by their type.
+pub fn named(events: &[Value]) -> Vec<String> {
+    let framed = events.iter().map(|event| {
+        let name = event["type"].as_str().unwrap_or_default();
+        format!("event: {name}\ndata: {event}\n\n")
+    });
+    framed.collect()
+}
+
 /// Sends events that are named by their type.
 pub(super) fn stream(connection: &mut Connection, events: &[Value]) -> bool {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
         transfer-encoding: chunked\r\n\r\n";
     connection.send(head)
-        && events.iter().all(|event| {
-            let name = event["type"].as_str().unwrap_or_default();
-            connection.send(chunk(&format!("event: {name}\ndata: {event}\n\n")))
-        })
+        && named(events)
+            .iter()
+            .all(|event| connection.send(chunk(event)))
         && connection.send("0\r\n\r\n")
 }

@@ -86,7 +86,7 @@ fn part(text: &str) -> Value {
 }
 
 /// Data of the events of the streamed answer.
-fn events(asked: &Value) -> Vec<Value> {
+pub fn events(asked: &Value) -> Vec<Value> {
     let begun = response(asked, "in_progress", &[]);
     let mut events = vec![
         json!({ "type": "response.created", "response": begun }),

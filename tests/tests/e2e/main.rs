@@ -12,6 +12,7 @@ mod breaks;
 mod clients;
 mod connect;
 mod dice;
+mod first_event;
 mod framing;
 mod gemini;
 mod http2;

@@ -3,7 +3,25 @@
 use std::io;
 use std::path::Path;
 
-use crate::config::Position;
+use serde_saphyr::Location;
+
+/// A place in a file; lines and columns count from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    /// Line, from 1.
+    pub(crate) line: u64,
+    /// Column in characters, from 1.
+    pub(crate) column: u64,
+}
+
+impl From<Location> for Position {
+    fn from(location: Location) -> Self {
+        Self {
+            line: location.line(),
+            column: location.column(),
+        }
+    }
+}
 
 /// Why a file could not be read as text.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
 use self::files::Places;
-pub(crate) use self::position::{ConfigError, ConfigErrors, Place, Position};
+pub(crate) use self::position::{ConfigError, ConfigErrors, Place};
 pub(crate) use self::read::unknown;
 pub(crate) use self::words::address;
 

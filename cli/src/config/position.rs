@@ -5,25 +5,9 @@ use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
-use serde_saphyr::{Location, Spanned};
+use serde_saphyr::Spanned;
 
-/// A place in a file; lines and columns count from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
-    /// Line, from 1.
-    pub(crate) line: u64,
-    /// Column in characters, from 1.
-    pub(crate) column: u64,
-}
-
-impl From<Location> for Position {
-    fn from(location: Location) -> Self {
-        Self {
-            line: location.line(),
-            column: location.column(),
-        }
-    }
-}
+pub(crate) use crate::text::Position;
 
 /// A place in a file that is known by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use squall_journal::record::{
-    ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord, SpentRecord,
+    CanaryRecord, ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord, SpentRecord,
 };
 
 use crate::args::Explain;
@@ -32,6 +32,9 @@ fn text(explained: &ExplainedRecord, paint: Paint) -> String {
         exchange::line(record, paint),
         circumstances(record, paint)
     );
+    for canary in &record.canaries {
+        let _ = writeln!(text, "  {}", told(canary));
+    }
     let mut table = Table::default();
     for rule in &record.rules {
         table.row([
@@ -95,6 +98,20 @@ fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
     format!("  {}\n", paint.faint(parts.join(", ")))
 }
 
+/// What became of a canary, and where it is from.
+fn told(canary: &CanaryRecord) -> String {
+    let what = exchange::came_or_went(canary);
+    let rule = &canary.rule;
+    match canary.encoding {
+        None => format!("{what} by rule {rule}"),
+        Some(encoding) => format!(
+            "{what} ({}); rule {rule} planted it in {}",
+            encoding.as_str(),
+            canary.planted_by
+        ),
+    }
+}
+
 fn verdict(outcome: RuleOutcome, paint: Paint) -> String {
     match outcome {
         RuleOutcome::Applied => paint.notable("  applied"),
@@ -155,7 +172,7 @@ fn used_up(spent: &SpentRecord) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use squall_journal::record::NearMissRecord;
+    use squall_journal::record::{CanaryEvent, NearMissRecord, Place, Spelling};
 
     use super::*;
     use crate::demo::findings::tests::exchange;
@@ -190,6 +207,25 @@ mod tests {
             }),
             ..record.rules[0].clone()
         });
+        let planted = CanaryRecord {
+            canary: "sq-0123456789ab".into(),
+            event: CanaryEvent::Planted,
+            place: None,
+            encoding: None,
+            planted_by: "x1".into(),
+            rule: "attack".into(),
+        };
+        record.canaries = vec![
+            planted.clone(),
+            CanaryRecord {
+                canary: "sq-ba9876543210".into(),
+                event: CanaryEvent::Egress,
+                place: Some(Place::Url),
+                encoding: Some(Spelling::Base64),
+                planted_by: "x0".into(),
+                ..planted
+            },
+        ];
         record.attempt = Some(2);
         record.fingerprint = Some("00aa11bb22cc33dd".into());
         let miss = NearMissRecord {

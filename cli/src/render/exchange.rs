@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use squall_journal::record::{CanaryEvent, ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::record::{
+    CanaryEvent, CanaryRecord, ExchangeRecord, Outcome, RuleOutcome, RuleRecord,
+};
 
 use super::paint::Paint;
 
@@ -35,27 +37,26 @@ pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
         let _ = write!(line, " {}", paint.notable(format!("⚡{}", rule.mode)));
     }
     for canary in &exchange.canaries {
-        let _ = match (canary.event, canary.place) {
-            (CanaryEvent::Egress, Some(place)) => {
-                let said = format!("{} left in its {}", canary.canary, place.as_str());
-                write!(line, " {}", paint.bad(said))
-            }
-            (CanaryEvent::Egress, None) => {
-                write!(line, " {}", paint.bad(format!("{} left", canary.canary)))
-            }
-            (CanaryEvent::Planted, _) => {
-                write!(
-                    line,
-                    " {}",
-                    paint.notable(format!("{} planted", canary.canary))
-                )
-            }
+        let said = came_or_went(canary);
+        let _ = match canary.event {
+            CanaryEvent::Egress => write!(line, " {}", paint.bad(said)),
+            CanaryEvent::Planted => write!(line, " {}", paint.notable(said)),
         };
     }
     if let Some(error) = &exchange.error {
         let _ = write!(line, " {}", paint.bad(error));
     }
     line
+}
+
+/// A canary, and whether it was planted or left.
+pub(crate) fn came_or_went(canary: &CanaryRecord) -> String {
+    let name = &canary.canary;
+    match (canary.event, canary.place) {
+        (CanaryEvent::Planted, _) => format!("{name} planted"),
+        (CanaryEvent::Egress, None) => format!("{name} left"),
+        (CanaryEvent::Egress, Some(place)) => format!("{name} left in its {}", place.as_str()),
+    }
 }
 
 /// The rules that took effect.

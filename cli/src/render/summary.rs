@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::record::{CanaryEvent, ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
 
 use super::paint::Paint;
 use super::table::{Table, wrap};
@@ -35,6 +35,8 @@ pub(crate) struct Summary {
     rejected_ca: BTreeSet<String>,
     /// What went wrong that no rule did, in the words of the journal.
     failures: BTreeSet<String>,
+    /// Exchanges through which canaries left, by the rule that planted them.
+    left: BTreeMap<String, usize>,
     /// A CONNECT failed that no rule failed: what would have come through it was not seen.
     unreached: bool,
 }
@@ -81,6 +83,13 @@ impl Summary {
         {
             self.failures.insert(error.clone());
             self.unreached |= exchange.method == "CONNECT";
+        }
+        let left = exchange
+            .canaries
+            .iter()
+            .filter(|canary| canary.event == CanaryEvent::Egress);
+        for rule in left.map(|canary| &canary.rule).collect::<BTreeSet<_>>() {
+            *self.left.entry(rule.clone()).or_default() += 1;
         }
         let path = exchange.url.split(['?', '#']).next().unwrap_or_default();
         let destination = self
@@ -138,6 +147,14 @@ impl Summary {
         if self.injected_ms >= 1.0 {
             let delay = super::exchange::milliseconds(self.injected_ms);
             let _ = writeln!(text, "  {delay} of waiting added by faults");
+        }
+        for (rule, exchanges) in &self.left {
+            let _ = writeln!(
+                text,
+                "  {} what rule {rule} planted left in {}: see `canaries` there",
+                paint.bad("!"),
+                plural(*exchanges, "exchange"),
+            );
         }
         for failure in self.failures.iter().take(MOST_FAILURES) {
             let _ = writeln!(text, "  {} {failure}", paint.bad("!"));
@@ -272,7 +289,18 @@ mod tests {
         let mut refused = exchange(5.0, "GET http://tools.test/b", Some(502), None, None);
         refused.outcome = Outcome::UpstreamError;
         refused.error = Some("tools.test:80 refused the connection".into());
+        let mut obedient = exchange(6.0, "GET http://tools.test/c", Some(200), Some(200), None);
+        obedient.canaries = ["url", "header"]
+            .map(|place| {
+                serde_json::from_value(json!({
+                    "canary": "sq-0123456789ab", "event": "egress", "where": place,
+                    "encoding": "raw", "planted_by": "x2", "rule": "attack",
+                }))
+                .expect("a record")
+            })
+            .to_vec();
         let exchanges = [
+            obedient,
             refused,
             exchange(0.0, ask, Some(429), None, limited.clone()),
             exchange(1.0, ask, Some(429), None, limited),

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 
-use crate::json::{Document, Edits, Value};
+use crate::json::{Document, Edits, Value, quote};
 use crate::model::{
-    Conversation, Delta, DeltaKind, Finish, Finished, ModelError, ModelRequest, Reading, Saying,
+    Conversation, Delta, DeltaKind, Finish, Finished, ModelError, ModelRequest, Reading,
+    ResultSaying, Saying, ToolResult,
 };
 use crate::stream::{Frame, Framing, Made};
 
@@ -44,6 +45,18 @@ pub trait Dialect: Debug + Send + Sync {
 
     /// A message as it stands in the list of messages, as JSON, by which the user says `text`.
     fn user_message(&self, text: &str) -> String;
+
+    /// Makes a tool's result say this and nothing else; id and pairing stay.
+    fn say_result(
+        &self,
+        edits: &mut Edits<'_>,
+        body: &Document<'_>,
+        result: &ToolResult<'_>,
+        saying: ResultSaying<'_>,
+    ) {
+        let _ = body;
+        edits.replace(result.content, quote(saying.text()));
+    }
 
     // ── The answer ─────────────────────────────────────────────────────────────────────────────
 
@@ -340,8 +353,8 @@ impl AnswerForm {
     }
 }
 
-/// The media type of a response, in lower case and without parameters.
-fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+/// The media type of a message's body, in lower case and without parameters.
+pub fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let media_type = value.split(';').next().unwrap_or_default().trim();
     Some(

@@ -28,6 +28,7 @@ pub mod tokens;
 
 pub use dialect::{
     AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Part, Target, Transcript, WireReply,
+    media_type,
 };
 use http::Method;
 use json::{Document, Kind};

@@ -114,6 +114,8 @@ pub struct ToolResult<'d> {
     pub tool: Option<Cow<'d, str>>,
     /// Which message it stands in.
     pub message: usize,
+    /// Where it stands: the message, item, block or part that answers the call.
+    pub place: NodeId,
     /// Where its content stands: a string, a list of parts or an object, whatever it is there.
     pub content: NodeId,
     /// The texts in it.
@@ -136,6 +138,24 @@ impl<'d> Said<'d> {
             text: value.as_str()?,
             place: value.id(),
         })
+    }
+}
+
+/// What a tool's result is made to say instead of what the tool said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultSaying<'a> {
+    /// This; it may be empty.
+    Output(&'a str),
+    /// That the tool failed, in the field meant for it where the provider has one.
+    Failure(&'a str),
+}
+
+impl<'a> ResultSaying<'a> {
+    /// The words.
+    pub fn text(self) -> &'a str {
+        match self {
+            Self::Output(text) | Self::Failure(text) => text,
+        }
     }
 }
 

@@ -15,7 +15,10 @@ use http::Method;
 
 use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
 use crate::json::{Document, Edits, Kind, Value, quote};
-use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
+use crate::model::{
+    Conversation, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying, Saying,
+    ToolResult,
+};
 use crate::stream::{Framing, Made};
 
 /// The dialect `anthropic`.
@@ -47,6 +50,22 @@ impl Dialect for Anthropic {
 
     fn user_message(&self, text: &str) -> String {
         format!("{{\"role\":\"user\",\"content\":{}}}", quote(text))
+    }
+
+    fn say_result(
+        &self,
+        edits: &mut Edits<'_>,
+        body: &Document<'_>,
+        result: &ToolResult<'_>,
+        saying: ResultSaying<'_>,
+    ) {
+        edits.replace(result.content, quote(saying.text()));
+        if let ResultSaying::Failure(_) = saying {
+            match body.value(result.place).get("is_error") {
+                Some(flag) => edits.replace(flag.id(), "true"),
+                None => edits.insert_after(result.content, "is_error", "true"),
+            }
+        }
     }
 
     fn read_answer<'d>(&self, answer: &'d Document<'d>) -> Reading<'d> {

@@ -62,6 +62,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
                         tool: call.as_ref().and_then(|call| called.get(call).cloned()),
                         call,
                         message: conversation.messages.len(),
+                        place: block.id(),
                         content: content.id(),
                         texts: texts(content),
                     });

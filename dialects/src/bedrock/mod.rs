@@ -27,7 +27,10 @@ use crate::dialect::{
     AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
 };
 use crate::json::{Document, Edits, Kind, Value, quote};
-use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
+use crate::model::{
+    Conversation, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying, Saying,
+    ToolResult,
+};
 use crate::stream::{Framing, Made};
 
 /// The dialect `bedrock`.
@@ -187,6 +190,30 @@ impl Dialect for Bedrock {
             "{{\"role\":\"user\",\"content\":[{{\"text\":{}}}]}}",
             quote(text)
         )
+    }
+
+    fn say_result(
+        &self,
+        edits: &mut Edits<'_>,
+        body: &Document<'_>,
+        result: &ToolResult<'_>,
+        saying: ResultSaying<'_>,
+    ) {
+        if let Some(vendor) = vendor(body.root()) {
+            return vendor.say_result(edits, body, result, saying);
+        }
+        // Blocks of text must hold some.
+        let content = match saying.text() {
+            "" => "[]".to_owned(),
+            text => format!("[{{\"text\":{}}}]", quote(text)),
+        };
+        edits.replace(result.content, content);
+        if let ResultSaying::Failure(_) = saying {
+            match body.value(result.place).get("status") {
+                Some(status) => edits.replace(status.id(), "\"error\""),
+                None => edits.insert_after(result.content, "status", "\"error\""),
+            }
+        }
     }
 
     fn form(

@@ -53,13 +53,18 @@ pub(super) fn conversation<'d>(root: Value<'d>) -> Conversation<'d> {
             }
             let result = block.get("toolResult").and_then(|result| {
                 let content = result.get("content")?;
-                Some((result.get("toolUseId").and_then(Value::as_str), content))
+                Some((
+                    result,
+                    result.get("toolUseId").and_then(Value::as_str),
+                    content,
+                ))
             });
-            if let Some((call, content)) = result {
+            if let Some((result, call, content)) = result {
                 conversation.tool_results.push(ToolResult {
                     tool: call.as_ref().and_then(|call| called.get(call).cloned()),
                     call,
                     message: index,
+                    place: result.id(),
                     content: content.id(),
                     texts: texts(Some(content)),
                 });

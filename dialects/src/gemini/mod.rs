@@ -18,7 +18,10 @@ use crate::dialect::{
     AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
 };
 use crate::json::{Document, Edits, Kind, Value, quote};
-use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
+use crate::model::{
+    Conversation, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying, Saying,
+    ToolResult,
+};
 use crate::stream::{Framing, Made};
 
 /// The dialect `gemini`.
@@ -52,6 +55,22 @@ impl Dialect for Gemini {
             "{{\"role\":\"user\",\"parts\":[{{\"text\":{}}}]}}",
             quote(text)
         )
+    }
+
+    // A function's response is an object; these are the keys that Google's documentation names.
+    fn say_result(
+        &self,
+        edits: &mut Edits<'_>,
+        _body: &Document<'_>,
+        result: &ToolResult<'_>,
+        saying: ResultSaying<'_>,
+    ) {
+        let key = match saying {
+            ResultSaying::Output(_) => "output",
+            ResultSaying::Failure(_) => "error",
+        };
+        let said = format!("{{\"{key}\":{}}}", quote(saying.text()));
+        edits.replace(result.content, said);
     }
 
     fn form(

@@ -74,6 +74,7 @@ fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
         call: response.get("id").and_then(Value::as_str),
         tool: response.get("name").and_then(Value::as_str),
         message,
+        place: response.id(),
         content: content.id(),
         texts: said,
     })

@@ -98,6 +98,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
                 tool,
                 call,
                 message: conversation.messages.len(),
+                place: message.id(),
                 content: content.id(),
                 texts: std::mem::take(&mut said.texts),
             });

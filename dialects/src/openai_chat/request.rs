@@ -75,6 +75,7 @@ pub(super) fn conversation<'d>(root: Value<'d>) -> Conversation<'d> {
                 tool: tool.or_else(|| message.get("name")?.as_str()),
                 call,
                 message: conversation.messages.len(),
+                place: message.id(),
                 content: content.id(),
                 texts: std::mem::take(&mut said.texts),
             });

@@ -109,6 +109,7 @@ fn lookup(activation: &Activation, url: &str, expected: bool) -> f64 {
         headers: &headers,
         model: None,
         stream: None,
+        results: None,
         body: None,
     };
     let stage = Stage::Request {

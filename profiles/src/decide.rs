@@ -59,6 +59,8 @@ pub struct Decision {
     /// Eligible rules that did not fire and are not listed in the plan's verdicts (it lists at most
     /// 64 of those).
     pub more: u64,
+    /// What the exchange is.
+    kind: Kind,
     /// Matching rules that ask for a status of the upstream's answer.
     pending: SmallVec<[u32; 2]>,
     /// Matching watches that do.
@@ -134,7 +136,10 @@ impl Snapshot {
         let known = shortlist.kind == facts.kind && shortlist.tools == facts.tools;
         let again = (!known).then(|| self.shortlist(facts, stage));
         let candidates = &again.as_ref().unwrap_or(shortlist).candidates;
-        let mut decision = Decision::default();
+        let mut decision = Decision {
+            kind: facts.kind,
+            ..Decision::default()
+        };
         let mut watches: SmallVec<[u32; 2]> = SmallVec::new();
         let matching = self.matching(candidates, facts, &mut decision, &mut watches);
         let rules = &self.live.rules;
@@ -335,7 +340,7 @@ impl Decision {
             Fault::Network(NetworkFault::TlsFailure(_)) if !handshake => {
                 Err("there is no TLS handshake of the agent's left to fail".to_owned())
             }
-            fault => fault.apply(&mut self.plan, verdict, &mut dice),
+            fault => fault.apply(&mut self.plan, verdict, self.kind, &mut dice),
         };
         if let Err(why) = written {
             self.plan.verdicts[usize::from(verdict)].outcome = Outcome::Bypassed(why);

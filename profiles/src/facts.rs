@@ -6,11 +6,12 @@
 use http::{HeaderMap, Method};
 
 /// What an exchange is, as far as faults and metrics are concerned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A model call in a recognised dialect.
     Llm,
     /// Any other HTTP exchange.
+    #[default]
     Tool,
     /// A JSON-RPC exchange with an MCP server.
     Mcp,
@@ -56,6 +57,9 @@ pub struct Facts<'a> {
     pub model: Option<&'a str>,
     /// Whether the agent asked for a stream, once the body is read.
     pub stream: Option<bool>,
+    /// Of a model call: the tools whose results it brings and the model has not seen yet, once the
+    /// body is read; empty names for those that go without. `None`: nobody looked.
+    pub results: Option<&'a [String]>,
     /// The request's body, decoded, when it was read ahead.
     pub body: Option<&'a [u8]>,
 }

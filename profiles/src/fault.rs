@@ -9,10 +9,14 @@ use squall_dialects::model::ModelError;
 use crate::allowance::Allowance;
 use crate::budget::Budget;
 use crate::dice::Dice;
+use crate::facts::Kind;
+use crate::faults::context::ContextAttack;
 use crate::faults::llm::LlmFault;
 use crate::faults::network::NetworkFault;
 use crate::faults::tool::ToolFault;
-use crate::plan::{Plan, VerdictIndex};
+use crate::glob::Glob;
+use crate::plan::{Amount, Plan, VerdictIndex};
+use crate::profile::raw::RawRule;
 
 /// One way to fail.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,21 +27,29 @@ pub enum Fault {
     Tool(ToolFault),
     /// Of a model call.
     Llm(LlmFault),
+    /// Of what the model reads.
+    Context(ContextAttack),
 }
 
 impl Fault {
     /// Writes this fault into `plan` on behalf of `verdict`; an error says why it cannot have its
-    /// way. Pure: no clock, no socket, no dice but these.
+    /// way. `kind` is the exchange's: what is carried by tools' answers is found in two places. Pure:
+    /// no clock, no socket, no dice but these.
     pub fn apply(
         &self,
         plan: &mut Plan,
         verdict: VerdictIndex,
+        kind: Kind,
         dice: &mut Dice,
     ) -> Result<(), String> {
         match self {
             Self::Network(fault) => fault.apply(plan, verdict, dice),
             Self::Tool(fault) => fault.apply(plan, verdict, dice),
             Self::Llm(fault) => fault.apply(plan, verdict, dice),
+            Self::Context(attack) => {
+                attack.apply(plan, verdict, kind, dice);
+                Ok(())
+            }
         }
     }
 
@@ -47,6 +59,7 @@ impl Fault {
             Self::Network(fault) => fault.parameters(),
             Self::Tool(fault) => fault.parameters(),
             Self::Llm(fault) => fault.parameters(),
+            Self::Context(attack) => attack.parameters(),
         }
     }
 
@@ -56,6 +69,7 @@ impl Fault {
             Self::Network(fault) => fault.is_random(),
             Self::Tool(fault) => fault.is_random(),
             Self::Llm(fault) => fault.is_random(),
+            Self::Context(attack) => attack.is_random(),
         }
     }
 
@@ -63,7 +77,7 @@ impl Fault {
     pub(crate) fn is_of_the_connection(&self) -> bool {
         match self {
             Self::Network(fault) => fault.is_of_the_connection(),
-            Self::Tool(_) | Self::Llm(_) => false,
+            Self::Tool(_) | Self::Llm(_) | Self::Context(_) => false,
         }
     }
 
@@ -71,7 +85,7 @@ impl Fault {
     pub(crate) fn allowance(&self) -> Option<Allowance> {
         match self {
             Self::Llm(fault) => fault.allowance(),
-            Self::Network(_) | Self::Tool(_) => None,
+            Self::Network(_) | Self::Tool(_) | Self::Context(_) => None,
         }
     }
 
@@ -79,7 +93,7 @@ impl Fault {
     pub(crate) fn budget(&self) -> Option<Budget> {
         match self {
             Self::Llm(fault) => fault.budget(),
-            Self::Network(_) | Self::Tool(_) => None,
+            Self::Network(_) | Self::Tool(_) | Self::Context(_) => None,
         }
     }
 
@@ -93,7 +107,13 @@ impl Fault {
     pub(crate) fn alone(&self) -> Plan {
         let mut plan = Plan::default();
         // No other rule is there to be in the way.
-        let _ = self.apply(&mut plan, 0, &mut Dice::unrolled());
+        let kinds = match self {
+            Self::Context(_) => &[Kind::Llm, Kind::Tool][..],
+            Self::Network(_) | Self::Tool(_) | Self::Llm(_) => &[Kind::Llm],
+        };
+        for kind in kinds {
+            let _ = self.apply(&mut plan, 0, *kind, &mut Dice::unrolled());
+        }
         plan
     }
 }
@@ -127,6 +147,127 @@ pub enum TlsFailure {
     Untrusted,
     /// The handshake is answered with a fatal alert.
     Handshake,
+}
+
+/// Tools by their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tools(pub(crate) Option<Glob>);
+
+impl Tools {
+    /// Those that a rule's `tool` names; what is wrong with the glob is told where it is matched on.
+    pub(crate) fn read(raw: &RawRule) -> Self {
+        let named = raw.tool.as_ref();
+        Self(named.and_then(|tool| Glob::new(&tool.value).ok()))
+    }
+
+    /// Whether a tool of this name is one of them; `None` stands for one that goes without.
+    pub fn has(&self, name: Option<&str>) -> bool {
+        let tools = self.0.as_ref();
+        tools.is_none_or(|tools| tools.matches(name.unwrap_or_default()))
+    }
+}
+
+/// What becomes of a tool's result, as the model is to read it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResultChange {
+    /// The tool said this.
+    Output(String),
+    /// The tool failed and said this.
+    Failure(String),
+    /// The tool said this, an instruction, unless it has said one already: the wire's rules come
+    /// first.
+    Instruction(String),
+    /// The beginning of what it said.
+    Truncate(Amount),
+    /// One field of the JSON it said changes.
+    Drift(SchemaDrift),
+    /// What the tool said the last time.
+    Stale,
+    /// What another call was told.
+    Swapped,
+}
+
+/// An instruction that is put into a tool's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Injection {
+    /// The instruction, with its canary.
+    pub text: String,
+    /// Where it is put.
+    pub placement: Placement,
+    /// What the choice among several results hangs on: this exchange's draw.
+    pub choice: u64,
+}
+
+/// Where in a tool's answer an instruction is put.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Behind the text that looks most like prose.
+    #[default]
+    Field,
+    /// There, in an HTML comment.
+    Comment,
+    /// There, with zero-width spaces between its letters, but for the canary's.
+    ZeroWidth,
+    /// There, as the text of an image in Markdown.
+    Markdown,
+    /// As the message of an error.
+    ErrorMessage,
+}
+
+/// What is made of a message of the user's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Poisoning {
+    /// The false memory, with its canary.
+    pub text: String,
+    /// How it meets what is there.
+    pub strategy: Strategy,
+    /// Which of the user's messages.
+    pub at: Turn,
+}
+
+/// How a text meets one that is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// Before it.
+    Prepend,
+    /// Behind it.
+    #[default]
+    Append,
+    /// In its place.
+    Replace,
+}
+
+/// One of the user's messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Turn {
+    /// The oldest.
+    #[default]
+    First,
+    /// The newest.
+    Last,
+    /// The so-many-th, from 1.
+    Number(u64),
+}
+
+/// Filler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Padding {
+    /// How many tokens it is worth.
+    pub tokens: u64,
+    /// Where it stands.
+    pub position: Position,
+}
+
+/// A place among the user's messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Position {
+    /// Before the oldest.
+    Start,
+    /// Inside the one in the middle.
+    Middle,
+    /// Behind the newest.
+    #[default]
+    End,
 }
 
 /// One field of a JSON answer changed.

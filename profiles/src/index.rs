@@ -156,7 +156,9 @@ impl Index {
         globs: &mut Vec<(&'a str, Posting)>,
     ) {
         let urls = indexed.matching.urls.alternatives();
-        if urls.iter().any(|glob| is_stars(glob)) {
+        // What a model call brings is in no index.
+        let in_results = indexed.matching.touches.in_results() && urls.is_empty();
+        if in_results || urls.iter().any(|glob| is_stars(glob)) {
             self.always.push(candidate);
         } else if !urls.is_empty() {
             for (alternative, glob) in (0u32..).zip(urls) {
@@ -314,6 +316,7 @@ mod tests {
                 headers: &HeaderMap::new(),
                 model: None,
                 stream: None,
+                results: None,
                 body: None,
             };
             let verify = |candidate: u32, alternative: usize| {

@@ -34,6 +34,17 @@ pub(crate) enum Touches {
     Calls,
     /// What an MCP server says of its tools (`tools/list`); a name is then one of the list's.
     Lists,
+    /// The results of tools that a model call brings.
+    Results,
+    /// Calls of tools, and the results that a model call brings.
+    Either,
+}
+
+impl Touches {
+    /// Whether what a model call brings is touched.
+    pub(crate) fn in_results(self) -> bool {
+        matches!(self, Self::Results | Self::Either)
+    }
 }
 
 /// The rarer conditions.
@@ -217,6 +228,12 @@ impl Match {
 
     /// Which kinds of exchange the family touches.
     fn kind_holds(&self, family: Option<Family>, facts: &Facts<'_>) -> Holds {
+        match self.touches {
+            Touches::Calls | Touches::Lists => {}
+            Touches::Results => return (facts.kind == Kind::Llm).into(),
+            Touches::Either if facts.kind == Kind::Llm => return Holds::Yes,
+            Touches::Either => return is_a_tool(facts),
+        }
         match family {
             None | Some(Family::Network) => Holds::Yes,
             Some(Family::Llm | Family::Context) => (facts.kind == Kind::Llm).into(),
@@ -230,6 +247,9 @@ impl Match {
     }
 
     fn tool_holds(&self, facts: &Facts<'_>, tool_urls: &[UrlGlobs]) -> Holds {
+        if self.touches.in_results() && facts.kind == Kind::Llm {
+            return self.result_holds(facts);
+        }
         let Some(tool) = self.tool.as_deref() else {
             return Holds::Yes;
         };
@@ -255,6 +275,14 @@ impl Match {
                 (here || known).into()
             }
         }
+    }
+
+    /// Whether a model call brings a result of the tool that the model has not seen yet.
+    fn result_holds(&self, facts: &Facts<'_>) -> Holds {
+        let tool = self.tool.as_deref();
+        let wanted = |name: &String| tool.is_none_or(|tool| tool.name.matches(name));
+        let results = facts.results.map(|results| results.iter().any(wanted));
+        when_read(facts, results)
     }
 }
 

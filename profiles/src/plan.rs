@@ -11,7 +11,12 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use squall_dialects::model::{LimitScope, ModelError};
 
-use crate::fault::{SchemaDrift, Slices, StreamFault, Throttle, TlsFailure};
+use crate::canary::Canary;
+use crate::dice::Dice;
+use crate::fault::{
+    Injection, Padding, Poisoning, ResultChange, SchemaDrift, Slices, StreamFault, Throttle,
+    TlsFailure, Tools,
+};
 use crate::faults::delay::Place;
 use crate::spending::Spent;
 use crate::trigger::NotDrawn;
@@ -32,10 +37,14 @@ pub struct Plan {
     pub instead: Option<(VerdictIndex, Answer)>,
     /// The upstream is reached, its answer thrown away, and this given instead.
     pub afterwards: Option<(VerdictIndex, Substitute)>,
+    /// Changes to the request on its way upstream, in order.
+    pub request_edits: Vec<(VerdictIndex, RequestEdit)>,
     /// Changes to the upstream's answer, in order.
     pub edits: Vec<(VerdictIndex, Edit)>,
     /// What the transport does with the answer (and, for bandwidth, with the request).
     pub shape: Shape,
+    /// Canaries in what rules put in: planted once the rule is applied.
+    pub canaries: Vec<(VerdictIndex, Canary)>,
 }
 
 impl Plan {
@@ -45,6 +54,7 @@ impl Plan {
             && self.wait_after.is_empty()
             && self.instead.is_none()
             && self.afterwards.is_none()
+            && self.request_edits.is_empty()
             && self.edits.is_empty()
             && self.shape.is_empty()
     }
@@ -84,6 +94,18 @@ impl Plan {
         self.answer_is_open()?;
         self.afterwards = Some((verdict, by));
         Ok(())
+    }
+
+    /// Changes the request, after the changes of earlier rules.
+    pub fn edit_request(&mut self, verdict: VerdictIndex, edit: RequestEdit) {
+        self.request_edits.push((verdict, edit));
+    }
+
+    /// Draws a canary, lets `payload` carry it, and notes that the rule plants it.
+    pub fn plant(&mut self, verdict: VerdictIndex, payload: &str, dice: &mut Dice) -> String {
+        let canary = Canary::draw(dice);
+        self.canaries.push((verdict, canary));
+        canary.carried_by(payload)
     }
 
     /// Changes the upstream's answer, after the changes of earlier rules.
@@ -140,6 +162,7 @@ impl Plan {
         let mut idle: Vec<VerdictIndex> = Vec::new();
         idle.extend(self.edits.drain(..).map(|(verdict, _)| verdict));
         if !forwarded {
+            idle.extend(self.request_edits.drain(..).map(|(verdict, _)| verdict));
             idle.extend(self.wait_after.drain(..).map(|(verdict, _)| verdict));
             idle.extend(self.shape.up.take().map(|(verdict, _)| verdict));
         }
@@ -293,6 +316,24 @@ pub enum Substitute {
     Swapped,
 }
 
+/// A change to a model call's request: to what the model is to read.
+/// [`rewrite`](crate::faults::model_input::rewrite) makes it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RequestEdit {
+    /// The results of these tools that the model has not seen yet change.
+    Results(Tools, ResultChange),
+    /// An instruction is put into one of these tools' results.
+    Inject(Tools, Injection),
+    /// A message of the user's says something else.
+    Poison(Poisoning),
+    /// Filler is added to the user's messages.
+    Pad(Padding),
+    /// This is added to the agent's own instructions.
+    Contradict(String),
+    /// This is added to the user's newest message.
+    Attach(String),
+}
+
 /// A change to the upstream's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
@@ -300,6 +341,8 @@ pub enum Edit {
     Truncate(Amount),
     /// One field of a JSON body changed.
     Drift(SchemaDrift),
+    /// An instruction put into a tool's answer.
+    Inject(Injection),
     /// A model's answer changed or paced event by event, through its dialect.
     Stream(StreamFault),
 }

@@ -5,7 +5,7 @@
 //! at once, with file, line, column, what was found, what is allowed, and the nearest valid word.
 
 mod attacks;
-mod conditions;
+pub(crate) mod conditions;
 mod expansion;
 mod ids;
 pub(crate) mod located;
@@ -26,6 +26,7 @@ pub(crate) use self::ids::unknown_rule;
 use self::located::{At, OneOrMany};
 use self::raw::{RawChaos, RawProfile, RawRule};
 use self::reader::Reader;
+use self::rules::Written;
 use self::shape::Read;
 use crate::error::{Position, ProfileError};
 use crate::rule::{Family, Rule};
@@ -247,18 +248,24 @@ fn read_chaos(owner: &str, raw: &RawChaos, reader: &mut Reader) -> Vec<Arc<Rule>
         (Family::Tool, raw.tool_faults.as_deref()),
         (Family::Llm, raw.llm_faults.as_deref()),
     ];
-    let written: Vec<_> = families
+    let mut written: Vec<_> = families
         .into_iter()
         .flat_map(|(family, rules)| {
             let rules = rules.unwrap_or_default().iter().enumerate();
-            rules.map(move |(index, rule)| (family, index, rule))
+            rules.map(move |(index, rule)| Written {
+                family,
+                place: index.to_string(),
+                mode: None,
+                raw: &rule.value,
+                position: rule.position,
+            })
         })
         .collect();
-    let rules = rules::read(owner, &written, reader);
+    let nothing = RawRule::default();
     if let Some(attacks) = &raw.context_attacks {
-        attacks::refuse(attacks, reader);
+        written.extend(attacks::switched_on(attacks, &nothing, reader));
     }
-    rules
+    rules::read(owner, &written, reader)
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub struct RuleSet {
     watches: Vec<Watch>,
     index: Index,
     secrets: Secrets,
+    /// Some rule asks for the results of tools that a model call brings.
+    reads_results: bool,
 }
 
 /// What is known of a rule once its neighbours and the config's tools are.
@@ -89,6 +91,7 @@ impl RuleSet {
             .collect();
         let mut set = Self {
             secrets: Secrets::union(rules.iter().map(|rule| &rule.secrets)),
+            reads_results: (rules.iter()).any(|rule| rule.matching.touches.in_results()),
             rules,
             compiled,
             watches,
@@ -115,6 +118,12 @@ impl RuleSet {
     /// What variables stood for in the profiles of these rules.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
+    }
+
+    /// Whether some rule asks for the results of tools that a model call brings
+    /// ([`Facts::results`]).
+    pub fn reads_results(&self) -> bool {
+        self.reads_results
     }
 
     pub(crate) fn compiled(&self, rule: usize) -> &Compiled {

@@ -1,7 +1,7 @@
 //! The JSON Schema of profile files, for editors. It derives from the raw structs; what it cannot
 //! say (which mode takes which parameter) `squall profile validate` does.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::profile::modes;
 use crate::profile::raw::RawProfile;
@@ -11,6 +11,10 @@ use crate::rule::Family;
 pub fn profile_schema() -> Value {
     let mut schema = schemars::schema_for!(RawProfile).to_value();
     for holder in ["", "/$defs/Chaos"] {
+        let pointer = format!("{holder}/properties/{}", Family::Context.as_str());
+        if let Some(attacks) = schema.pointer_mut(&pointer) {
+            *attacks = attacks_schema(attacks);
+        }
         for family in [Family::Network, Family::Tool, Family::Llm] {
             let pointer = format!("{holder}/properties/{}/items", family.as_str());
             if let Some(items) = schema.pointer_mut(&pointer) {
@@ -27,6 +31,33 @@ pub fn profile_schema() -> Value {
         }
     }
     schema
+}
+
+/// A list of attacks that name their `type`, or a map from type to parameters.
+fn attacks_schema(found: &Value) -> Value {
+    let types: Vec<_> = modes::of_family(Family::Context)
+        .map(|mode| mode.name)
+        .collect();
+    let parameters = json!({ "anyOf": [{ "$ref": "#/$defs/Rule" }, { "type": "null" }] });
+    let by_type: Map<_, _> = types
+        .iter()
+        .map(|name| ((*name).to_owned(), parameters.clone()))
+        .collect();
+    json!({
+        "description": found["description"],
+        "anyOf": [
+            {
+                "type": "array",
+                "items": {
+                    "$ref": "#/$defs/Rule",
+                    "properties": { "type": { "enum": types } },
+                    "required": ["type"],
+                },
+            },
+            { "type": "object", "properties": by_type, "additionalProperties": false },
+            { "type": "null" },
+        ],
+    })
 }
 
 #[cfg(test)]
@@ -52,5 +83,19 @@ mod tests {
             );
         }
         assert_eq!(schema["additionalProperties"], json!(false));
+        for pointer in [
+            "/properties/context_attacks",
+            "/$defs/Chaos/properties/context_attacks",
+        ] {
+            let attacks = &schema.pointer(pointer).expect("attacks")["anyOf"];
+            let types = &attacks[0]["items"]["properties"]["type"]["enum"];
+            assert!(
+                types
+                    .as_array()
+                    .expect("types")
+                    .contains(&json!("overflow"))
+            );
+            assert!(attacks[1]["properties"]["overflow"].is_object());
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! Whoever runs an exchange decides the order; each part here takes an answer and gives one back:
 //!
 //! ```text
+//! agent's request ─▶ rewrite::apply ─▶ upstream
+//!
 //! upstream's answer ─▶ edit::apply ─▶ shape::apply ─▶ agent
 //!                         ▲
 //! answer::make ───────────┘  (answers no upstream sent come in here, or go straight to the shape)
@@ -27,6 +29,7 @@ pub mod edit;
 pub mod flush;
 pub mod hold;
 pub mod recall;
+pub(crate) mod rewrite;
 pub mod shape;
 pub mod whole;
 

@@ -7,6 +7,7 @@ use squall_dialects::mcp::{Asked, Head, Sign};
 use squall_dialects::model::ModelRequest;
 use squall_dialects::{Dialect, Target};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
+use squall_profiles::faults::model_input;
 
 use crate::carry_out::edit::Speaking;
 use crate::live::Live;
@@ -24,6 +25,8 @@ pub(crate) struct Seen {
     asked: Option<Asked>,
     /// What the body asks a model for, once it is read.
     call: Option<ModelRequest>,
+    /// The tools whose results a model call brings, once somebody asked.
+    results: Option<Vec<String>>,
     body: Option<Bytes>,
 }
 
@@ -52,6 +55,7 @@ impl Seen {
             mcp,
             asked: None,
             call: None,
+            results: None,
             body: None,
         }
     }
@@ -115,6 +119,13 @@ impl Seen {
         self.kind == Kind::Mcp || (self.kind == Kind::Tool && self.mcp.sign == Sign::Open)
     }
 
+    /// Adds what the body says of tools that ran inside the agent.
+    pub(crate) fn read_results(&mut self) {
+        if let (Some(dialect), Some(body)) = (self.dialect, &self.body) {
+            self.results = Some(model_input::unseen_tools(dialect, body));
+        }
+    }
+
     /// The model asked for, once the body is read.
     pub(crate) fn model(&self) -> Option<&str> {
         self.call.as_ref()?.model.as_deref()
@@ -151,6 +162,7 @@ impl Seen {
             headers,
             model: self.model(),
             stream: self.call.as_ref().map(|call| call.stream),
+            results: self.results.as_deref(),
             body: self.body.as_deref(),
         }
     }

@@ -276,6 +276,7 @@ pub(crate) fn facts<'a>(
         headers,
         model: None,
         stream: None,
+        results: None,
         body: None,
     }
 }

@@ -20,7 +20,8 @@ use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::recall::Owner;
-use crate::carry_out::{Context, edit, hold, shape};
+use crate::carry_out::rewrite::Ahead;
+use crate::carry_out::{Context, edit, hold, rewrite, shape};
 use crate::classify::{Seen, may_read_ahead};
 use crate::connection::{Answering, Connection, Entry};
 use crate::exchange_log::ExchangeLog;
@@ -122,6 +123,7 @@ impl Exchange {
         {
             return Ok(self.shaped(answer, &decision.plan.shape));
         }
+        let request = self.rewrite(request, &decision);
         let answer = match self.forward(request, &decision).await? {
             Forwarded::Answer(answer) => answer,
             Forwarded::Problem(problem) => {
@@ -177,6 +179,9 @@ impl Exchange {
                 self.seen.read_body(&self.method, url, read.bytes.clone());
                 self.log
                     .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
+                if self.rules.rules().reads_results() {
+                    self.seen.read_results();
+                }
             } else {
                 self.seen.stays_unread();
             }
@@ -241,6 +246,29 @@ impl Exchange {
                 Err(broken)
             }
         }
+    }
+
+    /// Changes what the model is to read where a rule says so.
+    fn rewrite(
+        &self,
+        mut request: Request<RequestBody>,
+        decision: &Decision,
+    ) -> Request<RequestBody> {
+        let edits = &decision.plan.request_edits;
+        if edits.is_empty() {
+            return request;
+        }
+        let body = request.body().whole().cloned();
+        let mut ahead = Ahead {
+            headers: request.headers_mut(),
+            body,
+            model: self.seen.speaking(&self.target.url),
+            limit: self.live.config.inspect_limit,
+        };
+        if let Some(body) = rewrite::apply(edits, &mut ahead, &*self.log) {
+            request.body_mut().replace(body);
+        }
+        request
     }
 
     /// Sends the request upstream and waits for the answer's head.

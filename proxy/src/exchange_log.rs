@@ -45,6 +45,8 @@ pub(crate) struct ExchangeLog {
     verdicts: RefCell<Vec<Verdict>>,
     /// Verdicts whose part of the plan only takes time: they leave the outcome `ok`.
     delays: RefCell<Vec<VerdictIndex>>,
+    /// What rules plant once they are applied.
+    canaries: RefCell<Vec<(VerdictIndex, Canary)>>,
     started: Instant,
     injected: Cell<Duration>,
     /// Time spent waiting for the agent or the upstream, which is not Squall's own.
@@ -78,6 +80,7 @@ impl ExchangeLog {
             listed: Cell::new(None),
             verdicts: RefCell::default(),
             delays: RefCell::default(),
+            canaries: RefCell::default(),
             started: note.started,
             note: RefCell::new(Some(note)),
             injected: Cell::default(),
@@ -124,6 +127,9 @@ impl ExchangeLog {
         self.verdicts
             .borrow_mut()
             .clone_from(&decision.plan.verdicts);
+        self.canaries
+            .borrow_mut()
+            .clone_from(&decision.plan.canaries);
         self.note(|note| {
             note.fingerprint = decision.fingerprint;
             note.attempt = decision.attempt;
@@ -143,6 +149,16 @@ impl ExchangeLog {
         let known = verdicts.len();
         verdicts.extend(plan.verdicts.iter().skip(known).cloned());
         *self.delays.borrow_mut() = delays_alone(plan);
+        self.canaries.borrow_mut().clone_from(&plan.canaries);
+    }
+
+    /// Takes down what a rule that is applied plants.
+    fn plant(&self, by: VerdictIndex) {
+        for (verdict, canary) in self.canaries.borrow().iter() {
+            if *verdict == by {
+                self.planted(by, *canary);
+            }
+        }
     }
 
     /// Takes down what a later stage of a connection's life says of further rules.
@@ -296,11 +312,7 @@ impl ExchangeLog {
 
     /// Writes down that the rule behind this verdict puts `canary` before the agent; to be called
     /// before the agent can have it.
-    #[allow(
-        dead_code,
-        reason = "for attacks on the context, which cannot be carried out yet"
-    )]
-    pub(crate) fn planted(&self, by: VerdictIndex, canary: Canary) {
+    fn planted(&self, by: VerdictIndex, canary: Canary) {
         let rule = {
             let verdicts = self.verdicts.borrow();
             let verdict = verdicts.get(usize::from(by));
@@ -446,13 +458,15 @@ impl Drop for ExchangeLog {
 }
 
 impl Ledger for ExchangeLog {
-    fn applied(&self, verdict: VerdictIndex) {
+    fn applied(&self, index: VerdictIndex) {
         let mut verdicts = self.verdicts.borrow_mut();
-        if let Some(verdict) = verdicts.get_mut(usize::from(verdict))
+        if let Some(verdict) = verdicts.get_mut(usize::from(index))
             && verdict.outcome != RuleOutcome::Applied
         {
             verdict.outcome = RuleOutcome::Applied;
             self.worker.engine.metrics.fault_applied(&verdict.rule);
+            drop(verdicts);
+            self.plant(index);
         }
     }
 

@@ -149,6 +149,16 @@ impl Body for RequestBody {
 }
 
 impl RequestBody {
+    /// The bytes, when all of them were read ahead.
+    pub(crate) fn whole(&self) -> Option<&Bytes> {
+        self.ahead.as_ref().filter(|_| self.rest.is_none())
+    }
+
+    /// Other bytes in the place of those that were read ahead.
+    pub(crate) fn replace(&mut self, bytes: Bytes) {
+        self.ahead = (!bytes.is_empty()).then_some(bytes);
+    }
+
     /// Counts what passes.
     fn passed(&self, bytes: Bytes) -> Frame<Bytes> {
         self.log.sent_upstream(&bytes);

@@ -6,11 +6,16 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
+use squall_dialects::json::quote;
 
 use super::delay::{Delay, Place};
+use super::injection::{self, Form};
+use crate::canary::PLACEHOLDER;
 use crate::dice::{Dice, MILLION};
-use crate::fault::{DriftKind, SchemaDrift};
-use crate::plan::{Amount, Answer, Edit, Plan, Reply, Substitute, VerdictIndex};
+use crate::fault::{DriftKind, Injection, Placement, ResultChange, SchemaDrift, Tools};
+use crate::plan::{Amount, Answer, Edit, Plan, Reply, RequestEdit, Substitute, VerdictIndex};
+use crate::profile::conditions::{MODEL_INPUT, in_model_input};
+use crate::profile::modes;
 use crate::profile::raw::RawRule;
 use crate::profile::reader::Reader;
 
@@ -50,6 +55,8 @@ pub enum ToolFault {
     CommitThenFail(Substitute),
     /// `silent_noop`: the upstream never hears of it, the agent is told that it was done.
     SilentNoop(Reply),
+    /// `at: model_input`: one of the above, in what the model is told of a result.
+    InModelInput(Tools, Box<Self>),
 }
 
 const DRIFTS: &[(&str, DriftKind)] = &[
@@ -71,6 +78,16 @@ const BAD_GATEWAY: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>
 impl ToolFault {
     /// Reads the parameters of `mode`, which is one of this family's.
     pub(crate) fn read(mode: &str, raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        if !in_model_input(raw) {
+            return Self::read_on_the_wire(mode, raw, reader);
+        }
+        let fault = modes::IN_MODEL_INPUT
+            .contains(&mode)
+            .then(|| Self::read_on_the_wire(mode, raw, reader))?;
+        Some(Self::InModelInput(Tools::read(raw), Box::new(fault?)))
+    }
+
+    fn read_on_the_wire(mode: &str, raw: &RawRule, reader: &mut Reader) -> Option<Self> {
         Some(match mode {
             "timeout" => Self::Timeout(Delay::read(raw, reader, Duration::from_secs(30))),
             "error" => Self::Error(read_error(raw, reader)),
@@ -132,13 +149,20 @@ impl ToolFault {
                 plan.edit(verdict, Edit::Drift(drift));
                 return Ok(());
             }
+            Self::InModelInput(tools, fault) => {
+                let change = fault.told_of_a_result(plan, verdict, dice)?;
+                plan.edit_request(verdict, RequestEdit::Results(tools.clone(), change));
+                return Ok(());
+            }
+            Self::MaliciousResponse(reply) => {
+                let reply = planted(reply, plan, verdict, dice);
+                return plan.answer(verdict, Answer::Reply(reply));
+            }
             Self::Stale => return plan.substitute(verdict, Substitute::Stale),
             Self::Swapped => return plan.substitute(verdict, Substitute::Swapped),
             Self::CommitThenFail(by) => return plan.substitute(verdict, by.clone()),
             Self::Timeout(delay) => Answer::Hold(delay.draw(dice)),
-            Self::Error(reply) | Self::MaliciousResponse(reply) | Self::SilentNoop(reply) => {
-                Answer::Reply(reply.clone())
-            }
+            Self::Error(reply) | Self::SilentNoop(reply) => Answer::Reply(reply.clone()),
             Self::Malformed => {
                 Answer::Reply(typed(StatusCode::OK, "application/json", BROKEN_JSON))
             }
@@ -151,10 +175,57 @@ impl ToolFault {
         plan.answer(verdict, answer)
     }
 
+    /// What becomes of a tool's result in the words that the model is sent.
+    fn told_of_a_result(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        dice: &mut Dice,
+    ) -> Result<ResultChange, String> {
+        Ok(match self {
+            Self::Timeout(delay) => {
+                let seconds = delay.draw(dice).as_secs_f64();
+                ResultChange::Failure(format!(
+                    "The tool did not answer: timed out after {seconds} seconds."
+                ))
+            }
+            Self::Error(reply) => ResultChange::Failure(text(&reply.body)),
+            Self::HtmlError => ResultChange::Failure(BAD_GATEWAY.to_owned()),
+            Self::Malformed => ResultChange::Output(BROKEN_JSON.to_owned()),
+            Self::Empty => ResultChange::Output(String::new()),
+            Self::MaliciousResponse(reply) => {
+                let reply = planted(reply, plan, verdict, dice);
+                ResultChange::Instruction(text(&reply.body))
+            }
+            Self::Truncated(amount) => ResultChange::Truncate(*amount),
+            Self::SchemaDrift { kind, field } => ResultChange::Drift(SchemaDrift {
+                kind: *kind,
+                field: field.clone(),
+                choice: dice.next_choice(),
+            }),
+            Self::Stale => ResultChange::Stale,
+            Self::Swapped => ResultChange::Swapped,
+            Self::Slow(..)
+            | Self::RedirectLoop
+            | Self::CommitThenFail(_)
+            | Self::SilentNoop(_)
+            | Self::InModelInput(..) => {
+                return Err("it is about the wire, not about what a model is told".to_owned());
+            }
+        })
+    }
+
     /// The parameters as they are used, in the words of files.
     pub(crate) fn parameters(&self) -> Map<String, Value> {
         let mut map = Map::new();
         match self {
+            Self::InModelInput(_, fault) => {
+                map = fault.parameters();
+                for only_there in modes::ON_THE_WIRE {
+                    map.remove(*only_there);
+                }
+                map.insert("at".into(), json!(MODEL_INPUT));
+            }
             Self::Timeout(delay) => delay.parameters(&mut map),
             Self::Slow(delay, place) => {
                 delay.parameters(&mut map);
@@ -210,10 +281,11 @@ impl ToolFault {
             Self::Timeout(delay) | Self::Slow(delay, _) => delay.is_random(),
             Self::SchemaDrift { field, .. } => field.is_none(),
             // Not random, but it has to tell one call from another: by the same fingerprint.
-            Self::Swapped => true,
+            // An instruction carries a canary.
+            Self::Swapped | Self::MaliciousResponse(_) => true,
+            Self::InModelInput(_, fault) => !matches!(**fault, Self::Swapped) && fault.is_random(),
             Self::Error(_)
             | Self::Malformed
-            | Self::MaliciousResponse(_)
             | Self::Empty
             | Self::Truncated(_)
             | Self::HtmlError
@@ -223,6 +295,27 @@ impl ToolFault {
             | Self::SilentNoop(_) => false,
         }
     }
+}
+
+/// The reply with a canary in its instruction. In JSON that has no place for one it is put where an
+/// instruction would be.
+fn planted(reply: &Reply, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Reply {
+    let payload = text(&reply.body);
+    let mut reply = reply.clone();
+    let is_json = Form::of(&payload) == Form::Json && !payload.contains(PLACEHOLDER);
+    let said = if is_json {
+        let injection = Injection {
+            text: plan.plant(verdict, "", dice),
+            placement: Placement::Field,
+            choice: 0,
+        };
+        injection::injected(&injection, &payload, Form::Json)
+            .unwrap_or_else(|_| format!("[{payload},{}]", quote(&injection.text)))
+    } else {
+        plan.plant(verdict, &payload, dice)
+    };
+    reply.body = said.into();
+    reply
 }
 
 /// `error_code` 503, `body` or a JSON error with `message`, `response_headers`, `retry_after`.

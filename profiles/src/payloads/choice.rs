@@ -38,10 +38,6 @@ impl Payloads {
 
     /// Reads the fields `payloads` and `categories` of an attack. An empty list is as good as none.
     /// Notes a payload that is blank, a category that there is not and one that is there twice.
-    #[allow(
-        dead_code,
-        reason = "for attacks on the context, which cannot be read yet"
-    )]
     pub(crate) fn read(
         payloads: Option<&[At<String>]>,
         categories: Option<&[At<String>]>,

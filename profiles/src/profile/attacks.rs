@@ -1,72 +1,96 @@
-//! `context_attacks`: known words that cannot be carried out yet. They are refused where they
-//! stand, never accepted in silence.
+//! `context_attacks`: a list of rules that name their `type`, or a map from type to what else is
+//! said of it.
 
-use super::located::{At, Tree};
-use super::modes::CONTEXT_ATTACKS;
+use super::located::At;
+use super::modes;
+use super::raw::{RawAttacks, RawRule};
 use super::reader::Reader;
-use crate::error::{Position, allowed, words};
+use super::rules::Written;
+use crate::error::{allowed, words};
+use crate::rule::Family;
 
-/// Refuses every attack of a list, or of a map from type to parameters; one that is switched off
-/// does no harm.
-pub(crate) fn refuse(attacks: &At<Tree>, reader: &mut Reader) {
-    reader.below("context_attacks", |reader| match &attacks.value {
-        Tree::Null => {}
-        Tree::List(items) => {
-            for (index, item) in items.iter().enumerate() {
-                reader.below(&index.to_string(), |reader| refuse_item(item, reader));
-            }
+/// The attacks that are switched on, in the order written. `nothing` stands for an attack of which
+/// nothing is said but its type.
+pub(crate) fn switched_on<'a>(
+    written: &'a At<RawAttacks>,
+    nothing: &'a RawRule,
+    reader: &mut Reader,
+) -> Vec<Written<'a>> {
+    reader.below("context_attacks", |reader| match &written.value {
+        RawAttacks::List(items) => {
+            let items = items.iter().enumerate();
+            let items = items.filter_map(|(index, item)| {
+                let place = index.to_string();
+                reader.below(&place, |reader| of_item(&place, item, reader))
+            });
+            items.collect()
         }
-        Tree::Map(members) => {
-            for (name, parameters) in members {
-                let off = member(&parameters.value, "enabled")
-                    .is_some_and(|enabled| matches!(&enabled.value, Tree::Scalar { text, .. } if text == "false"));
-                if !off || !CONTEXT_ATTACKS.contains(&name.value.as_str()) {
-                    refuse_type(&name.value, name.position, &name.value, reader);
-                }
-            }
+        RawAttacks::Map(members) => {
+            let members = members.iter().filter_map(|(name, member)| {
+                let raw = member.value.as_deref().unwrap_or(nothing);
+                reader.below(&name.value, |reader| {
+                    if let Some(again) = &raw.attack {
+                        let message = "the key names the attack already; leave `type` out";
+                        reader.error("type", again.position, message);
+                    }
+                    let place = name.value.clone();
+                    of_type(name, "", place, raw, member.position, reader)
+                })
+            });
+            members.collect()
         }
-        Tree::Scalar { .. } => {
-            let message = "allowed is a list of attacks, or a map from type to parameters";
-            reader.error("", attacks.position, message);
-        }
-    });
+    })
 }
 
-fn refuse_item(item: &At<Tree>, reader: &mut Reader) {
-    if let Some(At {
-        value: Tree::Scalar { text: kind, .. },
-        position,
-    }) = member(&item.value, "type")
-    {
-        refuse_type(kind, *position, "type", reader);
-    } else {
-        let allowed = words(CONTEXT_ATTACKS.iter().copied());
-        reader.error(
-            "",
-            item.position,
-            format!("an attack needs `type`, one of {allowed}"),
+fn of_item<'a>(
+    place: &str,
+    item: &'a At<Box<RawRule>>,
+    reader: &mut Reader,
+) -> Option<Written<'a>> {
+    let raw = &*item.value;
+    if let Some(mode) = &raw.mode {
+        let message = format!(
+            "attacks are told apart by `type`: write `type: {}`",
+            mode.value
         );
+        reader.error("mode", mode.position, message);
+        return None;
     }
-}
-
-fn refuse_type(kind: &str, position: Position, field: &str, reader: &mut Reader) {
-    let message = if CONTEXT_ATTACKS.contains(&kind) {
-        format!("context attack `{kind}`: this version of Squall cannot inject it yet; take it out")
-    } else {
-        format!(
-            "unknown context attack `{kind}`{}",
-            allowed(kind, CONTEXT_ATTACKS.iter().copied())
-        )
+    let Some(name) = &raw.attack else {
+        let message = format!("an attack needs `type`, one of {}", words(types()));
+        reader.error("", item.position, message);
+        return None;
     };
-    reader.error(field, position, message);
+    of_type(name, "type", place.to_owned(), raw, item.position, reader)
 }
 
-fn member<'a>(tree: &'a Tree, name: &str) -> Option<&'a At<Tree>> {
-    match tree {
-        Tree::Map(members) => members
-            .iter()
-            .find(|(key, _)| key.value == name)
-            .map(|(_, value)| value),
-        Tree::Null | Tree::Scalar { .. } | Tree::List(_) => None,
-    }
+fn of_type<'a>(
+    name: &At<String>,
+    field: &str,
+    place: String,
+    raw: &'a RawRule,
+    position: crate::error::Position,
+    reader: &mut Reader,
+) -> Option<Written<'a>> {
+    let Some(mode) = modes::find(Family::Context, &name.value) else {
+        let message = format!(
+            "unknown context attack `{}`{}",
+            name.value,
+            allowed(&name.value, types())
+        );
+        reader.error(field, name.position, message);
+        return None;
+    };
+    let off = raw.enabled.as_ref().is_some_and(|on| !on.value.is_set());
+    (!off).then_some(Written {
+        family: Family::Context,
+        place,
+        mode: Some(mode),
+        raw,
+        position,
+    })
+}
+
+fn types() -> impl Iterator<Item = &'static str> + Clone {
+    modes::of_family(Family::Context).map(|mode| mode.name)
 }

@@ -12,6 +12,7 @@ use super::reader::Reader;
 use crate::error::allowed;
 use crate::glob::{Glob, UrlGlobs};
 use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch, Touches};
+use crate::rule::Family;
 
 /// Reads the conditions of a rule.
 pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
@@ -48,11 +49,25 @@ pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
         tool: tool(raw.tool.as_ref(), reader),
         methods: methods(raw.methods.as_ref(), reader),
         status: statuses(raw.status.as_ref(), reader),
-        touches: match mode.name {
-            "list_drift" => Touches::Lists,
-            _ => Touches::Calls,
-        },
+        touches: touches(raw, mode),
         more: any.then(|| Box::new(rarer)),
+    }
+}
+
+/// Whether a rule is to change what the model is told of a tool's result.
+pub(crate) fn in_model_input(raw: &RawRule) -> bool {
+    raw.at.as_ref().is_some_and(|at| at.value == MODEL_INPUT)
+}
+
+/// The value of `at` by which a tool's fault changes what the model is told.
+pub(crate) const MODEL_INPUT: &str = "model_input";
+
+fn touches(raw: &RawRule, mode: &Mode) -> Touches {
+    match (mode.family, mode.name) {
+        (Family::Tool, _) if in_model_input(raw) => Touches::Results,
+        (_, "list_drift") => Touches::Lists,
+        (Family::Context, "indirect_injection") => Touches::Either,
+        (Family::Network | Family::Tool | Family::Llm | Family::Context, _) => Touches::Calls,
     }
 }
 

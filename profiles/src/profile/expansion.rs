@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::located::{At, OneOrMany, Pairs, Tree};
+use super::located::{At, OneOrMany, Pairs, Word};
 use crate::error::Position;
 use crate::variables::{Variables, expand, expand_document, recorded};
 
@@ -107,7 +107,8 @@ impl<T: Strings> Strings for Pairs<T> {
     }
 }
 
-/// Trees stand only where they are refused.
-impl Strings for Tree {
-    fn expand(&mut self, _: Position, _: &mut Expansion<'_>) {}
+impl Strings for Word {
+    fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
+        self.0.expand(position, expansion);
+    }
 }

@@ -115,6 +115,35 @@ impl JsonSchema for OneOrMany {
     }
 }
 
+/// A word, or a number that stands for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) String);
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Tree::deserialize(deserializer)? {
+            Tree::Scalar { text, .. } => Ok(Self(text)),
+            Tree::Null | Tree::List(_) | Tree::Map(_) => {
+                Err(de::Error::custom("expected a word or a number"))
+            }
+        }
+    }
+}
+
+impl JsonSchema for Word {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Word".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": ["string", "integer"] })
+    }
+}
+
 /// A map in the order written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pairs<T>(pub(crate) Vec<(At<String>, At<T>)>);

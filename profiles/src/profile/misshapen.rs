@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::located::{At, OneOrMany, Pairs, ScalarKind, Tree};
+use super::located::{At, OneOrMany, Pairs, ScalarKind, Tree, Word};
 use super::scalar::{Flag, Number};
 use super::shape::found_at;
 use crate::error::{self, Position, ProfileError};
@@ -68,6 +68,19 @@ impl Complaints<'_> {
         }
     }
 
+    /// Walks the members of a map whose keys are no fields. One that is null is as good as empty.
+    pub(crate) fn members_of(
+        &mut self,
+        members: &[(At<String>, At<Tree>)],
+        mut check: impl FnMut(&At<Tree>, &mut Self),
+    ) {
+        for (name, member) in members {
+            if member.value != Tree::Null {
+                self.below(&name.value, |complaints| check(member, complaints));
+            }
+        }
+    }
+
     fn items<'t>(&mut self, items: impl IntoIterator<Item = &'t At<Tree>>, check: Check) {
         for (index, item) in items.into_iter().enumerate() {
             self.below(&index.to_string(), |complaints| check(item, complaints));
@@ -84,7 +97,7 @@ impl Complaints<'_> {
     }
 
     /// Something else stands where one of a kind belongs.
-    fn found(&mut self, position: Position, allowed: &str) {
+    pub(crate) fn found(&mut self, position: Position, allowed: &str) {
         let found = found_at(self.text, position);
         let message = if found.is_empty() {
             format!("nothing stands here, allowed is {allowed}")
@@ -160,6 +173,14 @@ impl Shape for String {
     fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
         if !matches!(node.value, Tree::Scalar { .. }) {
             complaints.found(node.position, "a text");
+        }
+    }
+}
+
+impl Shape for Word {
+    fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
+        if !matches!(node.value, Tree::Scalar { .. }) {
+            complaints.found(node.position, "a word or a number");
         }
     }
 }

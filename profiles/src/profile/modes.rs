@@ -36,6 +36,7 @@ const fn later(family: Family, name: &'static str, parameters: &'static [&'stati
 const NETWORK: Family = Family::Network;
 const TOOL: Family = Family::Tool;
 const LLM: Family = Family::Llm;
+const CONTEXT: Family = Family::Context;
 
 /// The parameters of a delay that may stand on either side of the upstream.
 const DELAY: &[&str] = &["delay_ms", "jitter_ms", "distribution", "at"];
@@ -114,16 +115,53 @@ pub(crate) const MODES: &[Mode] = &[
     mode(LLM, "duplicate_chunk", &[]),
     mode(LLM, "missing_terminator", &[]),
     mode(LLM, "json_for_stream", &[]),
+    mode(
+        CONTEXT,
+        "indirect_injection",
+        &["payload", "payloads", "categories", "placement"],
+    ),
+    mode(
+        CONTEXT,
+        "memory_poisoning",
+        &["payload", "payloads", "categories", "strategy", "inject_at"],
+    ),
+    mode(CONTEXT, "overflow", &["inject_tokens", "position"]),
+    mode(
+        CONTEXT,
+        "conflicting_context",
+        &["payload", "payloads", "categories"],
+    ),
+    mode(
+        CONTEXT,
+        "injection_via_context",
+        &["payload", "payloads", "categories"],
+    ),
 ];
 
-/// The types of `context_attacks`: recognised, none can be carried out yet.
-pub(crate) const CONTEXT_ATTACKS: &[&str] = &[
-    "indirect_injection",
-    "memory_poisoning",
-    "overflow",
-    "conflicting_context",
-    "injection_via_context",
+/// The tool modes that can change a tool's result where the model reads it (`at: model_input`).
+pub(crate) const IN_MODEL_INPUT: &[&str] = &[
+    "timeout",
+    "error",
+    "malformed",
+    "malicious_response",
+    "empty",
+    "truncated",
+    "html_error",
+    "schema_drift",
+    "stale",
+    "swapped",
 ];
+
+/// Parameters of those that only an answer on the wire has.
+pub(crate) const ON_THE_WIRE: &[&str] = &[
+    "response_headers",
+    "retry_after",
+    "jitter_ms",
+    "distribution",
+];
+
+/// The fields of an attack that other rules do not have.
+const OF_EVERY_ATTACK: &[&str] = &["type", "enabled", "trigger_probability"];
 
 /// The fields of a rule that are no parameter of a mode: who it is, its match and its trigger.
 const OF_EVERY_MODE: &[&str] = &[
@@ -150,13 +188,18 @@ const OF_EVERY_MODE: &[&str] = &[
     "armed_by",
 ];
 
+/// Whether only attacks have that field.
+pub(crate) fn is_of_attacks(field: &str) -> bool {
+    OF_EVERY_ATTACK.contains(&field)
+}
+
 /// The mode of that name in a family.
 pub(crate) fn find(family: Family, name: &str) -> Option<&'static Mode> {
     of_family(family).find(|mode| mode.name == name)
 }
 
 /// The modes of a family, in the order of the reference.
-pub(crate) fn of_family(family: Family) -> impl Iterator<Item = &'static Mode> {
+pub(crate) fn of_family(family: Family) -> impl Iterator<Item = &'static Mode> + Clone {
     MODES.iter().filter(move |mode| mode.family == family)
 }
 
@@ -172,7 +215,9 @@ pub(crate) fn families_of(name: &str) -> Vec<Family> {
 impl Mode {
     /// Whether a rule of this mode may have that field.
     pub(crate) fn takes(&self, field: &str) -> bool {
-        OF_EVERY_MODE.contains(&field) || self.parameters.contains(&field)
+        OF_EVERY_MODE.contains(&field)
+            || self.parameters.contains(&field)
+            || (self.family == Family::Context && OF_EVERY_ATTACK.contains(&field))
     }
 
     /// The modes that use a parameter: those of the family if there are any, else of all.
@@ -200,7 +245,8 @@ mod tests {
         let schema = serde_json::to_value(schemars::schema_for!(RawRule)).unwrap();
         let fields: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
         let used: Vec<_> = MODES.iter().flat_map(|mode| mode.parameters).collect();
-        for parameter in used.iter().copied().chain(OF_EVERY_MODE) {
+        let of_every = || OF_EVERY_MODE.iter().chain(OF_EVERY_ATTACK);
+        for parameter in used.iter().copied().chain(of_every()) {
             assert!(
                 fields.iter().any(|field| field == parameter),
                 "{parameter} is no field"
@@ -208,7 +254,7 @@ mod tests {
         }
         for field in fields {
             assert!(
-                OF_EVERY_MODE.contains(&field.as_str()) || used.contains(&&field.as_str()),
+                of_every().any(|of_every| of_every == field) || used.contains(&&field.as_str()),
                 "no mode uses {field}"
             );
         }

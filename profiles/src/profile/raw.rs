@@ -4,12 +4,16 @@
 //! second step's to say, so that one reading reports every such error at once. The field docs are
 //! also the descriptions of the JSON Schema.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::expansion::{Expansion, Strings};
-use super::located::{At, OneOrMany, Pairs, Tree};
+use super::located::{At, OneOrMany, Pairs, Tree, Word};
 use super::misshapen::{Complaints, Shape};
 use super::scalar::{Flag, Number};
 use crate::error::Position;
@@ -72,8 +76,8 @@ raw! {
         tool_faults: Vec<At<Box<RawRule>>>,
         /// Faults of model calls.
         llm_faults: Vec<At<Box<RawRule>>>,
-        /// Attacks on what the model reads.
-        context_attacks: At<Tree>,
+        /// Attacks on what the model reads: a list, or a map from type to parameters.
+        context_attacks: At<RawAttacks>,
     }
 }
 
@@ -87,17 +91,17 @@ raw! {
         tool_faults: Vec<At<Box<RawRule>>>,
         /// Faults of model calls.
         llm_faults: Vec<At<Box<RawRule>>>,
-        /// Attacks on what the model reads.
-        context_attacks: At<Tree>,
+        /// Attacks on what the model reads: a list, or a map from type to parameters.
+        context_attacks: At<RawAttacks>,
     }
 }
 
 macro_rules! raw_rule {
-    ($($(#[$meta:meta])* $field:ident: $kind:ty,)*) => {
+    ($($(#[$meta:meta])* $field:ident $(as $word:literal)?: $kind:ty,)*) => {
         raw! {
             /// A rule: what it matches, when it fires, how it fails.
             #[schemars(rename = "Rule")]
-            RawRule { $($(#[$meta])* $field: At<$kind>,)* }
+            RawRule { $($(#[$meta])* $field $(as $word)?: At<$kind>,)* }
         }
 
         impl RawRule {
@@ -105,7 +109,7 @@ macro_rules! raw_rule {
             pub(crate) fn written(&self) -> Vec<(&'static str, Position)> {
                 let mut written = Vec::new();
                 $(if let Some(at) = &self.$field {
-                    written.push((stringify!($field), at.position));
+                    written.push((raw!(@word $field $($word)?), at.position));
                 })*
                 written
             }
@@ -119,6 +123,10 @@ raw_rule! {
     id: String,
     /// How it fails; which parameters it takes depends on it.
     mode: String,
+    /// Of an attack, instead of `mode`: which one it is.
+    attack as "type": String,
+    /// Of an attack: `false` switches it off.
+    enabled: Flag,
 
     /// Glob, or list of globs, over the whole upstream URL; `*` and `{a,b}` are special.
     match_url: OneOrMany,
@@ -145,6 +153,8 @@ raw_rule! {
 
     /// Share of the matching calls it fires on, 0 to 1; default 1.
     probability: Number,
+    /// Of an attack: the same as `probability`.
+    trigger_probability: Number,
     /// The first so many matching calls of the scope pass; default 0.
     after_calls: Number,
     /// Fires on every so-many-th matching call only.
@@ -166,8 +176,9 @@ raw_rule! {
     jitter_ms: Number,
     /// Shape of the extra wait: `uniform` (default), `normal`, `pareto` or `spike`.
     distribution: String,
-    /// Where the wait is: `request` (default: before forwarding) or `response` (after the answer's
-    /// head has come).
+    /// Of a wait: `request` (default: before forwarding) or `response` (after the answer's head has
+    /// come). Of a tool's fault: `model_input` for tools that run inside the agent; what the model
+    /// is told of their results changes.
     at: String,
     /// Kilobits per second, 1000 bits each.
     rate_kbps: Number,
@@ -196,6 +207,21 @@ raw_rule! {
     retry_after: Number,
     /// What is answered: text, or any JSON value.
     payload: Value,
+    /// Texts of which one is chosen for each exchange.
+    payloads: Vec<At<String>>,
+    /// Categories of Squall's own payloads of which one is chosen for each exchange.
+    categories: Vec<At<String>>,
+    /// Where in a tool's answer an instruction is put: `field` (default), `comment`, `zero_width`,
+    /// `markdown` or `error_message`.
+    placement: String,
+    /// How the payload meets what is there: `append` (default), `prepend` or `replace`.
+    strategy: String,
+    /// Which of the user's messages is poisoned: `first` (default), `last`, or its number from 1.
+    inject_at: Word,
+    /// Tokens of filler.
+    inject_tokens: Number,
+    /// Where among the messages the filler stands: `start`, `middle` or `end` (default).
+    position: String,
     /// Share of the body that is kept, 0 to 1.
     ratio: Number,
     /// What drifts: with `schema_drift` a field is subject to `rename`, `drop`, `null` or `retype`.
@@ -265,5 +291,99 @@ raw! {
         methods: At<OneOrMany>,
         /// Status of the upstream's answer: a number, a class such as `2xx`, or a list of them.
         status: At<OneOrMany>,
+    }
+}
+
+/// A type and what is said of it.
+type NamedAttack = (At<String>, At<Option<Box<RawRule>>>);
+
+/// `context_attacks` as they are written.
+#[derive(Debug)]
+pub(crate) enum RawAttacks {
+    /// Each names its `type`.
+    List(Vec<At<Box<RawRule>>>),
+    /// Each stands under its type; `None`: with nothing said of it.
+    Map(Vec<NamedAttack>),
+}
+
+impl<'de> Deserialize<'de> for RawAttacks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AttacksVisitor;
+
+        impl<'de> Visitor<'de> for AttacksVisitor {
+            type Value = RawAttacks;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of attacks, or a map from type to parameters")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<RawAttacks, A::Error> {
+                let mut attacks = Vec::new();
+                while let Some(attack) = list.next_element()? {
+                    attacks.push(attack);
+                }
+                Ok(RawAttacks::List(attacks))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawAttacks, A::Error> {
+                let mut attacks = Vec::new();
+                while let Some(attack) = map.next_entry()? {
+                    attacks.push(attack);
+                }
+                Ok(RawAttacks::Map(attacks))
+            }
+        }
+
+        deserializer.deserialize_any(AttacksVisitor)
+    }
+}
+
+impl Shape for RawAttacks {
+    fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
+        match &node.value {
+            Tree::List(_) => <Vec<At<RawRule>> as Shape>::check(node, complaints),
+            Tree::Map(members) => complaints.members_of(members, |member, complaints| {
+                RawRule::check(member, complaints);
+            }),
+            Tree::Null | Tree::Scalar { .. } => {
+                complaints.found(
+                    node.position,
+                    "a list of attacks, or a map from type to parameters",
+                );
+            }
+        }
+    }
+}
+
+impl Strings for RawAttacks {
+    fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
+        match self {
+            Self::List(attacks) => attacks.expand(position, expansion),
+            Self::Map(attacks) => {
+                for (_, attack) in attacks {
+                    attack.expand(position, expansion);
+                }
+            }
+        }
+    }
+}
+
+impl JsonSchema for RawAttacks {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Attacks".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let attack = generator.subschema_for::<RawRule>();
+        schemars::json_schema!({
+            "anyOf": [
+                { "type": "array", "items": attack },
+                { "type": "object" },
+            ]
+        })
     }
 }

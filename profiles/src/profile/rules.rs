@@ -6,31 +6,38 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ids::Ids;
-use super::located::At;
 use super::modes::{self, Mode};
 use super::raw::RawRule;
 use super::reader::Reader;
 use super::{conditions, triggers};
-use crate::error::{did_you_mean, words};
+use crate::error::{Position, did_you_mean, words};
 use crate::fault::Fault;
+use crate::faults::context::ContextAttack;
 use crate::faults::llm::LlmFault;
 use crate::faults::network::NetworkFault;
 use crate::faults::tool::ToolFault;
 use crate::glob::UrlGlobs;
 use crate::rule::{Family, Origin, Rule};
 
-/// A rule with its family and its place in that family's list.
-type Written<'a> = (Family, usize, &'a At<Box<RawRule>>);
+/// A rule as it was written.
+pub(crate) struct Written<'a> {
+    /// Whose it is.
+    pub(crate) family: Family,
+    /// Its place under the family's name: a number, or an attack's type.
+    pub(crate) place: String,
+    /// Its mode, where that is known without looking at `mode`.
+    pub(crate) mode: Option<&'static Mode>,
+    pub(crate) raw: &'a RawRule,
+    pub(crate) position: Position,
+}
 
 /// Reads the rules of a profile, noting what is wrong with them.
 pub(crate) fn read(owner: &str, written: &[Written<'_>], reader: &mut Reader) -> Vec<Arc<Rule>> {
     let mut ids = Ids::default();
     let mut rules = Vec::with_capacity(written.len());
-    for (family, index, raw) in written {
-        let place = format!("{}/{index}", family.as_str());
-        let rule = reader.below(&place, |reader| {
-            read_rule(owner, *family, raw, &mut ids, reader)
-        });
+    for written in written {
+        let place = format!("{}/{}", written.family.as_str(), written.place);
+        let rule = reader.below(&place, |reader| read_rule(owner, written, &mut ids, reader));
         rules.extend(rule);
     }
     name_tools(&mut rules, written);
@@ -39,13 +46,15 @@ pub(crate) fn read(owner: &str, written: &[Written<'_>], reader: &mut Reader) ->
 
 fn read_rule(
     owner: &str,
-    family: Family,
-    at: &At<Box<RawRule>>,
+    written: &Written<'_>,
     ids: &mut Ids,
     reader: &mut Reader,
 ) -> Option<Rule> {
-    let raw = &at.value;
-    let mode = read_mode(family, at, reader)?;
+    let (family, raw) = (written.family, written.raw);
+    let mode = match written.mode {
+        Some(mode) => mode,
+        None => read_mode(written, reader)?,
+    };
     refuse_foreign_parameters(mode, raw, reader);
     let matching = conditions::read(raw, mode, reader);
     let trigger = triggers::read(raw, reader);
@@ -53,7 +62,7 @@ fn read_rule(
         Family::Network => NetworkFault::read(mode.name, raw, reader).map(Fault::Network),
         Family::Tool => ToolFault::read(mode.name, raw, reader).map(Fault::Tool),
         Family::Llm => LlmFault::read(mode.name, raw, reader).map(Fault::Llm),
-        Family::Context => None,
+        Family::Context => ContextAttack::read(mode.name, raw, reader).map(Fault::Context),
     };
     let fault = fault?;
     refuse_status_too_late(mode, raw, &fault, reader);
@@ -77,7 +86,7 @@ fn read_rule(
         mode: mode.name,
         origin: Origin {
             file: reader.file.clone(),
-            position: at.position,
+            position: written.position,
             pointer: reader.pointer.as_str().into(),
         },
         matching,
@@ -89,17 +98,18 @@ fn read_rule(
 }
 
 /// The mode of a rule; what this version knows but cannot do is refused here.
-fn read_mode(family: Family, at: &At<Box<RawRule>>, reader: &mut Reader) -> Option<&'static Mode> {
+fn read_mode(written: &Written<'_>, reader: &mut Reader) -> Option<&'static Mode> {
+    let family = written.family;
     let can = modes::of_family(family)
         .filter(|mode| mode.available)
         .map(|mode| mode.name);
     let here = family.as_str();
-    let Some(found) = &at.value.mode else {
+    let Some(found) = &written.raw.mode else {
         let message = format!(
             "a rule needs `mode`; allowed in `{here}` are {}",
             words(can)
         );
-        reader.error("", at.position, message);
+        reader.error("", written.position, message);
         return None;
     };
     let Some(mode) = modes::find(family, &found.value) else {
@@ -135,24 +145,59 @@ fn not_yet(what: &str) -> String {
 /// Parameters that the mode does not use, and those that are only words so far.
 fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
     for (field, position) in raw.written() {
-        let later = match field {
-            "at" if mode.family == Family::Tool => {
-                raw.at.as_ref().is_some_and(|at| at.value == "model_input")
-            }
-            _ => false,
-        };
-        if later {
-            reader.error(field, position, not_yet("`at: model_input`"));
-        } else if !mode.takes(field) {
-            let users = words(modes::Mode::users_of(mode.family, field));
-            let plural = if users.contains(", ") { "s" } else { "" };
+        if mode.family == Family::Tool && conditions::in_model_input(raw) {
+            refuse_outside_of_messages(mode, field, position, reader);
+        } else if modes::is_of_attacks(field) && mode.family != Family::Context {
             let message = format!(
-                "`{field}` belongs to mode{plural} {users}; mode `{}` does not use it",
+                "`{field}` belongs to `context_attacks`{}",
+                match field {
+                    "type" => "; other rules have a `mode`",
+                    "trigger_probability" => "; other rules have a `probability`",
+                    _ => "; take the rule out to switch it off",
+                }
+            );
+            reader.error(field, position, message);
+        } else if field == "at" && modes::IN_MODEL_INPUT.contains(&mode.name) {
+            let message = format!(
+                "`at: {}`: with mode `{}` only `model_input` is allowed",
+                raw.at.as_ref().map_or("", |at| &at.value),
                 mode.name
             );
             reader.error(field, position, message);
+        } else if !mode.takes(field) {
+            reader.error(field, position, foreign(mode, field));
         }
     }
+}
+
+/// The sentence for a parameter that the mode does not use.
+fn foreign(mode: &Mode, field: &str) -> String {
+    let users = words(modes::Mode::users_of(mode.family, field));
+    let plural = if users.contains(", ") { "s" } else { "" };
+    format!(
+        "`{field}` belongs to mode{plural} {users}; mode `{}` does not use it",
+        mode.name
+    )
+}
+
+/// What a tool's fault may not have where it changes what the model is told.
+fn refuse_outside_of_messages(mode: &Mode, field: &str, position: Position, reader: &mut Reader) {
+    let can = || modes::IN_MODEL_INPUT.iter().copied();
+    let message = match field {
+        "at" if can().any(|name| name == mode.name) => return,
+        "at" => format!(
+            "`at: model_input` changes what the model is told of a tool's result, and mode `{}` is \
+             about the wire; the modes that can are {}",
+            mode.name,
+            words(can())
+        ),
+        _ if modes::ON_THE_WIRE.contains(&field) => format!(
+            "`{field}` belongs to answers on the wire; with `at: model_input` there is none"
+        ),
+        _ if mode.takes(field) => return,
+        _ => foreign(mode, field),
+    };
+    reader.error(field, position, message);
 }
 
 /// A `status` to match on is only there once the upstream has answered; then it is too late for
@@ -160,8 +205,10 @@ fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
 fn refuse_status_too_late(mode: &Mode, raw: &RawRule, fault: &Fault, reader: &mut Reader) {
     let Some(status) = &raw.status else { return };
     let alone = fault.alone();
-    let too_late =
-        alone.instead.is_some() || !alone.wait_before.is_empty() || alone.shape.up.is_some();
+    let too_late = alone.instead.is_some()
+        || !alone.wait_before.is_empty()
+        || !alone.request_edits.is_empty()
+        || alone.shape.up.is_some();
     if too_late {
         let message = format!(
             "`status` is the upstream's answer, and mode `{}` acts before there is one; \
@@ -176,9 +223,11 @@ fn refuse_status_too_late(mode: &Mode, raw: &RawRule, fault: &Fault, reader: &mu
 fn name_tools(rules: &mut [Rule], written: &[Written<'_>]) {
     let named: Vec<(&str, Vec<&str>)> = written
         .iter()
-        .filter_map(|(_, _, raw)| {
-            let tool = raw.value.tool.as_ref()?.value.as_str();
-            let urls = raw.value.match_url.as_ref()?;
+        // There the URL is the model's.
+        .filter(|written| !conditions::in_model_input(written.raw))
+        .filter_map(|written| {
+            let tool = written.raw.tool.as_ref()?.value.as_str();
+            let urls = written.raw.match_url.as_ref()?;
             let urls = urls.value.0.iter().map(|url| url.value.as_str()).collect();
             (!tool.contains(['*', '{'])).then_some((tool, urls))
         })

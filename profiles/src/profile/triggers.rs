@@ -16,6 +16,18 @@ use crate::trigger::{ArmedBy, Chance, Trigger, Window};
 /// Reads the trigger of a rule.
 pub(crate) fn read(raw: &RawRule, reader: &mut Reader) -> Trigger {
     let probability = reader.share("probability", raw.probability.as_ref());
+    let of_attack = reader.share("trigger_probability", raw.trigger_probability.as_ref());
+    if let (Some(_), Some(again)) = (
+        raw.probability
+            .as_ref()
+            .map(|at| at.position)
+            .or(raw.ramp.as_ref().map(|at| at.position)),
+        &raw.trigger_probability,
+    ) {
+        let message = "`trigger_probability` is another word for `probability`, and `ramp` takes \
+                       its place; keep one of them";
+        reader.error("trigger_probability", again.position, message);
+    }
     let ramp = raw
         .ramp
         .as_ref()
@@ -24,7 +36,7 @@ pub(crate) fn read(raw: &RawRule, reader: &mut Reader) -> Trigger {
         let message = "`ramp` takes the place of `probability`; keep one of them";
         reader.error("probability", probability.position, message);
     }
-    let fixed = Chance::Fixed(probability.unwrap_or(MILLION));
+    let fixed = Chance::Fixed(probability.or(of_attack).unwrap_or(MILLION));
     Trigger {
         chance: ramp.flatten().unwrap_or(fixed),
         after_calls: reader
@@ -67,7 +79,11 @@ pub(crate) fn written(raw: &RawRule) -> Map<String, Value> {
                 .into()
         })
     };
-    put("probability", number(&raw.probability));
+    let probability = raw
+        .probability
+        .as_ref()
+        .or(raw.trigger_probability.as_ref());
+    put("probability", number(&probability.cloned()));
     put("after_calls", number(&raw.after_calls));
     put("every", number(&raw.every));
     put("limit", number(&raw.limit));

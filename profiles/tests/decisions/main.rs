@@ -1,6 +1,7 @@
 //! Decisions from the outside: a profile as a user writes it, requests, and what is decided.
 
 mod answers;
+mod context;
 mod explain;
 mod matching;
 mod repeatable;

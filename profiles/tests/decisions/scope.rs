@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use squall_profiles::activation::{Activation, ActivationSpec, Decision, Observe, Snapshot};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind, Stage};
+use squall_profiles::faults::model_input::unseen_tools;
 use squall_profiles::library::Library;
 use squall_profiles::plan::Outcome;
 use squall_profiles::profile;
@@ -26,6 +27,7 @@ pub(crate) struct Request {
     pub(crate) headers: HeaderMap,
     pub(crate) model: Option<&'static str>,
     pub(crate) stream: Option<bool>,
+    pub(crate) results: Option<Vec<String>>,
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) stage: Stage,
 }
@@ -43,6 +45,7 @@ pub(crate) fn get(url: &str) -> Request {
         headers: HeaderMap::new(),
         model: None,
         stream: None,
+        results: None,
         body: Some(Vec::new()),
         stage: Stage::Request {
             behind_connect: false,
@@ -59,11 +62,13 @@ pub(crate) fn post(url: &str, body: &str) -> Request {
 }
 
 pub(crate) fn model_call(body: &str) -> Request {
+    let dialect = squall_dialects::by_name("openai-chat");
     Request {
         kind: Kind::Llm,
         dialect: Some("openai-chat"),
         model: Some("gpt-4o"),
         stream: Some(false),
+        results: dialect.map(|dialect| unseen_tools(dialect, body.as_bytes())),
         ..post("https://api.openai.com/v1/chat/completions", body)
     }
 }
@@ -139,6 +144,7 @@ impl Request {
             headers: &self.headers,
             model: self.model,
             stream: self.stream,
+            results: self.results.as_deref(),
             body: self.body.as_deref(),
         }
     }
@@ -189,6 +195,7 @@ pub(crate) fn send_at(snapshot: &Snapshot, request: &Request, elapsed: Duration)
     let head = Facts {
         model: None,
         stream: None,
+        results: None,
         body: None,
         ..request.facts()
     };

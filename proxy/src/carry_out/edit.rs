@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | truncate to bytes | nothing | the right `content-length`, or chunks | counts encoded bytes |
 //! | truncate to a share | the length, else the whole body | the right `content-length` | counts encoded bytes |
-//! | schema drift | the whole body | the right `content-length` | decoded, put back |
+//! | schema drift, injection | the whole body | the right `content-length` | decoded, put back |
 //! | stream fault | one event at a time; a JSON answer whole | chunks; the right `content-length` | decoded, put back, flushed per event |
 //!
 //! An edit that cannot be made leaves the answer as it came, and says why.
@@ -16,9 +16,11 @@
 //! version, and mean nothing about its bytes to anybody else.
 
 mod drift;
+mod inject;
 mod plain;
 mod stream;
 mod truncate;
+mod whole;
 
 use std::time::SystemTime;
 
@@ -100,6 +102,7 @@ pub async fn apply<'a>(
         response = match edit {
             Edit::Truncate(amount) => truncate::apply(*amount, response, report, context).await,
             Edit::Drift(drift) => drift::apply(drift, response, report, context).await,
+            Edit::Inject(injection) => inject::apply(injection, response, report, context).await,
             Edit::Stream(fault) => stream::apply(fault, response, model, report, context).await,
         };
     }
@@ -107,7 +110,7 @@ pub async fn apply<'a>(
 }
 
 /// Takes out what vouches for bytes that are no longer those.
-fn drop_digests(headers: &mut HeaderMap) {
+pub(super) fn drop_digests(headers: &mut HeaderMap) {
     const DIGESTS: [HeaderName; 4] = [
         HeaderName::from_static("content-digest"),
         HeaderName::from_static("repr-digest"),
@@ -120,7 +123,7 @@ fn drop_digests(headers: &mut HeaderMap) {
 }
 
 /// Makes the head announce `length`, if it announces one; chunks stay chunks.
-fn correct_length(headers: &mut HeaderMap, length: u64) {
+pub(super) fn correct_length(headers: &mut HeaderMap, length: u64) {
     if headers.contains_key(header::CONTENT_LENGTH) {
         headers.insert(header::CONTENT_LENGTH, length.into());
     }

@@ -43,6 +43,7 @@ impl ExchangeNote {
             headers: &HeaderMap::new(),
             model: self.llm.as_ref().and_then(|llm| llm.model.as_deref()),
             stream: self.llm.as_ref().map(|llm| llm.stream),
+            results: None,
             body: None,
         };
         // With what the journal does not keep, a rule that matched may seem to have missed.

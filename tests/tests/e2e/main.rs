@@ -11,6 +11,7 @@ mod api;
 mod breaks;
 mod clients;
 mod connect;
+mod context;
 mod dice;
 mod first_event;
 mod framing;

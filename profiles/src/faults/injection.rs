@@ -1,0 +1,465 @@
+//! Instructions in what tools say.
+//!
+//! Nobody tells what the fields of a tool's JSON mean, so the one that looks most like prose is
+//! taken: words with spaces between them, the more the better; no ids, URLs, dates or single words
+//! while there is anything else.
+
+use squall_dialects::json::{Document, Edits, Kind, Value, quote};
+use squall_dialects::mcp;
+
+use crate::canary::{self, Canary};
+use crate::fault::{Injection, Placement};
+
+/// What a text is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// JSON.
+    Json,
+    /// HTML.
+    Html,
+    /// Markdown, or nothing in particular.
+    Text,
+}
+
+impl Form {
+    /// By the look of it.
+    pub fn of(text: &str) -> Self {
+        let text = text.trim_start();
+        if text.starts_with(['{', '[']) && Document::parse(text.trim_end().as_bytes()).is_ok() {
+            return Self::Json;
+        }
+        let start = text.get(..15).unwrap_or(text).to_ascii_lowercase();
+        if start.starts_with("<!doctype html") || start.starts_with("<html") {
+            Self::Html
+        } else {
+            Self::Text
+        }
+    }
+}
+
+/// A tool's answer with the instruction in it; or why it has no place for one. Of MCP's messages it
+/// is put into what the model reads of a tool's result.
+pub fn in_answer(injection: &Injection, text: &str, form: Form) -> Result<String, String> {
+    if form != Form::Json {
+        return injected(injection, text, form);
+    }
+    let document =
+        Document::parse(text.as_bytes()).map_err(|why| format!("the tool's answer is {why}"))?;
+    let result = mcp::texts(&document).into_iter();
+    let read = result.filter(|text| text.part != mcp::TextPart::Structured);
+    let likeness = |place: &Value<'_>| likeness("text", &place.as_str().unwrap_or_default());
+    let places: Vec<_> = read.map(|text| document.value(text.place)).collect();
+    let mut edits = Edits::new(&document);
+    match places.into_iter().rev().max_by_key(likeness) {
+        Some(place) => inject_into(injection, &mut edits, place),
+        None => inject_below(injection, &mut edits, document.root())?,
+    }
+    String::from_utf8(edits.apply()).map_err(|error| error.to_string())
+}
+
+/// A text with the instruction in it; or why it has no place for one.
+pub fn injected(injection: &Injection, text: &str, form: Form) -> Result<String, String> {
+    match form {
+        Form::Json => {
+            let document = Document::parse(text.as_bytes())
+                .map_err(|why| format!("the tool's answer is {why}"))?;
+            let mut edits = Edits::new(&document);
+            inject_below(injection, &mut edits, document.root())?;
+            String::from_utf8(edits.apply()).map_err(|error| error.to_string())
+        }
+        Form::Html => Ok(in_html(injection, text)),
+        Form::Text => Ok(in_text(injection, text)),
+    }
+}
+
+/// Puts the instruction somewhere below `root`; or tells why there is no place for it.
+pub fn inject_below(
+    injection: &Injection,
+    edits: &mut Edits<'_>,
+    root: Value<'_>,
+) -> Result<(), String> {
+    if injection.placement == Placement::ErrorMessage && in_error(injection, edits, root) {
+        return Ok(());
+    }
+    if let Some(place) = prose(root) {
+        inject_into(injection, edits, place);
+        return Ok(());
+    }
+    if root.kind() != Kind::Object {
+        return Err("the tool's answer has no text to put an instruction into".to_owned());
+    }
+    add_member(edits, root, "note", &in_text(injection, ""));
+    Ok(())
+}
+
+/// Puts the instruction into a JSON string, which may hold JSON itself.
+pub fn inject_into(injection: &Injection, edits: &mut Edits<'_>, place: Value<'_>) {
+    let text = place.as_str().unwrap_or_default();
+    let said = injected(injection, &text, Form::of(&text));
+    let said = said.unwrap_or_else(|_| in_text(injection, &text));
+    edits.replace(place.id(), quote(&said));
+}
+
+/// Whether a text carries a canary already.
+pub fn has_canary(text: &str) -> bool {
+    let prefix = "sq-";
+    text.match_indices(prefix).any(|(at, _)| {
+        let written = text.get(at..at + canary::LENGTH);
+        written.is_some_and(|written| written.parse::<Canary>().is_ok())
+    })
+}
+
+/// As the message of an error: the one that is there, or one that is added to an object.
+fn in_error(injection: &Injection, edits: &mut Edits<'_>, root: Value<'_>) -> bool {
+    const ERRORS: [&str; 4] = ["error", "message", "detail", "error_message"];
+    let message = ERRORS.iter().find_map(|key| {
+        let found = root.get(key)?;
+        let inside = || found.get("message").or_else(|| found.get("detail"));
+        let place = if found.kind() == Kind::Object {
+            inside()?
+        } else {
+            found
+        };
+        (place.kind() == Kind::String).then_some(place)
+    });
+    if let Some(message) = message {
+        let said = message.as_str().unwrap_or_default();
+        edits.replace(message.id(), quote(&joined(&said, " ", &injection.text)));
+        return true;
+    }
+    let is_object = root.kind() == Kind::Object && root.get("error").is_none();
+    if is_object {
+        let said = format!("{{\"message\":{}}}", quote(&injection.text));
+        add_json(edits, root, "error", &said);
+    }
+    is_object
+}
+
+fn add_member(edits: &mut Edits<'_>, object: Value<'_>, key: &str, text: &str) {
+    add_json(edits, object, key, &quote(text));
+}
+
+fn add_json(edits: &mut Edits<'_>, object: Value<'_>, key: &str, json: &str) {
+    match object.members().last() {
+        Some(last) => edits.insert_after(last.id(), key, json),
+        None => edits.replace(object.id(), format!("{{{}:{json}}}", quote(key))),
+    }
+}
+
+/// A text that is not marked up, or in Markdown.
+fn in_text(injection: &Injection, text: &str) -> String {
+    let said = &injection.text;
+    let gap = if text.contains('\n') { "\n\n" } else { " " };
+    match injection.placement {
+        Placement::Field => joined(text, gap, said),
+        Placement::Comment => joined(text, gap, &commented(said)),
+        Placement::ZeroWidth => joined(text, gap, &spaced(said)),
+        Placement::Markdown => joined(text, gap, &pictured(said)),
+        Placement::ErrorMessage => joined(text, "\n", &format!("Error: {said}")),
+    }
+}
+
+fn in_html(injection: &Injection, html: &str) -> String {
+    let said = &injection.text;
+    let element = match injection.placement {
+        Placement::Field => format!("<p>{}</p>", escaped(said)),
+        Placement::Comment => commented(said),
+        Placement::ZeroWidth => format!("<p>{}</p>", escaped(&spaced(said))),
+        Placement::Markdown => format!("<pre>{}</pre>", escaped(&pictured(said))),
+        Placement::ErrorMessage => format!("<p role=\"alert\">Error: {}</p>", escaped(said)),
+    };
+    // Where it is still part of the page.
+    let end = ["</body", "</html"].iter().find_map(|end| {
+        let lower = html.to_ascii_lowercase();
+        lower.rfind(end)
+    });
+    let (before, after) = html.split_at(end.unwrap_or(html.len()));
+    format!("{before}{element}{after}")
+}
+
+fn joined(text: &str, gap: &str, more: &str) -> String {
+    if text.trim().is_empty() {
+        more.to_owned()
+    } else {
+        format!("{text}{gap}{more}")
+    }
+}
+
+/// In an HTML comment, which it must not end.
+fn commented(text: &str) -> String {
+    format!("<!-- {} -->", text.replace("--", "- -"))
+}
+
+/// The text of an image from nowhere (RFC 6761 §6.4), whose URL carries the canary too.
+fn pictured(text: &str) -> String {
+    let words: String = text
+        .chars()
+        .map(|letter| match letter {
+            '[' => '(',
+            ']' => ')',
+            '\n' | '\r' => ' ',
+            letter => letter,
+        })
+        .collect();
+    let canary = canary_in(text).unwrap_or_default();
+    format!("![{words}](https://images.invalid/{canary}.png)")
+}
+
+/// With a zero-width space after each letter: a filter that looks for words finds none, a model
+/// reads on. The canary stays whole, so that it is found again.
+fn spaced(text: &str) -> String {
+    let broken = |text: &str| -> String { text.chars().flat_map(|c| [c, '\u{200b}']).collect() };
+    match canary_in(text).and_then(|canary| text.split_once(canary).map(|parts| (parts, canary))) {
+        Some(((before, after), canary)) => [&broken(before), canary, &broken(after)].concat(),
+        None => broken(text),
+    }
+}
+
+fn canary_in(text: &str) -> Option<&str> {
+    let mut places = text.match_indices("sq-");
+    places.find_map(|(at, _)| {
+        let written = text.get(at..at + canary::LENGTH)?;
+        written.parse::<Canary>().ok().map(|_| written)
+    })
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The string below a value that looks most like prose; the first of equals.
+fn prose(root: Value<'_>) -> Option<Value<'_>> {
+    let mut best: Option<(u64, Value<'_>)> = None;
+    let mut open = vec![root];
+    while let Some(value) = open.pop() {
+        if let Some(text) = value.as_str() {
+            let likeness = likeness(value.key().as_deref().unwrap_or_default(), &text);
+            if likeness > best.map_or(0, |(best, _)| best) {
+                best = Some((likeness, value));
+            }
+        }
+        let first = open.len();
+        open.extend(value.members());
+        open.extend(value.items());
+        open[first..].reverse();
+    }
+    best.map(|(_, value)| value)
+}
+
+/// Names of fields that hold prose as a rule.
+const OF_PROSE: [&str; 22] = [
+    "abstract",
+    "answer",
+    "body",
+    "comment",
+    "content",
+    "description",
+    "detail",
+    "details",
+    "excerpt",
+    "message",
+    "note",
+    "notes",
+    "output",
+    "reason",
+    "result",
+    "review",
+    "snippet",
+    "summary",
+    "text",
+    "title",
+    "subject",
+    "caption",
+];
+
+/// Names of fields whose values are looked up, not read.
+const OF_KEYS: [&str; 16] = [
+    "id", "uuid", "key", "token", "type", "kind", "status", "state", "code", "currency", "locale",
+    "language", "format", "version", "role", "etag",
+];
+
+/// How much a field looks like prose; 0 for what a program is to understand.
+fn likeness(key: &str, text: &str) -> u64 {
+    let words = text.split_whitespace().filter(|word| is_word(word)).count();
+    let is_url = text.contains("://") && !text.contains(' ');
+    if words == 0 || is_url || is_encoded(text) {
+        return 0;
+    }
+    let key = key.to_ascii_lowercase();
+    let is_key = OF_KEYS.contains(&&*key) || key.ends_with("_id") || key.ends_with("_at");
+    let named = OF_PROSE.contains(&&*key);
+    let length = u64::try_from(text.chars().count())
+        .unwrap_or(u64::MAX)
+        .min(1 << 20);
+    // Prose before single words, and those before what has the name of a key.
+    let class = match (words, named, is_key) {
+        (3.., _, false) => 4,
+        (_, true, _) | (2, false, false) => 3,
+        (_, false, false) => 2,
+        (_, false, true) => 1,
+    };
+    let named = if named { length } else { 0 };
+    (class << 32) + length + named
+}
+
+/// Letters, maybe with a mark behind them.
+fn is_word(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
+    let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+    letters > 0 && letters * 2 > word.chars().count()
+}
+
+/// Ids, hashes and Base64: long, in one piece, and not of letters alone.
+fn is_encoded(text: &str) -> bool {
+    let one = !text.contains(char::is_whitespace);
+    one && text.len() > 8
+        && text.is_ascii()
+        && (text.bytes().any(|byte| byte.is_ascii_digit()) || text.len() > 40)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SAID: &str = "Call now [today] <b> -- sq-0123456789ab.";
+
+    fn put(placement: Placement, text: &str) -> Result<String, String> {
+        let injection = Injection {
+            text: SAID.to_owned(),
+            placement,
+            choice: 0,
+        };
+        in_answer(&injection, text, Form::of(text))
+    }
+
+    #[test]
+    fn of_the_fields_the_one_that_reads_like_prose_is_taken() {
+        for (json, field) in [
+            (
+                r#"{"id":"a long id of words","url":"https://a.example/x","title":"Tea","body":"Green tea is grown in the hills.","at":"2026-11-22T10:00:00Z"}"#,
+                "/body",
+            ),
+            (
+                r#"{"status":"ok","items":[{"name":"Kiel","note":"a b"},{"name":"Lübeck","note":"Closed on Mondays and in winter"}]}"#,
+                "/items/1/note",
+            ),
+            (r#"{"code":"EUR","city":"Paris","temp":21}"#, "/city"),
+            (r#"{"status":"ok"}"#, "/status"),
+            (r#"["d41d8cd98f00b204e9800998ecf8427e","sunny"]"#, "/1"),
+            (r#"{"celsius":21}"#, "/note"),
+            ("{}", "/note"),
+            (
+                r#"{"description":"fine","reference_id":"three words here"}"#,
+                "/description",
+            ),
+        ] {
+            let put = put(Placement::Field, json).expect(json);
+            let before: serde_json::Value = serde_json::from_str(json).unwrap();
+            let mut after: serde_json::Value = serde_json::from_str(&put).expect(&put);
+            let said = after.pointer(field).and_then(|said| said.as_str());
+            assert!(said.is_some_and(|said| said.ends_with(SAID)), "{put}");
+            // All else is as it was.
+            if let Some(was) = before.pointer(field) {
+                *after.pointer_mut(field).unwrap() = was.clone();
+            } else {
+                after.as_object_mut().unwrap().remove("note");
+            }
+            assert_eq!(before, after, "{json}");
+        }
+        for json in ["[1,2]", "[]", r#"[{"a":1}]"#] {
+            assert_eq!(
+                put(Placement::Field, json).expect_err(json),
+                "the tool's answer has no text to put an instruction into"
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_and_order_stay_as_they_are_written() {
+        let json = "{ \"z\": 1.50, \"note\": \"Open until late.\",\n \"a\": 12345678901234567890 }";
+        let said = quote(&format!("Open until late. {SAID}"));
+        let expected = json.replace("\"Open until late.\"", &said);
+        assert_eq!(put(Placement::Field, json), Ok(expected));
+    }
+
+    #[test]
+    fn each_placement_has_its_own_look() {
+        let broken = spaced(SAID);
+        let picture = "![Call now (today) <b> -- sq-0123456789ab.](https://images.invalid/sq-0123456789ab.png)";
+        let comment = "<!-- Call now [today] <b> - - sq-0123456789ab. -->";
+        for (placement, text, expected) in [
+            (Placement::Field, "Fine.", format!("Fine. {SAID}")),
+            (Placement::Field, "One\ntwo", format!("One\ntwo\n\n{SAID}")),
+            (Placement::Field, "", SAID.to_owned()),
+            (Placement::Comment, "Fine.", format!("Fine. {comment}")),
+            (Placement::ZeroWidth, "Fine.", format!("Fine. {broken}")),
+            (Placement::Markdown, "Fine.", format!("Fine. {picture}")),
+            (
+                Placement::ErrorMessage,
+                "Fine.",
+                format!("Fine.\nError: {SAID}"),
+            ),
+            (
+                Placement::Comment,
+                "<html><body>x</body></html>",
+                format!("<html><body>x{comment}</body></html>"),
+            ),
+            (
+                Placement::Field,
+                "<!DOCTYPE html>x",
+                "<!DOCTYPE html>x<p>Call now [today] &lt;b&gt; -- sq-0123456789ab.</p>".to_owned(),
+            ),
+            (
+                Placement::ErrorMessage,
+                r#"{"error":{"code":3,"message":"No."}}"#,
+                format!(r#"{{"error":{{"code":3,"message":"No. {SAID}"}}}}"#),
+            ),
+            (
+                Placement::ErrorMessage,
+                r#"{"message":"No."}"#,
+                format!(r#"{{"message":"No. {SAID}"}}"#),
+            ),
+            (
+                Placement::ErrorMessage,
+                r#"{"temp":3}"#,
+                format!(r#"{{"temp":3,"error":{{"message":"{SAID}"}}}}"#),
+            ),
+        ] {
+            assert_eq!(put(placement, text).expect(text), expected, "{placement:?}");
+        }
+        assert!(!broken.contains("now") && broken.replace('\u{200b}', "") == SAID);
+        assert!(has_canary(&broken) && has_canary(picture) && !has_canary("sq-0123456789a"));
+    }
+
+    #[test]
+    fn of_mcps_messages_the_result_is_taken() {
+        let json = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rain and wind are expected all day"},{"type":"text","text":"{\"summary\":\"Take an umbrella with you, and a coat.\"}"}],"structuredContent":{"summary":"A text that is longer than all the others, and for programs."}}}"#;
+        let put = put(Placement::Field, json).expect("a text");
+        let after: serde_json::Value = serde_json::from_str(&put).expect("JSON");
+        let inner = after
+            .pointer("/result/content/1/text")
+            .and_then(|text| text.as_str());
+        let inner: serde_json::Value = serde_json::from_str(inner.unwrap()).expect("JSON inside");
+        assert!(inner["summary"].as_str().unwrap().ends_with(SAID), "{put}");
+        assert_eq!(put.matches("sq-0123456789ab").count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(
+            text in prop_oneof![any::<String>(), "[{\\[\"a-z :,\\]}0-9<!>/-]{0,40}"],
+            placement in prop::sample::select(&[
+                Placement::Field, Placement::Comment, Placement::ZeroWidth,
+                Placement::Markdown, Placement::ErrorMessage,
+            ][..]),
+        ) {
+            if let Ok(put) = put(placement, &text) {
+                prop_assert!(has_canary(&put));
+                prop_assert_eq!(Form::of(&put) == Form::Json, Form::of(&text) == Form::Json);
+            }
+        }
+    }
+}

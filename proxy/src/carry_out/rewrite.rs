@@ -1,0 +1,219 @@
+//! Changes to requests of model calls, before they go upstream.
+//!
+//! The body was read ahead to decide on the rules; what stands in it is changed by
+//! [`squall_profiles::faults::model_input`], and the head's length follows. What cannot be changed
+//! leaves as it came, and the rule says why.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderValue};
+use squall_dialects::signature;
+use squall_profiles::faults::model_input;
+use squall_profiles::plan::{RequestEdit, VerdictIndex};
+
+use super::edit::{Speaking, correct_length, drop_digests};
+use crate::broken::Ledger;
+
+/// A request whose body was read ahead, as far as that was possible.
+pub(crate) struct Ahead<'a> {
+    /// Its fields.
+    pub(crate) headers: &'a mut HeaderMap,
+    /// All of its body; `None`: it was not read to its end.
+    pub(crate) body: Option<Bytes>,
+    /// The model call that it is.
+    pub(crate) model: Option<Speaking<'a>>,
+    /// The largest body that is read ahead, bytes.
+    pub(crate) limit: u64,
+}
+
+/// Makes a plan's changes to a request, in order. The new body, if there is one.
+pub(crate) fn apply(
+    edits: &[(VerdictIndex, RequestEdit)],
+    request: &mut Ahead<'_>,
+    ledger: &dyn Ledger,
+) -> Option<Bytes> {
+    let (model, before) = match request.editable() {
+        Ok(editable) => editable,
+        Err(why) => {
+            for (verdict, _) in edits {
+                ledger.bypassed(*verdict, why.clone());
+            }
+            return None;
+        }
+    };
+    let name = model.request.and_then(|request| request.model.as_deref());
+    let mut after: Option<Bytes> = None;
+    for (verdict, edit) in edits {
+        let body = after.as_ref().unwrap_or(&before);
+        match model_input::rewrite(edit, model.dialect, name, body) {
+            Ok(edited) => {
+                after = Some(edited.into());
+                ledger.applied(*verdict);
+            }
+            Err(why) => ledger.bypassed(*verdict, why),
+        }
+    }
+    if let Some(after) = &after {
+        drop_digests(request.headers);
+        correct_length(request.headers, after.len() as u64);
+    }
+    after
+}
+
+impl<'a> Ahead<'a> {
+    /// The model call and its body, if it may be changed; else why not.
+    fn editable(&self) -> Result<(Speaking<'a>, Bytes), String> {
+        let Some(model) = self.model else {
+            return Err("the request is none of a dialect that Squall knows".to_owned());
+        };
+        if let Some(why) = signature::forbids_edits(self.headers, model.target) {
+            return Err(why.to_owned());
+        }
+        if let Some(coding) = self.headers.get(CONTENT_ENCODING) {
+            return Err(format!(
+                "the request is compressed ({}), and only plain ones are changed",
+                shown(coding)
+            ));
+        }
+        let Some(body) = self.body.clone() else {
+            return Err(match self.headers.get(CONTENT_LENGTH) {
+                Some(length) => format!(
+                    "the request ({} bytes) is longer than `inspect_limit` ({} bytes)",
+                    shown(length),
+                    self.limit
+                ),
+                None => format!(
+                    "the request is longer than `inspect_limit` ({} bytes), or of a kind that is not \
+                     read ahead",
+                    self.limit
+                ),
+            });
+        };
+        Ok((model, body))
+    }
+}
+
+fn shown(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+    use squall_dialects::{Target, by_name};
+    use squall_profiles::fault::{Padding, Position};
+
+    use super::*;
+    use crate::carry_out::testing::Remembered;
+
+    const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#;
+
+    fn contradict(text: &str) -> RequestEdit {
+        RequestEdit::Contradict(text.to_owned())
+    }
+
+    fn made(
+        fields: &[(&'static str, &'static str)],
+        body: Option<&'static str>,
+        edits: &[RequestEdit],
+    ) -> (Option<String>, HeaderMap, Remembered) {
+        let mut headers: HeaderMap = fields
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect();
+        let edits: Vec<_> = (0..).zip(edits.iter().cloned()).collect();
+        let ledger = Remembered::default();
+        let dialect = by_name("openai-chat").expect("a dialect");
+        let mut request = Ahead {
+            headers: &mut headers,
+            body: body.map(Bytes::from),
+            model: Some(Speaking {
+                target: Target::new("/v1/chat/completions"),
+                ..dialect.into()
+            }),
+            limit: 100,
+        };
+        let made = apply(&edits, &mut request, &ledger);
+        let made = made.map(|body| String::from_utf8(body.to_vec()).expect("UTF-8"));
+        (made, headers, ledger)
+    }
+
+    #[test]
+    fn changes_follow_each_other_and_the_length_follows_them() {
+        let fields = [
+            ("content-length", "57"),
+            ("content-md5", "Q2hlY2sgSW50ZWdyaXR5IQ=="),
+            ("x-other", "kept"),
+        ];
+        let (body, headers, ledger) =
+            made(&fields, Some(BODY), &[contradict("A"), contradict("B")]);
+        let body = body.expect("a new body");
+        assert_eq!(body, BODY.replace("Hi", "Hi\\n\\nA\\n\\nB"));
+        assert_eq!(headers["content-length"], body.len().to_string());
+        assert!(!headers.contains_key("content-md5") && headers["x-other"] == "kept");
+        assert_eq!(*ledger.applied.borrow(), [0, 1]);
+    }
+
+    #[test]
+    fn a_request_without_a_length_gets_none() {
+        let (body, headers, _) = made(&[], Some(BODY), &[contradict("A")]);
+        assert!(body.is_some() && headers.is_empty());
+    }
+
+    #[test]
+    fn one_change_that_cannot_be_made_leaves_the_others() {
+        let pad = RequestEdit::Pad(Padding {
+            tokens: 3,
+            position: Position::End,
+        });
+        let no_user = r#"{"model":"m","messages":[{"role":"system","content":"Hi"}]}"#;
+        let (body, _, ledger) = made(&[], Some(no_user), &[pad, contradict("A")]);
+        assert_eq!(body, Some(no_user.replace("Hi", "Hi\\n\\nA")));
+        assert_eq!(*ledger.applied.borrow(), [1]);
+        let why = "the request has no message of the user's".to_owned();
+        assert_eq!(*ledger.bypassed.borrow(), [(0, why)]);
+    }
+
+    #[test]
+    fn what_cannot_be_changed_says_why_and_stays() {
+        let signed = "AWS4-HMAC-SHA256 Credential=x, Signature=00";
+        for (fields, body, why) in [
+            (
+                &[("authorization", signed)][..],
+                Some(BODY),
+                "the request is signed (AWS Signature Version 4): changed, it would be refused",
+            ),
+            (
+                &[("content-encoding", "gzip")],
+                None,
+                "the request is compressed (gzip), and only plain ones are changed",
+            ),
+            (
+                &[("content-length", "101")],
+                None,
+                "the request (101 bytes) is longer than `inspect_limit` (100 bytes)",
+            ),
+            (
+                &[],
+                None,
+                "the request is longer than `inspect_limit` (100 bytes), or of a kind that is not \
+                 read ahead",
+            ),
+            (
+                &[],
+                Some("[]"),
+                "the request has neither instructions nor a message of the user's to add to",
+            ),
+        ] {
+            let (made, headers, ledger) = made(fields, body, &[contradict("A")]);
+            assert!(made.is_none());
+            assert_eq!(headers.len(), fields.len());
+            ledger.only_bypassed(0, why);
+        }
+    }
+}

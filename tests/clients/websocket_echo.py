@@ -7,7 +7,7 @@ import websockets
 
 import told
 
-flags = told.arguments(messages=3)
+flags = told.arguments(messages=3, text="message")
 
 
 async def talk():
@@ -25,7 +25,7 @@ async def talk():
     ) as socket:
         echoes = []
         for number in range(flags.messages):
-            await socket.send(f"message {number}")
+            await socket.send(f"{flags.text} {number}")
             echoes.append(await asyncio.wait_for(socket.recv(), flags.timeout))
         told.say(ok=True, echoes=echoes, protocol=socket.subprotocol)
 

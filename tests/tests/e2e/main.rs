@@ -9,6 +9,7 @@ mod accounting;
 mod anthropic;
 mod api;
 mod breaks;
+mod canaries;
 mod clients;
 mod connect;
 mod context;

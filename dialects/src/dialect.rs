@@ -10,8 +10,8 @@ use http::{HeaderMap, Method, StatusCode};
 
 use crate::json::{Document, Edits, Value, quote};
 use crate::model::{
-    Conversation, Delta, DeltaKind, Finish, Finished, ModelError, ModelRequest, Reading,
-    ResultSaying, Saying, ToolResult,
+    Conversation, DeltaKind, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying,
+    Saying, ToolResult,
 };
 use crate::stream::{Frame, Framing, Made};
 
@@ -141,11 +141,17 @@ pub trait Dialect: Debug + Send + Sync {
         false
     }
 
-    /// Spoils arguments that are not given as a string: the way in which this provider reports a
-    /// model that wrote no JSON. False, and no edits, when it has none. Strings need no dialect.
-    fn spoil_arguments(&self, edits: &mut Edits<'_>, arguments: &Delta<'_>) -> bool {
-        let _ = (edits, arguments);
-        false
+    /// How this provider tells that a model wrote `arguments`, which are no JSON, in an answer, or an
+    /// event's data, where a call's arguments are not given as a string. Strings need no dialect.
+    fn bad_call(&self, answer: Value<'_>, arguments: &str) -> BadCall {
+        let _ = (answer, arguments);
+        BadCall::Untold
+    }
+
+    /// The number that an event bears, where a stream's events are numbered one by one.
+    fn number<'d>(&self, event: Event<'d>) -> Option<Value<'d>> {
+        let _ = event;
+        None
     }
 
     /// The whole answer that says what a stream said, as the provider would have given it had no
@@ -266,6 +272,22 @@ pub struct EndOfChoice<'a> {
     /// Whether the agent got anything of the part that the event belongs to: the event itself, an
     /// earlier one, or what [`Dialect::say_events`] made of it. If not, there is nothing to close.
     pub kept: bool,
+}
+
+/// How a provider tells that a model wrote a tool call that is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BadCall {
+    /// It has no words for it.
+    Untold,
+    /// The answer holds no call, and ends with [`Finish::BadTool`].
+    Ends,
+    /// By an error: with this status instead of an answer, or where the call was due in a stream.
+    Fails {
+        /// Status, where there is no stream.
+        status: StatusCode,
+        /// The error, as JSON.
+        error: String,
+    },
 }
 
 /// What a stream said, put together.

@@ -27,8 +27,8 @@ pub mod stream;
 pub mod tokens;
 
 pub use dialect::{
-    AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Part, Target, Transcript, WireReply,
-    media_type,
+    AnswerForm, BadCall, Dialect, EndOfChoice, ErrorContext, Event, Part, Target, Transcript,
+    WireReply, media_type,
 };
 use http::Method;
 use json::{Document, Kind};

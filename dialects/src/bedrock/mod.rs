@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, Method};
 
 use crate::dialect::{
-    AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
+    AnswerForm, BadCall, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
 };
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{
@@ -303,6 +303,14 @@ impl Dialect for Bedrock {
             }
             Words::Vendor(vendor, event) => vendor.say_events(event, choice, saying),
             Words::Own(..) | Words::Exception(_) | Words::Unknown => Vec::new(),
+        }
+    }
+
+    fn bad_call(&self, answer: Value<'_>, _arguments: &str) -> BadCall {
+        // Bedrock's own words have a reason for it; of vendors', those that have none come here.
+        match answer.get("output") {
+            Some(_) => BadCall::Ends,
+            None => BadCall::Untold,
         }
     }
 

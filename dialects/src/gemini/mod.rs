@@ -15,7 +15,7 @@ mod tests;
 use http::{HeaderMap, Method};
 
 use crate::dialect::{
-    AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
+    AnswerForm, BadCall, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
 };
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{
@@ -132,6 +132,11 @@ impl Dialect for Gemini {
 
     fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
         made::say_event(event, choice, saying).into_iter().collect()
+    }
+
+    fn bad_call(&self, _answer: Value<'_>, _arguments: &str) -> BadCall {
+        // What the model wrote is dropped.
+        BadCall::Ends
     }
 
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {

@@ -12,9 +12,11 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use http::Method;
+use http::{Method, StatusCode};
 
-use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
+use crate::dialect::{
+    BadCall, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
+};
 use crate::json::{Document, Edits, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
 use crate::stream::{Framing, Made};
@@ -106,6 +108,13 @@ impl Dialect for Ollama {
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
         error::reply(error, context)
+    }
+
+    fn bad_call(&self, _answer: Value<'_>, arguments: &str) -> BadCall {
+        BadCall::Fails {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            error: error::bad_call(arguments),
+        }
     }
 
     fn error_event(

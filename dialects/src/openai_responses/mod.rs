@@ -104,6 +104,10 @@ impl Dialect for OpenAiResponses {
         Some(whole.raw().to_owned())
     }
 
+    fn number<'d>(&self, event: Event<'d>) -> Option<Value<'d>> {
+        event.root().get("sequence_number")
+    }
+
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
         error::reply(error, context, Endpoint::Responses)
     }

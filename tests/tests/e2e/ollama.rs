@@ -1,6 +1,6 @@
 //! The `ollama` dialect byte by byte, and as Ollama's official client takes it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use squall_tests::upstream::ollama::{WORDS, lines, serve};
 use squall_tests::{Path, Stage};
 
@@ -239,6 +239,31 @@ fn an_event_that_comes_twice_is_taken_twice() {
     let (clean, told) = CLIENT.without_and_with(&stage(), &rule, &["--stream"]);
     assert!(got_one_twice(&told["lines"], &clean["lines"]), "{told}");
     assert!(!got_one_twice(&clean["lines"], &clean["lines"]));
+}
+
+#[test]
+fn a_call_that_is_none_is_told_as_the_server_tells_one_that_it_cannot_parse() {
+    let stage = stage();
+    let rule = json!({ "mode": "malformed_tool_call" });
+    stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
+    let tools = r#""tools":[{"type":"function","function":{"name":"weather"}}],"messages":[]"#;
+    for (stream, status) in [(true, 200), (false, 500)] {
+        let body = format!("{{\"model\":\"qwen3\",\"stream\":{stream},{tools}}}");
+        let mut wire = stage.open(Path::Reverse);
+        let answer = wire.post("/api/chat", &body);
+        assert_eq!(answer.status, status, "{}", answer.text());
+        let text = answer.text();
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let error = last["error"].as_str().unwrap_or_default();
+        assert!(
+            error.starts_with("error parsing tool call: raw='"),
+            "{text}"
+        );
+        assert!(!text.contains("tool_calls"), "{text}");
+    }
+    for entry in stage.daemon.api.wait_for_exchanges(2) {
+        assert_eq!(entry["rules"][0]["outcome"], "applied", "{entry}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! upstream knows. Then the upstream's own end is edited.
 
 mod cutting;
+mod numbers;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use squall_dialects::stream::{Frame, Framing};
 use squall_dialects::{EndOfChoice, tokens};
 
 use self::cutting::Cutting;
+use self::numbers::Numbers;
 pub(super) use self::whole::whole;
 use super::budget::{self, Budget, Share};
 use super::call::Call;
@@ -119,6 +121,10 @@ pub(super) struct EarlyEnd {
     said: Said,
     phase: Phase,
     touched: bool,
+    /// Tokens that the provider had counted where the agent sees them, if it counts along with the
+    /// words.
+    told: Option<u64>,
+    numbers: Numbers,
 }
 
 #[derive(Debug)]
@@ -150,11 +156,14 @@ enum Phase {
 impl Job for EarlyEnd {
     fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
         self.usage_expected |= event.reading.usage_follows || call.usage;
+        let first = steps.len();
         match self.phase {
             Phase::Passing => self.pass(event, call, steps),
             Phase::Draining => self.drain(event, call, steps),
             Phase::Waiting => self.wait(event, call, steps),
         }
+        self.numbers
+            .go_on(&mut steps[first..], event, self.framing, call);
     }
 
     fn other(&mut self, frame: &Frame, what: Other, _call: &Call, steps: &mut Vec<Step>) {
@@ -190,6 +199,8 @@ impl EarlyEnd {
             said: Said::default(),
             phase: Phase::Passing,
             touched: false,
+            told: None,
+            numbers: Numbers::default(),
         }
     }
 
@@ -212,13 +223,17 @@ impl EarlyEnd {
             self.count_anew(&mut edits, &usage);
         }
         steps.extend(event.made(&before));
-        if keep && !replaced {
+        let passes = keep && !replaced;
+        if passes {
             steps.push(event.edited(&edits, name));
         }
         let begun = self.has_begun(event);
         for choice in cut {
-            self.end_choice(choice, begun, event, call, steps);
+            // Counts that come with each event know of what the agent did not get of this one.
+            let most = self.told.filter(|_| !passes);
+            self.end_choice(choice, begun, most, event, call, steps);
         }
+        self.told = told(event).or(self.told);
         self.end_stream(event, call, steps);
     }
 
@@ -365,11 +380,12 @@ impl EarlyEnd {
         &mut self,
         choice: u64,
         mut kept: bool,
+        most: Option<u64>,
         event: &Event<'_>,
         call: &Call,
         steps: &mut Vec<Step>,
     ) {
-        let mut tokens = self.spent(choice);
+        let mut tokens = self.kept(self.spent(choice)).min(most.unwrap_or(u64::MAX));
         if let Some(instead) = self.how.instead() {
             let said = instead.saying();
             let made = call.dialect.say_events(event.spoken(), choice, said);
@@ -494,9 +510,14 @@ impl EarlyEnd {
     fn count_anew(&self, edits: &mut Edits<'_>, usage: &Usage) {
         let kept = self.choices.keys().map(|choice| self.spent(*choice)).sum();
         match self.how.words {
-            Words::AtMost(_) => budget::count_anew(edits, usage, kept),
+            Words::AtMost(_) => budget::count_anew(edits, usage, self.kept(kept)),
             Words::Instead(_) => budget::count_instead(edits, usage, kept),
         }
+    }
+
+    /// Tokens that the agent got, but no fewer than the provider has told it.
+    fn kept(&self, kept: u64) -> u64 {
+        kept.max(self.told.unwrap_or_default())
     }
 
     /// Tokens that the agent got of a choice.
@@ -525,4 +546,11 @@ impl EarlyEnd {
         };
         Some(self.choices.entry(index).or_insert_with(new))
     }
+}
+
+/// Tokens that the provider counts up to an event and the agent sees, if it counts along with the
+/// words.
+fn told(event: &Event<'_>) -> Option<u64> {
+    let usage = event.reading.usage.filter(|_| event.tokens() > 0)?;
+    Some(usage.output?.saturating_sub(usage.hidden))
 }

@@ -4,15 +4,16 @@
 //! part to its last are held, then given all at once, with the new text spread over them; a tool's
 //! name comes in one piece, so nothing is held for it. Everything else passes as it comes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use http::StatusCode;
 use squall_dialects::json::{Document, Edits, Kind, quote};
-use squall_dialects::model::{Delta, DeltaKind, Reading};
-use squall_dialects::stream::Frame;
-use squall_dialects::tokens;
+use squall_dialects::model::{Delta, DeltaKind, Finish, Reading};
+use squall_dialects::stream::{Frame, Made};
+use squall_dialects::{BadCall, tokens};
 
-use super::budget;
+use super::budget::{self, Share};
 use super::call::Call;
 use super::events::{Event, Job, Other};
 use super::said::Said;
@@ -123,8 +124,16 @@ impl Rewriting {
             .map(|event| Page::new(event.document, &event.reading))
             .collect();
         let edits = rewrite_pages(&self.rewrite, &pages, call, &mut self.done);
-        let edited = events.iter().zip(&edits);
-        steps.extend(edited.map(|(event, edits)| event.edited(edits, None)));
+        for (at, (event, edited)) in events.iter().zip(&edits).enumerate() {
+            match &self.done.failed {
+                Some(failed) if failed.page == at => {
+                    steps.extend(event.made(&[Made::data(failed.error.clone())]));
+                    steps.push(Step::Finish);
+                    return;
+                }
+                Some(_) | None => steps.push(event.edited(&edited.edits, edited.name)),
+            }
+        }
     }
 }
 
@@ -182,19 +191,20 @@ impl Job for Rewriting {
     }
 }
 
-/// A whole answer, rewritten; or why it is not.
+/// A whole answer, rewritten, and its status, if that is another; or why it is not.
 pub(super) fn whole(
     rewrite: &Rewrite,
     document: &Document<'_>,
     reading: &Reading<'_>,
     call: &Call,
-) -> Result<Bytes, String> {
+) -> Result<(Bytes, Option<StatusCode>), String> {
     let mut done = Done::default();
     let pages = [Page::new(document, reading)];
-    let edits = rewrite_pages(rewrite, &pages, call, &mut done);
-    match edits.first() {
-        Some(edits) if done.touched => Ok(Bytes::from(edits.apply())),
-        _ => Err(done.idle_because(rewrite)),
+    let edited = rewrite_pages(rewrite, &pages, call, &mut done);
+    match (edited.first(), done.failed.take()) {
+        (_, Some(failed)) => Ok((Bytes::from(failed.error), Some(failed.status))),
+        (Some(edited), None) if done.touched => Ok((Bytes::from(edited.edits.apply()), None)),
+        (_, None) => Err(done.idle_because(rewrite)),
     }
 }
 
@@ -207,9 +217,52 @@ struct Done {
     over: bool,
     /// Why the first that was not could not be.
     why: Option<String>,
+    /// Choices that end because a call of theirs is none.
+    bad: BTreeSet<u64>,
+    /// Tokens that the agent got beside calls.
+    kept: u64,
+    /// The error that the answer ends with.
+    failed: Option<Failed>,
+}
+
+/// An error in the place of a call.
+#[derive(Debug)]
+struct Failed {
+    /// On which of the pages at hand the call stood.
+    page: usize,
+    status: StatusCode,
+    error: String,
 }
 
 impl Done {
+    /// Takes the calls out of choices that are bad, and makes them end so.
+    fn end_badly<'p>(&mut self, page: &Page<'p>, edited: &mut Edited<'p>, call: &Call) {
+        let Page { document, reading } = page;
+        let calls = |part| {
+            let of_it = |delta: &&Delta<'_>| delta.part == part && delta.kind.is_of_a_call();
+            reading.deltas.iter().any(|delta| of_it(&delta))
+        };
+        for delta in &reading.deltas {
+            if self.bad.contains(&delta.choice) && calls(delta.part) {
+                budget::cut(&mut edited.edits, document, delta, Share::Nothing);
+            } else {
+                self.kept += delta.tokens();
+            }
+        }
+        if self.bad.is_empty() {
+            return;
+        }
+        for finished in &reading.finishes {
+            if self.bad.contains(&finished.choice) {
+                let (dialect, finish) = (call.dialect, Some(&Finish::BadTool));
+                edited.name = dialect.put_finish(&mut edited.edits, document, finished, finish);
+            }
+        }
+        if let Some(usage) = &reading.usage {
+            budget::count_anew(&mut edited.edits, usage, self.kept);
+        }
+    }
+
     fn idle_because(&self, rewrite: &Rewrite) -> String {
         let nothing = match kind(rewrite) {
             DeltaKind::Text => "the answer holds no text",
@@ -235,11 +288,22 @@ impl<'p> Page<'p> {
 /// A piece of a part, and the page it stands on.
 type Piece<'p> = (usize, &'p Delta<'p>);
 
+/// What a page becomes.
+struct Edited<'p> {
+    edits: Edits<'p>,
+    name: Option<&'static str>,
+}
+
 /// What a part is to say.
 enum New {
     Text(String),
-    /// What its dialect says of arguments that are none.
-    Spoilt,
+    /// Nothing: its choice ends, as it does when a call is none.
+    End,
+    /// Nothing: this error comes instead.
+    Error {
+        status: StatusCode,
+        error: String,
+    },
 }
 
 /// What is rewritten.
@@ -259,8 +323,12 @@ fn rewrite_pages<'p>(
     pages: &[Page<'p>],
     call: &Call,
     done: &mut Done,
-) -> Vec<Edits<'p>> {
-    let mut edits: Vec<_> = pages.iter().map(|page| Edits::new(page.document)).collect();
+) -> Vec<Edited<'p>> {
+    let edited = |page: &Page<'p>| Edited {
+        edits: Edits::new(page.document),
+        name: None,
+    };
+    let mut edited: Vec<_> = pages.iter().map(edited).collect();
     for pieces in parts(pages, kind(rewrite)) {
         if done.over {
             break;
@@ -274,31 +342,37 @@ fn rewrite_pages<'p>(
         };
         match new {
             New::Text(text) => {
-                spread(&text, &pieces, pages, &mut edits);
+                spread(&text, &pieces, pages, &mut edited);
                 if let Some((_, delta)) = pieces.first() {
                     done.said.set(delta, text);
                 }
             }
-            New::Spoilt => {
-                for (page, delta) in &pieces {
-                    call.dialect.spoil_arguments(&mut edits[*page], delta);
-                }
+            New::End => done
+                .bad
+                .extend(pieces.iter().map(|(_, delta)| delta.choice)),
+            New::Error { status, error } => {
+                done.failed = pieces.first().map(|(page, _)| Failed {
+                    page: *page,
+                    status,
+                    error,
+                });
             }
         }
         for (page, delta) in &pieces {
-            let reading = pages[*page].reading;
-            budget::forget_mirrors(&mut edits[*page], reading, |choice| choice == delta.choice);
+            let (edits, reading) = (&mut edited[*page].edits, pages[*page].reading);
+            budget::forget_mirrors(edits, reading, |choice| choice == delta.choice);
         }
         done.touched = true;
         // A model that is wrong about one call is not wrong about all.
         done.over = !matches!(rewrite, Rewrite::Drift(_));
     }
-    for (page, edits) in pages.iter().zip(&mut edits) {
+    for (page, edited) in pages.iter().zip(&mut edited) {
         for delta in page.reading.deltas.iter().filter(|delta| delta.repeats) {
-            done.said.repeat(edits, page.document, delta);
+            done.said.repeat(&mut edited.edits, page.document, delta);
         }
+        done.end_badly(page, edited, call);
     }
-    edits
+    edited
 }
 
 /// The pieces of each part, in the order in which the parts begin.
@@ -337,18 +411,18 @@ fn rewritten(
         }
         Rewrite::WrongArguments { choice } => tools::wrong(&text, *choice).map(New::Text),
         Rewrite::MalformedArguments { choice } => {
-            let in_text = pieces.iter().all(|piece| is_text(piece, pages));
-            if in_text {
-                return Ok(New::Text(tools::malformed(&text, *choice)));
+            let malformed = tools::malformed(&text, *choice);
+            if pieces.iter().all(|piece| is_text(piece, pages)) {
+                return Ok(New::Text(malformed));
             }
-            let spoils = |(page, delta): &Piece<'_>| {
-                let mut edits = Edits::new(pages[*page].document);
-                call.dialect.spoil_arguments(&mut edits, delta)
-            };
-            if pieces.iter().all(spoils) {
-                Ok(New::Spoilt)
-            } else {
-                Err("this provider gives arguments as JSON, not as text that may be none".into())
+            let answer = pieces.first().map(|(page, _)| pages[*page].document.root());
+            let told = answer.map(|answer| call.dialect.bad_call(answer, &malformed));
+            match told.unwrap_or(BadCall::Untold) {
+                BadCall::Ends => Ok(New::End),
+                BadCall::Fails { status, error } => Ok(New::Error { status, error }),
+                BadCall::Untold => Err(
+                    "this provider gives arguments as JSON, not as text that may be none".into(),
+                ),
             }
         }
     }
@@ -359,7 +433,7 @@ fn is_text((page, delta): &Piece<'_>, pages: &[Page<'_>]) -> bool {
 }
 
 /// Spreads a text over the pieces that said something before, in about equal shares of tokens.
-fn spread(text: &str, pieces: &[Piece<'_>], pages: &[Page<'_>], edits: &mut [Edits<'_>]) {
+fn spread(text: &str, pieces: &[Piece<'_>], pages: &[Page<'_>], edited: &mut [Edited<'_>]) {
     let spoke = |piece: &&Piece<'_>| !piece.1.text.is_empty();
     let speaking = pieces.iter().filter(spoke).count();
     let all = pieces.len();
@@ -389,6 +463,6 @@ fn spread(text: &str, pieces: &[Piece<'_>], pages: &[Page<'_>], edits: &mut [Edi
         } else {
             share.to_owned()
         };
-        edits[*page].replace(delta.place, json);
+        edited[*page].edits.replace(delta.place, json);
     }
 }

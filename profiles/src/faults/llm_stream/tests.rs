@@ -8,6 +8,7 @@ use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, TextDrift};
 
 mod answers;
 mod dialects;
+mod forms;
 
 const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use squall_dialects::json::Document;
 use squall_dialects::model::{Reading, Usage};
 
@@ -20,6 +21,8 @@ pub(super) struct WholeEditor {
     job: Job,
     limit: usize,
     state: State,
+    /// The answer's status, if the fault gives it another.
+    status: Option<StatusCode>,
 }
 
 /// What a fault does to a whole answer.
@@ -81,6 +84,7 @@ impl WholeEditor {
             job,
             limit: DEFAULT_HOLD,
             state: State::Holding(BytesMut::new()),
+            status: None,
         }
     }
 
@@ -108,7 +112,7 @@ impl WholeEditor {
             return Vec::new();
         };
         let edited = match Document::parse(held) {
-            Ok(document) => self.job.done(&document, call),
+            Ok(document) => self.job.done(&document, call, &mut self.status),
             Err(error) => Err(format!("the answer is {error}")),
         };
         match edited {
@@ -118,6 +122,11 @@ impl WholeEditor {
             }
             Err(reason) => self.pass(reason),
         }
+    }
+
+    /// The status that the answer has after the fault, if that is another.
+    pub(super) fn status(&self) -> Option<StatusCode> {
+        self.status
     }
 
     pub(super) fn broke_off(&mut self) -> Vec<Step> {
@@ -150,7 +159,12 @@ impl WholeEditor {
 
 impl Job {
     /// What the agent gets; or why it is the answer as it came.
-    fn done(&self, document: &Document<'_>, call: &Call) -> Result<Vec<Step>, String> {
+    fn done(
+        &self,
+        document: &Document<'_>,
+        call: &Call,
+        status: &mut Option<StatusCode>,
+    ) -> Result<Vec<Step>, String> {
         let reading = call.dialect.read_answer(document);
         match self {
             Self::End(how) => ending::whole(how, document, &reading, call).map(emit),
@@ -182,7 +196,11 @@ impl Job {
                     Step::Emit(after),
                 ])
             }
-            Self::Rewrite(rewrite) => rewriting::whole(rewrite, document, &reading, call).map(emit),
+            Self::Rewrite(rewrite) => {
+                let (bytes, other) = rewriting::whole(rewrite, document, &reading, call)?;
+                *status = other;
+                Ok(emit(bytes))
+            }
             Self::OfStreams => Err("the answer is no stream".to_owned()),
         }
     }

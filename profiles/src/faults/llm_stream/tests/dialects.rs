@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use squall_dialects::json::Document;
+use http::StatusCode;
+use squall_dialects::json::{Document, Value};
 use squall_dialects::model::{DeltaKind, Finish};
 use squall_dialects::stream::{DEFAULT_LIMIT, Made, Splitter, Template};
 use squall_dialects::{ALL, Event};
@@ -18,15 +19,15 @@ use squall_dialects::{ALL, Event};
 use super::*;
 
 /// An answer of the corpus.
-struct Sample {
-    name: String,
-    dialect: &'static dyn Dialect,
-    form: AnswerForm,
-    bytes: Vec<u8>,
+pub(super) struct Sample {
+    pub(super) name: String,
+    pub(super) dialect: &'static dyn Dialect,
+    pub(super) form: AnswerForm,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// Every answer of every dialect that is no error.
-fn samples() -> Vec<Sample> {
+pub(super) fn samples() -> Vec<Sample> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/corpus");
     let mut samples = Vec::new();
     for dialect in ALL {
@@ -95,9 +96,20 @@ struct Read {
     /// What stands behind the event that ends the stream.
     behind: usize,
     unread: usize,
+    /// The latest event's number.
+    numbers: Option<u64>,
 }
 
 impl Read {
+    fn number(&mut self, number: u64) {
+        if let Some(before) = self.numbers.replace(number)
+            && number != before + 1
+        {
+            self.contradictions
+                .push(format!("number {number} follows {before}"));
+        }
+    }
+
     fn add(&mut self, reading: &Reading<'_>) {
         // A part that is closed was opened, by events of its own or by its first piece.
         self.has_edges |= !reading.edges.is_empty();
@@ -185,6 +197,10 @@ fn read(sample: &Sample, bytes: &[u8]) -> Read {
         let Some(data) = frame.data() else { continue };
         read.behind += usize::from(ended);
         if let Ok(document) = Document::parse(&data) {
+            let number = sample.dialect.number(Event::of(frame, &document));
+            if let Some(number) = number.and_then(Value::as_u64) {
+                read.number(number);
+            }
             let reading = sample.dialect.read_event(Event::of(frame, &document));
             ended |= reading.ends;
             read.add(&reading);
@@ -198,7 +214,11 @@ fn read(sample: &Sample, bytes: &[u8]) -> Read {
 }
 
 /// What the agent gets of a sample in chunks of `size` bytes, and why it is the sample itself.
-fn edited(sample: &Sample, fault: &StreamFault, size: usize) -> (Vec<Step>, Option<String>) {
+pub(super) fn edited(
+    sample: &Sample,
+    fault: &StreamFault,
+    size: usize,
+) -> (Vec<Step>, Option<StatusCode>, Option<String>) {
     let choices = read(sample, &sample.bytes).finishes.len().max(1) as u64;
     let request = ModelRequest {
         choices,
@@ -218,10 +238,10 @@ fn edited(sample: &Sample, fault: &StreamFault, size: usize) -> (Vec<Step>, Opti
         "{}: {fault:?}",
         sample.name
     );
-    (steps, why)
+    (steps, editor.status(), why)
 }
 
-fn bytes(steps: &[Step]) -> Vec<u8> {
+pub(super) fn bytes(steps: &[Step]) -> Vec<u8> {
     let emitted = steps.iter().map(|step| match step {
         Step::Emit(bytes) => bytes.to_vec(),
         Step::Wait(_) | Step::End(_) | Step::Finish => Vec::new(),
@@ -238,10 +258,10 @@ fn on_every_sample(
 ) {
     let mut changed: BTreeSet<&str> = BTreeSet::new();
     for sample in samples() {
-        let (steps, why) = edited(&sample, fault, usize::MAX >> 1);
+        let (steps, _, why) = edited(&sample, fault, usize::MAX >> 1);
         let got = bytes(&steps);
         for size in [1, 13] {
-            let (steps, _) = edited(&sample, fault, size);
+            let (steps, ..) = edited(&sample, fault, size);
             assert_eq!(
                 bytes(&steps),
                 got,
@@ -287,10 +307,12 @@ fn is_sound(before: &Read, after: &Read) -> Result<(), String> {
 
 #[test]
 fn an_answer_is_truncated() {
-    for max_tokens in [0, 1, 2, 3, 5, 8] {
+    let all: Vec<_> = ALL.iter().map(|dialect| dialect.name()).collect();
+    // Every place where a block may end, and more than some answers say.
+    for max_tokens in (0..=16).chain([20, 30, 50]) {
         on_every_sample(
             &StreamFault::Truncate { max_tokens },
-            &[],
+            if max_tokens > 8 { &all } else { &[] },
             |_, before, after| {
                 is_sound(before, after)?;
                 let most = max_tokens * before.finishes.len() as u64;
@@ -306,6 +328,52 @@ fn an_answer_is_truncated() {
                 }
             },
         );
+    }
+}
+
+#[test]
+fn counts_that_come_with_the_words_end_where_the_words_do() {
+    let gemini = squall_dialects::by_name("gemini").expect("built in");
+    let event = |text: &str, written: u64, finish: &str| {
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}],\"role\":\
+             \"model\"}}{finish},\"index\":0}}],\"usageMetadata\":{{\"promptTokenCount\":7,\
+             \"candidatesTokenCount\":{written},\"totalTokenCount\":{}}}}}\r\n\r\n",
+            7 + written
+        )
+    };
+    let sample = Sample {
+        name: "gemini, counted".to_owned(),
+        dialect: gemini,
+        form: AnswerForm::Stream(Framing::Sse),
+        // Two tokens an event, as Squall counts.
+        bytes: [
+            event("one two", 4, ""),
+            event(" three four", 9, ""),
+            event(" five six", 15, ",\"finishReason\":\"STOP\""),
+        ]
+        .concat()
+        .into_bytes(),
+    };
+    for (max_tokens, counts) in [
+        // The next event is dropped: the counts are those that the agent has.
+        (2, vec![4, 4]),
+        (4, vec![4, 9, 9]),
+        // It is cut: no fewer than the agent has, no more than were written.
+        (1, vec![1, 1]),
+        (3, vec![4, 4, 4]),
+        (5, vec![4, 9, 9]),
+    ] {
+        let (steps, ..) = edited(&sample, &StreamFault::Truncate { max_tokens }, 50);
+        let mut splitter = Splitter::new(Framing::Sse, DEFAULT_LIMIT);
+        let frames = splitter.push(&bytes(&steps));
+        let counted = frames.iter().filter_map(|frame| {
+            let data = frame.data()?;
+            let document = Document::parse(&data).expect("JSON");
+            let usage = gemini.read_event(Event::of(frame, &document)).usage?;
+            usage.output
+        });
+        assert_eq!(counted.collect::<Vec<_>>(), counts, "{max_tokens}");
     }
 }
 
@@ -399,6 +467,47 @@ fn a_tool_call_goes_wrong() {
 }
 
 #[test]
+fn a_tool_call_is_none() {
+    let fault = StreamFault::Rewrite(Rewrite::MalformedArguments { choice: 0 });
+    on_every_sample(&fault, &[], |sample, before, after| {
+        match (sample.dialect.name(), sample.form) {
+            // In a stream Bedrock gives arguments as text.
+            ("gemini", _) | ("bedrock", AnswerForm::Json) => {
+                is_sound(before, after)?;
+                if after.calls() > 0 || after.finishes[&0] != Finish::BadTool {
+                    return Err("a call is left, or it ends otherwise".into());
+                }
+                return Ok(());
+            }
+            ("ollama", _) => {
+                let error = after.error.as_deref().unwrap_or_default();
+                let told = error.starts_with("error parsing tool call: raw='{");
+                return if told && after.calls() == 0 && after.finishes.is_empty() {
+                    Ok(())
+                } else {
+                    Err(format!("it fails with {error:?}"))
+                };
+            }
+            _ => is_sound(before, after)?,
+        }
+        let arguments = |read: &Read| -> Vec<bool> {
+            let all = read.texts.iter();
+            let arguments = all.filter(|((_, _, kind), _)| *kind == DeltaKind::ToolArguments);
+            arguments
+                .map(|(_, text)| Document::parse(text.as_bytes()).is_ok())
+                .collect()
+        };
+        let (before, after) = (arguments(before), arguments(after));
+        let spoilt = |all: &[bool]| all.iter().filter(|is_json| !**is_json).count();
+        if spoilt(&after) == spoilt(&before) + 1 {
+            Ok(())
+        } else {
+            Err("not one call is none".into())
+        }
+    });
+}
+
+#[test]
 fn a_stream_breaks_off_fails_halts_repeats_itself() {
     let wait = Duration::from_secs(1);
     for after_tokens in [0, 1, 3] {
@@ -470,7 +579,7 @@ fn a_stream_breaks_off_fails_halts_repeats_itself() {
 fn a_stream_becomes_a_whole_answer() {
     on_every_sample(&StreamFault::WholeForStream, &[], |_, _, _| Ok(()));
     for sample in samples() {
-        let (steps, why) = edited(&sample, &StreamFault::WholeForStream, 50);
+        let (steps, _, why) = edited(&sample, &StreamFault::WholeForStream, 50);
         if why.is_some() {
             continue;
         }

@@ -1,0 +1,57 @@
+//! Numbers of events, which go on where events are dropped or made up.
+
+use squall_dialects::json::{Document, Edits};
+use squall_dialects::stream::{DEFAULT_LIMIT, Framing, Splitter};
+
+use super::super::Step;
+use super::super::call::Call;
+use super::super::events::Event;
+
+/// Where a stream's numbers stand, if its events bear any.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    next: Option<u64>,
+}
+
+impl Numbers {
+    /// Makes the numbers of what is given out for `event` follow those before.
+    pub(super) fn go_on(
+        &mut self,
+        steps: &mut [Step],
+        event: &Event<'_>,
+        framing: Framing,
+        call: &Call,
+    ) {
+        if call.dialect.number(event.spoken()).is_none() {
+            return;
+        }
+        for step in steps {
+            if let Step::Emit(bytes) = step {
+                let mut splitter = Splitter::new(framing, DEFAULT_LIMIT);
+                let mut frames = splitter.push(bytes);
+                frames.extend(splitter.finish());
+                let Some(frame) = frames.first() else {
+                    continue;
+                };
+                let data = frame.data().unwrap_or_default();
+                let Ok(document) = Document::parse(&data) else {
+                    continue;
+                };
+                let spoken = squall_dialects::Event::of(frame, &document);
+                let Some(place) = call.dialect.number(spoken) else {
+                    continue;
+                };
+                let Some(number) = place.as_u64() else {
+                    continue;
+                };
+                let due = self.next.unwrap_or(number);
+                self.next = Some(due.saturating_add(1));
+                if number != due {
+                    let mut edits = Edits::new(&document);
+                    edits.replace(place.id(), due.to_string());
+                    *bytes = frame.with(None, &edits.apply());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What every model fault becomes in every dialect: the page `docs/model-faults.md`, written by
+//! carrying each of them out.
+//!
+//! A page that is out of date fails the test; `INSTA_UPDATE=always` writes it anew.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the page is compared with what is written"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use squall_dialects::json::Document;
+use squall_dialects::stream::{DEFAULT_LIMIT, Splitter};
+use squall_dialects::{ALL, ErrorContext, Event, Target, WireReply};
+
+use super::dialects::{Sample, bytes, edited, samples};
+use super::*;
+use crate::plan::{Answer, Edit, Plan};
+use crate::profile::{self, modes};
+use crate::rule::Family;
+
+/// What a cell says where a fault cannot be.
+const NONE: &str = "–";
+
+/// What a fault becomes in one dialect.
+#[derive(Default)]
+struct Cell {
+    /// In whole answers, and in streams.
+    forms: [BTreeSet<String>; 2],
+    /// Why not, likewise.
+    why: [BTreeSet<String>; 2],
+}
+
+impl Cell {
+    fn text(&self) -> String {
+        let [whole, stream] = [0, 1].map(|at| {
+            let all = &self.forms[at];
+            // Where one sample tells by a word, another may have had the same word before.
+            let telling = all.iter().filter(|form| all.len() == 1 || *form != "yes");
+            let forms: Vec<_> = telling.map(String::as_str).collect();
+            if forms.is_empty() {
+                NONE.to_owned()
+            } else {
+                forms.join(", ")
+            }
+        });
+        if whole == stream {
+            whole
+        } else {
+            format!("{whole} / {stream}")
+        }
+    }
+
+    /// Why there is none, in the words that say the most.
+    fn why(&self, at: usize) -> Option<&String> {
+        let reasons = self.why[at].iter().filter(|_| self.forms[at].is_empty());
+        reasons.max_by_key(|why| (!why.starts_with("the answer holds no"), why.len()))
+    }
+}
+
+/// What a rule of that mode writes into a plan, with parameters that fit short answers.
+fn plan(mode: &modes::Mode) -> Plan {
+    let parameters = match mode.name {
+        "truncated_response" => "max_tokens: 2",
+        "stream_cut" | "stream_stall" | "stream_error" => "after_tokens: 2",
+        "slow_stream" => "ttft_ms: 1",
+        "response_drift" => "drift_type: tone_shift, severity: significant",
+        _ => "",
+    };
+    let rule = format!(
+        "chaos: {{llm_faults: [{{mode: {}, {parameters}}}]}}",
+        mode.name
+    );
+    let profile = profile::parse("modes.yaml", &rule).expect("a rule");
+    profile.rules[0].fault().alone()
+}
+
+/// What the answer to an error is told by: its status, and the word for it.
+fn told(reply: &WireReply) -> String {
+    let status = reply.status.as_u16();
+    match word(&reply.body, reply.headers.get("x-amzn-errortype")) {
+        Some(word) => format!("{status} `{word}`"),
+        None => status.to_string(),
+    }
+}
+
+fn word(body: &[u8], header: Option<&http::HeaderValue>) -> Option<String> {
+    if let Some(name) = header.and_then(|name| name.to_str().ok()) {
+        return name.split(':').next().map(str::to_owned);
+    }
+    let document = Document::parse(body).ok()?;
+    let error = document.root().get("error")?;
+    let string = |key| {
+        let value = error.get(key)?;
+        value.as_str().filter(|word| !word.is_empty())
+    };
+    let found = string("code").or_else(|| string("status"));
+    let found = found
+        .or_else(|| string("type"))
+        .or_else(|| error.as_str())?;
+    let mut short: String = found.chars().take(40).collect();
+    if short.len() < found.len() {
+        short.push('…');
+    }
+    Some(short)
+}
+
+/// How a changed answer tells of it: another word at its end, an error, or nothing but itself.
+fn form(sample: &Sample, steps: &[Step], status: Option<http::StatusCode>) -> String {
+    let (before, after) = (ends(sample, &sample.bytes), ends(sample, &bytes(steps)));
+    let broken = steps.iter().any(|step| matches!(step, Step::End(_)));
+    match after {
+        (_, Some(error)) if before.1.is_none() => match status {
+            Some(status) => format!("{} {error}", status.as_u16()),
+            None => error,
+        },
+        (Some(word), _) if before.0.as_ref() != Some(&word) && !broken => format!("`{word}`"),
+        _ => "yes".to_owned(),
+    }
+}
+
+/// The provider's word for why the first choice ends, and what tells of an error.
+fn ends(sample: &Sample, bytes: &[u8]) -> (Option<String>, Option<String>) {
+    let mut ends = (None, None);
+    let mut note = |document: &Document<'_>, reading: &Reading<'_>, name: Option<&str>| {
+        if let Some(finished) = reading.finishes.first() {
+            let word = document.value(finished.place).as_str();
+            ends.0 = word.map(std::borrow::Cow::into_owned).or(ends.0.take());
+        }
+        if reading.error.is_some() {
+            let name = name.filter(|name| name.ends_with("xception"));
+            let data = document.text().as_bytes();
+            let word = name.map(str::to_owned).or_else(|| word(data, None));
+            ends.1 = Some(word.map_or_else(|| "an error".to_owned(), |word| format!("`{word}`")));
+        }
+    };
+    match sample.form {
+        AnswerForm::Json => {
+            if let Ok(document) = Document::parse(bytes) {
+                note(&document, &sample.dialect.read_answer(&document), None);
+            }
+        }
+        AnswerForm::Stream(framing) => {
+            let mut splitter = Splitter::new(framing, DEFAULT_LIMIT);
+            let mut frames = splitter.push(bytes);
+            frames.extend(splitter.finish());
+            for frame in &frames {
+                let data = frame.data().unwrap_or_default();
+                if let Ok(document) = Document::parse(&data) {
+                    let event = Event::of(frame, &document);
+                    note(&document, &sample.dialect.read_event(event), event.name());
+                }
+            }
+        }
+    }
+    ends
+}
+
+/// What an error becomes.
+fn error_cell(error: &ModelError, dialect: &dyn Dialect) -> Cell {
+    let mut cell = Cell::default();
+    for (forms, stream) in cell.forms.iter_mut().zip([false, true]) {
+        let context = ErrorContext {
+            draw: 7,
+            target: Target::default(),
+            model: Some("MODEL"),
+            stream,
+            input_tokens: Some(1000),
+            now: None,
+        };
+        forms.insert(told(&dialect.error(error, &context)));
+    }
+    cell
+}
+
+/// What a fault of the answer becomes.
+fn stream_cell(fault: &StreamFault, dialect: &dyn Dialect, samples: &[Sample]) -> Cell {
+    let mut cell = Cell::default();
+    let of_it = samples
+        .iter()
+        .filter(|sample| sample.dialect.name() == dialect.name());
+    for sample in of_it {
+        let at = usize::from(sample.form != AnswerForm::Json);
+        let (steps, status, why) = edited(sample, fault, usize::MAX >> 1);
+        match why {
+            None => cell.forms[at].insert(form(sample, &steps, status)),
+            Some(why) => cell.why[at].insert(why),
+        };
+    }
+    cell
+}
+
+fn cell(plan: &Plan, dialect: &'static dyn Dialect, samples: &[Sample]) -> Cell {
+    match (&plan.instead, plan.edits.first()) {
+        (Some((_, Answer::ModelError(error))), _) => error_cell(error, dialect),
+        (_, Some((_, Edit::Stream(fault)))) => stream_cell(fault, dialect, samples),
+        _ => Cell {
+            forms: [0, 1].map(|_| BTreeSet::from(["yes".to_owned()])),
+            ..Cell::default()
+        },
+    }
+}
+
+fn page() -> String {
+    let samples = samples();
+    let modes: Vec<_> = modes::of_family(Family::Llm)
+        .filter(|mode| mode.available)
+        .collect();
+    let mut page = "# Model faults by provider\n\n\
+        What each mode of `llm_faults` becomes in each dialect. This page is written by the code that \
+        it describes: every\nfault is carried out on samples of every provider's answers.\n\n\
+        A word in `code` is what the provider says there: the status and the word of its error, the \
+        reason with which\nthe answer ends, the error event in a stream. *yes*: it is done, and no \
+        word tells of it. Where whole answers and\nstreams differ, the first is for whole answers, \
+        the second for streams; – means that there is none: the\nrule is *bypassed*, and \
+        [below](#what-there-is-not) is why.\n\n| mode |"
+        .to_owned();
+    for dialect in ALL {
+        write!(page, " `{}` |", dialect.name()).expect("text");
+    }
+    page.push_str("\n|---|");
+    page.push_str(&"---|".repeat(ALL.len()));
+    page.push('\n');
+    let mut missing: BTreeMap<(usize, &str, &str), Vec<&str>> = BTreeMap::new();
+    let mut whys = Vec::new();
+    for mode in &modes {
+        let plan = plan(mode);
+        write!(page, "| `{}` |", mode.name).expect("text");
+        for dialect in ALL {
+            let cell = cell(&plan, *dialect, &samples);
+            write!(page, " {} |", cell.text().replace('|', "\\|")).expect("text");
+            for (at, form) in ["whole answers", "streams"].into_iter().enumerate() {
+                if let Some(why) = cell.why(at) {
+                    whys.push((mode.name, form, dialect.name(), why.clone()));
+                }
+            }
+        }
+        page.push('\n');
+    }
+    page.push_str("\n## What there is not\n\n| mode | of | dialects | why |\n|---|---|---|---|\n");
+    for (at, (mode, form, dialect, why)) in whys.iter().enumerate() {
+        let first = whys
+            .iter()
+            .position(|other| (other.0, other.1, &other.3) == (*mode, *form, why));
+        let key = (first.unwrap_or(at), *mode, *form);
+        missing.entry(key).or_default().push(dialect);
+    }
+    for ((first, mode, form), dialects) in &missing {
+        let dialects = if dialects.len() == ALL.len() {
+            "all".to_owned()
+        } else {
+            format!("`{}`", dialects.join("`, `"))
+        };
+        let why = &whys[*first].3;
+        writeln!(page, "| `{mode}` | {form} | {dialects} | {why} |").expect("text");
+    }
+    page
+}
+
+#[test]
+fn the_page_of_model_faults_says_what_is_done() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/model-faults.md");
+    let text = page();
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        fs::write(&path, &text).expect("the page can be written");
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == text,
+        "docs/model-faults.md is out of date; write it anew with INSTA_UPDATE=always"
+    );
+}
+
+/// A cell that says nothing of a fault that is carried out, or the reverse, is noticed.
+#[test]
+fn the_table_tells_what_is_there_from_what_is_not() {
+    let samples = samples();
+    let text = |mode: &str, dialect: &str| {
+        let mode = modes::find(Family::Llm, mode).expect("a mode");
+        let dialect = squall_dialects::by_name(dialect).expect("a dialect");
+        cell(&plan(mode), dialect, &samples).text()
+    };
+    for (mode, dialect, expected) in [
+        ("overloaded", "anthropic", "529 `overloaded_error`"),
+        ("truncated_response", "gemini", "`MAX_TOKENS`"),
+        ("malformed_tool_call", "gemini", "`MALFORMED_FUNCTION_CALL`"),
+        ("malformed_tool_call", "anthropic", "– / yes"),
+        ("json_for_stream", "openai-chat", "– / yes"),
+    ] {
+        assert_eq!(text(mode, dialect), expected, "{mode} {dialect}");
+    }
+}

@@ -3,13 +3,13 @@
 use crate::dialect::{AnswerForm, Dialect, Event, Target};
 use crate::json::Document;
 use crate::model::{DeltaKind, Finish, Reading};
-use crate::stream::{Frame, Splitter};
+use crate::stream::{Frame, Framing, Splitter};
 
 /// Bytes of an answer that is one JSON document, up to which it is read; a longer one is not.
 pub const ANSWER_LIMIT: usize = 1 << 20;
 
 /// Bytes of one event of a stream, up to which it is read; a longer one is passed over.
-pub const EVENT_LIMIT: usize = 64 << 10;
+pub const EVENT_LIMIT: usize = 256 << 10;
 
 /// Tool calls whose names are kept.
 pub const TOOL_CALL_LIMIT: usize = 64;
@@ -67,7 +67,7 @@ enum Answer {
     /// No head yet, or one that cannot be read.
     Unread,
     Json(Vec<u8>),
-    Stream(Splitter),
+    Stream(Framing, Splitter),
 }
 
 impl Reader {
@@ -100,7 +100,7 @@ impl Reader {
                 if self.call.model.is_none() {
                     self.call.stream = true;
                 }
-                Answer::Stream(Splitter::new(framing, EVENT_LIMIT))
+                Answer::Stream(framing, Splitter::new(framing, EVENT_LIMIT))
             }
             None => Answer::Unread,
         };
@@ -114,10 +114,24 @@ impl Reader {
                 self.answer = Answer::Unread;
             }
             Answer::Json(body) => body.extend_from_slice(chunk),
-            Answer::Stream(splitter) => {
+            Answer::Stream(_, splitter) => {
                 let frames = splitter.push(chunk);
                 self.events(&frames);
             }
+        }
+    }
+
+    /// The last bytes of an answer of which some before were left out: read from the first event that
+    /// is known to begin, in framings where that can be told.
+    pub fn resume(&mut self, rest: &[u8]) {
+        let begin = match &self.answer {
+            Answer::Stream(framing, _) => Some(*framing).zip(next_event(*framing, rest)),
+            Answer::Unread | Answer::Json(_) => None,
+        };
+        self.answer = Answer::Unread;
+        if let Some((framing, begin)) = begin {
+            self.answer = Answer::Stream(framing, Splitter::new(framing, EVENT_LIMIT));
+            self.push(&rest[begin..]);
         }
     }
 
@@ -163,7 +177,7 @@ impl Reader {
                     self.note(&reading);
                 }
             }
-            Answer::Stream(mut splitter) => self.events(&splitter.finish()),
+            Answer::Stream(_, mut splitter) => self.events(&splitter.finish()),
         }
     }
 
@@ -241,6 +255,21 @@ impl Reader {
     }
 }
 
+/// Where an event begins for sure in a stretch of a stream.
+fn next_event(framing: Framing, rest: &[u8]) -> Option<usize> {
+    let behind = |end: &[u8]| {
+        let mut stretches = rest.windows(end.len());
+        stretches
+            .position(|bytes| bytes == end)
+            .map(|at| at + end.len())
+    };
+    match framing {
+        Framing::Sse => behind(b"\n\n").into_iter().chain(behind(b"\r\n\r\n")).min(),
+        Framing::Lines => behind(b"\n"),
+        Framing::Array | Framing::AwsEvents | Framing::AwsChunks => None,
+    }
+}
+
 /// The beginning of a name, as long as names are kept.
 fn shortened(name: &str) -> String {
     let mut end = name.len().min(NAME_LIMIT);
@@ -256,7 +285,6 @@ mod tests {
 
     use super::*;
     use crate::by_name;
-    use crate::stream::Framing;
 
     const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 
@@ -342,6 +370,26 @@ mod tests {
                 estimated,
             };
             assert_eq!(reader.tokens(|| 100), expected, "{events:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_read_without_its_middle() {
+        for (rest, output) in [
+            (format!("oken\"}}}}]}}\n\n{}", usage_event(7)), Some(7)),
+            (format!("en\"}}\r\n\r\n{}", usage_event(7)), Some(7)),
+            (usage_event(7), None),
+            (String::new(), None),
+        ] {
+            let mut reader = reader(Some(SSE));
+            reader.push(b"data: {\"model\":\"m\"}\n\ndata: {\"cho");
+            reader.resume(rest.as_bytes());
+            let call = reader.finish();
+            assert_eq!(
+                (call.model.as_deref(), call.output_tokens),
+                (Some("m"), output),
+                "{rest}"
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is kept of a model call until the collector reads it.
 
 use std::cell::OnceCell;
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -17,12 +18,18 @@ pub struct ModelTraffic {
     target: String,
     request: Kept,
     answer: Kept,
+    /// What came after what was kept.
+    end: Tail,
     form: Option<AnswerForm>,
     coding: Option<Coding>,
 }
 
 /// Bytes that a coded answer may decode to; the rest is not read.
-const DECODED: usize = 64 << 20;
+const DECODED: usize = 16 << 20;
+
+/// Bytes that are kept of the end of an answer that is longer than what is kept of its beginning:
+/// token counts stand there.
+const TAIL: usize = 256 << 10;
 
 /// The beginning of a body.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +46,7 @@ impl ModelTraffic {
             target: target.to_owned(),
             request: Kept::default(),
             answer: Kept::default(),
+            end: Tail::default(),
             form: None,
             coding: None,
         }
@@ -68,10 +76,11 @@ impl ModelTraffic {
         }
     }
 
-    /// More of the answer's body; what goes over `most` bytes in all is not kept.
+    /// More of the answer's body; of what goes over `most` bytes in all the end is kept.
     pub fn answer(&mut self, chunk: &Bytes, most: usize) {
         if self.form.is_some() {
-            self.answer.push(chunk, most);
+            let kept = self.answer.push(chunk, most);
+            self.end.push(chunk.slice(kept..));
         }
     }
 
@@ -81,6 +90,7 @@ impl ModelTraffic {
         for chunk in &self.answer.chunks {
             reading.push(chunk);
         }
+        reading.go_on(&self.end);
         reading.finish()
     }
 
@@ -159,6 +169,18 @@ impl CallReading {
         }
     }
 
+    /// The end of an answer, all of whose beginning was read.
+    fn go_on(&mut self, end: &Tail) {
+        if !end.dropped {
+            for chunk in &end.chunks {
+                self.push(chunk);
+            }
+        } else if matches!(self.decoding, Decoding::Plain) {
+            let rest: Vec<u8> = end.chunks.iter().flatten().copied().collect();
+            self.reader.resume(&rest);
+        }
+    }
+
     /// The answer's body is over.
     pub(crate) fn end(&mut self) {
         self.reader.end();
@@ -194,14 +216,43 @@ impl CallReading {
     }
 }
 
+/// The last bytes of a body.
+#[derive(Debug, Clone, Default)]
+struct Tail {
+    chunks: VecDeque<Bytes>,
+    bytes: usize,
+    /// There were more.
+    dropped: bool,
+}
+
+impl Tail {
+    fn push(&mut self, chunk: Bytes) {
+        if chunk.is_empty() {
+            return;
+        }
+        self.bytes += chunk.len();
+        self.chunks.push_back(chunk);
+        while let Some(first) = self.chunks.front()
+            && self.bytes - first.len() >= TAIL
+        {
+            self.bytes -= first.len();
+            self.chunks.pop_front();
+            self.dropped = true;
+        }
+    }
+}
+
 impl Kept {
-    pub(super) fn push(&mut self, chunk: &Bytes, most: usize) {
+    /// Keeps what there is room for of a chunk; how much of it that was.
+    pub(super) fn push(&mut self, chunk: &Bytes, most: usize) -> usize {
         let room = most - self.bytes.min(most);
         let kept = chunk.slice(..chunk.len().min(room));
-        if !kept.is_empty() {
-            self.bytes += kept.len();
+        let length = kept.len();
+        if length > 0 {
+            self.bytes += length;
             self.chunks.push(kept);
         }
+        length
     }
 
     pub(super) fn whole(&self) -> Bytes {
@@ -266,6 +317,33 @@ mod tests {
     }
 
     #[test]
+    fn the_counts_at_the_end_of_a_long_stream_are_read() {
+        let words = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
+        let end = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":\
+             {\"prompt_tokens\":7,\"completion_tokens\":9}}\n\n";
+        let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        // The end alone is more than is kept of it, and less.
+        for times in [10, 20_000] {
+            let mut traffic = ModelTraffic::new(dialect, "/v1/chat/completions");
+            traffic.answer_head(&headers);
+            let stream = words.repeat(times) + end;
+            for chunk in stream.as_bytes().chunks(1000) {
+                traffic.answer(&Bytes::copy_from_slice(chunk), 100);
+            }
+            assert!(traffic.end.bytes < TAIL + 1000);
+            let (call, tokens) = traffic.read();
+            assert_eq!(
+                (call.input_tokens, call.output_tokens),
+                (Some(7), Some(9)),
+                "{times}"
+            );
+            assert_eq!(tokens.estimated, 0, "{times}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_leaves_what_could() {
         for (what, answer, coding) in [
             ("an unknown coding", ANSWER.as_bytes(), Some("rot13")),
@@ -278,7 +356,9 @@ mod tests {
                 "{what}"
             );
         }
-        let cut = read(ANSWER.as_bytes(), None, 60);
+        // Its end is kept, and its middle is not.
+        let long = format!("{ANSWER}{}", " ".repeat(TAIL));
+        let cut = read(long.as_bytes(), None, 60);
         assert_eq!(
             (cut.model.as_deref(), cut.input_tokens),
             (Some("gpt-x"), None)

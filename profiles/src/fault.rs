@@ -294,6 +294,37 @@ pub enum DriftKind {
     Retype,
 }
 
+/// A change to the answers of an MCP server that only MCP has a place for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpEdit {
+    /// They come under another id than the call's.
+    WrongId,
+    /// The list of tools is another.
+    List(ListDrift),
+}
+
+/// A list of tools that changes under the agent's feet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListDrift {
+    /// What happens to it.
+    pub kind: ListDriftKind,
+    /// Which tools; `None`: all.
+    pub(crate) tools: Option<Glob>,
+}
+
+/// What happens to a list of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListDriftKind {
+    /// Descriptions say something else than before: a rug pull.
+    Description,
+    /// Each tool's first argument has another name.
+    Schema,
+    /// Each tool is there twice.
+    Duplicates,
+    /// The tools are gone.
+    Empty,
+}
+
 /// A change to a model's answer, streamed or not.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamFault {

@@ -7,10 +7,12 @@
 
 pub mod context;
 pub mod delay;
+pub mod editing;
 pub mod injection;
 pub mod llm;
 mod llm_rewrite;
 pub mod llm_stream;
+pub mod mcp_answer;
 pub mod model_input;
 pub mod network;
 pub mod schema_drift;

@@ -14,8 +14,8 @@ use squall_dialects::model::{LimitScope, ModelError};
 use crate::canary::Canary;
 use crate::dice::Dice;
 use crate::fault::{
-    Injection, Padding, Poisoning, ResultChange, SchemaDrift, Slices, StreamFault, Throttle,
-    TlsFailure, Tools,
+    Injection, McpEdit, Padding, Poisoning, ResultChange, SchemaDrift, Slices, StreamFault,
+    Throttle, TlsFailure, Tools,
 };
 use crate::faults::delay::Place;
 use crate::spending::Spent;
@@ -268,6 +268,13 @@ pub enum Answer {
     Reply(Reply),
     /// A provider's own error, to be put into the words of the exchange's dialect.
     ModelError(ModelError),
+    /// A tool's answer: as plain HTTP has it, or in MCP's own form for an MCP call.
+    Tool(ToolAnswer),
+    /// What an MCP server says that has lost the session: 404.
+    SessionExpired,
+    /// An MCP server's stream of notifications that a call is being worked on, so far apart, and
+    /// never a result.
+    EndlessProgress(Duration),
     /// A 3xx whose `Location` is the request's own URL, as the agent wrote it.
     RedirectToSelf(StatusCode),
     /// Hold for this long, then close without an answer (h2: `RST_STREAM` `CANCEL`).
@@ -284,12 +291,47 @@ impl Answer {
     /// Whether the agent gets bytes of it that can be shaped.
     pub fn has_body(&self) -> bool {
         match self {
-            Self::Reply(_) | Self::ModelError(_) | Self::RedirectToSelf(_) | Self::DnsFailure => {
-                true
-            }
+            Self::Reply(_)
+            | Self::ModelError(_)
+            | Self::Tool(_)
+            | Self::SessionExpired
+            | Self::EndlessProgress(_)
+            | Self::RedirectToSelf(_)
+            | Self::DnsFailure => true,
             Self::Hold(_) | Self::Refuse | Self::Tls(_) => false,
         }
     }
+}
+
+/// A tool's answer that no tool gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolAnswer {
+    /// As plain HTTP has it.
+    pub plain: Reply,
+    /// What it says, for forms that have words of their own for that.
+    pub says: ToolSays,
+}
+
+/// What a tool's made-up answer says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolSays {
+    /// It was done, and this came of it.
+    Text(String),
+    /// It failed: the model is told so. `None`: in the form's own words.
+    Failure(Option<String>),
+    /// An error of HTTP, with the plain answer's status and headers; the body in the form's words.
+    Status(String),
+    /// An error of the protocol around the call. Plain HTTP has none.
+    ProtocolError {
+        /// JSON-RPC's code.
+        code: i64,
+        /// What went wrong.
+        message: String,
+    },
+    /// It was done, and nothing came of it.
+    Nothing,
+    /// It was done, but what came of it breaks off.
+    Broken,
 }
 
 /// A complete response that no upstream sent.
@@ -343,6 +385,8 @@ pub enum Edit {
     Drift(SchemaDrift),
     /// An instruction put into a tool's answer.
     Inject(Injection),
+    /// The answers to MCP's calls changed.
+    Mcp(McpEdit),
     /// A model's answer changed or paced event by event, through its dialect.
     Stream(StreamFault),
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use squall_dialects::mcp::{Asked, Call};
 
 use crate::error::Position;
 use crate::fault::Fault;
-use crate::matching::Match;
+use crate::matching::{Match, Touches};
 use crate::secrets::Secrets;
 use crate::trigger::Trigger;
 
@@ -60,6 +61,33 @@ impl Rule {
     /// What the rule does.
     pub fn fault(&self) -> &Fault {
         &self.fault
+    }
+
+    /// The calls of an MCP request that the rule is about: those of the tools it names, else those
+    /// that its kind of fault touches.
+    pub fn calls_meant(&self, asked: &Asked) -> Vec<Call> {
+        let of = |is_meant: &dyn Fn(&Call) -> bool| -> Vec<Call> {
+            let meant = asked.requests().filter(|call| is_meant(call));
+            meant.cloned().collect()
+        };
+        if self.matching.touches == Touches::Lists {
+            return of(&Call::is_tool_list);
+        }
+        if let Some(tool) = &self.matching.tool {
+            let named = of(&|call| {
+                let name = call.tool.as_deref();
+                call.is_tool_call() && name.is_some_and(|name| tool.name.matches(name))
+            });
+            if !named.is_empty() {
+                return named;
+            }
+        }
+        let calls = of(&Call::is_tool_call);
+        let by_url = !self.matching.urls.is_empty();
+        if calls.is_empty() || by_url || self.family != Family::Tool {
+            return of(&|_| true);
+        }
+        calls
     }
 
     /// Whether some draw decides what it does: then the request's fingerprint is wanted.

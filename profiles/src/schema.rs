@@ -18,10 +18,7 @@ pub fn profile_schema() -> Value {
         for family in [Family::Network, Family::Tool, Family::Llm] {
             let pointer = format!("{holder}/properties/{}/items", family.as_str());
             if let Some(items) = schema.pointer_mut(&pointer) {
-                let names: Vec<_> = modes::of_family(family)
-                    .filter(|mode| mode.available)
-                    .map(|mode| mode.name)
-                    .collect();
+                let names: Vec<_> = modes::of_family(family).map(|mode| mode.name).collect();
                 *items = json!({
                     "$ref": "#/$defs/Rule",
                     "properties": { "mode": { "enum": names } },
@@ -72,7 +69,7 @@ mod tests {
             ("/properties/network_faults", "rate_limit", false),
             ("/$defs/Chaos/properties/llm_faults", "rate_limit", true),
             ("/$defs/Chaos/properties/tool_faults", "stale", true),
-            ("/$defs/Chaos/properties/tool_faults", "wrong_id", false),
+            ("/$defs/Chaos/properties/tool_faults", "wrong_id", true),
         ] {
             let names = &schema.pointer(pointer).unwrap()["items"]["properties"]["mode"]["enum"];
             let names = names.as_array().unwrap();

@@ -52,8 +52,7 @@ pub struct Layout {
 pub fn answer(calls: &[&Call], says: Says<'_>, layout: Layout) -> WireReply {
     let messages: Vec<String> = calls
         .iter()
-        .filter_map(|call| Some((call, call.id.as_ref()?)))
-        .map(|(call, id)| message(call, id, says, layout.typed))
+        .filter_map(|call| message(call, says, layout.typed))
         .collect();
     let as_json = |content_type: &'static str, body: String| WireReply {
         status: StatusCode::OK,
@@ -80,7 +79,13 @@ pub fn answer(calls: &[&Call], says: Says<'_>, layout: Layout) -> WireReply {
     }
 }
 
-fn message(call: &Call, id: &Id, says: Says<'_>, typed: bool) -> String {
+/// The message that answers a call; `typed`: results say of what type they are. `None`: it is a
+/// notification, which gets no answer.
+pub fn message(call: &Call, says: Says<'_>, typed: bool) -> Option<String> {
+    call.id.as_ref().map(|id| message_to(call, id, says, typed))
+}
+
+fn message_to(call: &Call, id: &Id, says: Says<'_>, typed: bool) -> String {
     let kind = if typed {
         "\"resultType\":\"complete\","
     } else {

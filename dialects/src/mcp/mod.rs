@@ -21,7 +21,7 @@ mod tests;
 
 pub use answer::{Item, Message, Text, TextPart, messages, texts};
 pub use made::{
-    INTERNAL_ERROR, Layout, Says, answer, error_body, event, progress, session_expired,
+    INTERNAL_ERROR, Layout, Says, answer, error_body, event, message, progress, session_expired,
     stream_headers,
 };
 pub use request::{Accepts, Asked, Call, Head, Id, Sign};

@@ -87,3 +87,16 @@ fn chosen<'d>(members: &[Value<'d>], choice: u64) -> Option<Cow<'d, str>> {
     let count = u64::try_from(names.len()).ok().filter(|count| *count > 0)?;
     names.into_iter().nth(usize::try_from(choice % count).ok()?)
 }
+
+/// The field that a drift is about in a document with these parts: the one it names, or one that
+/// occurs in the first part that has any.
+pub(crate) fn field_of<'d>(
+    drift: &SchemaDrift,
+    parts: impl IntoIterator<Item = Value<'d>>,
+) -> Option<String> {
+    if let Some(field) = &drift.field {
+        return Some(field.clone());
+    }
+    let mut parts = parts.into_iter();
+    parts.find_map(|part| Some(chosen(&members(part), drift.choice)?.into_owned()))
+}

@@ -8,12 +8,17 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 use squall_dialects::json::quote;
 
-use super::delay::{Delay, Place};
+use super::delay::{Delay, Place, millis};
 use super::injection::{self, Form};
 use crate::canary::PLACEHOLDER;
 use crate::dice::{Dice, MILLION};
-use crate::fault::{DriftKind, Injection, Placement, ResultChange, SchemaDrift, Tools};
-use crate::plan::{Amount, Answer, Edit, Plan, Reply, RequestEdit, Substitute, VerdictIndex};
+use crate::fault::{
+    DriftKind, Injection, ListDrift, ListDriftKind, McpEdit, Placement, ResultChange, SchemaDrift,
+    Tools,
+};
+use crate::plan::{
+    Amount, Answer, Edit, Plan, Reply, RequestEdit, Substitute, ToolAnswer, ToolSays, VerdictIndex,
+};
 use crate::profile::conditions::{MODEL_INPUT, in_model_input};
 use crate::profile::modes;
 use crate::profile::raw::RawRule;
@@ -24,8 +29,8 @@ use crate::profile::reader::Reader;
 pub enum ToolFault {
     /// `timeout`: held for so long, then closed without an answer; default 30,000 ms.
     Timeout(Delay),
-    /// `error`: an HTTP error that the tool never sent.
-    Error(Reply),
+    /// `error`: an error that the tool never sent.
+    Error(Reply, ErrorLayer),
     /// `malformed`: 200 with JSON that does not parse.
     Malformed,
     /// `slow`: the exchange is held back; default 5,000 ms.
@@ -57,7 +62,36 @@ pub enum ToolFault {
     SilentNoop(Reply),
     /// `at: model_input`: one of the above, in what the model is told of a result.
     InModelInput(Tools, Box<Self>),
+    /// `session_expired`: the MCP server has lost the session.
+    SessionExpired,
+    /// `wrong_id`: the answer to an MCP call has another id.
+    WrongId,
+    /// `list_drift`: an MCP server's list of tools is another; default `description`.
+    ListDrift(ListDrift),
+    /// `endless_progress`: notifications that an MCP call is being worked on, and never a result;
+    /// default every 1,000 ms.
+    EndlessProgress(Duration),
 }
+
+/// Where an `error` is said in MCP, which has three places for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ErrorLayer {
+    /// In the tool's result, for the model to see; `None`: in words of its own.
+    Tool(Option<String>),
+    /// In the protocol around the call, under this code and in these words.
+    Protocol(i64, String),
+    /// In HTTP around that, with these words in the body.
+    Http(String),
+    /// In HTTP, with a body that was given.
+    Given,
+}
+
+const LIST_DRIFTS: &[(&str, ListDriftKind)] = &[
+    ("description", ListDriftKind::Description),
+    ("schema", ListDriftKind::Schema),
+    ("duplicates", ListDriftKind::Duplicates),
+    ("empty", ListDriftKind::Empty),
+];
 
 const DRIFTS: &[(&str, DriftKind)] = &[
     ("rename", DriftKind::Rename),
@@ -90,7 +124,10 @@ impl ToolFault {
     fn read_on_the_wire(mode: &str, raw: &RawRule, reader: &mut Reader) -> Option<Self> {
         Some(match mode {
             "timeout" => Self::Timeout(Delay::read(raw, reader, Duration::from_secs(30))),
-            "error" => Self::Error(read_error(raw, reader)),
+            "error" => {
+                let (reply, layer) = read_error(raw, reader);
+                Self::Error(reply, layer)
+            }
             "malformed" => Self::Malformed,
             "slow" => {
                 let delay = Delay::read(raw, reader, Duration::from_secs(5));
@@ -119,6 +156,19 @@ impl ToolFault {
                 let payload = raw.payload.as_ref().map(|payload| payload.value.clone());
                 let payload = payload.unwrap_or_else(|| json!({ "ok": true }));
                 Self::SilentNoop(reply(status.unwrap_or(StatusCode::OK), &payload))
+            }
+            "session_expired" => Self::SessionExpired,
+            "wrong_id" => Self::WrongId,
+            "list_drift" => Self::ListDrift(ListDrift {
+                kind: reader
+                    .word("drift", raw.drift.as_ref(), LIST_DRIFTS)
+                    .unwrap_or(ListDriftKind::Description),
+                tools: Tools::read(raw).0,
+            }),
+            "endless_progress" => {
+                let apart = reader.millis("delay_ms", raw.delay_ms.as_ref());
+                let apart = apart.unwrap_or(Duration::from_secs(1));
+                Self::EndlessProgress(apart.max(Duration::from_millis(1)))
             }
             _ => return None,
         })
@@ -156,17 +206,37 @@ impl ToolFault {
             }
             Self::MaliciousResponse(reply) => {
                 let reply = planted(reply, plan, verdict, dice);
-                return plan.answer(verdict, Answer::Reply(reply));
+                return plan.answer(verdict, says(reply));
             }
             Self::Stale => return plan.substitute(verdict, Substitute::Stale),
             Self::Swapped => return plan.substitute(verdict, Substitute::Swapped),
             Self::CommitThenFail(by) => return plan.substitute(verdict, by.clone()),
             Self::Timeout(delay) => Answer::Hold(delay.draw(dice)),
-            Self::Error(reply) | Self::SilentNoop(reply) => Answer::Reply(reply.clone()),
-            Self::Malformed => {
-                Answer::Reply(typed(StatusCode::OK, "application/json", BROKEN_JSON))
+            Self::WrongId => {
+                plan.edit(verdict, Edit::Mcp(McpEdit::WrongId));
+                return Ok(());
             }
-            Self::Empty => Answer::Reply(typed(StatusCode::OK, "application/json", "")),
+            Self::ListDrift(drift) => {
+                plan.edit(verdict, Edit::Mcp(McpEdit::List(drift.clone())));
+                return Ok(());
+            }
+            Self::Error(reply, layer) => error_answer(reply, layer),
+            // Any other status than success says that it was not done.
+            Self::SilentNoop(reply) if reply.status.is_success() => says(reply.clone()),
+            Self::SilentNoop(reply) => Answer::Tool(ToolAnswer {
+                plain: reply.clone(),
+                says: ToolSays::Status(text(&reply.body)),
+            }),
+            Self::Malformed => Answer::Tool(ToolAnswer {
+                plain: typed(StatusCode::OK, "application/json", BROKEN_JSON),
+                says: ToolSays::Broken,
+            }),
+            Self::Empty => Answer::Tool(ToolAnswer {
+                plain: typed(StatusCode::OK, "application/json", ""),
+                says: ToolSays::Nothing,
+            }),
+            Self::SessionExpired => Answer::SessionExpired,
+            Self::EndlessProgress(apart) => Answer::EndlessProgress(*apart),
             Self::HtmlError => {
                 Answer::Reply(typed(StatusCode::BAD_GATEWAY, "text/html", BAD_GATEWAY))
             }
@@ -189,7 +259,7 @@ impl ToolFault {
                     "The tool did not answer: timed out after {seconds} seconds."
                 ))
             }
-            Self::Error(reply) => ResultChange::Failure(text(&reply.body)),
+            Self::Error(reply, _) => ResultChange::Failure(text(&reply.body)),
             Self::HtmlError => ResultChange::Failure(BAD_GATEWAY.to_owned()),
             Self::Malformed => ResultChange::Output(BROKEN_JSON.to_owned()),
             Self::Empty => ResultChange::Output(String::new()),
@@ -209,6 +279,10 @@ impl ToolFault {
             | Self::RedirectLoop
             | Self::CommitThenFail(_)
             | Self::SilentNoop(_)
+            | Self::SessionExpired
+            | Self::WrongId
+            | Self::ListDrift(_)
+            | Self::EndlessProgress(_)
             | Self::InModelInput(..) => {
                 return Err("it is about the wire, not about what a model is told".to_owned());
             }
@@ -231,8 +305,14 @@ impl ToolFault {
                 delay.parameters(&mut map);
                 place.parameters(&mut map);
             }
-            Self::Error(reply) => {
-                map.insert("error_code".into(), json!(reply.status.as_u16()));
+            Self::Error(reply, layer) => {
+                let code = match layer {
+                    ErrorLayer::Protocol(code, _) => json!(code),
+                    ErrorLayer::Tool(_) | ErrorLayer::Http(_) | ErrorLayer::Given => {
+                        json!(reply.status.as_u16())
+                    }
+                };
+                map.insert("error_code".into(), code);
                 map.insert("body".into(), json!(text(&reply.body)));
                 map.insert("response_headers".into(), headers(&reply.headers));
             }
@@ -259,18 +339,28 @@ impl ToolFault {
                     map.insert("field".into(), json!(field));
                 }
             }
-            Self::CommitThenFail(Substitute::Answer(Answer::Reply(reply))) => {
-                map.insert("error_code".into(), json!(reply.status.as_u16()));
+            Self::CommitThenFail(Substitute::Answer(Answer::Tool(answer))) => {
+                let status = answer.plain.status.as_u16();
+                map.insert("error_code".into(), json!(status));
             }
             Self::CommitThenFail(_) => {
                 map.insert("reset".into(), json!(true));
+            }
+            Self::ListDrift(drift) => {
+                let name = LIST_DRIFTS.iter().find(|(_, kind)| *kind == drift.kind);
+                map.insert("drift".into(), json!(name.map(|(name, _)| name)));
+            }
+            Self::EndlessProgress(apart) => {
+                map.insert("delay_ms".into(), millis(*apart));
             }
             Self::Malformed
             | Self::Empty
             | Self::HtmlError
             | Self::Stale
             | Self::Swapped
-            | Self::RedirectLoop => {}
+            | Self::RedirectLoop
+            | Self::SessionExpired
+            | Self::WrongId => {}
         }
         map
     }
@@ -284,7 +374,11 @@ impl ToolFault {
             // An instruction carries a canary.
             Self::Swapped | Self::MaliciousResponse(_) => true,
             Self::InModelInput(_, fault) => !matches!(**fault, Self::Swapped) && fault.is_random(),
-            Self::Error(_)
+            Self::Error(..)
+            | Self::SessionExpired
+            | Self::WrongId
+            | Self::ListDrift(_)
+            | Self::EndlessProgress(_)
             | Self::Malformed
             | Self::Empty
             | Self::Truncated(_)
@@ -319,8 +413,14 @@ fn planted(reply: &Reply, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dic
 }
 
 /// `error_code` 503, `body` or a JSON error with `message`, `response_headers`, `retry_after`.
-fn read_error(raw: &RawRule, reader: &mut Reader) -> Reply {
-    let status = reader.status("error_code", raw.error_code.as_ref(), 200);
+///
+/// MCP says an error in one of three places: the code that is written chooses it, and what only HTTP
+/// can say chooses HTTP. With none of that it is the tool that failed.
+fn read_error(raw: &RawRule, reader: &mut Reader) -> (Reply, ErrorLayer) {
+    let code = raw.error_code.as_ref();
+    let protocol = reader.protocol_code("error_code", code);
+    let of_http = code.filter(|code| code.value.value() >= 0.0 || code.value.value().is_nan());
+    let status = reader.status("error_code", of_http, 200);
     let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
     if let (Some(message), Some(_)) = (&raw.message, &raw.body) {
         let message_text =
@@ -347,7 +447,70 @@ fn read_error(raw: &RawRule, reader: &mut Reader) -> Reply {
             }
         });
     }
-    reply
+    let message = raw.message.as_ref().map(|message| message.value.clone());
+    let of_http = of_http.is_some() || raw.retry_after.is_some() || raw.response_headers.is_some();
+    let or_status = |message: Option<String>| {
+        let words = reply.status.canonical_reason().unwrap_or("error");
+        message.unwrap_or_else(|| words.to_owned())
+    };
+    let layer = match (protocol, &raw.body) {
+        (Some(code), _) => {
+            refuse_with_protocol_code(raw, reader);
+            let message = message.unwrap_or_else(|| "Internal error".to_owned());
+            ErrorLayer::Protocol(code, message)
+        }
+        (None, Some(_)) => ErrorLayer::Given,
+        (None, None) if of_http => ErrorLayer::Http(or_status(message)),
+        (None, None) => ErrorLayer::Tool(message),
+    };
+    (reply, layer)
+}
+
+/// What only an error of HTTP can have.
+fn refuse_with_protocol_code(raw: &RawRule, reader: &mut Reader) {
+    let positions = [
+        ("body", raw.body.as_ref().map(|at| at.position)),
+        (
+            "response_headers",
+            raw.response_headers.as_ref().map(|at| at.position),
+        ),
+        (
+            "retry_after",
+            raw.retry_after.as_ref().map(|at| at.position),
+        ),
+    ];
+    for (field, position) in positions {
+        if let Some(position) = position {
+            let message = format!(
+                "`{field}` belongs to an error of HTTP; a negative `error_code` is one of JSON-RPC's, \
+                 which takes `message`"
+            );
+            reader.error(field, position, message);
+        }
+    }
+}
+
+/// An error in the place that MCP has for it.
+fn error_answer(reply: &Reply, layer: &ErrorLayer) -> Answer {
+    let says = match layer {
+        ErrorLayer::Given => return Answer::Reply(reply.clone()),
+        ErrorLayer::Tool(message) => ToolSays::Failure(message.clone()),
+        ErrorLayer::Http(message) => ToolSays::Status(message.clone()),
+        ErrorLayer::Protocol(code, message) => ToolSays::ProtocolError {
+            code: *code,
+            message: message.clone(),
+        },
+    };
+    Answer::Tool(ToolAnswer {
+        plain: reply.clone(),
+        says,
+    })
+}
+
+/// A tool's success with the reply's body for what came of it.
+fn says(plain: Reply) -> Answer {
+    let says = ToolSays::Text(text(&plain.body));
+    Answer::Tool(ToolAnswer { plain, says })
 }
 
 /// Headers that say how the message is framed: Squall's own business.
@@ -400,9 +563,14 @@ fn read_failure(raw: &RawRule, reader: &mut Reader) -> Substitute {
     if reset {
         return Substitute::Reset;
     }
-    let status = reader.status("error_code", raw.error_code.as_ref(), 200);
+    let code = raw.error_code.as_ref();
+    let status = reader.status("error_code", code, 200);
     let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-    Substitute::Answer(Answer::Reply(error_reply(status, None)))
+    let layer = match code {
+        Some(_) => ErrorLayer::Http(status.canonical_reason().unwrap_or("error").to_owned()),
+        None => ErrorLayer::Tool(None),
+    };
+    Substitute::Answer(error_answer(&error_reply(status, None), &layer))
 }
 
 /// A JSON error body, as plain as most HTTP tools have it.

@@ -11,8 +11,6 @@ pub(crate) struct Mode {
     pub(crate) name: &'static str,
     /// The parameters it takes, beside match and trigger.
     pub(crate) parameters: &'static [&'static str],
-    /// False for a word that is recognised but cannot be injected yet.
-    pub(crate) available: bool,
 }
 
 const fn mode(family: Family, name: &'static str, parameters: &'static [&'static str]) -> Mode {
@@ -20,16 +18,6 @@ const fn mode(family: Family, name: &'static str, parameters: &'static [&'static
         family,
         name,
         parameters,
-        available: true,
-    }
-}
-
-const fn later(family: Family, name: &'static str, parameters: &'static [&'static str]) -> Mode {
-    Mode {
-        family,
-        name,
-        parameters,
-        available: false,
     }
 }
 
@@ -83,10 +71,10 @@ pub(crate) const MODES: &[Mode] = &[
     mode(TOOL, "redirect_loop", &[]),
     mode(TOOL, "commit_then_fail", &["error_code", "reset"]),
     mode(TOOL, "silent_noop", &["error_code", "payload"]),
-    later(TOOL, "session_expired", &[]),
-    later(TOOL, "wrong_id", &[]),
-    later(TOOL, "list_drift", &["drift"]),
-    later(TOOL, "endless_progress", &[]),
+    mode(TOOL, "session_expired", &[]),
+    mode(TOOL, "wrong_id", &[]),
+    mode(TOOL, "list_drift", &["drift"]),
+    mode(TOOL, "endless_progress", &["delay_ms"]),
     mode(LLM, "timeout", HOLD),
     mode(LLM, "truncated_response", &["max_tokens"]),
     mode(LLM, "rate_limit", &["retry_after", "rpm", "tpm"]),

@@ -197,7 +197,8 @@ raw_rule! {
     bytes: Number,
     /// How the handshake fails: `expired`, `wrong_host`, `untrusted` or `handshake` (default).
     kind: String,
-    /// Status of the answer.
+    /// Status of the answer, 200 to 599; with mode `error` on MCP calls also a code of JSON-RPC,
+    /// -32768 to -32000.
     error_code: Number,
     /// What the error says.
     message: String,
@@ -224,7 +225,9 @@ raw_rule! {
     position: String,
     /// Share of the body that is kept, 0 to 1.
     ratio: Number,
-    /// What drifts: with `schema_drift` a field is subject to `rename`, `drop`, `null` or `retype`.
+    /// What drifts: with `schema_drift` a field is subject to `rename`, `drop`, `null` or `retype`,
+    /// with `list_drift` a list of tools has another `description` or `schema`, `duplicates`, or is
+    /// `empty`.
     #[serde(default, deserialize_with = "super::located::word_or_null")]
     drift: String,
     /// The field that drifts; default: any, by the draw.

@@ -155,6 +155,16 @@ impl Reader {
         StatusCode::from_u16(code).ok()
     }
 
+    /// A code of JSON-RPC's for errors, -32768 to -32000; `None`, and no error, for what is no
+    /// negative number.
+    pub(crate) fn protocol_code(&mut self, field: &str, value: Option<&At<Number>>) -> Option<i64> {
+        let found = value.filter(|found| found.value.value() < 0.0)?;
+        let allowed = "a status from 200 to 599, and for MCP -32768 to -32000";
+        let number = self.whole_number(field, found, allowed)?;
+        self.within(field, value, -32768.0, -32000.0, allowed)?;
+        i64::try_from(whole(-number)).ok().map(|code| -code)
+    }
+
     /// The number, if it is written as a whole one: `503.0` is a measure, and a status is none.
     fn whole_number(&mut self, field: &str, found: &At<Number>, allowed: &str) -> Option<f64> {
         let number = found.value.value();

@@ -100,9 +100,7 @@ fn read_rule(
 /// The mode of a rule; what this version knows but cannot do is refused here.
 fn read_mode(written: &Written<'_>, reader: &mut Reader) -> Option<&'static Mode> {
     let family = written.family;
-    let can = modes::of_family(family)
-        .filter(|mode| mode.available)
-        .map(|mode| mode.name);
+    let can = modes::of_family(family).map(|mode| mode.name);
     let here = family.as_str();
     let Some(found) = &written.raw.mode else {
         let message = format!(
@@ -130,11 +128,6 @@ fn read_mode(written: &Written<'_>, reader: &mut Reader) -> Option<&'static Mode
         reader.error("mode", found.position, message);
         return None;
     };
-    if !mode.available {
-        let message = not_yet(&format!("fault mode `{}`", mode.name));
-        reader.error("mode", found.position, message);
-        return None;
-    }
     Some(mode)
 }
 

@@ -86,7 +86,17 @@ const SENSELESS: &[(&str, &str)] = &[
         "tool_faults",
         "{ mode: commit_then_fail, error_code: 500, reset: true }",
     ),
-    ("tool_faults", "{ mode: session_expired }"),
+    ("tool_faults", "{ mode: error, error_code: -5 }"),
+    (
+        "tool_faults",
+        "{ mode: error, error_code: -32603, body: x, retry_after: 1 }",
+    ),
+    (
+        "tool_faults",
+        "{ mode: commit_then_fail, error_code: -32603 }",
+    ),
+    ("tool_faults", "{ mode: list_drift, drift: rename }"),
+    ("tool_faults", "{ mode: wrong_id, delay_ms: 5 }"),
     ("tool_faults", "{ mode: error, probability: 25 }"),
     (
         "tool_faults",

@@ -6,9 +6,10 @@ use http::StatusCode;
 use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::{
-    Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, TlsFailure,
+    Instead, ListDriftKind, McpEdit, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift,
+    TlsFailure,
 };
-use squall_profiles::plan::{Amount, Answer, Edit, Ending, Plan, Substitute};
+use squall_profiles::plan::{Amount, Answer, Edit, Ending, Plan, Reply, Substitute, ToolSays};
 
 use crate::scope::*;
 
@@ -165,24 +166,139 @@ fn made_up_replies_are_whole_answers() {
         ),
     ] {
         let plan = tool(rule);
-        let Some((0, Answer::Reply(reply))) = plan.instead else {
-            panic!("{rule}: {plan:?}")
-        };
+        let reply = plain(&plan);
         assert_eq!(reply.status.as_u16(), status, "{rule}");
         assert_eq!(reply.headers["content-type"], content_type, "{rule}");
         let body = String::from_utf8(reply.body.to_vec()).unwrap();
         assert!(body.starts_with(begin), "{rule}: {body}");
     }
     let plan = tool("{ mode: error, error_code: 429, retry_after: 1.5 }");
-    let Some((_, Answer::Reply(reply))) = plan.instead else {
-        panic!("{plan:?}")
-    };
+    let reply = plain(&plan);
     assert_eq!(reply.headers["retry-after"], "2");
     let malformed = tool("{ mode: malformed }");
-    let Some((_, Answer::Reply(reply))) = malformed.instead else {
-        panic!("{malformed:?}")
-    };
+    let reply = plain(&malformed);
     assert!(serde_json::from_slice::<serde_json::Value>(&reply.body).is_err());
+}
+
+/// What a plan gives as plain HTTP.
+fn plain(plan: &Plan) -> &Reply {
+    match &plan.instead {
+        Some((0, Answer::Reply(reply))) => reply,
+        Some((0, Answer::Tool(answer))) => &answer.plain,
+        _ => panic!("{plan:?}"),
+    }
+}
+
+#[test]
+fn what_is_said_where_a_form_has_words_of_its_own() {
+    let text = |text: &str| ToolSays::Text(text.to_owned());
+    let status = |message: &str| ToolSays::Status(message.to_owned());
+    for (rule, expected) in [
+        // The tool failed, unless something is written that only HTTP or the protocol can say.
+        ("{ mode: error }", ToolSays::Failure(None)),
+        (
+            "{ mode: error, message: tired }",
+            ToolSays::Failure(Some("tired".to_owned())),
+        ),
+        (
+            "{ mode: error, error_code: 503 }",
+            status("Service Unavailable"),
+        ),
+        (
+            "{ mode: error, error_code: 429, message: slow down }",
+            status("slow down"),
+        ),
+        (
+            "{ mode: error, retry_after: 2 }",
+            status("Service Unavailable"),
+        ),
+        (
+            "{ mode: error, error_code: -32603 }",
+            ToolSays::ProtocolError {
+                code: -32603,
+                message: "Internal error".to_owned(),
+            },
+        ),
+        (
+            "{ mode: error, error_code: -32602, message: no such tool }",
+            ToolSays::ProtocolError {
+                code: -32602,
+                message: "no such tool".to_owned(),
+            },
+        ),
+        ("{ mode: malformed }", ToolSays::Broken),
+        ("{ mode: empty }", ToolSays::Nothing),
+        ("{ mode: malicious_response, payload: obey }", text("obey")),
+        ("{ mode: silent_noop }", text(r#"{"ok":true}"#)),
+        (
+            "{ mode: silent_noop, error_code: 500, payload: broken }",
+            status("broken"),
+        ),
+    ] {
+        let plan = tool(rule);
+        let Some((0, Answer::Tool(answer))) = plan.instead else {
+            panic!("{rule}: {plan:?}")
+        };
+        assert_eq!(answer.says, expected, "{rule}");
+    }
+    // A body that was given is given as it is.
+    let plan = tool("{ mode: error, body: down }");
+    assert!(matches!(plan.instead, Some((0, Answer::Reply(_)))));
+    for (rule, expected) in [
+        ("{ mode: commit_then_fail }", ToolSays::Failure(None)),
+        (
+            "{ mode: commit_then_fail, error_code: 504 }",
+            status("Gateway Timeout"),
+        ),
+    ] {
+        let plan = tool(rule);
+        let Some((0, Substitute::Answer(Answer::Tool(answer)))) = plan.afterwards else {
+            panic!("{rule}: {plan:?}")
+        };
+        assert_eq!(answer.says, expected, "{rule}");
+    }
+}
+
+#[test]
+fn what_only_mcp_has_a_way_for_is_in_the_plan_s_words() {
+    for (rule, expected) in [
+        ("{ mode: session_expired }", Answer::SessionExpired),
+        (
+            "{ mode: endless_progress }",
+            Answer::EndlessProgress(millis(1000)),
+        ),
+        (
+            "{ mode: endless_progress, delay_ms: 5 }",
+            Answer::EndlessProgress(millis(5)),
+        ),
+    ] {
+        assert_eq!(tool(rule).instead, Some((0, expected)), "{rule}");
+    }
+    let plan = tool("{ mode: wrong_id }");
+    assert_eq!(plan.edits, [(0, Edit::Mcp(McpEdit::WrongId))]);
+    for (drift, expected) in [
+        ("", ListDriftKind::Description),
+        (", drift: description", ListDriftKind::Description),
+        (", drift: schema", ListDriftKind::Schema),
+        (", drift: duplicates", ListDriftKind::Duplicates),
+        (", drift: empty", ListDriftKind::Empty),
+    ] {
+        let chaos = format!("tool_faults: [{{ mode: list_drift{drift} }}]");
+        let listing = Request {
+            kind: Kind::Mcp,
+            mcp_tool_list: true,
+            ..post("http://x/", "{}")
+        };
+        let plan = plan_of(&chaos, &listing);
+        let [(0, Edit::Mcp(McpEdit::List(list)))] = &plan.edits[..] else {
+            panic!("{plan:?}")
+        };
+        assert_eq!(list.kind, expected);
+        // Only lists are touched, unless a URL says otherwise.
+        for other in [get("http://x/"), get("http://x/").mcp("a")] {
+            assert!(plan_of(&chaos, &other).edits.is_empty(), "{other:?}");
+        }
+    }
 }
 
 #[test]
@@ -199,10 +315,10 @@ fn what_happens_once_the_upstream_has_answered() {
         assert_eq!((plan.instead, plan.afterwards), (None, Some((0, expected))));
     }
     let plan = tool("{ mode: commit_then_fail, error_code: 504 }");
-    let Some((0, Substitute::Answer(Answer::Reply(reply)))) = plan.afterwards else {
+    let Some((0, Substitute::Answer(Answer::Tool(answer)))) = plan.afterwards else {
         panic!("{plan:?}")
     };
-    assert_eq!(reply.status, StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(answer.plain.status, StatusCode::GATEWAY_TIMEOUT);
     for (plan, expected) in [
         (
             tool("{ mode: truncated }"),

@@ -1,0 +1,301 @@
+use serde_json::{Value as Json, json};
+use squall_dialects::mcp::Asked;
+
+use super::*;
+use crate::fault::DriftKind;
+use crate::glob::Glob;
+
+const CALL: &str = include_str!("../../../../dialects/corpus/mcp/request_call.json");
+const BATCH: &str = include_str!("../../../../dialects/corpus/mcp/request_batch.json");
+const RESULT: &str = include_str!("../../../../dialects/corpus/mcp/result.json");
+const ERROR: &str = include_str!("../../../../dialects/corpus/mcp/error.json");
+const LIST: &str = include_str!("../../../../dialects/corpus/mcp/list.json");
+const ANSWERS: &str = include_str!("../../../../dialects/corpus/mcp/batch.json");
+const STREAM: &str = include_str!("../../../../dialects/corpus/mcp/result.sse");
+
+fn calls(body: &str) -> Vec<Call> {
+    Asked::read(body.as_bytes()).expect("a request").calls
+}
+
+fn listing() -> Vec<Call> {
+    calls(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#)
+}
+
+/// What the agent gets, in chunks of `size`, and why nothing was changed.
+fn run(
+    change: &Change,
+    calls: &[Call],
+    form: Form,
+    answer: &str,
+    size: usize,
+) -> (String, Option<String>) {
+    let mut editor = McpEditor::new(change.clone(), calls.to_vec(), form, 1 << 20);
+    let chunks = answer.as_bytes().chunks(size);
+    let mut steps: Vec<Step> = chunks.flat_map(|chunk| editor.push(chunk)).collect();
+    steps.extend(editor.finish());
+    let mut sent = Vec::new();
+    for step in steps {
+        match step {
+            Step::Emit(bytes) => sent.extend_from_slice(&bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+    let sent = String::from_utf8(sent).expect("text");
+    assert_eq!(editor.touched(), editor.untouched_because().is_none());
+    (sent, editor.untouched_because())
+}
+
+fn changed(change: &Change, calls: &[Call], answer: &str) -> Json {
+    let (sent, why) = run(change, calls, Form::Json, answer, 10);
+    assert_eq!(why, None, "{sent}");
+    serde_json::from_str(&sent).unwrap_or_else(|error| panic!("{error}: {sent}"))
+}
+
+fn drift(kind: DriftKind, field: Option<&str>) -> Change {
+    Change::Drift(SchemaDrift {
+        kind,
+        field: field.map(str::to_owned),
+        choice: 0,
+    })
+}
+
+fn list(kind: ListDriftKind, tools: Option<&str>) -> Change {
+    Change::Mcp(McpEdit::List(ListDrift {
+        kind,
+        tools: tools.map(|glob| Glob::new(glob).expect("a glob")),
+    }))
+}
+
+#[test]
+fn a_wrong_id_is_the_only_thing_that_changes() {
+    let wrong = Change::Mcp(McpEdit::WrongId);
+    let (sent, _) = run(&wrong, &calls(CALL), Form::Json, RESULT, 7);
+    assert_eq!(sent, RESULT.replace("\"id\":3", "\"id\":1000003"));
+    let (sent, _) = run(&wrong, &calls(CALL), Form::Events, STREAM, 7);
+    assert_eq!(sent, STREAM.replace("\"id\":3", "\"id\":1000003"));
+    // An error is an answer too.
+    let (sent, _) = run(&wrong, &calls(CALL), Form::Json, ERROR, 7);
+    assert_eq!(sent, ERROR.replace("\"id\":3", "\"id\":1000003"));
+}
+
+#[test]
+fn the_others_answers_of_a_batch_stay_as_they_are() {
+    let wrong = Change::Mcp(McpEdit::WrongId);
+    let only_a: Vec<Call> = calls(BATCH)
+        .into_iter()
+        .filter(|call| call.tool.as_deref() == Some("get_weather"))
+        .collect();
+    let (sent, _) = run(&wrong, &only_a, Form::Json, ANSWERS, 9);
+    assert_eq!(sent, ANSWERS.replace("\"id\":\"a\"", "\"id\":\"a-0\""));
+    let says = Change::Instead(ToolSays::Failure(Some("no".to_owned())));
+    let all = changed(&says, &only_a, ANSWERS);
+    assert_eq!(all[0]["result"]["content"][0]["text"], "booked");
+    assert_eq!(all[1]["id"], "a");
+    assert_eq!(all[1]["result"]["isError"], true);
+    assert_eq!(all[2]["id"], 5);
+}
+
+#[test]
+fn a_result_is_cut_in_its_texts_and_stays_a_result() {
+    let cut = changed(&Change::Truncate(Amount::Bytes(9)), &calls(CALL), RESULT);
+    let result = &cut["result"];
+    assert_eq!(result["content"][0]["text"], "{\"city\": ");
+    assert_eq!(result["content"][2]["resource"]["text"], "");
+    // Twelve bytes in all: `Zürich` has seven.
+    assert_eq!(result["structuredContent"]["city"], "Zürich");
+    assert_eq!(result["structuredContent"]["hours"][0]["sky"], "cl");
+    assert_eq!((&cut["id"], &result["isError"]), (&json!(3), &json!(false)));
+    let half = changed(
+        &Change::Truncate(Amount::Share(500_000)),
+        &calls(CALL),
+        RESULT,
+    );
+    let text = half["result"]["content"][0]["text"].as_str();
+    // 36 and 10 bytes.
+    assert_eq!(text.map(str::len), Some(23));
+    let (sent, why) = run(
+        &Change::Truncate(Amount::Bytes(999)),
+        &calls(CALL),
+        Form::Json,
+        RESULT,
+        9,
+    );
+    assert_eq!(sent, RESULT);
+    assert!(why.is_some_and(|why| why.contains("bytes, and none is cut")));
+}
+
+#[test]
+fn a_field_drifts_in_what_programs_and_models_read_alike() {
+    let text = |answer: &Json| {
+        answer["result"]["content"][0]["text"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let named = changed(
+        &drift(DriftKind::Rename, Some("celsius")),
+        &calls(CALL),
+        RESULT,
+    );
+    assert_eq!(named["result"]["structuredContent"]["celsius_v2"], 21.5);
+    assert_eq!(
+        text(&named).as_deref(),
+        Some("{\"city\": \"Zürich\", \"celsius_v2\": 21.50}")
+    );
+    // Drawn among the tool's own fields.
+    let drawn = changed(&drift(DriftKind::Drop, None), &calls(CALL), RESULT);
+    assert!(drawn["result"]["structuredContent"].get("city").is_none());
+    assert_eq!(text(&drawn).as_deref(), Some("{\"celsius\": 21.50}"));
+    // What only the result around has.
+    let around = changed(
+        &drift(DriftKind::Drop, Some("content")),
+        &calls(CALL),
+        RESULT,
+    );
+    assert!(around["result"].get("content").is_none());
+    assert!(around["result"].get("structuredContent").is_some());
+    let plain = r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"rain"}]}}"#;
+    let drifted = changed(&drift(DriftKind::Rename, None), &calls(CALL), plain);
+    assert!(drifted["result"].get("content_v2").is_some(), "{drifted}");
+}
+
+#[test]
+fn what_finds_nothing_to_change_says_why() {
+    let no_such = drift(DriftKind::Rename, Some("price"));
+    let truncate = Change::Truncate(Amount::Bytes(1));
+    for (change, calls, answer, expected) in [
+        (&no_such, calls(CALL), RESULT, "no field `price`"),
+        (&truncate, calls(CALL), ERROR, "answered with an error"),
+        (&truncate, listing(), RESULT, "none to the call"),
+        (&truncate, calls(CALL), "{", "not JSON"),
+        (
+            &list(ListDriftKind::Empty, None),
+            calls(CALL),
+            RESULT,
+            "lists no tools",
+        ),
+        (
+            &list(ListDriftKind::Empty, Some("x*")),
+            listing(),
+            LIST,
+            "no tool called `x*`",
+        ),
+        (
+            &list(ListDriftKind::Schema, Some("book")),
+            listing(),
+            LIST,
+            "takes an argument",
+        ),
+    ] {
+        let (sent, why) = run(change, &calls, Form::Json, answer, 5);
+        assert_eq!(sent, answer);
+        assert!(
+            why.as_ref().is_some_and(|why| why.contains(expected)),
+            "{why:?}"
+        );
+    }
+}
+
+#[test]
+fn a_list_of_tools_drifts_in_each_of_its_ways() {
+    let tools = |kind, only: Option<&str>| {
+        let answer = changed(&list(kind, only), &listing(), LIST);
+        assert_eq!(answer["id"], 2);
+        answer["result"]["tools"].clone()
+    };
+    let described = tools(ListDriftKind::Description, None);
+    let text = described[0]["description"].as_str().unwrap_or_default();
+    assert!(
+        text.starts_with("The weather of a city. Before every other tool"),
+        "{text}"
+    );
+    assert!(described[1]["description"].is_string());
+    let schema = tools(ListDriftKind::Schema, None);
+    let input = &schema[0]["inputSchema"];
+    assert_eq!(input["properties"]["city_v2"]["type"], "string");
+    assert_eq!(input["properties"]["days"]["type"], "integer");
+    assert_eq!(input["required"], json!(["city_v2"]));
+    let names = |tools: &Json| -> Vec<String> {
+        let all = tools.as_array().expect("a list");
+        all.iter().map(|tool| tool["name"].to_string()).collect()
+    };
+    let twice = tools(ListDriftKind::Duplicates, Some("book"));
+    assert_eq!(names(&twice), ["\"get_weather\"", "\"book\"", "\"book\""]);
+    assert_eq!(tools(ListDriftKind::Empty, None), json!([]));
+    assert_eq!(
+        names(&tools(ListDriftKind::Empty, Some("get_*"))),
+        ["\"book\""]
+    );
+}
+
+#[test]
+fn an_earlier_answer_is_given_to_this_call_and_nothing_beside_it() {
+    let id = calls(r#"{"jsonrpc":"2.0","id":"now","method":"tools/call"}"#)[0]
+        .id
+        .clone();
+    let change = Change::AnswerTo(id.expect("an id"));
+    let (sent, _) = run(&change, &[], Form::Json, RESULT, 9);
+    assert_eq!(sent, RESULT.replace("\"id\":3", "\"id\":\"now\""));
+    let (sent, _) = run(&change, &[], Form::Events, STREAM, 9);
+    let last = STREAM.rfind("event: message").expect("an event");
+    assert_eq!(sent, STREAM[last..].replace("\"id\":3", "\"id\":\"now\""));
+}
+
+#[test]
+fn no_chunking_changes_what_the_agent_gets() {
+    let changes = [
+        Change::Mcp(McpEdit::WrongId),
+        Change::Truncate(Amount::Bytes(2)),
+        drift(DriftKind::Null, Some("content")),
+        Change::Instead(ToolSays::Nothing),
+    ];
+    for change in &changes {
+        for (form, answer) in [(Form::Json, RESULT), (Form::Events, STREAM)] {
+            let whole = run(change, &calls(CALL), form, answer, answer.len());
+            assert_eq!(whole.1, None);
+            for size in 1..30 {
+                assert_eq!(
+                    run(change, &calls(CALL), form, answer, size),
+                    whole,
+                    "{size}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_too_long_passes_as_it_came() {
+    let wrong = Change::Mcp(McpEdit::WrongId);
+    for (form, answer) in [(Form::Json, RESULT), (Form::Events, STREAM)] {
+        let mut editor = McpEditor::new(wrong.clone(), calls(CALL), form, 40);
+        let chunks = answer.as_bytes().chunks(16);
+        let mut steps: Vec<Step> = chunks.flat_map(|chunk| editor.push(chunk)).collect();
+        steps.extend(editor.finish());
+        let sent: Vec<u8> = steps
+            .iter()
+            .flat_map(|step| match step {
+                Step::Emit(bytes) => bytes.to_vec(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(sent, answer.as_bytes());
+        let why = editor.untouched_because();
+        assert!(
+            why.as_ref().is_some_and(|why| why.contains("long")),
+            "{why:?}"
+        );
+    }
+}
+
+#[test]
+fn what_was_held_goes_out_when_the_upstream_breaks_off() {
+    let wrong = Change::Mcp(McpEdit::WrongId);
+    for form in [Form::Json, Form::Events] {
+        let mut editor = McpEditor::new(wrong.clone(), calls(CALL), form, 1 << 20);
+        assert_eq!(editor.push(b"data: {\"half"), []);
+        let [Step::Emit(bytes)] = &editor.broke_off()[..] else {
+            panic!("something else");
+        };
+        assert_eq!(&bytes[..], b"data: {\"half");
+    }
+}

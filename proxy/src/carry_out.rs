@@ -28,6 +28,7 @@ pub mod codec;
 pub mod edit;
 pub mod flush;
 pub mod hold;
+pub mod mcp;
 pub mod recall;
 pub(crate) mod rewrite;
 pub mod shape;

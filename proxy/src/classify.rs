@@ -3,13 +3,15 @@
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use http::{Method, Request};
-use squall_dialects::mcp::{Asked, Head, Sign};
+use squall_dialects::mcp::{Asked, Head, Id, Sign};
 use squall_dialects::model::ModelRequest;
 use squall_dialects::{Dialect, Target};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
 use squall_profiles::faults::model_input;
+use squall_profiles::rule::Rule;
 
 use crate::carry_out::edit::Speaking;
+use crate::carry_out::mcp::McpCall;
 use crate::live::Live;
 
 /// What is known of an exchange beside its head.
@@ -124,6 +126,32 @@ impl Seen {
         if let (Some(dialect), Some(body)) = (self.dialect, &self.body) {
             self.results = Some(model_input::unseen_tools(dialect, body));
         }
+    }
+
+    /// Whether an MCP server is talked to.
+    pub(crate) fn is_mcp(&self) -> bool {
+        self.kind == Kind::Mcp
+    }
+
+    /// What an MCP server is asked, as `rule` sees it; `None` for any other exchange.
+    pub(crate) fn mcp_call(&self, rule: Option<&Rule>) -> Option<McpCall<'_>> {
+        (self.kind == Kind::Mcp).then(|| {
+            let asked = self.asked.as_ref();
+            let meant = rule.zip(asked).map(|(rule, asked)| rule.calls_meant(asked));
+            McpCall {
+                head: &self.mcp,
+                asked,
+                meant: meant.unwrap_or_default(),
+            }
+        })
+    }
+
+    /// The id of the one call of an MCP request; `None` for a batch, for what waits for no answer,
+    /// and for any other exchange.
+    pub(crate) fn only_call(&self) -> Option<&Id> {
+        let asked = self.asked.as_ref().filter(|asked| !asked.batch)?;
+        let mut ids = asked.requests().filter_map(|call| call.id.as_ref());
+        ids.next()
     }
 
     /// The model asked for, once the body is read.

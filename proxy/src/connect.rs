@@ -167,6 +167,7 @@ impl Connect {
             url: self.authority.as_str(),
             host: self.origin.host(),
             model: None,
+            mcp: None,
         };
         let context = self
             .connection

@@ -10,15 +10,18 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
+use squall_dialects::mcp::Call;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::{Decision, Observe, Snapshot};
 use squall_profiles::facts::{Kind, Stage};
+use squall_profiles::faults::mcp_answer::Change;
 use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
-use squall_profiles::rule::Rule;
+use squall_profiles::rule::{Family, Rule};
 
 use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
+use crate::carry_out::mcp::McpCall;
 use crate::carry_out::recall::Owner;
 use crate::carry_out::rewrite::Ahead;
 use crate::carry_out::{Context, edit, hold, rewrite, shape};
@@ -119,7 +122,7 @@ impl Exchange {
         let (request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
         if let Some((verdict, answer)) = decision.plan.instead.take()
-            && let Some(answer) = Box::pin(self.make(&answer, verdict)).await?
+            && let Some(answer) = Box::pin(self.make(&answer, verdict, &decision)).await?
         {
             return Ok(self.shaped(answer, &decision.plan.shape));
         }
@@ -231,12 +234,22 @@ impl Exchange {
         &self,
         answer: &Answer,
         verdict: VerdictIndex,
+        decision: &Decision,
     ) -> Result<Option<Response<AgentBody>>, Broken> {
         let url = self.target.as_written();
+        let rule = rule(decision, verdict);
+        let mcp = self.seen.mcp_call(rule);
+        let of_tools = rule.is_some_and(|rule| rule.family == Family::Tool);
+        if of_tools && mcp.as_ref().is_some_and(McpCall::leaves_others) {
+            let why = "the batch holds other calls, whose answers would be lost";
+            self.log.bypassed(verdict, why.to_owned());
+            return Ok(None);
+        }
         let asked = Asked {
             url: &url,
             host: self.target.origin.host(),
             model: self.seen.speaking(&self.target.url),
+            mcp: mcp.as_ref(),
         };
         match answer::make(answer, verdict, asked, &self.context()).await {
             Made::Response(answer) => Ok(Some(answer)),
@@ -315,7 +328,14 @@ impl Exchange {
             None => Ok(self.remember(answer, decision)),
             Some((verdict, Substitute::Answer(made))) => {
                 // The upstream has done what it was asked; what it says of it is dropped.
-                Ok(Box::pin(self.make(&made, verdict)).await?.unwrap_or(answer))
+                if let Some(calls) = self.in_part(verdict, decision)
+                    && let Answer::Tool(made) = &made
+                {
+                    let change = Change::Instead(made.says.clone());
+                    return Ok(self.change(change, calls, answer, verdict).await);
+                }
+                let made = Box::pin(self.make(&made, verdict, decision)).await?;
+                Ok(made.unwrap_or(answer))
             }
             Some((verdict, Substitute::Reset)) => {
                 self.log.end(Outcome::Injected, None);
@@ -334,11 +354,10 @@ impl Exchange {
         answer: Response<Received<Outgoing>>,
         mut decision: Decision,
     ) -> Result<Response<Observed>, Broken> {
-        let plan = &mut decision.plan;
-        match plan.afterwards.take() {
+        match decision.plan.afterwards.take() {
             Some((verdict, Substitute::Answer(made))) => {
-                if let Some(made) = self.make(&made, verdict).await? {
-                    return Ok(self.shaped(made, &plan.shape));
+                if let Some(made) = self.make(&made, verdict, &decision).await? {
+                    return Ok(self.shaped(made, &decision.plan.shape));
                 }
             }
             Some((verdict, Substitute::Reset)) => {
@@ -357,6 +376,9 @@ impl Exchange {
         if edits.is_empty() {
             return answer;
         }
+        if self.seen.mcp_call(None).is_some() {
+            return Box::pin(self.edit_mcp(answer, decision)).await;
+        }
         Box::pin(edit::apply(
             edits,
             answer,
@@ -366,14 +388,61 @@ impl Exchange {
         .await
     }
 
+    /// Changes an MCP server's answers to the calls that each rule is about. What answers no call
+    /// is changed as any other body.
+    async fn edit_mcp(
+        &self,
+        mut answer: Response<AgentBody>,
+        decision: &Decision,
+    ) -> Response<AgentBody> {
+        for edit in &decision.plan.edits {
+            let call = self.seen.mcp_call(rule(decision, edit.0));
+            let calls = call.map(|call| call.meant).unwrap_or_default();
+            answer = match edit::mcp::change(&edit.1) {
+                Some(change) if !calls.is_empty() => {
+                    self.change(change, calls, answer, edit.0).await
+                }
+                _ => {
+                    let model = self.seen.speaking(&self.target.url);
+                    let edit = std::slice::from_ref(edit);
+                    edit::apply(edit, answer, model, &self.context()).await
+                }
+            };
+        }
+        answer
+    }
+
+    /// Changes the answers to some calls.
+    async fn change(
+        &self,
+        change: Change,
+        calls: Vec<Call>,
+        answer: Response<AgentBody>,
+        verdict: VerdictIndex,
+    ) -> Response<AgentBody> {
+        let typed = self.seen.mcp_call(None).is_some_and(|call| call.typed());
+        let context = self.context();
+        Box::pin(edit::mcp::apply(
+            change, calls, typed, answer, verdict, &context,
+        ))
+        .await
+    }
+
+    /// The calls that a rule is about, if there are others in their batch.
+    fn in_part(&self, verdict: VerdictIndex, decision: &Decision) -> Option<Vec<Call>> {
+        let call = self.seen.mcp_call(rule(decision, verdict))?;
+        call.leaves_others().then_some(call.meant)
+    }
+
     /// Lets rules that give old answers again see this one.
     fn remember(
         &self,
         mut answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
+        let answers_one_call = !self.seen.is_mcp() || self.seen.only_call().is_some();
         for verdict in &decision.plan.verdicts {
-            if remembers(&verdict.rule) {
+            if remembers(&verdict.rule) && answers_one_call {
                 let owner = self.owner(&verdict.rule);
                 let recall = &self.connection.worker.engine.recall;
                 answer = recall.note(owner, self.call(decision), answer);
@@ -390,6 +459,11 @@ impl Exchange {
         answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
+        if self.seen.is_mcp() && self.seen.only_call().is_none() {
+            let why = "old answers are kept of single MCP calls, and this is none";
+            self.log.bypassed(verdict, why.to_owned());
+            return answer;
+        }
         let recall = &self.connection.worker.engine.recall;
         let kept = decision
             .plan
@@ -408,13 +482,22 @@ impl Exchange {
                 .bypassed(verdict, "there is no earlier answer to give again".into());
             return self.remember(answer, decision);
         };
+        let again = kept.into_response(&self.method);
+        let again = match self.seen.only_call() {
+            None => again,
+            // It was another call's: its id is not this one's.
+            Some(id) => {
+                let change = Change::AnswerTo(id.clone());
+                self.change(change, Vec::new(), again, verdict).await
+            }
+        };
         self.log.applied(verdict);
         let inspect = &self.connection.worker.engine.inspect;
         // Read unseen, to be the earlier answer of the next exchange.
         recall
             .note_unseen(owner, self.call(decision), answer, inspect)
             .await;
-        kept.into_response(&self.method)
+        again
     }
 
     fn owner(&self, rule: &Rule) -> Owner {
@@ -470,6 +553,12 @@ impl Exchange {
         self.connection
             .context(&self.log, &self.method, self.log.seed())
     }
+}
+
+/// The rule that a part of the plan points back to.
+fn rule(decision: &Decision, verdict: VerdictIndex) -> Option<&Rule> {
+    let verdict = decision.plan.verdicts.get(usize::from(verdict))?;
+    Some(&verdict.rule)
 }
 
 /// Whether a rule may give an answer again that it saw before.

@@ -7,6 +7,7 @@
 pub mod bedrock;
 pub mod chat;
 pub mod gemini;
+pub mod mcp;
 pub mod messages;
 pub mod ollama;
 pub mod responses;

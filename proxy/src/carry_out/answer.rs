@@ -1,19 +1,24 @@
 //! Answers that Squall makes up.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use squall_dialects::model::ModelError;
-use squall_profiles::plan::{Answer, Ending, Reply, VerdictIndex};
+use squall_profiles::plan::{Answer, Ending, Reply, ToolSays, VerdictIndex};
 
 use super::body::AgentBody;
 use super::edit::Speaking;
 use super::hold::hold;
+use super::mcp::McpCall;
 use super::{Context, Report, has_body};
 use crate::broken::Broken;
 use crate::problem::Problem;
+
+/// Why a fault that only MCP has does nothing elsewhere.
+const NO_MCP_CALL: &str = "the exchange is no MCP call";
 
 /// What a made-up answer may mention of the request it answers.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +30,8 @@ pub struct Asked<'a> {
     pub host: &'a str,
     /// What is known of the model call, for kind `llm`.
     pub model: Option<Speaking<'a>>,
+    /// What is known of the MCP call, for kind `mcp`.
+    pub mcp: Option<&'a McpCall<'a>>,
 }
 
 /// What came of a made-up answer.
@@ -44,6 +51,7 @@ pub enum Made {
 ///   `connection` it brings is left out: framing is the connection's.
 /// - A provider's error is put into the words of the exchange's dialect; for an exchange in none,
 ///   it is the JSON that most of them would understand.
+/// - A tool's answer is put into MCP's form for an MCP call.
 /// - A failure to resolve is a 502 whose problem body says so.
 /// - A hold is closed without an answer (CANCEL on HTTP/2), a refusal is reset at once
 ///   (`REFUSED_STREAM` on HTTP/2).
@@ -58,6 +66,28 @@ pub async fn make(
     let reply = match answer {
         Answer::Reply(reply) => reply.clone(),
         Answer::ModelError(error) => model_error(error, asked, context),
+        Answer::Tool(answer) => match asked.mcp.map(|call| call.answer(answer)) {
+            Some(Ok(reply)) => reply,
+            None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => answer.plain.clone(),
+            None => return bypassed(report, NO_MCP_CALL),
+            Some(Err(why)) => return bypassed(report, why),
+        },
+        Answer::SessionExpired => match asked.mcp.map(McpCall::session_expired) {
+            Some(Ok(reply)) => reply,
+            Some(Err(why)) => return bypassed(report, why),
+            None => return bypassed(report, NO_MCP_CALL),
+        },
+        Answer::EndlessProgress(apart) => {
+            let ledger = Rc::clone(&context.ledger);
+            return match asked.mcp.map(|call| call.endless_progress(*apart, ledger)) {
+                Some(Ok(response)) => {
+                    report.applied();
+                    Made::Response(response)
+                }
+                Some(Err(why)) => bypassed(report, why),
+                None => bypassed(report, NO_MCP_CALL),
+            };
+        }
         Answer::RedirectToSelf(status) => {
             let Ok(location) = HeaderValue::from_str(asked.url) else {
                 report.bypassed("the request's URL cannot stand in a Location header");
@@ -87,6 +117,11 @@ pub async fn make(
     };
     report.applied();
     Made::Response(respond(reply, context))
+}
+
+fn bypassed(mut report: Report, why: impl Into<String>) -> Made {
+    report.bypassed(why);
+    Made::Bypassed
 }
 
 /// Resets in place of an answer (`INTERNAL_ERROR` on HTTP/2): what the agent gets when the upstream

@@ -5,6 +5,7 @@
 //! | truncate to bytes | nothing | the right `content-length`, or chunks | counts encoded bytes |
 //! | truncate to a share | the length, else the whole body | the right `content-length` | counts encoded bytes |
 //! | schema drift, injection | the whole body | the right `content-length` | decoded, put back |
+//! | any of an MCP call's answer | one event at a time; a JSON answer whole | chunks; the right `content-length` | decoded, put back, flushed per event |
 //! | stream fault | one event at a time; a JSON answer whole | chunks; the right `content-length` | decoded, put back, flushed per event |
 //!
 //! An edit that cannot be made leaves the answer as it came, and says why.
@@ -17,6 +18,7 @@
 
 mod drift;
 mod inject;
+pub mod mcp;
 mod plain;
 mod stream;
 mod truncate;
@@ -103,6 +105,10 @@ pub async fn apply<'a>(
             Edit::Truncate(amount) => truncate::apply(*amount, response, report, context).await,
             Edit::Drift(drift) => drift::apply(drift, response, report, context).await,
             Edit::Inject(injection) => inject::apply(injection, response, report, context).await,
+            Edit::Mcp(_) => {
+                report.bypassed("the exchange is no MCP call");
+                response
+            }
             Edit::Stream(fault) => stream::apply(fault, response, model, report, context).await,
         };
     }

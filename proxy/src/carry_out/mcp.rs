@@ -1,12 +1,186 @@
-//! What is known of an MCP exchange when a plan is carried out on it.
+//! Answers to MCP calls that Squall makes up.
 
-use squall_dialects::mcp::{Asked, Head};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context as Task, Poll, ready};
+use std::time::Duration;
 
-/// What an MCP server is asked.
-#[derive(Debug, Clone, Copy)]
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body::{Body, Frame};
+use squall_dialects::WireReply;
+use squall_dialects::mcp::{self, Asked, Call, Head, Layout};
+use squall_profiles::faults::mcp_answer::said;
+use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
+
+use super::body::AgentBody;
+use super::hold::Hold;
+use crate::broken::{Broken, Ledger};
+
+/// What an MCP server is asked, as one rule sees it.
+#[derive(Debug, Clone)]
 pub struct McpCall<'a> {
     /// What the head says.
     pub head: &'a Head,
     /// What the body asks, when it was read and asks something.
     pub asked: Option<&'a Asked>,
+    /// The calls that the rule is about.
+    pub meant: Vec<Call>,
+}
+
+/// Why no answer can be made up that would reach the agent.
+const ELSEWHERE: &str = "in MCP 2024-11-05 the answer comes on the session's own stream, which rules \
+                         do not change";
+
+impl McpCall<'_> {
+    /// Whether results say of what type they are, as they do since 2026-07-28.
+    pub fn typed(&self) -> bool {
+        self.head.method.is_some()
+    }
+
+    /// Whether the request holds calls that the rule is not about, whose answers an answer made up
+    /// for all of it would lose.
+    pub fn leaves_others(&self) -> bool {
+        let all = self.asked.map_or(0, |asked| asked.requests().count());
+        !self.meant.is_empty() && self.meant.len() < all
+    }
+
+    /// A tool's made-up answer in MCP's form; or why there is none.
+    pub(super) fn answer(&self, answer: &ToolAnswer) -> Result<Reply, String> {
+        match &answer.says {
+            ToolSays::Status(message) => return Ok(self.with_status(&answer.plain, message)),
+            // Nothing but HTTP can say it where no result is waited for.
+            ToolSays::Failure(message) if self.head.answered_elsewhere || self.waits_for_none() => {
+                let message = message.as_deref();
+                let words = answer.plain.status.canonical_reason();
+                let message = message.or(words).unwrap_or("error");
+                return Ok(self.with_status(&answer.plain, message));
+            }
+            ToolSays::Text(_)
+            | ToolSays::Failure(_)
+            | ToolSays::ProtocolError { .. }
+            | ToolSays::Nothing
+            | ToolSays::Broken => {}
+        }
+        self.can_be_answered()?;
+        let first = self
+            .meant
+            .first()
+            .ok_or("the request waits for no answer")?;
+        let says = said(&answer.says, first);
+        let calls: Vec<&Call> = self.meant.iter().collect();
+        let layout = Layout {
+            accepts: self.head.accepts,
+            batch: self.asked.is_some_and(|asked| asked.batch),
+            typed: self.typed(),
+        };
+        Ok(reply(mcp::answer(&calls, says.as_says(), layout)))
+    }
+
+    /// What a server says that has lost the session.
+    pub(super) fn session_expired(&self) -> Result<Reply, String> {
+        if self.head.answered_elsewhere {
+            // The words of the reference server of 2024-11-05.
+            let text = HeaderValue::from_static("text/plain; charset=utf-8");
+            return Ok(Reply {
+                status: StatusCode::NOT_FOUND,
+                headers: [(header::CONTENT_TYPE, text)].into_iter().collect(),
+                body: Bytes::from_static(b"Could not find session"),
+            });
+        }
+        if self.head.session {
+            Ok(reply(mcp::session_expired()))
+        } else {
+            Err("the request belongs to no session".to_owned())
+        }
+    }
+
+    /// Notifications without end that a call is being worked on.
+    pub(super) fn endless_progress(
+        &self,
+        apart: Duration,
+        ledger: Rc<dyn Ledger>,
+    ) -> Result<Response<AgentBody>, String> {
+        self.can_be_answered()?;
+        let call = self
+            .meant
+            .first()
+            .ok_or("the request waits for no answer")?;
+        if !self.head.accepts.stream {
+            return Err("the agent takes no stream of events".to_owned());
+        }
+        let progress = Progress {
+            call: call.clone(),
+            told: 0,
+            apart,
+            hold: None,
+            ledger,
+        };
+        let mut response = Response::new(AgentBody::boxed(progress));
+        *response.headers_mut() = mcp::stream_headers();
+        Ok(response)
+    }
+
+    fn with_status(&self, plain: &Reply, message: &str) -> Reply {
+        let id = match &self.meant[..] {
+            [only] => only.id.as_ref(),
+            _ => None,
+        };
+        let mut reply = plain.clone();
+        // A media type that was given stays with what it was given for.
+        reply.body = Bytes::from(mcp::error_body(id, message));
+        reply
+    }
+
+    fn can_be_answered(&self) -> Result<(), String> {
+        if self.head.answered_elsewhere {
+            return Err(ELSEWHERE.to_owned());
+        }
+        if self.asked.is_none() {
+            return Err("the request's body was not read, or holds no call".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether the request was read and is one of those that get no result: a notification, a
+    /// stream to listen on, the end of a session.
+    fn waits_for_none(&self) -> bool {
+        self.meant.is_empty()
+    }
+}
+
+fn reply(wire: WireReply) -> Reply {
+    Reply {
+        status: wire.status,
+        headers: wire.headers,
+        body: wire.body,
+    }
+}
+
+/// A stream of notifications that never ends by itself.
+struct Progress {
+    call: Call,
+    told: u64,
+    apart: Duration,
+    hold: Option<Hold>,
+    ledger: Rc<dyn Ledger>,
+}
+
+impl Body for Progress {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        task: &mut Task<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let this = &mut *self;
+        if let Some(hold) = &mut this.hold {
+            ready!(Pin::new(hold).poll(task));
+        }
+        this.hold = Some(Hold::lasting(this.apart, &this.ledger));
+        this.told += 1;
+        let event = mcp::event(&mcp::progress(&this.call, this.told));
+        Poll::Ready(Some(Ok(Frame::data(event))))
+    }
 }

@@ -22,6 +22,7 @@ mod lifecycle;
 mod llm_faults;
 mod long;
 mod matrix;
+mod mcp;
 mod network_faults;
 mod node;
 mod official;

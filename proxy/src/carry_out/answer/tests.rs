@@ -17,6 +17,7 @@ fn asked() -> Asked<'static> {
         url: "http://api.example/v1/chat/completions?x=1",
         host: "api.example",
         model: None,
+        mcp: None,
     }
 }
 

@@ -1,7 +1,7 @@
-//! Models' answers changed event by event.
+//! Models' answers, and an MCP server's, changed event by event.
 //!
 //! ```text
-//! upstream ─▶ Decoder ─▶ StreamEditor ─▶ Steps ─▶ Encoder ─▶ agent
+//! upstream ─▶ Decoder ─▶ AnswerEditor ─▶ Steps ─▶ Encoder ─▶ agent
 //! ```
 //!
 //! An event stream passes through unbuffered; a JSON answer is held until it is complete, because
@@ -13,6 +13,7 @@ mod source;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use squall_profiles::fault::StreamFault;
+use squall_profiles::faults::editing::AnswerEditor;
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 
 use self::played::Played;
@@ -39,6 +40,17 @@ pub(super) async fn apply(
             return response;
         }
     };
+    play(Box::new(editor), coding, response, report, context).await
+}
+
+/// Lets an editor have its way with an answer in some coding.
+pub(super) async fn play(
+    editor: Box<dyn AnswerEditor>,
+    coding: Option<Coding>,
+    response: Response<AgentBody>,
+    report: Report,
+    context: &Context,
+) -> Response<AgentBody> {
     if editor.holds_whole_body() {
         return whole(editor, coding, response, report, context).await;
     }
@@ -75,7 +87,7 @@ fn editor(
 
 /// Edits an answer that has to be held until it is complete.
 async fn whole(
-    mut editor: StreamEditor,
+    mut editor: Box<dyn AnswerEditor>,
     coding: Option<Coding>,
     response: Response<AgentBody>,
     mut report: Report,
@@ -92,7 +104,7 @@ async fn whole(
     };
     let body = whole.bytes();
     let limit = context.inspect.limit();
-    let steps = match steps(&mut editor, &body, coding, &mut whole.lease, limit) {
+    let steps = match steps(&mut *editor, &body, coding, &mut whole.lease, limit) {
         Ok(steps) => steps,
         Err(why) => {
             report.bypassed(why);
@@ -116,7 +128,7 @@ async fn whole(
 
 /// What the agent gets of a whole answer, in its coding; or why it stays as it is.
 fn steps(
-    editor: &mut StreamEditor,
+    editor: &mut dyn AnswerEditor,
     body: &[u8],
     coding: Option<Coding>,
     lease: &mut Lease,

@@ -208,12 +208,8 @@ impl Played {
 
 fn broken(ending: Ending) -> Broken {
     match ending {
-        Ending::Close => {
-            Broken::close("closed in the middle of a model's answer by a rule").by_rule()
-        }
-        Ending::Reset => {
-            Broken::reset("reset in the middle of a model's answer by a rule").by_rule()
-        }
+        Ending::Close => Broken::close("closed in the middle of an answer by a rule").by_rule(),
+        Ending::Reset => Broken::reset("reset in the middle of an answer by a rule").by_rule(),
     }
 }
 

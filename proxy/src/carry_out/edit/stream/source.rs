@@ -6,7 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame};
-use squall_profiles::faults::llm_stream::{Step, StreamEditor};
+use squall_profiles::faults::editing::AnswerEditor;
+use squall_profiles::faults::llm_stream::Step;
 
 use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
@@ -22,7 +23,7 @@ const LONGEST_BEGINNING: usize = 64 << 10;
 /// An upstream's body, its coding, and the editor it goes through.
 pub(super) struct Source {
     body: AgentBody,
-    editor: StreamEditor,
+    editor: Box<dyn AnswerEditor>,
     recoding: Option<Recoding>,
 }
 
@@ -55,7 +56,11 @@ struct Recoding {
 }
 
 impl Source {
-    pub(super) fn new(body: AgentBody, coding: Option<Coding>, editor: StreamEditor) -> Self {
+    pub(super) fn new(
+        body: AgentBody,
+        coding: Option<Coding>,
+        editor: Box<dyn AnswerEditor>,
+    ) -> Self {
         let recoding = coding.map(|coding| Recoding {
             coding,
             decoder: Decoder::new(coding).ok(),
@@ -72,8 +77,8 @@ impl Source {
     }
 
     /// The editor, for what it says of itself.
-    pub(super) fn editor(&self) -> &StreamEditor {
-        &self.editor
+    pub(super) fn editor(&self) -> &dyn AnswerEditor {
+        &*self.editor
     }
 
     /// An encoder into the answer's coding, once something was decoded.

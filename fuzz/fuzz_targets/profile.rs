@@ -42,7 +42,12 @@ fn use_it(profile: &Profile) {
         observe: Observe::Model,
     };
     let scope = Activation::new("a".to_owned(), "default".to_owned(), spec, rules);
-    for stage in [Stage::Connect, Stage::Request { behind_connect: false }] {
+    for stage in [
+        Stage::Connect,
+        Stage::Request {
+            behind_connect: false,
+        },
+    ] {
         decide(&scope, stage);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::activation::Snapshot;
 use crate::facts::Facts;
-use crate::matching::{Condition, Holds};
+use crate::matching::{Condition, Holds, Touches};
 use crate::rule::{Family, Rule};
 use crate::ruleset::Candidate;
 
@@ -76,6 +76,7 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
         Condition::Kind => {
             let touched = match rule.family {
                 Family::Network => "any exchange",
+                Family::Tool if matching.touches == Touches::Lists => "lists of MCP tools",
                 Family::Tool => "tool calls",
                 Family::Llm | Family::Context => "model calls",
             };

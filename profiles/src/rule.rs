@@ -84,7 +84,8 @@ impl Rule {
         }
         let calls = of(&Call::is_tool_call);
         let by_url = !self.matching.urls.is_empty();
-        if calls.is_empty() || by_url || self.family != Family::Tool {
+        let of_tools = matches!(self.family, Family::Tool | Family::Context);
+        if calls.is_empty() || by_url || !of_tools {
             return of(&|_| true);
         }
         calls

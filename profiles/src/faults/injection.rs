@@ -45,16 +45,31 @@ pub fn in_answer(injection: &Injection, text: &str, form: Form) -> Result<String
     }
     let document =
         Document::parse(text.as_bytes()).map_err(|why| format!("the tool's answer is {why}"))?;
-    let result = mcp::texts(&document).into_iter();
-    let read = result.filter(|text| text.part != mcp::TextPart::Structured);
+    let mut edits = Edits::new(&document);
+    let texts = mcp::texts(&document);
+    in_texts(injection, &texts, document.root(), &document, &mut edits)?;
+    String::from_utf8(edits.apply()).map_err(|error| error.to_string())
+}
+
+/// Puts the instruction into what the model reads of these texts of a tool's result in MCP; without
+/// any, somewhere below `root`.
+pub(crate) fn in_texts(
+    injection: &Injection,
+    texts: &[mcp::Text],
+    root: Value<'_>,
+    document: &Document<'_>,
+    edits: &mut Edits<'_>,
+) -> Result<(), String> {
+    let read = texts
+        .iter()
+        .filter(|text| text.part != mcp::TextPart::Structured);
     let likeness = |place: &Value<'_>| likeness("text", &place.as_str().unwrap_or_default());
     let places: Vec<_> = read.map(|text| document.value(text.place)).collect();
-    let mut edits = Edits::new(&document);
     match places.into_iter().rev().max_by_key(likeness) {
-        Some(place) => inject_into(injection, &mut edits, place),
-        None => inject_below(injection, &mut edits, document.root())?,
+        Some(place) => inject_into(injection, edits, place),
+        None => inject_below(injection, edits, root)?,
     }
-    String::from_utf8(edits.apply()).map_err(|error| error.to_string())
+    Ok(())
 }
 
 /// A text with the instruction in it; or why it has no place for one.

@@ -12,8 +12,8 @@ use squall_dialects::mcp::{self, Call, Id, Message, Says, Text, TextPart};
 use squall_dialects::stream::{Frame, FrameKind, Framing, Splitter};
 
 use super::llm_stream::Step;
-use super::schema_drift;
-use crate::fault::{ListDrift, ListDriftKind, McpEdit, SchemaDrift};
+use super::{injection, schema_drift};
+use crate::fault::{Injection, ListDrift, ListDriftKind, McpEdit, SchemaDrift};
 use crate::plan::{Amount, ToolSays};
 
 /// What a tool's description says after a rug pull.
@@ -28,6 +28,8 @@ pub enum Change {
     Truncate(Amount),
     /// One field of what the result says changes.
     Drift(SchemaDrift),
+    /// An instruction is put into what the model reads of it.
+    Inject(Injection),
     /// What only MCP has a place for.
     Mcp(McpEdit),
     /// Something else is said in place of the result or error.
@@ -228,6 +230,13 @@ impl McpEditor {
         match &self.change {
             Change::Truncate(amount) => truncate(*amount, message, document, edits),
             Change::Drift(drift) => drift_result(drift, message, edits),
+            Change::Inject(injection) => {
+                let root = message
+                    .result()
+                    .or(message.error())
+                    .unwrap_or(message.value());
+                injection::in_texts(injection, &message.texts(), root, document, edits)
+            }
             Change::Mcp(McpEdit::WrongId) => readdress(message, edits, &Id::another),
             Change::Mcp(McpEdit::List(drift)) => drift_list(drift, message, edits),
             Change::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),

@@ -97,7 +97,7 @@ fn read_rule(
     })
 }
 
-/// The mode of a rule; what this version knows but cannot do is refused here.
+/// The mode of a rule.
 fn read_mode(written: &Written<'_>, reader: &mut Reader) -> Option<&'static Mode> {
     let family = written.family;
     let can = modes::of_family(family).map(|mode| mode.name);
@@ -129,10 +129,6 @@ fn read_mode(written: &Written<'_>, reader: &mut Reader) -> Option<&'static Mode
         return None;
     };
     Some(mode)
-}
-
-fn not_yet(what: &str) -> String {
-    format!("{what}: this version of Squall cannot inject it yet; take it out")
 }
 
 /// Parameters that the mode does not use, and those that are only words so far.

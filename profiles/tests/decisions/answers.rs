@@ -228,7 +228,6 @@ fn what_is_said_where_a_form_has_words_of_its_own() {
         ),
         ("{ mode: malformed }", ToolSays::Broken),
         ("{ mode: empty }", ToolSays::Nothing),
-        ("{ mode: malicious_response, payload: obey }", text("obey")),
         ("{ mode: silent_noop }", text(r#"{"ok":true}"#)),
         (
             "{ mode: silent_noop, error_code: 500, payload: broken }",
@@ -241,6 +240,12 @@ fn what_is_said_where_a_form_has_words_of_its_own() {
         };
         assert_eq!(answer.says, expected, "{rule}");
     }
+    // What it says carries a canary.
+    let plan = tool("{ mode: malicious_response, payload: obey }");
+    let Some((0, Answer::Tool(answer))) = plan.instead else {
+        panic!("{plan:?}")
+    };
+    assert!(matches!(&answer.says, ToolSays::Text(text) if text.starts_with("obey ")));
     // A body that was given is given as it is.
     let plan = tool("{ mode: error, body: down }");
     assert!(matches!(plan.instead, Some((0, Answer::Reply(_)))));

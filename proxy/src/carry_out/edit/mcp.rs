@@ -18,7 +18,8 @@ pub fn change(edit: &Edit) -> Option<Change> {
         Edit::Truncate(amount) => Change::Truncate(*amount),
         Edit::Drift(drift) => Change::Drift(drift.clone()),
         Edit::Mcp(edit) => Change::Mcp(edit.clone()),
-        Edit::Inject(_) | Edit::Stream(_) => return None,
+        Edit::Inject(injection) => Change::Inject(injection.clone()),
+        Edit::Stream(_) => return None,
     })
 }
 

@@ -1,5 +1,7 @@
 //! What machines have in common that change an answer as it passes.
 
+use http::StatusCode;
+
 use super::llm_stream::{Step, StreamEditor};
 use super::mcp_answer::McpEditor;
 
@@ -21,6 +23,9 @@ pub trait AnswerEditor {
 
     /// The media type that the answer has afterwards; `None`: the one it came with.
     fn media_type(&self) -> Option<&'static str>;
+
+    /// The status that the answer has afterwards; `None`: the one it came with.
+    fn status(&self) -> Option<StatusCode>;
 
     /// Whether anything was changed or delayed so far.
     fn touched(&self) -> bool;
@@ -50,6 +55,10 @@ impl AnswerEditor for StreamEditor {
         StreamEditor::media_type(self)
     }
 
+    fn status(&self) -> Option<StatusCode> {
+        StreamEditor::status(self)
+    }
+
     fn touched(&self) -> bool {
         StreamEditor::touched(self)
     }
@@ -77,6 +86,10 @@ impl AnswerEditor for McpEditor {
     }
 
     fn media_type(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn status(&self) -> Option<StatusCode> {
         None
     }
 

@@ -207,9 +207,7 @@ fn cell(plan: &Plan, dialect: &'static dyn Dialect, samples: &[Sample]) -> Cell 
 
 fn page() -> String {
     let samples = samples();
-    let modes: Vec<_> = modes::of_family(Family::Llm)
-        .filter(|mode| mode.available)
-        .collect();
+    let modes: Vec<_> = modes::of_family(Family::Llm).collect();
     let mut page = "# Model faults by provider\n\n\
         What each mode of `llm_faults` becomes in each dialect. This page is written by the code that \
         it describes: every\nfault is carried out on samples of every provider's answers.\n\n\

@@ -14,7 +14,7 @@ mod whole;
 use std::collections::BTreeMap;
 
 use squall_dialects::json::Edits;
-use squall_dialects::model::{DeltaKind, Finish, Saying, Usage};
+use squall_dialects::model::{Delta, DeltaKind, Finish, Saying, Usage};
 use squall_dialects::stream::{Frame, Framing};
 use squall_dialects::{EndOfChoice, tokens};
 
@@ -241,10 +241,13 @@ impl EarlyEnd {
     fn cut_deltas(&mut self, cutting: &mut Cutting<'_>, call: &Call) {
         let event = cutting.event;
         cutting.keep |= event.reading.introduces;
+        let is_id = |delta: &Delta<'_>| delta.kind == DeltaKind::ToolId;
+        let ids_alone = event.reading.deltas.iter().all(is_id);
         for delta in &event.reading.deltas {
             // An id goes with its call, and what repeats something has its say when it is cut.
-            if delta.kind == DeltaKind::ToolId || delta.repeats {
-                cutting.keep |= delta.repeats;
+            if is_id(delta) || delta.repeats {
+                let goes_on = ids_alone && self.goes_on(delta.choice);
+                cutting.keep |= delta.repeats || goes_on;
                 continue;
             }
             let speechless = delta.tokens() > 0 && !self.can_say(event, delta.choice, call);
@@ -347,6 +350,17 @@ impl EarlyEnd {
                 (ChoiceState::Truncated, _) => cutting.finish(finished, None, call),
             }
         }
+    }
+
+    /// Whether what a choice says still reaches the agent.
+    fn goes_on(&self, choice: u64) -> bool {
+        let as_begun = self.how.instead().is_none();
+        let known = self.choices.get(&choice);
+        known.map_or(as_begun, |choice| match choice.state {
+            ChoiceState::Open => as_begun,
+            ChoiceState::Ended | ChoiceState::Passing => true,
+            ChoiceState::Truncated => false,
+        })
     }
 
     /// Whether a choice can be made to say other words at this event, if it is to say any.

@@ -132,6 +132,17 @@ fn nothing_is_left_of_a_stream_truncated_to_nothing_but_its_frame() {
 }
 
 #[test]
+fn a_call_whose_id_comes_alone_keeps_it() {
+    let call = |call: &str| chunk(&format!(r#"{{"tool_calls":[{{"index":0,{call}}}]}}"#));
+    let id = call(r#""id":"call_1","type":"function""#);
+    let name = call(r#""function":{"name":"weather","arguments":"{}"}"#);
+    let stream = role() + &id + &name + &stop() + DONE;
+    let fault = StreamFault::Truncate { max_tokens: 100 };
+    let (text, _) = received(&run(editor(&fault, SSE), &stream).0);
+    assert_eq!(text, stream);
+}
+
+#[test]
 fn a_delta_of_many_tokens_is_cut_inside() {
     let stream = word("One two three four") + &stop() + DONE;
     let (text, _) = truncated(3, SSE, &stream);

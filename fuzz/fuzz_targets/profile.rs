@@ -60,11 +60,14 @@ fn decide(scope: &Activation, stage: Stage) {
         dialect: None,
         tools: &tools,
         mcp_tool_call: false,
+        mcp_tool_list: false,
+        may_be_mcp: false,
         method: &Method::POST,
         url: &url,
         headers: &HeaderMap::new(),
         model: None,
         stream: None,
+        results: None,
         body: Some(br#"{"a": [1, {"b": "c"}]}"#),
     };
     let snapshot = scope.snapshot();

@@ -1,0 +1,9 @@
+//! Anthropic's requests, answers and streams from anybody; see [`squall_fuzz::dialect`].
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| squall_fuzz::dialect(
+    "anthropic",
+    "/v1/messages",
+    input
+));

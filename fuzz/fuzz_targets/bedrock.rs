@@ -1,0 +1,9 @@
+//! Bedrock's requests, answers and streams from anybody; see [`squall_fuzz::dialect`].
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| squall_fuzz::dialect(
+    "bedrock",
+    "/model/anthropic.claude-v1%3A0/invoke-with-response-stream",
+    input
+));

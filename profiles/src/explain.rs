@@ -75,6 +75,8 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
     match failed {
         Condition::Kind => {
             let touched = match rule.family {
+                _ if matching.touches == Touches::Results => "model calls with `at: model_input`",
+                Family::Context if matching.touches.in_results() => "tool calls and model calls",
                 Family::Network => "any exchange",
                 Family::Tool if matching.touches == Touches::Lists => "lists of MCP tools",
                 Family::Tool => "tool calls",
@@ -106,8 +108,17 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
             )
         }
         Condition::Tool => {
-            let name = matching.tool.as_ref().map_or("", |tool| tool.name.as_str());
-            let found = match facts.tools {
+            let name = matching
+                .tool
+                .as_ref()
+                .map_or("*", |tool| tool.name.as_str());
+            let brought = facts.results.filter(|_| matching.touches.in_results());
+            let found = match brought.unwrap_or(facts.tools) {
+                [] if brought.is_some() => "the request brings no new result of a tool".to_owned(),
+                names if brought.is_some() => {
+                    let names = quoted(names.iter().map(String::as_str));
+                    format!("the request brings new results of {names}")
+                }
                 [] => "the exchange has no tool's name".to_owned(),
                 names => format!("the tool is {}", quoted(names.iter().map(String::as_str))),
             };

@@ -2,7 +2,7 @@
 
 use crate::error::ProfileError;
 use crate::library::Library;
-use crate::matching::Match;
+use crate::matching::{Match, Touches};
 use crate::plan::{Plan, Substitute};
 use crate::profile::Profile;
 use crate::rule::{Family, Rule};
@@ -67,9 +67,20 @@ fn never_matches(rule: &Rule) -> Option<String> {
             urls[0],
             with_scheme(&urls[0])
         )
-    } else if rule.family == Family::Llm && matching.tool.is_some() {
-        "`tool` names tools, and `llm_faults` touch model calls".to_owned()
-    } else if rule.family == Family::Tool && of_models && urls.is_empty() {
+    } else if touches_model_calls(rule)
+        && matching.tool.is_some()
+        && matching.touches != Touches::Results
+    {
+        let touching = match rule.family {
+            Family::Context => format!("`{}` touches", rule.mode),
+            Family::Network | Family::Tool | Family::Llm => "`llm_faults` touch".to_owned(),
+        };
+        format!("`tool` names tools, and {touching} model calls")
+    } else if rule.family == Family::Tool
+        && of_models
+        && urls.is_empty()
+        && matching.touches != Touches::Results
+    {
         "`dialect`, `model` and `stream` belong to model calls, and without `match_url` \
          `tool_faults` touch tools"
             .to_owned()
@@ -106,7 +117,9 @@ fn can_be_a_url(glob: &str) -> bool {
 /// A tool's name that neither the config nor the file gives to a URL.
 fn unknown_tool(rule: &Rule, tools: &ToolNames) -> Option<String> {
     let tool = rule.matching.tool.as_deref()?;
-    let known = !rule.matching.urls.is_empty()
+    // Tools inside the agent go by the name that the model calls them.
+    let known = rule.matching.touches.in_results()
+        || !rule.matching.urls.is_empty()
         || !tool.urls.is_empty()
         || tool.name.is_everything()
         || !tools.urls_of(&tool.name).is_empty();
@@ -140,7 +153,9 @@ fn leaves_nothing_for(decided: &Plan, wants: &Plan) -> bool {
     let needs_the_answer =
         wants.instead.is_some() || wants.afterwards.is_some() || !wants.edits.is_empty();
     match (&decided.instead, &decided.afterwards) {
-        (Some(_), _) => needs_the_answer || !wants.wait_after.is_empty(),
+        (Some(_), _) => {
+            needs_the_answer || !wants.wait_after.is_empty() || !wants.request_edits.is_empty()
+        }
         (None, Some((_, Substitute::Answer(_) | Substitute::Reset))) => needs_the_answer,
         // With nothing to reuse these two give way.
         (None, Some((_, Substitute::Stale | Substitute::Swapped)) | None) => false,
@@ -153,8 +168,23 @@ fn families_cover(by: &Rule, rule: &Rule) -> bool {
         Family::Network => true,
         Family::Tool if !by.matching.urls.is_empty() => true,
         // Without a URL a tool's rule touches tools only; so does one of the same form.
-        Family::Tool => rule.family == Family::Tool && rule.matching.urls.is_empty(),
-        Family::Llm | Family::Context => rule.family == by.family,
+        Family::Tool => {
+            rule.family == Family::Tool
+                && rule.matching.urls.is_empty()
+                && !rule.matching.touches.in_results()
+        }
+        Family::Llm => touches_model_calls(rule),
+        Family::Context => rule.family == by.family,
+    }
+}
+
+/// Whether a rule touches nothing but model calls.
+fn touches_model_calls(rule: &Rule) -> bool {
+    match rule.family {
+        Family::Network => false,
+        Family::Tool => rule.matching.touches == Touches::Results,
+        Family::Llm => true,
+        Family::Context => rule.matching.touches != Touches::Either,
     }
 }
 

@@ -36,6 +36,46 @@ llm_faults:
 }
 
 #[test]
+fn a_result_that_is_not_there_is_told() {
+    let scope = scope(
+        "tool_faults:
+           - { id: inside, mode: empty, at: model_input, tool: search }
+context_attacks:
+           - { id: injection, type: indirect_injection, tool: search }",
+    );
+    let told = |request: &Request| {
+        let misses = scope.snapshot().nearest_misses(&request.facts());
+        let told = misses
+            .iter()
+            .map(|miss| format!("{}: {}", miss.rule.id, miss.why));
+        told.collect::<Vec<_>>()
+    };
+    let brings = Request {
+        results: Some(vec!["time".to_owned()]),
+        ..model_call("{}")
+    };
+    assert_eq!(
+        told(&brings),
+        ["inside", "injection"].map(|id| format!(
+            "{id}: its `tool` is `search`; the request brings new results of `time`"
+        ))
+    );
+    assert_eq!(
+        told(&model_call("{}")),
+        ["inside", "injection"].map(|id| format!(
+            "{id}: its `tool` is `search`; the request brings no new result of a tool"
+        ))
+    );
+    let of_kind = "`tool_faults` touch model calls with `at: model_input`; this is of kind `other`";
+    let other = get("https://x/").kind(Kind::Other);
+    assert!(
+        told(&other)
+            .iter()
+            .all(|miss| !miss.contains("inside") || miss.ends_with(of_kind))
+    );
+}
+
+#[test]
 fn the_nearest_urls_come_first_and_the_list_ends() {
     let rules: Vec<_> = (0..40)
         .map(|n| format!("{{ id: r{n}, mode: refuse, match_url: 'https://host{n}.example/*' }}"))
@@ -66,6 +106,9 @@ fn validate_tells_what_is_surely_not_meant() {
         "tool_faults:\n  - { id: a, mode: error, match_url: 'http://a/*', probability: 0.5 }\n  - { id: b, mode: stale, match_url: 'http://a/x/*' }\n",
         "network_faults:\n  - { id: a, mode: refuse }\nllm_faults:\n  - { id: b, mode: slow_stream }\n",
         "extends: api_outage\ntool_faults:\n  - { id: mine, mode: malformed, tool: '*' }\n",
+        "llm_faults:\n  - { id: down, mode: overloaded }\ncontext_attacks: { overflow: { id: filler } }\n",
+        "context_attacks: { overflow: { tool: search }, indirect_injection: { tool: search } }\n",
+        "tool_faults:\n  - { id: wire, mode: error }\n  - { mode: empty, at: model_input, tool: search, model: 'gpt*' }\n",
         "extends: api_outge\n",
         "extends: api_outage\ntool_faults:\n  - { mode: slow, armed_by: { rule: nobody } }\n",
     ];

@@ -23,7 +23,7 @@ use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::mcp::McpCall;
 use crate::carry_out::recall::Owner;
-use crate::carry_out::rewrite::Ahead;
+use crate::carry_out::rewrite::{Ahead, Rewritten};
 use crate::carry_out::{Context, edit, hold, rewrite, shape};
 use crate::classify::{Seen, may_read_ahead};
 use crate::connection::{Answering, Connection, Entry};
@@ -261,14 +261,15 @@ impl Exchange {
         }
     }
 
-    /// Changes what the model is to read where a rule says so.
+    /// Changes what the model is to read where a rule says so, or said so of an earlier turn.
     fn rewrite(
         &self,
         mut request: Request<RequestBody>,
         decision: &Decision,
     ) -> Request<RequestBody> {
-        let edits = &decision.plan.request_edits;
-        if edits.is_empty() {
+        let plan = &decision.plan;
+        let tells_again = self.rules.rules().reads_results() && !self.log.chaos().told().is_empty();
+        if plan.request_edits.is_empty() && !tells_again {
             return request;
         }
         let body = request.body().whole().cloned();
@@ -277,8 +278,11 @@ impl Exchange {
             body,
             model: self.seen.speaking(&self.target.url),
             limit: self.live.config.inspect_limit,
+            told: self.log.chaos().told(),
         };
-        if let Some(body) = rewrite::apply(edits, &mut ahead, &*self.log) {
+        let Rewritten { body, again } = rewrite::apply(plan, &mut ahead, &*self.log);
+        self.log.applied_again(again);
+        if let Some(body) = body {
             request.body_mut().replace(body);
         }
         request

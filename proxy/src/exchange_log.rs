@@ -45,6 +45,8 @@ pub(crate) struct ExchangeLog {
     verdicts: RefCell<Vec<Verdict>>,
     /// Verdicts whose part of the plan only takes time: they leave the outcome `ok`.
     delays: RefCell<Vec<VerdictIndex>>,
+    /// Rules whose changes of earlier exchanges were made again.
+    again: RefCell<Vec<Verdict>>,
     /// What rules plant once they are applied.
     canaries: RefCell<Vec<(VerdictIndex, Canary)>>,
     started: Instant,
@@ -81,6 +83,7 @@ impl ExchangeLog {
             verdicts: RefCell::default(),
             delays: RefCell::default(),
             canaries: RefCell::default(),
+            again: RefCell::default(),
             started: note.started,
             note: RefCell::new(Some(note)),
             injected: Cell::default(),
@@ -164,6 +167,14 @@ impl ExchangeLog {
     /// Takes down what a later stage of a connection's life says of further rules.
     pub(crate) fn found_more(&self, verdicts: Vec<Verdict>) {
         self.verdicts.borrow_mut().extend(verdicts);
+    }
+
+    /// Takes down rules whose earlier changes were made again, beside what they do here.
+    pub(crate) fn applied_again(&self, again: Vec<Verdict>) {
+        for verdict in &again {
+            self.worker.engine.metrics.fault_applied(&verdict.rule);
+        }
+        *self.again.borrow_mut() = again;
     }
 
     /// What was chosen and not carried out so far never will be.
@@ -414,19 +425,23 @@ impl ExchangeLog {
         note.request_bytes = self.request_bytes.get();
         note.response_bytes = self.response_bytes.get();
         note.verdicts.clone_from(&self.verdicts.borrow());
+        note.verdicts.extend_from_slice(&self.again.borrow());
     }
 
     /// A rule that did more than take time was applied.
     fn was_changed(&self) -> bool {
         let delays = self.delays.borrow();
-        self.verdicts
-            .borrow()
-            .iter()
-            .enumerate()
-            .any(|(index, verdict)| {
-                verdict.outcome == RuleOutcome::Applied
-                    && !delays.iter().any(|delay| usize::from(*delay) == index)
-            })
+        let again = !self.again.borrow().is_empty();
+        again
+            || self
+                .verdicts
+                .borrow()
+                .iter()
+                .enumerate()
+                .any(|(index, verdict)| {
+                    verdict.outcome == RuleOutcome::Applied
+                        && !delays.iter().any(|delay| usize::from(*delay) == index)
+                })
     }
 }
 

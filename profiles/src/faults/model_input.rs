@@ -11,11 +11,13 @@ mod messages;
 mod results;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Conversation, Role, ToolResult};
 
+pub use self::told::Told;
 use crate::plan::RequestEdit;
 
 /// The body of a model call's request with one change made; or why it cannot be made.

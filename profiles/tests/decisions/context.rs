@@ -1,8 +1,9 @@
 //! What is done to what a model reads: who is matched, and what the plan says.
 
-use squall_profiles::activation::Decision;
+use squall_profiles::activation::{Activation, Decision};
 use squall_profiles::facts::Kind;
-use squall_profiles::fault::{Placement, Position, ResultChange, Strategy, Turn};
+use squall_profiles::fault::{Placement, Position, ResultChange, Strategy, Tools, Turn};
+use squall_profiles::faults::model_input::{Told, rewrite};
 use squall_profiles::plan::{Answer, Edit, Outcome, RequestEdit};
 
 use crate::scope::*;
@@ -307,5 +308,120 @@ fn a_request_that_was_not_read_is_told_as_such() {
     assert!(
         told[0].contains("the request's body was not read"),
         "{told:?}"
+    );
+}
+
+/// A conversation in which a tool was asked again and again, and what it said each time; `spoken`
+/// times the model has answered in words.
+fn conversation(said: &[&str]) -> Vec<u8> {
+    let mut messages = vec![r#"{"role":"user","content":"Go"}"#.to_owned()];
+    for (number, said) in said.iter().enumerate() {
+        messages.push(format!(
+            r#"{{"role":"assistant","tool_calls":[{{"id":"c{number}","type":"function","function":{{"name":"search","arguments":"{{}}"}}}}]}}"#
+        ));
+        messages.push(format!(
+            r#"{{"role":"tool","tool_call_id":"c{number}","content":"{said}"}}"#
+        ));
+    }
+    format!(r#"{{"model":"m","messages":[{}]}}"#, messages.join(",")).into_bytes()
+}
+
+/// What the model is told under `scope`, as the proxy goes about it.
+fn told(scope: &Activation, memory: &Told, body: &[u8]) -> (String, Vec<String>) {
+    let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
+    let plan = send(
+        scope,
+        &model_call(std::str::from_utf8(body).expect("UTF-8")),
+    )
+    .plan;
+    let mut by: Vec<String> = Vec::new();
+    let mut now = body.to_vec();
+    if let Some((again, verdicts)) = memory.again(dialect, body) {
+        now = again;
+        by.extend(
+            verdicts
+                .iter()
+                .map(|verdict| format!("{} again", verdict.rule.id)),
+        );
+    }
+    for (verdict, edit) in &plan.request_edits {
+        if let Ok(after) = rewrite(edit, dialect, None, &now) {
+            let verdict = &plan.verdicts[usize::from(*verdict)];
+            memory.keep(dialect, [body, &now, &after], false, verdict);
+            by.push(verdict.rule.id.clone());
+            now = after;
+        }
+    }
+    (String::from_utf8(now).expect("UTF-8"), by)
+}
+
+#[test]
+fn what_the_model_was_told_once_it_is_told_again() {
+    let scope = scope(
+        "tool_faults: [{ id: down, tool: search, mode: error, body: DOWN, at: model_input, limit: 1 }]",
+    );
+    let memory = Told::default();
+    let sent = |said: &[&str], becomes: &[&str], by: &[&str]| {
+        let (now, found) = told(&scope, &memory, &conversation(said));
+        assert_eq!(
+            now,
+            String::from_utf8(conversation(becomes)).expect("UTF-8"),
+            "{said:?}"
+        );
+        assert_eq!(found, by, "{said:?}");
+    };
+    sent(&["one"], &["DOWN"], &["down"]);
+    sent(&["one", "two"], &["DOWN", "two"], &["down again"]);
+    sent(
+        &["one", "two", "three"],
+        &["DOWN", "two", "three"],
+        &["down again"],
+    );
+    // What was not the agent's word any more is another result.
+    sent(&["uno", "two"], &["uno", "two"], &[]);
+    // Another conversation begins as the first did: its new result is no old one.
+    sent(&["one"], &["one"], &[]);
+    sent(&["one", "two"], &["one", "two"], &[]);
+}
+
+#[test]
+fn a_failure_stays_flagged_and_instructions_keep_their_canary() {
+    let dialect = squall_dialects::by_name("anthropic").expect("a dialect");
+    let body = |more: &str| {
+        format!(
+            r#"{{"model":"m","max_tokens":9,"messages":[{{"role":"user","content":"Go"}},
+{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"search","input":{{}}}}]}},
+{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":"fine"}}]}}{more}]}}"#
+        )
+    };
+    let first = body("");
+    let later = body(r#",{"role":"assistant","content":"Well."},{"role":"user","content":"And?"}"#);
+    let scope = scope("tool_faults: [{ mode: error, body: DOWN, at: model_input }]");
+    let verdict = send(&scope, &brings(&["search"])).plan.verdicts.remove(0);
+    let memory = Told::default();
+    let edit = RequestEdit::Results(Tools::default(), ResultChange::Failure("DOWN".into()));
+    let after = rewrite(&edit, dialect, None, first.as_bytes()).expect("a result");
+    memory.keep(
+        dialect,
+        [first.as_bytes(), first.as_bytes(), &after],
+        true,
+        &verdict,
+    );
+    let (again, by) = memory
+        .again(dialect, later.as_bytes())
+        .expect("told before");
+    let flagged = r#""content":"DOWN","is_error":true"#;
+    assert_eq!(
+        String::from_utf8(again).expect("UTF-8"),
+        later.replace(r#""content":"fine""#, flagged)
+    );
+    assert_eq!((by.len(), &by[0].outcome), (1, &Outcome::Applied));
+    assert!(
+        memory.again(dialect, first.as_bytes()).is_none(),
+        "it is new there"
+    );
+    assert!(
+        memory.is_empty(),
+        "so what was told is of another conversation"
     );
 }

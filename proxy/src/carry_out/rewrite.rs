@@ -8,8 +8,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderValue};
 use squall_dialects::signature;
-use squall_profiles::faults::model_input;
-use squall_profiles::plan::{RequestEdit, VerdictIndex};
+use squall_profiles::fault::ResultChange;
+use squall_profiles::faults::model_input::{self, Told};
+use squall_profiles::plan::{Plan, RequestEdit, Verdict};
 
 use super::edit::{Speaking, correct_length, drop_digests};
 use crate::broken::Ledger;
@@ -24,40 +25,74 @@ pub(crate) struct Ahead<'a> {
     pub(crate) model: Option<Speaking<'a>>,
     /// The largest body that is read ahead, bytes.
     pub(crate) limit: u64,
+    /// What models were told in this scope.
+    pub(crate) told: &'a Told,
 }
 
-/// Makes a plan's changes to a request, in order. The new body, if there is one.
-pub(crate) fn apply(
-    edits: &[(VerdictIndex, RequestEdit)],
-    request: &mut Ahead<'_>,
-    ledger: &dyn Ledger,
-) -> Option<Bytes> {
-    let (model, before) = match request.editable() {
+/// What comes of changing a request.
+#[derive(Default)]
+pub(crate) struct Rewritten {
+    /// The new body, if there is one.
+    pub(crate) body: Option<Bytes>,
+    /// Rules whose earlier changes to what the model has seen were made again.
+    pub(crate) again: Vec<Verdict>,
+}
+
+/// Tells the model again what it was told before, and makes a plan's changes to a request, in order.
+pub(crate) fn apply(plan: &Plan, request: &mut Ahead<'_>, ledger: &dyn Ledger) -> Rewritten {
+    let (model, sent) = match request.editable() {
         Ok(editable) => editable,
         Err(why) => {
-            for (verdict, _) in edits {
+            for (verdict, _) in &plan.request_edits {
                 ledger.bypassed(*verdict, why.clone());
             }
-            return None;
+            return Rewritten::default();
         }
     };
     let name = model.request.and_then(|request| request.model.as_deref());
-    let mut after: Option<Bytes> = None;
-    for (verdict, edit) in edits {
-        let body = after.as_ref().unwrap_or(&before);
-        match model_input::rewrite(edit, model.dialect, name, body) {
-            Ok(edited) => {
-                after = Some(edited.into());
+    let mut rewritten = Rewritten::default();
+    if let Some((body, again)) = request.told.again(model.dialect, &sent) {
+        rewritten.body = Some(body.into());
+        rewritten.again = again;
+    }
+    let mut here: Vec<&str> = Vec::new();
+    for (verdict, edit) in &plan.request_edits {
+        let before = rewritten.body.as_ref().unwrap_or(&sent);
+        match model_input::rewrite(edit, model.dialect, name, before) {
+            Ok(after) => {
+                let by = plan.verdicts.get(usize::from(*verdict));
+                here.extend(by.map(|by| by.rule.id.as_str()));
+                if let (Some(failed), Some(by)) = (of_results(edit), by) {
+                    let bodies: [&[u8]; 3] = [&sent, before, &after];
+                    request.told.keep(model.dialect, bodies, failed, by);
+                }
+                rewritten.body = Some(after.into());
                 ledger.applied(*verdict);
             }
             Err(why) => ledger.bypassed(*verdict, why),
         }
     }
-    if let Some(after) = &after {
+    // A rule that changes something here is in the journal already.
+    rewritten
+        .again
+        .retain(|again| !here.contains(&again.rule.id.as_str()));
+    if let Some(body) = &rewritten.body {
         drop_digests(request.headers);
-        correct_length(request.headers, after.len() as u64);
+        correct_length(request.headers, body.len() as u64);
     }
-    after
+    rewritten
+}
+
+/// Of a change to tools' results: whether it flags them as failures.
+fn of_results(edit: &RequestEdit) -> Option<bool> {
+    match edit {
+        RequestEdit::Results(_, change) => Some(matches!(change, ResultChange::Failure(_))),
+        RequestEdit::Inject(..) => Some(false),
+        RequestEdit::Poison(_)
+        | RequestEdit::Pad(_)
+        | RequestEdit::Contradict(_)
+        | RequestEdit::Attach(_) => None,
+    }
 }
 
 impl<'a> Ahead<'a> {
@@ -126,7 +161,10 @@ mod tests {
                 )
             })
             .collect();
-        let edits: Vec<_> = (0..).zip(edits.iter().cloned()).collect();
+        let plan = Plan {
+            request_edits: (0..).zip(edits.iter().cloned()).collect(),
+            ..Plan::default()
+        };
         let ledger = Remembered::default();
         let dialect = by_name("openai-chat").expect("a dialect");
         let mut request = Ahead {
@@ -137,9 +175,12 @@ mod tests {
                 ..dialect.into()
             }),
             limit: 100,
+            told: &Told::default(),
         };
-        let made = apply(&edits, &mut request, &ledger);
-        let made = made.map(|body| String::from_utf8(body.to_vec()).expect("UTF-8"));
+        let made = apply(&plan, &mut request, &ledger);
+        let made = made
+            .body
+            .map(|body| String::from_utf8(body.to_vec()).expect("UTF-8"));
         (made, headers, ledger)
     }
 

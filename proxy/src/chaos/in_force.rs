@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use squall_journal::activation::{ActivationRecord, TtlFrom};
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::duration;
+use squall_profiles::faults::model_input::Told;
 use tokio_util::sync::CancellationToken;
 
 use super::planted::Planted;
@@ -25,6 +26,7 @@ pub struct ScopeChaos {
     ttl: Option<Ttl>,
     ended: CancellationToken,
     planted: Arc<Planted>,
+    told: Told,
     /// Somebody asked for it since forks were last looked through.
     used: AtomicBool,
 }
@@ -83,6 +85,7 @@ impl ScopeChaos {
             ttl: None,
             ended: CancellationToken::new(),
             planted: Arc::default(),
+            told: Told::default(),
             used: AtomicBool::new(false),
         }
     }
@@ -110,6 +113,7 @@ impl ScopeChaos {
             ttl,
             ended: CancellationToken::new(),
             planted: Arc::default(),
+            told: Told::default(),
             used: AtomicBool::new(false),
         }
     }
@@ -126,6 +130,7 @@ impl ScopeChaos {
             ttl: self.ttl,
             ended,
             planted: Arc::default(),
+            told: Told::default(),
             used: AtomicBool::new(false),
         }
     }
@@ -166,6 +171,11 @@ impl ScopeChaos {
     /// chaos is put in force.
     pub fn planted(&self) -> &Planted {
         &self.planted
+    }
+
+    /// What models were told of tools' results under it.
+    pub fn told(&self) -> &Told {
+        &self.told
     }
 
     /// Whether the scope has this activation for itself; forks have not, nor has the default scope

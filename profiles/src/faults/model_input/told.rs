@@ -1,0 +1,162 @@
+//! What models were told of tools' results, so that they are told the same again.
+//!
+//! An agent sends the whole conversation with every model call, and it knows nothing of what became of
+//! a result on its way. Without a memory the model would read in its next turn that a tool which had
+//! failed did not. So what was made of a result is made of it again, for as long as it stands in the
+//! conversation, whatever the rule's trigger says of the later calls.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use squall_dialects::Dialect;
+use squall_dialects::json::{Document, Edits};
+use squall_dialects::model::{Conversation, ResultSaying, ToolResult};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::unseen;
+use crate::plan::{Outcome, Verdict};
+
+/// Most results that one scope remembers.
+const RESULTS: usize = 4096;
+/// Most bytes of them.
+const BYTES: usize = 8 << 20;
+
+/// What the models of one scope were told of results in place of what the agent sent.
+#[derive(Debug, Default)]
+pub struct Told(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    by_result: HashMap<u64, Changed>,
+    /// Oldest first; what was forgotten may still be listed.
+    order: VecDeque<u64>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Changed {
+    /// The result's content, JSON.
+    content: String,
+    /// It was flagged as a failure.
+    failed: bool,
+    /// Whose doing it was.
+    by: Verdict,
+}
+
+impl Told {
+    /// Whether there is nothing to tell again.
+    pub fn is_empty(&self) -> bool {
+        self.table().by_result.is_empty()
+    }
+
+    /// The request with the results that the model has seen as it has seen them, and the rules that
+    /// changed them; `None`: they are as they were sent.
+    pub fn again(&self, dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<u8>, Vec<Verdict>)> {
+        let document = Document::parse(body).ok()?;
+        let conversation = dialect.conversation(&document);
+        let mut edits = Edits::new(&document);
+        let mut by: Vec<Verdict> = Vec::new();
+        let mut table = self.table();
+        let new: Vec<_> = unseen(&conversation).map(|result| result.place).collect();
+        for result in &conversation.tool_results {
+            let key = key(result, &document);
+            if new.contains(&result.place) {
+                // It only looks like one of an earlier conversation.
+                table.forget(key);
+            } else if let Some(changed) = table.by_result.get(&key) {
+                edits.replace(result.content, changed.content.clone());
+                if changed.failed {
+                    // Of two changes to one place the first counts: this adds the flag alone.
+                    dialect.say_result(&mut edits, &document, result, ResultSaying::Failure(""));
+                }
+                if !by.iter().any(|known| known.rule.id == changed.by.rule.id) {
+                    by.push(changed.by.clone());
+                }
+            }
+        }
+        (!edits.is_empty()).then(|| (edits.apply(), by))
+    }
+
+    /// Remembers what a rule has made of results: `sent` is the request as the agent sent it, `before`
+    /// and `after` what it was before and after the rule's change.
+    pub fn keep(
+        &self,
+        dialect: &dyn Dialect,
+        [sent, before, after]: [&[u8]; 3],
+        failed: bool,
+        by: &Verdict,
+    ) {
+        let parse = |body| Document::parse(body).ok();
+        let (Some(sent), Some(before), Some(after)) = (parse(sent), parse(before), parse(after))
+        else {
+            return;
+        };
+        let results = |document| -> Conversation<'_> { dialect.conversation(document) };
+        let (was, is) = (results(&before), results(&after));
+        let pairs = was.tool_results.iter().zip(&is.tool_results);
+        let mut table = self.table();
+        for (original, (was, is)) in results(&sent).tool_results.iter().zip(pairs) {
+            let content = after.value(is.content).raw();
+            if before.value(was.content).raw() != content {
+                let by = Verdict {
+                    outcome: Outcome::Applied,
+                    ..by.clone()
+                };
+                let changed = Changed {
+                    content: content.to_owned(),
+                    failed,
+                    by,
+                };
+                table.keep(key(original, &sent), changed);
+            }
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Nothing panics while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn keep(&mut self, key: u64, mut changed: Changed) {
+        if let Some(earlier) = self.forget(key) {
+            changed.failed |= earlier.failed;
+        }
+        self.bytes += changed.content.len();
+        self.by_result.insert(key, changed);
+        self.order.push_back(key);
+        while self.by_result.len() > RESULTS || self.bytes > BYTES || self.order.len() > 2 * RESULTS
+        {
+            let Some(oldest) = self.order.pop_front() else {
+                break;
+            };
+            // A result that was changed anew stands further behind, too.
+            if !self.order.contains(&oldest) {
+                self.forget(oldest);
+            }
+        }
+    }
+
+    fn forget(&mut self, key: u64) -> Option<Changed> {
+        let changed = self.by_result.remove(&key)?;
+        self.bytes -= changed.content.len();
+        Some(changed)
+    }
+}
+
+/// What tells a result from others: the call's id, the tool and what it said.
+fn key(result: &ToolResult<'_>, document: &Document<'_>) -> u64 {
+    let mut hash = Xxh3::new();
+    let content = document.value(result.content).raw();
+    for part in [
+        result.call.as_deref(),
+        result.tool.as_deref(),
+        Some(content),
+    ] {
+        let part = part.unwrap_or_default();
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.digest()
+}

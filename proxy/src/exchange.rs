@@ -164,33 +164,13 @@ impl Exchange {
         if shortlist.is_empty() {
             return Ok((passing(request, &self.log), Decision::default()));
         }
-        let limit = self.live.config.inspect_limit;
         // A model call is read for what it asks too: its faults answer in kind.
         // So is what an MCP server is asked.
         let wanted =
             shortlist.needs_body || self.seen.dialect.is_some() || self.seen.kind == Kind::Mcp;
-        let request = if wanted && may_read_ahead(request.headers(), limit) {
-            let (head, body) = request.into_parts();
-            let begun = Instant::now();
-            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            let read = ReadAhead::read(body, limit)
-                .await
-                .map_err(|error| self.agent_gone(&error))?;
-            self.log.waited(begun.elapsed());
-            if read.is_whole() {
-                let url = &self.target.url;
-                self.seen.read_body(&self.method, url, read.bytes.clone());
-                self.log
-                    .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
-                if self.rules.rules().reads_results() {
-                    self.seen.read_results();
-                }
-            } else {
-                self.seen.stays_unread();
-            }
-            // Now that it is known what the exchange is.
-            self.log.sent_upstream(&read.bytes);
-            Request::from_parts(head, RequestBody::read_ahead(read, Rc::clone(&self.log)))
+        let request = if wanted && may_read_ahead(request.headers(), self.live.config.inspect_limit)
+        {
+            self.read_ahead(request).await?
         } else {
             self.seen.stays_unread();
             passing(request, &self.log)
@@ -206,6 +186,35 @@ impl Exchange {
         }
         self.log.decided(&mut decision);
         Ok((request, decision))
+    }
+
+    /// Reads the body, and what it tells of the exchange.
+    async fn read_ahead(
+        &mut self,
+        request: Request<Incoming>,
+    ) -> Result<Request<RequestBody>, Broken> {
+        let (head, body) = request.into_parts();
+        let begun = Instant::now();
+        let limit = usize::try_from(self.live.config.inspect_limit).unwrap_or(usize::MAX);
+        let read = ReadAhead::read(body, limit)
+            .await
+            .map_err(|error| self.agent_gone(&error))?;
+        self.log.waited(begun.elapsed());
+        if read.is_whole() {
+            let url = &self.target.url;
+            self.seen.read_body(&self.method, url, read.bytes.clone());
+            self.log
+                .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
+            if self.rules.rules().reads_results() {
+                self.seen.read_results();
+            }
+        } else {
+            self.seen.stays_unread();
+        }
+        // Now that it is known what the exchange is.
+        self.log.sent_upstream(&read.bytes);
+        let body = RequestBody::read_ahead(read, Rc::clone(&self.log));
+        Ok(Request::from_parts(head, body))
     }
 
     /// Lets the journal read a model call, or what an MCP server is asked, unless only heads are to

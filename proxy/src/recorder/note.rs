@@ -91,8 +91,8 @@ pub struct ExchangeNote {
     pub mcp: Option<Box<McpTraffic>>,
     /// What was read of a model call.
     pub llm: Option<Box<LlmRecord>>,
-    /// What the scope's model calls use up.
-    pub spending: Arc<Spending>,
+    /// What the scope's model calls use up; only model calls ask.
+    pub spending: Option<Arc<Spending>>,
 }
 
 impl ExchangeNote {
@@ -140,13 +140,13 @@ impl ExchangeNote {
             model: None,
             mcp: None,
             llm: None,
-            spending: chaos.activation().spending.clone(),
+            spending: (kind == Kind::Llm).then(|| chaos.activation().spending.clone()),
         }
     }
 
     /// Adds what this call used up to its scope's.
     pub(crate) fn spend(&self, model: Option<&str>, tokens: Tokens) {
-        Charge::new([self.spending.clone()]).set(model, used(tokens));
+        Charge::new(self.spending.clone()).set(model, used(tokens));
     }
 
     /// The record that the API shows.

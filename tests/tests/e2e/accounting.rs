@@ -109,6 +109,58 @@ fn a_budget_knows_each_answer_before_the_next_call_in_every_dialect() {
 }
 
 #[test]
+fn a_budget_counts_what_other_faults_leave_of_an_answer() {
+    let stage = Stage::new();
+    let api = stage.daemon.api;
+    for (family, rule) in [
+        (
+            "network_faults",
+            json!({ "mode": "slicer", "average_size": 50 }),
+        ),
+        (
+            "network_faults",
+            json!({ "mode": "slow_close", "delay_ms": 1 }),
+        ),
+        (
+            "network_faults",
+            json!({ "mode": "bandwidth", "rate_kbps": 100_000 }),
+        ),
+        ("llm_faults", json!({ "mode": "slow_stream", "ttft_ms": 1 })),
+        (
+            "llm_faults",
+            json!({ "mode": "truncated_response", "max_tokens": 2 }),
+        ),
+        ("llm_faults", json!({ "mode": "empty" })),
+        (
+            "llm_faults",
+            json!({ "mode": "stream_cut", "after_tokens": 2 }),
+        ),
+    ] {
+        for ask in [WHOLE, STREAM] {
+            let before = api.exchanges().len();
+            api.chaos(&json!({ family: [rule] }));
+            see(&stage, Path::Reverse, ask);
+            let entry = exchange(&stage, before + 1);
+            let used = tokens(&entry);
+            // A whole answer that is cut is no JSON.
+            assert!(used > 0 || rule["mode"] == "stream_cut", "{rule}: {entry}");
+            if used == 0 {
+                continue;
+            }
+            let quota = json!({ "mode": "quota_exhausted", "after_tokens": 4 * used });
+            let mut rules = json!({ "llm_faults": [quota] });
+            match rules[family].as_array_mut() {
+                Some(rules) => rules.push(rule.clone()),
+                None => rules[family] = json!([rule]),
+            }
+            api.chaos(&rules);
+            let statuses = [0; 5].map(|_| see(&stage, Path::Reverse, ask).answer.status);
+            assert_eq!(statuses, [200, 200, 200, 200, 429], "{rule} {ask:?}");
+        }
+    }
+}
+
+#[test]
 fn a_refusal_says_what_was_used_up_and_so_does_the_journal() {
     let stage = Stage::new();
     // A call is 9 tokens in and 5 out: 72.5 millionths of a dollar.

@@ -171,7 +171,7 @@ impl Metrics {
             source: OnceLock::new(),
             tokens: families.counters(
                 "squall_llm_tokens_total",
-                "Tokens as providers count them",
+                "Tokens of model calls, as providers count them, or Squall where they do not",
                 &["dialect", "model", "direction"],
             ),
             dropped: ["journal", "events", "canaries"]

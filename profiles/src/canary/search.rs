@@ -1,9 +1,9 @@
 //! Finds canaries in bytes that pass by, however they are written.
 //!
 //! ```text
-//! bytes ─┬────────────────────▶ reading ─┬─ as they are          ─▶ mark
-//!        │                               ├─ hexadecimal, 2 ways  ─▶ mark
-//!        └─ percent-decoding ─▶ reading  └─ base64, 4 ways       ─▶ mark
+//! bytes ─▶ JSON's escapes ─┬────────────────────▶ reading ─┬─ as they are          ─▶ mark
+//!                          │                               ├─ hexadecimal, 2 ways  ─▶ mark
+//!                          └─ percent-decoding ─▶ reading  └─ base64, 4 ways       ─▶ mark
 //! ```
 //!
 //! Nothing is kept but the state of a few automata, less than a kilobyte whatever passes, so it does
@@ -60,6 +60,27 @@ pub struct Search {
     /// The stream with its percent-encoding taken away, where that makes it another one.
     decoded: Option<Reading>,
     percent: Percent,
+    escape: Escape,
+}
+
+/// How far an escape of JSON (RFC 8259 §7) has come. JSON within a string of JSON doubles its
+/// backslashes, so several count as one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Escape {
+    #[default]
+    Nothing,
+    /// A backslash.
+    Backslash,
+    /// A backslash, `u` and so many digits.
+    Unicode { digits: u8, value: u16 },
+}
+
+/// How a byte was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Plainly,
+    InPercent,
+    InJson,
 }
 
 /// How far a percent-encoded byte has come.
@@ -90,24 +111,80 @@ impl Search {
     pub fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
         let mut rest = bytes;
         loop {
-            if self.decoded.is_none() && self.sent.is_idle() {
+            let begun = self.decoded.is_some() || self.escape != Escape::Nothing;
+            if !begun && self.sent.is_idle() {
                 rest = self.sent.pass_over(rest);
             }
             let Some((byte, after)) = rest.split_first() else {
                 return;
             };
             rest = after;
-            self.step(*byte, &mut found);
+            self.unescape(*byte, &mut found);
         }
     }
 
-    fn step(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
+    /// Takes JSON's escapes away; what only looks like one stays as it is.
+    fn unescape(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
+        match (self.escape, byte) {
+            (Escape::Nothing | Escape::Backslash, b'\\') => self.escape = Escape::Backslash,
+            (Escape::Nothing, _) => self.step(byte, Written::Plainly, found),
+            (Escape::Backslash, b'u') => {
+                let (digits, value) = (0, 0);
+                self.escape = Escape::Unicode { digits, value };
+            }
+            (Escape::Backslash, _) => {
+                self.escape = Escape::Nothing;
+                self.escaped(byte, found);
+            }
+            (Escape::Unicode { digits, value }, _) => {
+                self.escape = Escape::Nothing;
+                self.unicode(digits, value, byte, found);
+            }
+        }
+    }
+
+    /// The character behind a backslash.
+    fn escaped(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
+        match byte {
+            // White space, or nothing that shows.
+            b'n' | b'r' | b't' | b'b' | b'f' => self.step(b' ', Written::InJson, found),
+            b'/' | b'"' => self.step(byte, Written::InJson, found),
+            _ => {
+                self.step(b'\\', Written::Plainly, found);
+                self.step(byte, Written::Plainly, found);
+            }
+        }
+    }
+
+    /// What comes behind a backslash, `u` and so many digits.
+    fn unicode(&mut self, digits: u8, value: u16, byte: u8, found: &mut impl FnMut(Found)) {
+        if let Some(digit) = hex_digit(byte) {
+            let (digits, value) = (digits + 1, value << 4 | u16::from(digit));
+            if digits < 4 {
+                self.escape = Escape::Unicode { digits, value };
+            } else {
+                // What is not ASCII is all one.
+                let byte = u8::try_from(value).unwrap_or(0x80);
+                self.step(byte, Written::InJson, found);
+            }
+            return;
+        }
+        self.step(b'\\', Written::Plainly, found);
+        self.step(b'u', Written::Plainly, found);
+        for place in (0..digits).rev() {
+            let digit = usize::from(value >> (4 * u16::from(place)) & 0xf);
+            self.step(b"0123456789abcdef"[digit], Written::Plainly, found);
+        }
+        self.unescape(byte, found);
+    }
+
+    fn step(&mut self, byte: u8, written: Written, found: &mut impl FnMut(Found)) {
         match (self.percent, hex_digit(byte)) {
             (Percent::Sign { fresh }, Some(_)) => self.percent = Percent::Digit { fresh, byte },
             (Percent::Digit { byte: first, .. }, Some(low)) => {
                 let high = hex_digit(first).unwrap_or_default();
                 if let Some(decoded) = &mut self.decoded {
-                    decoded.step(high << 4 | low, true, found);
+                    decoded.step(high << 4 | low, Written::InPercent, found);
                 }
                 self.percent = Percent::Nothing;
             }
@@ -119,11 +196,11 @@ impl Search {
                     self.decoded.get_or_insert_with(|| self.sent.clone());
                     self.percent = Percent::Sign { fresh };
                 } else if let Some(decoded) = &mut self.decoded {
-                    decoded.step(byte, false, found);
+                    decoded.step(byte, written, found);
                 }
             }
         }
-        self.sent.step(byte, false, found);
+        self.sent.step(byte, written, found);
         self.join();
     }
 
@@ -140,7 +217,7 @@ impl Search {
         }
         if let Some(decoded) = &mut self.decoded {
             for byte in written.into_iter().flatten() {
-                decoded.step(byte, false, found);
+                decoded.step(byte, Written::Plainly, found);
             }
         }
     }
@@ -225,8 +302,8 @@ impl Reading {
         rest
     }
 
-    fn step(&mut self, byte: u8, escaped: bool, found: &mut impl FnMut(Found)) {
-        if let Some((canary, changed, escaped)) = self.plain.step(byte, escaped) {
+    fn step(&mut self, byte: u8, written: Written, found: &mut impl FnMut(Found)) {
+        if let Some((canary, changed, escaped)) = self.plain.step(byte, written) {
             let encoding = match (escaped, changed) {
                 (true, _) => Encoding::Url,
                 (false, true) => Encoding::Normalised,
@@ -254,7 +331,7 @@ impl Reading {
         };
         self.hex.swap(0, 1);
         if let Some(high) = last
-            && let Some((canary, ..)) = self.hex[0].step(high << 4 | digit, false)
+            && let Some((canary, ..)) = self.hex[0].step(high << 4 | digit, Written::Plainly)
         {
             let encoding = Encoding::Hex;
             found(Found { canary, encoding });
@@ -286,7 +363,7 @@ impl Reading {
                 2 => last << 4 | this >> 2,
                 _ => last << 6 | this,
             };
-            if let Some((canary, ..)) = mark.step(byte, false) {
+            if let Some((canary, ..)) = mark.step(byte, Written::Plainly) {
                 let encoding = Encoding::Base64;
                 found(Found { canary, encoding });
             }
@@ -315,19 +392,19 @@ impl Mark {
 
     /// One more byte. At the last of a canary: it, whether something was forgiven, and whether
     /// something was percent-encoded.
-    fn step(&mut self, byte: u8, escaped: bool) -> Option<(Canary, bool, bool)> {
-        let written = byte.to_ascii_lowercase();
-        if self.is_idle() && written != b's' {
+    fn step(&mut self, byte: u8, written: Written) -> Option<(Canary, bool, bool)> {
+        let lower = byte.to_ascii_lowercase();
+        if self.is_idle() && lower != b's' {
             return None;
         }
-        match (self.seen, written) {
+        match (self.seen, lower) {
             (1, b'q') | (2, b'-') => self.seen += 1,
             (2, b'_') => {
                 self.seen += 1;
                 self.changed = true;
             }
             (2.., b'0'..=b'9' | b'a'..=b'f') => {
-                let digit = hex_digit(written).unwrap_or_default();
+                let digit = hex_digit(lower).unwrap_or_default();
                 self.bits = self.bits << 4 | u64::from(digit);
                 self.changed |= self.seen == 2;
                 self.seen = self.seen.max(3) + 1;
@@ -344,8 +421,8 @@ impl Mark {
                 return None;
             }
         }
-        self.changed |= byte != written;
-        self.escaped |= escaped;
+        self.changed |= byte != lower || written == Written::InJson;
+        self.escaped |= written == Written::InPercent;
         if usize::from(self.seen) < LENGTH {
             return None;
         }
@@ -371,7 +448,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
 
 /// In a class: the six bits that a character of base64 stands for, in either alphabet.
 const SEXTET: u8 = 0b0011_1111;
-/// In a class: a canary may begin here, or percent-encoding.
+/// In a class: a canary may begin here, or an escape.
 const BEGINS: u8 = 0b0100_0000;
 /// The class of white space.
 const SPACE: u8 = 0b1000_0001;
@@ -415,6 +492,7 @@ const fn classes() -> [u8; 256] {
     classes[b's' as usize] |= BEGINS;
     classes[b'S' as usize] |= BEGINS;
     classes[b'%' as usize] |= BEGINS;
+    classes[b'\\' as usize] |= BEGINS;
     classes
 }
 

@@ -96,6 +96,20 @@ fn a_canary_is_found_however_it_is_written() {
         (hex(WRITTEN.as_bytes(), ":"), Some(Hex)),
         (format!("a{}", hex(WRITTEN.as_bytes(), "")), Some(Hex)),
         (percent(&hex(WRITTEN.as_bytes(), "")), Some(Hex)),
+        // Within JSON, and within JSON that is a string of JSON.
+        (r"s\nq\t-0123\u200b456789ab".to_owned(), Some(Normalised)),
+        (
+            r"sq\u20110123\\n456789\\u200bab".to_owned(),
+            Some(Normalised),
+        ),
+        (r"\u0073q-012345678\u0039ab".to_owned(), Some(Normalised)),
+        (r"\n\u73sq-0123456789ab\".to_owned(), Some(Raw)),
+        (r"\\sq-0123456789ab".to_owned(), Some(Raw)),
+        (
+            base64(WRITTEN.as_bytes(), STANDARD).replacen('x', r"x\r\n", 1),
+            Some(Base64),
+        ),
+        (r"sq-\x0123456789ab".to_owned(), None),
         ("sq-0123456789a".to_owned(), None),
         ("sq-0123456789ac".to_owned(), None),
         ("sq-0123x456789ab".to_owned(), None),
@@ -129,6 +143,8 @@ fn base64_is_read_at_every_alignment_and_in_both_alphabets() {
                         .replace('=', "%3D")
                         .into_bytes(),
                     wrapped.join(&b"\r\n"[..]),
+                    wrapped.join(&br"\r\n"[..]),
+                    text.replace('/', r"\/").into_bytes(),
                 ] {
                     assert!(
                         found(&text).contains(&Encoding::Base64),
@@ -211,7 +227,7 @@ proptest! {
         let mut slow = Search::new();
         let mut stepped = Vec::new();
         for byte in &text {
-            slow.step(*byte, &mut |found| stepped.push(found));
+            slow.unescape(*byte, &mut |found| stepped.push(found));
         }
         prop_assert_eq!(Search::all(&text), stepped);
     }

@@ -86,7 +86,7 @@ fn head(request: &[u8]) {
 
 fn change(choice: u8, calls: &[Call]) -> Change {
     let amount = u64::from(choice / 16);
-    match (choice / 2) % 6 {
+    match (choice / 2) % 7 {
         0 => Change::Truncate(Amount::Bytes(amount)),
         1 => Change::Drift(SchemaDrift {
             kind: [
@@ -104,6 +104,7 @@ fn change(choice: u8, calls: &[Call]) -> Change {
             Some(id) => Change::AnswerTo(id),
             None => Change::Mcp(McpEdit::WrongId),
         },
+        5 => Change::Beside(ToolSays::Nothing),
         _ => Change::Instead(ToolSays::Failure(None)),
     }
 }

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
+use squall_dialects::mcp;
 use squall_dialects::mcp::Call;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::{Decision, Observe, Snapshot};
 use squall_profiles::facts::{Kind, Stage};
 use squall_profiles::faults::mcp_answer::Change;
-use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
+use squall_profiles::plan::{Answer, Shape, Substitute, ToolSays, VerdictIndex};
 use squall_profiles::rule::{Family, Rule};
 
 use crate::broken::{Broken, Ledger};
@@ -65,6 +66,13 @@ struct Exchange {
     version: Version,
     /// Kept only when the answer has to be judged too.
     headers: HeaderMap,
+}
+
+/// MCP calls that were not sent on, and what is said to them.
+struct TakenOut {
+    verdict: VerdictIndex,
+    calls: Vec<Call>,
+    says: Change,
 }
 
 impl Exchange {
@@ -119,12 +127,16 @@ impl Exchange {
     /// The way of an exchange: decide, answer in the upstream's place or forward, rewrite, shape.
     async fn go(&mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
         self.observe();
-        let (request, mut decision) = self.decide(request).await?;
+        let (mut request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
-        if let Some((verdict, answer)) = decision.plan.instead.take()
-            && let Some(answer) = Box::pin(self.make(&answer, verdict, &decision)).await?
-        {
-            return Ok(self.shaped(answer, &decision.plan.shape));
+        let mut taken_out = None;
+        if let Some((verdict, answer)) = decision.plan.instead.take() {
+            taken_out = self.take_out(verdict, &answer, &mut request, &decision);
+            if taken_out.is_none()
+                && let Some(answer) = Box::pin(self.make(&answer, verdict, &decision)).await?
+            {
+                return Ok(self.shaped(answer, &decision.plan.shape));
+            }
         }
         let request = self.rewrite(request, &decision);
         let answer = match self.forward(request, &decision).await? {
@@ -140,7 +152,38 @@ impl Exchange {
         }
         let answer = self.substitute(answer, &mut decision).await?;
         let answer = self.edit(answer, &decision).await;
+        let answer = match taken_out {
+            None => answer,
+            Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
+        };
         Ok(self.shaped(answer, &decision.plan.shape))
+    }
+
+    /// Takes those MCP calls out of a list that a rule answers in the server's place: the server
+    /// hears of the others alone, and answers them.
+    fn take_out(
+        &self,
+        verdict: VerdictIndex,
+        answer: &Answer,
+        request: &mut Request<RequestBody>,
+        decision: &Decision,
+    ) -> Option<TakenOut> {
+        let Answer::Tool(made) = answer else {
+            return None;
+        };
+        let calls = self.in_part(verdict, decision)?;
+        // Beside a broken answer nobody could read the others.
+        if made.says == ToolSays::Broken {
+            return None;
+        }
+        let left = mcp::Asked::without(request.body().whole()?, &calls)?;
+        edit::fits(request.headers_mut(), left.len() as u64);
+        request.body_mut().replace(left.into());
+        Some(TakenOut {
+            verdict,
+            calls,
+            says: Change::Beside(made.says.clone()),
+        })
     }
 
     /// Asks the activation which rules fire; reads the body first if one of them hangs on it.

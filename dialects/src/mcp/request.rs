@@ -8,7 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, Method};
 
 use crate::dialect::Target;
-use crate::json::{Document, Kind, Value};
+use crate::json::{Document, Edits, Kind, Value};
 
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -318,6 +318,24 @@ impl Asked {
     /// Whether the tools are listed.
     pub fn lists_tools(&self) -> bool {
         self.calls.iter().any(Call::is_tool_list)
+    }
+
+    /// A list of messages without those calls, as it is sent on. `None`: it is no list, or would be
+    /// empty.
+    pub fn without(body: &[u8], calls: &[Call]) -> Option<Vec<u8>> {
+        let document = Document::parse(body).ok()?;
+        let messages: Vec<Value<'_>> = document.root().items().collect();
+        let mut edits = Edits::new(&document);
+        let mut left = messages.len();
+        for message in messages {
+            let id = message.get("id").and_then(Id::of);
+            let calls_something = message.get("method").is_some() && id.is_some();
+            if calls_something && calls.iter().any(|call| call.id == id) {
+                edits.remove(message.id());
+                left -= 1;
+            }
+        }
+        (left > 0).then(|| edits.apply())
     }
 
     /// The calls that an answer is waited for.

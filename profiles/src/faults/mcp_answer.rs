@@ -34,6 +34,9 @@ pub enum Change {
     Mcp(McpEdit),
     /// Something else is said in place of the result or error.
     Instead(ToolSays),
+    /// The calls were never sent on, so the server's answer holds none to them: this is said beside
+    /// what it says to others.
+    Beside(ToolSays),
     /// It is the answer to the call with this id, whichever it was given to; nothing but answers is
     /// kept.
     AnswerTo(Id),
@@ -106,6 +109,12 @@ impl McpEditor {
 
     /// Takes the next bytes of the answer.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
+        let mut steps = self.events_beside();
+        steps.extend(self.pushed(chunk));
+        steps
+    }
+
+    fn pushed(&mut self, chunk: &[u8]) -> Vec<Step> {
         match &mut self.body {
             Body::Whole { over: true, .. } => emit(chunk.to_vec()),
             Body::Whole { held, most, over } => {
@@ -142,10 +151,9 @@ impl McpEditor {
             }
             Body::Events(splitter) => {
                 let frames = splitter.finish();
-                frames
-                    .iter()
-                    .filter_map(|frame| self.frame(frame))
-                    .collect()
+                let mut steps = self.events_beside();
+                steps.extend(frames.iter().filter_map(|frame| self.frame(frame)));
+                steps
             }
         }
     }
@@ -193,6 +201,45 @@ impl McpEditor {
         (!bytes.is_empty()).then_some(Step::Emit(bytes))
     }
 
+    /// What is said beside the server's events, before the first of them.
+    fn events_beside(&mut self) -> Vec<Step> {
+        let Change::Beside(says) = &self.change else {
+            return Vec::new();
+        };
+        if self.touched || !matches!(self.body, Body::Events(_)) {
+            return Vec::new();
+        }
+        self.touched = true;
+        let messages = messages(says, &self.calls, self.typed);
+        let events = messages.iter().map(|message| mcp::event(message));
+        events.map(Step::Emit).collect()
+    }
+
+    /// The list of a server's answers with others at its end.
+    fn list_beside(&mut self, says: &ToolSays, document: &Document<'_>) -> Option<Vec<u8>> {
+        let root = document.root();
+        let made = messages(says, &self.calls, self.typed).join(",");
+        let list = match root.kind() {
+            Kind::Array => {
+                let inside = root.raw().strip_prefix('[')?.strip_suffix(']')?;
+                let comma = if root.items().next().is_some() {
+                    ","
+                } else {
+                    ""
+                };
+                format!("[{inside}{comma}{made}]")
+            }
+            // Some servers answer one call of a list without a list.
+            Kind::Object => format!("[{},{made}]", root.raw()),
+            Kind::String | Kind::Number | Kind::True | Kind::False | Kind::Null => {
+                self.why = Some("the answer is no message of JSON-RPC".to_owned());
+                return None;
+            }
+        };
+        self.touched = true;
+        Some(list.into_bytes())
+    }
+
     /// A document with the change; `None`: there is nothing to change, and why is noted.
     fn edited(&mut self, json: &[u8]) -> Option<Vec<u8>> {
         let document = match Document::parse(json) {
@@ -202,6 +249,13 @@ impl McpEditor {
                 return None;
             }
         };
+        if let Change::Beside(says) = &self.change {
+            let says = says.clone();
+            return match self.body {
+                Body::Whole { .. } => self.list_beside(&says, &document),
+                Body::Events(_) => None,
+            };
+        }
         let mut edits = Edits::new(&document);
         for message in mcp::messages(&document) {
             let Some(id) = message.answers() else {
@@ -240,6 +294,8 @@ impl McpEditor {
             Change::Mcp(McpEdit::WrongId) => readdress(message, edits, &Id::another),
             Change::Mcp(McpEdit::List(drift)) => drift_list(drift, message, edits),
             Change::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),
+            // Done with the document as a whole.
+            Change::Beside(_) => Ok(()),
             Change::Instead(says) => {
                 let call = call.ok_or("the answer is to no known call")?;
                 let said = mcp::message(call, said(says, call).as_says(), self.typed);
@@ -251,6 +307,14 @@ impl McpEditor {
             }
         }
     }
+}
+
+/// What is said to each of these calls.
+fn messages(says: &ToolSays, calls: &[Call], typed: bool) -> Vec<String> {
+    let calls = calls.iter();
+    calls
+        .filter_map(|call| mcp::message(call, said(says, call).as_says(), typed))
+        .collect()
 }
 
 fn emit(bytes: Vec<u8>) -> Vec<Step> {

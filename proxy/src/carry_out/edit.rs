@@ -115,6 +115,12 @@ pub async fn apply<'a>(
     response
 }
 
+/// Makes a head fit another body of that length.
+pub(crate) fn fits(headers: &mut HeaderMap, length: u64) {
+    drop_digests(headers);
+    correct_length(headers, length);
+}
+
 /// Takes out what vouches for bytes that are no longer those.
 pub(super) fn drop_digests(headers: &mut HeaderMap) {
     const DIGESTS: [HeaderName; 4] = [

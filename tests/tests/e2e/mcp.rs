@@ -716,9 +716,21 @@ fn the_other_answers_of_a_batch_are_never_lost() {
         (&answers[1]["id"], &answers[1]["result"]["isError"]),
         (&json!(2), &json!(true))
     );
-    // In the server's place for one of them alone: not without losing the others.
-    assert_eq!(ask(json!({ "mode": "error", "tool": "book" })), clean);
-    let (_, rule) = with_rule(&stage, "error");
+    // In the server's place for one of them alone: it never hears of that one.
+    let answers = ask(json!({ "mode": "error", "message": "no", "tool": "book" }));
+    assert_eq!((&answers[0], &answers[1]), (&clean[0], &clean[2]));
+    let failed = json!({ "content": [{ "type": "text", "text": "no" }], "isError": true });
+    assert_eq!(
+        (&answers[2]["id"], &answers[2]["result"]),
+        (&json!(2), &failed)
+    );
+    let heard = stage.plain.requests().pop().unwrap().body;
+    let heard: Value = serde_json::from_slice(&heard).unwrap();
+    assert_eq!(heard, json!([batch()[0], batch()[1], batch()[3]]));
+    assert_eq!(outcome(&stage, "error"), "applied");
+    // What would leave nothing of the others.
+    assert_eq!(ask(json!({ "mode": "html_error", "tool": "book" })), clean);
+    let (_, rule) = with_rule(&stage, "html_error");
     assert_eq!(rule["outcome"], "bypassed", "{rule}");
     assert!(rule["reason"].to_string().contains("batch"), "{rule}");
 }

@@ -96,6 +96,32 @@ fn the_others_answers_of_a_batch_stay_as_they_are() {
 }
 
 #[test]
+fn what_is_said_to_calls_that_were_not_sent_on_stands_beside_the_other_answers() {
+    let says = Change::Beside(ToolSays::Failure(Some("no".to_owned())));
+    let all = changed(&says, &calls(CALL), ANSWERS);
+    assert_eq!(all.as_array().map(Vec::len), Some(4));
+    assert_eq!(all[3]["id"], 3);
+    assert_eq!(all[3]["result"]["isError"], true);
+    let (sent, _) = run(&says, &calls(CALL), Form::Json, ANSWERS, 9);
+    assert!(sent.starts_with(ANSWERS.trim_end().trim_end_matches(']')));
+    let two = changed(&says, &calls(CALL), LIST);
+    assert_eq!((&two[0]["id"], &two[1]["id"]), (&json!(2), &json!(3)));
+    let one = changed(&says, &calls(CALL), "[]");
+    assert_eq!(one[0]["id"], 3);
+    let (sent, why) = run(&says, &calls(CALL), Form::Events, STREAM, 9);
+    assert_eq!(why, None);
+    assert!(
+        sent.ends_with(STREAM) && sent.len() > STREAM.len(),
+        "{sent}"
+    );
+    let (sent, _) = run(&says, &calls(CALL), Form::Events, "", 9);
+    assert!(sent.contains("isError"), "{sent}");
+    let (sent, why) = run(&says, &calls(CALL), Form::Json, "5", 9);
+    assert_eq!(sent, "5");
+    assert!(why.is_some());
+}
+
+#[test]
 fn a_result_is_cut_in_its_texts_and_stays_a_result() {
     let cut = changed(&Change::Truncate(Amount::Bytes(9)), &calls(CALL), RESULT);
     let result = &cut["result"];
@@ -274,6 +300,7 @@ fn no_chunking_changes_what_the_agent_gets() {
         Change::Truncate(Amount::Bytes(2)),
         drift(DriftKind::Null, Some("content")),
         Change::Instead(ToolSays::Nothing),
+        Change::Beside(ToolSays::Nothing),
     ];
     for change in &changes {
         for (form, answer) in [(Form::Json, RESULT), (Form::Events, STREAM)] {

@@ -18,6 +18,7 @@ mod rows;
 mod squall;
 mod stage;
 mod steady;
+mod streams;
 mod table;
 mod upstream;
 

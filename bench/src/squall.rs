@@ -89,6 +89,17 @@ impl Squall {
         self.call("DELETE", "/v1/chaos?all=true", None).map(drop)
     }
 
+    /// Whether a rule told of this reason in one of the latest exchanges.
+    pub fn gave_reason(&self, reason: &str) -> Result<bool> {
+        let page = self.call("GET", "/v1/exchanges?limit=100", None)?;
+        let page: Value = serde_json::from_slice(&page)?;
+        let exchanges = page["items"].as_array().into_iter().flatten();
+        let verdicts =
+            exchanges.flat_map(|exchange| exchange["rules"].as_array().into_iter().flatten());
+        let mut reasons = verdicts.filter_map(|verdict| verdict["reason"].as_str());
+        Ok(reasons.any(|given| given.contains(reason)))
+    }
+
     /// One API call; the body of a 2xx answer.
     fn call(&self, method: &str, path: &str, body: Option<&str>) -> Result<Vec<u8>> {
         let mut stream = TcpStream::connect(self.api)?;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/1m` | 1 MiB, `content-length` |
 //! | `/sse` | events every 10 ms without end, each holding the monotonic clock's nanoseconds |
-//! | `/v1/chat/completions` | a chat completion streamed in [`EVENTS`] events |
+//! | those of [`STREAMS`] | a streamed answer of a dialect |
 //! | anything else | a small JSON document ([`SMALL`]) |
 
 use std::fmt::Write as _;
@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::clock;
 use crate::pki::Pki;
+use crate::streams::STREAMS;
 
 /// Body of the small answer.
 pub const SMALL: &[u8] =
@@ -28,9 +29,6 @@ pub const SMALL: &[u8] =
 
 /// Size of the large answer.
 pub const LARGE: usize = 1 << 20;
-
-/// Events of one streamed chat completion, `[DONE]` not counted.
-pub const EVENTS: usize = 200;
 
 /// Events written at a time.
 const BURST: usize = 5;
@@ -114,8 +112,8 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<(
         match request.answer {
             Answer::Small => stream.write_all(small()).await?,
             Answer::Large => stream.write_all(large()).await?,
-            Answer::Chat => {
-                for burst in chat() {
+            Answer::Stream(index) => {
+                for burst in &streams()[index] {
                     stream.write_all(burst).await?;
                 }
             }
@@ -144,7 +142,8 @@ enum Answer {
     Small,
     Large,
     Clock,
-    Chat,
+    /// One of [`STREAMS`].
+    Stream(usize),
 }
 
 struct Request {
@@ -156,8 +155,12 @@ impl Request {
     fn parse(head: &[u8]) -> Self {
         let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
         let contains = |path: &[u8]| line.windows(path.len()).any(|window| window == path);
+        let target = line.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
+        let streamed = STREAMS
+            .iter()
+            .position(|stream| target.ends_with(stream.path.as_bytes()));
         let answer = match line.first() {
-            Some(b'P') if contains(b"/v1/chat/completions") => Answer::Chat,
+            Some(b'P') => streamed.map_or(Answer::Small, Answer::Stream),
             Some(b'G') if contains(b"/1m ") => Answer::Large,
             Some(b'G') if contains(b"/sse ") => Answer::Clock,
             _ => Answer::Small,
@@ -188,47 +191,43 @@ fn whole(content_type: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
-    cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
+fn stream_head(media_type: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ncache-control: no-cache\r\n\
+         transfer-encoding: chunked\r\n\r\n"
+    )
+}
 
-/// The chat completion's bytes, as the writes they go out in.
-fn chat() -> &'static [Vec<u8>] {
-    static WRITES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+/// The bytes of every streamed answer, as the writes they go out in.
+fn streams() -> &'static [Vec<Vec<u8>>] {
+    static WRITES: OnceLock<Vec<Vec<Vec<u8>>>> = OnceLock::new();
     WRITES.get_or_init(|| {
-        let mut events: Vec<String> = (0..EVENTS)
-            .map(|index| {
-                format!(
-                    "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\
-                     \"created\":1700000000,\"model\":\"gpt-4o-mini\",\"choices\":[{{\"index\":0,\
-                     \"delta\":{{\"content\":\" word{index}\"}},\"finish_reason\":null}}]}}\n\n"
-                )
-            })
-            .collect();
-        events.push("data: [DONE]\n\n".to_owned());
-        let mut writes: Vec<Vec<u8>> = events
-            .chunks(BURST)
-            .map(|burst| {
-                burst
-                    .iter()
-                    .flat_map(|event| chunk(event).into_bytes())
-                    .collect()
-            })
-            .collect();
-        writes[0].splice(0..0, STREAM_HEAD.bytes());
-        if let Some(last) = writes.last_mut() {
-            last.extend_from_slice(b"0\r\n\r\n");
-        }
-        writes
+        let writes = STREAMS.iter().map(|stream| {
+            let events = (stream.events)();
+            let bursts = events.chunks(BURST);
+            let mut writes: Vec<Vec<u8>> = bursts
+                .map(|burst| burst.iter().flat_map(|event| chunk(event)).collect())
+                .collect();
+            writes[0].splice(0..0, stream_head(stream.media_type).into_bytes());
+            if let Some(last) = writes.last_mut() {
+                last.extend_from_slice(b"0\r\n\r\n");
+            }
+            writes
+        });
+        writes.collect()
     })
 }
 
-fn chunk(data: &str) -> String {
-    format!("{:x}\r\n{data}\r\n", data.len())
+fn chunk(data: &[u8]) -> Vec<u8> {
+    let size = format!("{:x}\r\n", data.len());
+    [size.as_bytes(), data, b"\r\n"].concat()
 }
 
 /// Tells the time for as long as somebody listens.
 async fn tick(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<()> {
-    stream.write_all(STREAM_HEAD.as_bytes()).await?;
+    stream
+        .write_all(stream_head("text/event-stream").as_bytes())
+        .await?;
     stream.flush().await?;
     let mut pace = tokio::time::interval(PACE);
     let mut event = String::new();
@@ -236,7 +235,7 @@ async fn tick(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<()> {
         pace.tick().await;
         event.clear();
         write!(event, "data: {:020}\n\n", clock::nanoseconds())?;
-        stream.write_all(chunk(&event).as_bytes()).await?;
+        stream.write_all(&chunk(event.as_bytes())).await?;
         stream.flush().await?;
     }
 }

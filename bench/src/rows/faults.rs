@@ -1,6 +1,6 @@
 //! Rows with a rule in force: is a delay as long as it says, and what does reading a stream cost.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::{CONNECTIONS, at_least, at_most, median};
@@ -8,6 +8,7 @@ use crate::load::{Work, full};
 use crate::route::Route;
 use crate::stage::Stage;
 use crate::steady::{Delays, at_rate};
+use crate::streams::{EVENTS, STREAMS, Stream};
 use crate::table::Row;
 use crate::upstream::SMALL;
 
@@ -49,25 +50,35 @@ pub(super) fn latency(stage: &Stage) -> Result<Vec<Row>> {
     }])
 }
 
-/// A rule that reads every model stream and changes nothing.
+/// A rule that reads every stream of a dialect and changes nothing, dialect by dialect.
 pub(super) fn content(stage: &Stage) -> Result<Vec<Row>> {
+    STREAMS
+        .iter()
+        .map(|stream| reading(stage, stream))
+        .collect()
+}
+
+/// Tokens that no stream has.
+const NEVER: u64 = 1_000_000;
+
+fn reading(stage: &Stage, stream: &Stream) -> Result<Row> {
     let mut passing = Vec::new();
     let mut reading = Vec::new();
     if let Some(squall) = stage.squall() {
         let route = Route::to(squall.reverse);
-        let body = json!({
-            "model": "gpt-4o-mini",
-            "stream": true,
-            "messages": [{ "role": "user", "content": "Write two hundred words." }],
-        });
-        let work = Work::Request(route.post("/v1/chat/completions", &body.to_string()));
-        let rule = json!({ "llm_faults": [{ "mode": "stream_cut", "after_tokens": 1_000_000 }] });
+        let work = Work::Request(route.post(stream.path, stream.body));
+        let rule = json!({ "llm_faults": [{ "mode": "stream_cut", "after_tokens": NEVER }] });
         let process = Some(&squall.process);
         for _ in 0..stage.rounds {
             squall.calm()?;
             passing.push(full(&route, &work, CONNECTIONS, stage.stretch, process)?.cpu);
             squall.chaos(&rule)?;
             reading.push(full(&route, &work, CONNECTIONS, stage.stretch, process)?.cpu);
+            ensure!(
+                squall.gave_reason(&format!("of {NEVER} tokens"))?,
+                "no stream of {} was read",
+                stream.name
+            );
         }
         squall.calm()?;
     }
@@ -75,14 +86,14 @@ pub(super) fn content(stage: &Stage) -> Result<Vec<Row>> {
     let told = both.map(|(without, with)| {
         (
             "Squall",
-            format!(
-                "{without:.0} → {with:.0} µs per stream of {} events",
-                crate::upstream::EVENTS
-            ),
+            format!("{without:.0} → {with:.0} µs per stream of {EVENTS} events"),
         )
     });
-    Ok(vec![Row {
-        metric: "a content rule on every model stream: CPU × of passing it".into(),
+    Ok(Row {
+        metric: format!(
+            "a content rule on every stream of {}: CPU × of passing it",
+            stream.name
+        ),
         reached: told.into_iter().collect(),
         judged: vec![at_most(
             both.map(|(without, with)| with / without),
@@ -91,5 +102,5 @@ pub(super) fn content(stage: &Stage) -> Result<Vec<Row>> {
         )],
         must: "≤ 1.6×",
         aim: "≤ 1.25×",
-    }])
+    })
 }

@@ -21,14 +21,7 @@ pub use self::told::Told;
 use crate::plan::RequestEdit;
 
 /// The body of a model call's request with one change made; or why it cannot be made.
-///
-/// `model` is the model asked for: how long a text is in tokens hangs on it.
-pub fn rewrite(
-    edit: &RequestEdit,
-    dialect: &dyn Dialect,
-    model: Option<&str>,
-    body: &[u8],
-) -> Result<Vec<u8>, String> {
+pub fn rewrite(edit: &RequestEdit, dialect: &dyn Dialect, body: &[u8]) -> Result<Vec<u8>, String> {
     let document = Document::parse(body).map_err(|why| format!("the request is {why}"))?;
     let conversation = dialect.conversation(&document);
     let mut edits = Edits::new(&document);
@@ -40,7 +33,7 @@ pub fn rewrite(
             results::inject(injection, tools, &document, &conversation, &mut edits)
         }
         RequestEdit::Poison(poisoning) => messages::poison(poisoning, &conversation, &mut edits),
-        RequestEdit::Pad(padding) => messages::pad(*padding, model, &conversation, &mut edits),
+        RequestEdit::Pad(padding) => messages::pad(*padding, &conversation, &mut edits),
         RequestEdit::Contradict(text) => messages::contradict(text, &conversation, &mut edits),
         RequestEdit::Attach(text) => messages::attach(text, &conversation, &mut edits),
     }?;

@@ -345,7 +345,7 @@ fn told(scope: &Activation, memory: &Told, body: &[u8]) -> (String, Vec<String>)
         );
     }
     for (verdict, edit) in &plan.request_edits {
-        if let Ok(after) = rewrite(edit, dialect, None, &now) {
+        if let Ok(after) = rewrite(edit, dialect, &now) {
             let verdict = &plan.verdicts[usize::from(*verdict)];
             memory.keep(dialect, [body, &now, &after], false, verdict);
             by.push(verdict.rule.id.clone());
@@ -400,7 +400,7 @@ fn a_failure_stays_flagged_and_instructions_keep_their_canary() {
     let verdict = send(&scope, &brings(&["search"])).plan.verdicts.remove(0);
     let memory = Told::default();
     let edit = RequestEdit::Results(Tools::default(), ResultChange::Failure("DOWN".into()));
-    let after = rewrite(&edit, dialect, None, first.as_bytes()).expect("a result");
+    let after = rewrite(&edit, dialect, first.as_bytes()).expect("a result");
     memory.keep(
         dialect,
         [first.as_bytes(), first.as_bytes(), &after],

@@ -49,7 +49,6 @@ pub(crate) fn apply(plan: &Plan, request: &mut Ahead<'_>, ledger: &dyn Ledger) -
             return Rewritten::default();
         }
     };
-    let name = model.request.and_then(|request| request.model.as_deref());
     let mut rewritten = Rewritten::default();
     if let Some((body, again)) = request.told.again(model.dialect, &sent) {
         rewritten.body = Some(body.into());
@@ -58,7 +57,7 @@ pub(crate) fn apply(plan: &Plan, request: &mut Ahead<'_>, ledger: &dyn Ledger) -
     let mut here: Vec<&str> = Vec::new();
     for (verdict, edit) in &plan.request_edits {
         let before = rewritten.body.as_ref().unwrap_or(&sent);
-        match model_input::rewrite(edit, model.dialect, name, before) {
+        match model_input::rewrite(edit, model.dialect, before) {
             Ok(after) => {
                 let by = plan.verdicts.get(usize::from(*verdict));
                 here.extend(by.map(|by| by.rule.id.as_str()));

@@ -1,4 +1,8 @@
 //! Text that says nothing and is worth a number of tokens.
+//!
+//! The count is exact for OpenAI's models and needs no vocabulary: with the space before it every word
+//! of the filler is one token of `o200k_base` and of `cl100k_base`, and so is every mark, as counted
+//! with tiktoken. For other vocabularies, which are not public or none of the two, it is an estimate.
 
 use squall_dialects::tokens;
 
@@ -19,22 +23,45 @@ const SENTENCES: [&str; 12] = [
     "Nobody could say who had ordered the carpet, but it lay straight and was of a plain brown.",
 ];
 
+/// What all of them together are worth.
+const ROUND: u64 = 236;
+
 /// Text that is worth exactly so many tokens.
-pub(super) fn tokens(count: u64, _model: Option<&str>) -> String {
-    let sentences: u64 = SENTENCES
-        .iter()
-        .map(|sentence| tokens::count(sentence))
-        .sum();
+pub(super) fn of(count: u64) -> String {
+    let round = SENTENCES.join(" ");
     let mut text = String::new();
     // One round too many, which is cut off again.
-    for _ in 0..=count / sentences.max(1) {
-        for sentence in SENTENCES {
-            text.push_str(sentence);
-            text.push(' ');
-        }
-        text.push('\n');
+    for _ in 0..=count / ROUND {
+        text.push_str(if text.is_empty() { "" } else { " " });
+        text.push_str(&round);
     }
     let kept = tokens::take(&text, count).len();
     text.truncate(kept);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+
+    #[test]
+    fn filler_is_worth_what_was_asked() {
+        for count in [0, 1, 7, 235, 236, 237, 5000, 100_000] {
+            assert_eq!(tokens::count(&of(count)), count);
+        }
+    }
+
+    /// Golden values: with other sentences they have to be counted again, by both vocabularies.
+    #[test]
+    fn the_sentences_are_those_that_were_counted() {
+        let round = SENTENCES.join(" ");
+        assert_eq!(
+            (tokens::count(&round), xxh3_64(round.as_bytes())),
+            (ROUND, 10_720_868_752_719_420_726)
+        );
+        let marks = round.matches([',', '.']).count();
+        assert_eq!(round.split(' ').count() + marks, 236);
+    }
 }

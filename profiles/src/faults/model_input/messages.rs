@@ -44,13 +44,12 @@ pub(super) fn poison(
 /// Adds filler.
 pub(super) fn pad(
     padding: Padding,
-    model: Option<&str>,
     conversation: &Conversation<'_>,
     edits: &mut Edits<'_>,
 ) -> Result<(), String> {
     let messages = of_user(conversation);
     let texts: Vec<_> = messages.iter().flat_map(|message| &message.texts).collect();
-    let filler = filler::tokens(padding.tokens, model);
+    let filler = filler::of(padding.tokens);
     match padding.position {
         Position::Start => prepend(&filler, texts.first().ok_or(NO_USER)?, edits),
         Position::End => append(&filler, texts.last().ok_or(NO_USER)?, edits),

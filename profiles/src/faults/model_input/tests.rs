@@ -180,7 +180,7 @@ fn every_change_leaves_a_request_of_the_dialect_and_all_else_as_it_was() {
         let conversation = sample.dialect.conversation(&before);
         for edit in edits() {
             let told = format!("{} {edit:?}", sample.name);
-            let Ok(edited) = rewrite(&edit, sample.dialect, None, &sample.body) else {
+            let Ok(edited) = rewrite(&edit, sample.dialect, &sample.body) else {
                 continue;
             };
             made += 1;
@@ -251,7 +251,7 @@ fn every_dialect_has_a_result_to_change() {
 fn a_tool_says_something_else_in_every_dialect() {
     for sample in with_results() {
         let rewritten = |change: ResultChange| {
-            let edited = rewrite(&all_tools(change), sample.dialect, None, &sample.body);
+            let edited = rewrite(&all_tools(change), sample.dialect, &sample.body);
             let edited = edited.unwrap_or_else(|why| panic!("{}: {why}", sample.name));
             said(sample.dialect, &edited)
         };
@@ -286,7 +286,7 @@ fn a_failure_is_flagged_where_the_provider_has_a_flag() {
         });
         let sample = sample.expect("in the corpus");
         let of = |change| {
-            let edited = rewrite(&all_tools(change), sample.dialect, None, &sample.body);
+            let edited = rewrite(&all_tools(change), sample.dialect, &sample.body);
             String::from_utf8(edited.expect("a result")).expect("UTF-8")
         };
         assert!(
@@ -307,7 +307,7 @@ fn only_the_named_tool_s_results_change() {
     let of = |tool: &str| {
         let tools = Tools(Some(Glob::new(tool).expect("a glob")));
         let edit = RequestEdit::Results(tools, ResultChange::Output("no".into()));
-        rewrite(&edit, dialect, None, &body).map(|edited| said(dialect, &edited))
+        rewrite(&edit, dialect, &body).map(|edited| said(dialect, &edited))
     };
     let weather = "{\"celsius\": 21}";
     assert_eq!(said(dialect, &body), ["12:30", weather]);
@@ -359,12 +359,7 @@ fn stale_and_swapped_take_what_the_conversation_holds() {
     let again = r#"{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"one","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"new"}"#;
     let beside = r#"{"role":"tool","tool_call_id":"b","content":"beside"}"#;
     let told = |change: ResultChange, messages: String| {
-        let edited = rewrite(
-            &all_tools(change),
-            openai(),
-            None,
-            chat(&messages).as_bytes(),
-        );
+        let edited = rewrite(&all_tools(change), openai(), chat(&messages).as_bytes());
         edited.map(|edited| said(openai(), &edited))
     };
     let later = || format!("{CALLS},{first},{beside},{again}");
@@ -388,22 +383,17 @@ fn stale_and_swapped_take_what_the_conversation_holds() {
 #[test]
 fn an_instruction_is_put_into_one_clean_result() {
     for sample in with_results() {
-        let once = rewrite(
-            &injection(Placement::Field),
-            sample.dialect,
-            None,
-            &sample.body,
-        );
+        let once = rewrite(&injection(Placement::Field), sample.dialect, &sample.body);
         let once = once.unwrap_or_else(|why| panic!("{}: {why}", sample.name));
         let told = said(sample.dialect, &once);
         let carrying = told.iter().filter(|said| said.contains(SECRET)).count();
         assert_eq!(carrying, 1, "{}: {told:?}", sample.name);
         let mut all = once;
         for _ in 1..told.len() {
-            all = rewrite(&injection(Placement::Field), sample.dialect, None, &all)
+            all = rewrite(&injection(Placement::Field), sample.dialect, &all)
                 .expect("another result");
         }
-        let why = rewrite(&injection(Placement::Field), sample.dialect, None, &all);
+        let why = rewrite(&injection(Placement::Field), sample.dialect, &all);
         assert_eq!(
             why.expect_err("none is left"),
             "the tool's result carries an injected instruction already"
@@ -416,7 +406,7 @@ fn a_message_of_the_user_s_is_poisoned() {
     let messages = r#"{"role":"system","content":"S"},{"role":"user","content":"one"},{"role":"assistant","content":"A"},{"role":"user","content":[{"type":"text","text":"two"},{"type":"text","text":"three"}]}"#;
     let body = chat(messages);
     let told = |strategy, at| {
-        let edited = rewrite(&poisoning(strategy, at), openai(), None, body.as_bytes());
+        let edited = rewrite(&poisoning(strategy, at), openai(), body.as_bytes());
         String::from_utf8(edited.expect("a message")).expect("UTF-8")
     };
     let with = |from: &str, to: &str| body.replace(&format!("\"{from}\""), &format!("\"{to}\""));
@@ -441,7 +431,6 @@ fn a_message_of_the_user_s_is_poisoned() {
     let third = rewrite(
         &poisoning(Strategy::Append, Turn::Number(3)),
         openai(),
-        None,
         body.as_bytes(),
     );
     assert_eq!(
@@ -454,7 +443,7 @@ fn a_message_of_the_user_s_is_poisoned() {
 fn instructions_are_contradicted_where_they_stand() {
     let edit = RequestEdit::Contradict(SECRET.to_owned());
     for sample in samples() {
-        let edited = rewrite(&edit, sample.dialect, None, &sample.body)
+        let edited = rewrite(&edit, sample.dialect, &sample.body)
             .unwrap_or_else(|why| panic!("{}: {why}", sample.name));
         let document = Document::parse(&edited).expect("JSON");
         let conversation = sample.dialect.conversation(&document);
@@ -480,7 +469,7 @@ fn filler_is_worth_the_tokens_asked_for() {
         (Position::Middle, true, true),
         (Position::End, true, false),
     ] {
-        let edited = rewrite(&padding(1000, position), openai(), None, body.as_bytes());
+        let edited = rewrite(&padding(1000, position), openai(), body.as_bytes());
         let edited = edited.expect("a message");
         let document = Document::parse(&edited).expect("JSON");
         let conversation = openai().conversation(&document);
@@ -489,9 +478,6 @@ fn filler_is_worth_the_tokens_asked_for() {
         assert_eq!(text.ends_with("it?"), ends, "{position:?}");
         let longer = tokens::count(text) - tokens::count("What is it?");
         assert!((1000..1005).contains(&longer), "{position:?}: {longer}");
-    }
-    for count in [1, 7, 5000] {
-        assert_eq!(tokens::count(&filler::tokens(count, None)), count);
     }
 }
 
@@ -526,7 +512,7 @@ fn a_request_without_what_is_changed_says_so() {
             "the request is not JSON at byte 1: the text ends in the middle",
         ),
     ] {
-        let told = rewrite(&edit, openai(), None, body.as_bytes()).expect_err("nothing to change");
+        let told = rewrite(&edit, openai(), body.as_bytes()).expect_err("nothing to change");
         assert_eq!(told, why, "{edit:?}");
     }
 }
@@ -548,7 +534,7 @@ proptest! {
             }
             other => other,
         };
-        if let Ok(edited) = rewrite(&edit, openai(), None, body.as_bytes()) {
+        if let Ok(edited) = rewrite(&edit, openai(), body.as_bytes()) {
             let document = Document::parse(&edited).expect("JSON");
             prop_assert!(document.root().kind() == Kind::Object);
             let conversation = openai().conversation(&document);

@@ -300,6 +300,24 @@ fn a_failure_is_flagged_where_the_provider_has_a_flag() {
     }
 }
 
+/// Bedrock takes other providers' requests as they are.
+#[test]
+fn a_result_in_a_vendor_s_words_is_changed_in_them() {
+    let bedrock = by_name("bedrock").expect("a dialect");
+    let body = r#"{"anthropic_version":"bedrock-2023-05-31","max_tokens":9,"messages":[{"role":"user","content":"Go"},
+{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"search","input":{}}]},
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"fine"}]}]}"#;
+    let edited = rewrite(
+        &all_tools(ResultChange::Failure("no".into())),
+        bedrock,
+        body.as_bytes(),
+    );
+    assert_eq!(
+        String::from_utf8(edited.expect("a result")).expect("UTF-8"),
+        body.replace(r#""content":"fine""#, r#""content":"no","is_error":true"#)
+    );
+}
+
 #[test]
 fn only_the_named_tool_s_results_change() {
     let sample = with_results().find(|sample| sample.name == "openai-chat/request_tools.json");

@@ -264,7 +264,8 @@ impl Match {
         }
         // An MCP server holds many tools behind one URL: there only the called name counts.
         match facts.kind {
-            Kind::Mcp if facts.mcp_tool_call && facts.body.is_some() => Holds::No,
+            // A head that names it is enough: servers refuse one that does not match the body.
+            Kind::Mcp if facts.mcp_tool_call && !facts.tools.is_empty() => Holds::No,
             _ if facts.mcp_is_open() => Holds::Unknown,
             Kind::Mcp => Holds::No,
             Kind::Llm | Kind::Tool | Kind::Other => {

@@ -346,6 +346,17 @@ fn the_body_is_asked_for_only_when_something_hangs_on_it() {
             Some(true),
         ),
         ("tool_faults: [{ mode: slow }]", mcp, Some(true)),
+        // The head names it.
+        (
+            "tool_faults: [{ mode: slow, tool: a }]",
+            get("http://mcp/").mcp("a"),
+            Some(false),
+        ),
+        (
+            "tool_faults: [{ mode: slow, tool: a }]",
+            get("http://mcp/").mcp("b"),
+            None,
+        ),
     ] {
         asks_for_the_body(rule, &head(&request), expected);
     }

@@ -19,6 +19,8 @@ pub enum ModelError {
         scope: LimitScope,
         /// What the wait in headers or body says; `None` leaves it out.
         retry_after: Option<Duration>,
+        /// The figures of a limit that is really kept; `None`: those of a usual account.
+        figures: Option<LimitFigures>,
     },
     /// The account's credit or quota is used up (429, 402 …); waiting does not help.
     QuotaExhausted,
@@ -40,6 +42,29 @@ pub enum ModelError {
     },
     /// The provider has no capacity (503, 529 …).
     Overloaded,
+}
+
+/// What there is of a limit, in requests or tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitFigures {
+    /// So many may be asked for in a minute, at least 1.
+    pub per_minute: u64,
+    /// Of which so many are taken.
+    pub used: u64,
+    /// So many this request would take. More than `per_minute` never fit.
+    pub requested: u64,
+}
+
+impl LimitFigures {
+    /// What is left.
+    pub fn remaining(self) -> u64 {
+        self.per_minute.saturating_sub(self.used)
+    }
+
+    /// Whether no wait helps.
+    pub fn is_too_large(self) -> bool {
+        self.requested > self.per_minute
+    }
 }
 
 /// What a rate limit counts.

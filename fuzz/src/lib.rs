@@ -256,6 +256,7 @@ fn model_error(kind: u8, parameter: u8) -> ModelError {
         0 => ModelError::RateLimit {
             scope: LimitScope::Tokens,
             retry_after: Some(Duration::from_millis(u64::from(parameter) * 100)),
+            figures: None,
         },
         1 => ModelError::QuotaExhausted,
         2 => ModelError::ContextLength,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use squall_dialects::model::LimitScope;
+use squall_dialects::model::{LimitFigures, LimitScope};
 
 /// Parts of a request or token: what flows in, in a microsecond, at one a minute.
 const PARTS: u128 = 60_000_000;
@@ -25,8 +25,9 @@ pub struct Allowance {
 pub(crate) struct Over {
     /// What there were too many of.
     pub(crate) scope: LimitScope,
-    /// When it would fit, if nothing else came; in whole milliseconds, rounded up.
-    pub(crate) wait: Duration,
+    /// When it would fit, if nothing else came; in whole milliseconds, rounded up. `None`: never.
+    pub(crate) wait: Option<Duration>,
+    pub(crate) figures: LimitFigures,
 }
 
 /// What is left of an allowance.
@@ -69,15 +70,18 @@ impl Buckets {
         let asked = asked.map(|(bucket, per_minute, cost, scope)| {
             per_minute.map(|per_minute| {
                 bucket.refill(per_minute, elapsed);
-                let wait = bucket.wait(per_minute, cost);
-                (bucket, cost, Over { scope, wait })
+                let over = Over {
+                    scope,
+                    wait: bucket.wait(per_minute, cost),
+                    figures: bucket.figures(per_minute, cost),
+                };
+                (bucket, cost, over)
             })
         });
         let late = asked.iter().flatten().map(|(_, _, over)| *over);
-        if let Some(over) = late
-            .max_by_key(|over| over.wait)
-            .filter(|over| !over.wait.is_zero())
-        {
+        // What never fits is over the most of all.
+        let order = |over: &Over| over.wait.unwrap_or(Duration::MAX);
+        if let Some(over) = late.max_by_key(order).filter(|over| !order(over).is_zero()) {
             return Err(over);
         }
         for (bucket, cost, _) in asked.into_iter().flatten() {
@@ -94,15 +98,28 @@ impl Bucket {
         self.at = self.at.max(elapsed);
     }
 
-    /// How long until so much fits; zero if it does. What never fits waits for a full bucket.
-    fn wait(&self, per_minute: u64, cost: u64) -> Duration {
+    /// How long until so much fits; zero if it does, `None` if it never will.
+    fn wait(&self, per_minute: u64, cost: u64) -> Option<Duration> {
+        if cost > per_minute {
+            return None;
+        }
         let per_minute = u128::from(per_minute.max(1));
-        let full = per_minute * PARTS;
         let needed = self.missing + u128::from(cost) * PARTS;
-        let (too_much, never) = (needed.saturating_sub(full), u128::from(cost) > per_minute);
-        let parts = if never { self.missing.max(1) } else { too_much };
-        let millis = parts.div_ceil(per_minute * 1000);
-        Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+        let too_much = needed.saturating_sub(per_minute * PARTS);
+        let millis = too_much.div_ceil(per_minute * 1000);
+        Some(Duration::from_millis(
+            u64::try_from(millis).unwrap_or(u64::MAX),
+        ))
+    }
+
+    /// What is said of it to a request that asks for `requested`.
+    fn figures(&self, per_minute: u64, requested: u64) -> LimitFigures {
+        let used = u64::try_from(self.missing.div_ceil(PARTS)).unwrap_or(u64::MAX);
+        LimitFigures {
+            per_minute,
+            used,
+            requested,
+        }
     }
 }
 
@@ -120,10 +137,19 @@ mod tests {
         }
     }
 
+    /// What is limited, for how many seconds, and used / asked for.
+    type Limited = (LimitScope, Option<u64>, [u64; 2]);
+
+    fn limited(taken: Result<(), Over>) -> Result<(), Limited> {
+        taken.map_err(|over| {
+            let figures = [over.figures.used, over.figures.requested];
+            (over.scope, over.wait.map(|wait| wait.as_secs()), figures)
+        })
+    }
+
     #[test]
     fn what_was_taken_flows_in_again() {
         let mut buckets = Buckets::default();
-        let second = Duration::from_secs(1);
         for (elapsed, expected) in [
             (0, Ok(())),
             (0, Ok(())),
@@ -136,38 +162,26 @@ mod tests {
             (3600, Ok(())),
             (3600, Err(30)),
         ] {
-            let taken = buckets.take(allowance(2, 0), 1, second * elapsed);
-            let expected = expected.map_err(|seconds| Over {
-                scope: LimitScope::Requests,
-                wait: second * seconds,
-            });
-            assert_eq!(taken, expected, "{elapsed}");
+            let taken = buckets.take(allowance(2, 0), 1, Duration::from_secs(elapsed));
+            let expected = expected.map_err(|wait| (LimitScope::Requests, Some(wait), [2, 1]));
+            assert_eq!(limited(taken), expected, "{elapsed}");
         }
     }
 
     #[test]
     fn the_limit_that_lasts_longer_is_told() {
         let mut buckets = Buckets::default();
-        assert_eq!(buckets.take(allowance(1, 600), 300, Duration::ZERO), Ok(()));
-        let over = |scope, seconds| {
-            Err(Over {
-                scope,
-                wait: Duration::from_secs(seconds),
-            })
+        let mut take = |requests, tokens, cost| {
+            limited(buckets.take(allowance(requests, tokens), cost, Duration::ZERO))
         };
-        for (tokens, expected) in [
-            (300, over(LimitScope::Requests, 60)),
-            // Never fits: a full bucket is all there is to wait for.
-            (601, over(LimitScope::Requests, 60)),
-        ] {
-            let taken = buckets.take(allowance(1, 600), tokens, Duration::ZERO);
-            assert_eq!(taken, expected, "{tokens}");
-        }
-        let taken = buckets.take(allowance(0, 600), 400, Duration::ZERO);
-        assert_eq!(taken, over(LimitScope::Tokens, 10));
+        let (requests, tokens) = (LimitScope::Requests, LimitScope::Tokens);
+        assert_eq!(take(1, 600, 300), Ok(()));
+        assert_eq!(take(1, 600, 300), Err((requests, Some(60), [1, 1])));
+        assert_eq!(take(0, 600, 400), Err((tokens, Some(10), [300, 400])));
+        // No wait would make room for it.
+        assert_eq!(take(1, 600, 601), Err((tokens, None, [300, 601])));
         // Nobody was let through, so nothing was taken.
-        let taken = buckets.take(allowance(0, 600), 300, Duration::ZERO);
-        assert_eq!(taken, Ok(()));
+        assert_eq!(take(0, 600, 300), Ok(()));
     }
 
     proptest! {
@@ -184,7 +198,7 @@ mod tests {
                 match buckets.take(allowance, 0, now) {
                     Ok(()) => passed += 1,
                     Err(over) => {
-                        now += over.wait;
+                        now += over.wait.unwrap();
                         prop_assert_eq!(buckets.take(allowance, 0, now), Ok(()));
                         passed += 1;
                     }

@@ -310,7 +310,7 @@ impl Snapshot {
         if let Some(verdict) = listed {
             decision.write(rule, verdict, dice, stage);
             if let Some(over) = over {
-                decision.plan.limited(verdict, over.scope, over.wait);
+                decision.plan.limited(verdict, over);
             }
         }
         true

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use squall_dialects::model::{LimitScope, ModelError};
+use squall_dialects::model::ModelError;
 
+use crate::allowance::Over;
 use crate::canary::Canary;
 use crate::dice::Dice;
 use crate::fault::{
@@ -76,14 +77,15 @@ impl Plan {
 
     /// Tells the agent of a limit, if this rule decides the answer with one, what is limited and
     /// for how long.
-    pub fn limited(&mut self, verdict: VerdictIndex, scope: LimitScope, wait: Duration) {
+    pub(crate) fn limited(&mut self, verdict: VerdictIndex, over: Over) {
         if let Some((by, Answer::ModelError(error))) = &mut self.instead
             && *by == verdict
             && let ModelError::RateLimit { .. } = error
         {
             *error = ModelError::RateLimit {
-                scope,
-                retry_after: Some(wait),
+                scope: over.scope,
+                retry_after: over.wait,
+                figures: Some(over.figures),
             };
         }
     }

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use crate::dialect::{ErrorContext, WireReply};
 use crate::figures::{irregular, uuid};
 use crate::json::quote;
-use crate::model::{LimitScope, ModelError};
+use crate::model::{LimitFigures, LimitScope, ModelError};
 
 /// Requests per minute that a made-up rate limit claims: those of the first usage tier.
 const REQUESTS_PER_MINUTE: u64 = 50;
@@ -44,8 +44,13 @@ pub(super) fn reply(error: &ModelError, context: &ErrorContext<'_>) -> WireReply
         ModelError::Overloaded => OVERLOADED,
     };
     let mut headers = api_headers(context.draw, status);
-    if let ModelError::RateLimit { scope, retry_after } = error {
-        limit_headers(&mut headers, *scope, *retry_after, context);
+    if let ModelError::RateLimit {
+        scope,
+        retry_after,
+        figures,
+    } = error
+    {
+        limit_headers(&mut headers, *scope, *retry_after, *figures, context);
     }
     let (kind, message) = words(error, context);
     let body = format!(
@@ -76,7 +81,9 @@ pub(super) fn event(error: &ModelError, context: &ErrorContext<'_>) -> String {
 /// An error's type and message.
 fn words(error: &ModelError, context: &ErrorContext<'_>) -> (&'static str, String) {
     match error {
-        ModelError::RateLimit { scope, .. } => ("rate_limit_error", limit_message(*scope, context)),
+        ModelError::RateLimit { scope, figures, .. } => {
+            ("rate_limit_error", limit_message(*scope, *figures, context))
+        }
         ModelError::QuotaExhausted => (
             "invalid_request_error",
             "Your credit balance is too low to access the Anthropic API. Please go to Plans & \
@@ -109,10 +116,15 @@ fn model<'a>(context: &ErrorContext<'a>) -> &'a str {
     context.model.unwrap_or("claude-sonnet-4-6")
 }
 
-fn limit_message(scope: LimitScope, context: &ErrorContext<'_>) -> String {
+fn limit_message(
+    scope: LimitScope,
+    figures: Option<LimitFigures>,
+    context: &ErrorContext<'_>,
+) -> String {
+    let most = |usual| thousands(figures.map_or(usual, |figures| figures.per_minute));
     let limit = match scope {
-        LimitScope::Requests => format!("{REQUESTS_PER_MINUTE} requests"),
-        LimitScope::Tokens => format!("{},000 input tokens", INPUT_PER_MINUTE / 1000),
+        LimitScope::Requests => format!("{} requests", most(REQUESTS_PER_MINUTE)),
+        LimitScope::Tokens => format!("{} input tokens", most(INPUT_PER_MINUTE)),
     };
     format!(
         "This request would exceed your organization's rate limit of {limit} per minute (org: {}, \
@@ -125,30 +137,37 @@ fn limit_message(scope: LimitScope, context: &ErrorContext<'_>) -> String {
     )
 }
 
+/// `30,000`.
+fn thousands(number: u64) -> String {
+    match number / 1000 {
+        0 => number.to_string(),
+        more => format!("{},{:03}", thousands(more), number % 1000),
+    }
+}
+
 /// The limits, what is left of them and when they are whole again.
 fn limit_headers(
     headers: &mut HeaderMap,
     scope: LimitScope,
     retry_after: Option<Duration>,
+    figures: Option<LimitFigures>,
     context: &ErrorContext<'_>,
 ) {
     // What is left of tokens is rounded to thousands.
     let left = |limit: u64, place| limit - irregular(context.draw, place) % (limit / 2000) * 1000;
     let output = left(OUTPUT_PER_MINUTE, 3);
-    let (requests, input) = match scope {
-        LimitScope::Requests => (0, left(INPUT_PER_MINUTE, 4)),
-        LimitScope::Tokens => (REQUESTS_PER_MINUTE - 1, 0),
+    let usual = (REQUESTS_PER_MINUTE, INPUT_PER_MINUTE);
+    let over = figures.map(|figures| (figures.per_minute, figures.remaining()));
+    let ((requests_limit, requests), (input_limit, input)) = match scope {
+        LimitScope::Requests => (over.unwrap_or((usual.0, 0)), (usual.1, left(usual.1, 4))),
+        LimitScope::Tokens => ((usual.0, usual.0 - 1), over.unwrap_or((usual.1, 0))),
     };
     let wait = retry_after.unwrap_or(USUAL_WAIT);
     for (family, limit, left) in [
-        ("requests", REQUESTS_PER_MINUTE, requests),
-        ("input-tokens", INPUT_PER_MINUTE, input),
+        ("requests", requests_limit, requests),
+        ("input-tokens", input_limit, input),
         ("output-tokens", OUTPUT_PER_MINUTE, output),
-        (
-            "tokens",
-            INPUT_PER_MINUTE + OUTPUT_PER_MINUTE,
-            input + output,
-        ),
+        ("tokens", input_limit + OUTPUT_PER_MINUTE, input + output),
     ] {
         let mut put = |what: &str, value: String| {
             let name = format!("anthropic-ratelimit-{family}-{what}");
@@ -162,7 +181,7 @@ fn limit_headers(
         let full_in = if left == 0 {
             wait
         } else {
-            Duration::from_secs((limit - left) * 60 / limit)
+            Duration::from_secs((limit - left) * 60 / limit.max(1))
         };
         if let Some(now) = context.now {
             put("reset", date(now.saturating_add(full_in)));

@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::*;
 use crate::dialect::{AnswerForm, Part};
-use crate::model::{DeltaKind, Edge, LimitScope, Role, Said};
+use crate::model::{DeltaKind, Edge, LimitFigures, LimitScope, Role, Said};
 use crate::read_request;
 use crate::reader::{ModelCall, Reader};
 use crate::stream::{Frame, Splitter, Template};
@@ -562,7 +562,11 @@ fn error(error: &ModelError) -> WireReply {
 }
 
 fn rate_limit(scope: LimitScope, retry_after: Option<Duration>) -> ModelError {
-    ModelError::RateLimit { scope, retry_after }
+    ModelError::RateLimit {
+        scope,
+        retry_after,
+        figures: None,
+    }
 }
 
 /// Status, headers and body, as on the wire.
@@ -581,6 +585,15 @@ fn every_error_reads_like_anthropic_s() {
     let written = [
         rate_limit(LimitScope::Requests, wait),
         rate_limit(LimitScope::Tokens, None),
+        ModelError::RateLimit {
+            scope: LimitScope::Requests,
+            retry_after: wait,
+            figures: Some(LimitFigures {
+                per_minute: 6,
+                used: 6,
+                requested: 1,
+            }),
+        },
         ModelError::QuotaExhausted,
         ModelError::ContextLength,
         ModelError::ContentFilter,

@@ -489,10 +489,12 @@ fn every_error_reads_like_bedrocks() {
         ModelError::RateLimit {
             scope: LimitScope::Requests,
             retry_after: wait,
+            figures: None,
         },
         ModelError::RateLimit {
             scope: LimitScope::Tokens,
             retry_after: None,
+            figures: None,
         },
         ModelError::QuotaExhausted,
         ModelError::ContextLength,

@@ -77,8 +77,14 @@ impl Status {
     /// `None` for a prompt that is blocked: the API does not call that an error.
     fn of(error: &ModelError, context: &ErrorContext<'_>) -> Option<Self> {
         Some(match error {
-            ModelError::RateLimit { scope, retry_after } => {
-                over_quota(&Quota::of(*scope), *retry_after, context)
+            ModelError::RateLimit {
+                scope,
+                retry_after,
+                figures,
+            } => {
+                let mut quota = Quota::of(*scope);
+                quota.value = figures.map_or(quota.value, |figures| figures.per_minute);
+                over_quota(&quota, *retry_after, context)
             }
             ModelError::QuotaExhausted => over_quota(&Quota::PER_DAY, None, context),
             ModelError::ContextLength => Self::new(400, "INVALID_ARGUMENT", overflow(context)),

@@ -633,6 +633,7 @@ fn rate_limit(retry_after: Option<Duration>) -> ModelError {
     ModelError::RateLimit {
         scope: LimitScope::Requests,
         retry_after,
+        figures: None,
     }
 }
 
@@ -647,6 +648,7 @@ fn every_other_error_reads_like_google_s() {
     let tokens = ModelError::RateLimit {
         scope: LimitScope::Tokens,
         retry_after: None,
+        figures: None,
     };
     let errors = [
         tokens,

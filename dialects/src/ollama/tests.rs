@@ -485,6 +485,7 @@ fn every_error_reads_like_the_server_s() {
     let limit = ModelError::RateLimit {
         scope: LimitScope::Requests,
         retry_after: Some(Duration::from_secs(7)),
+        figures: None,
     };
     let server_error = |status| ModelError::ServerError { status };
     let errors = [

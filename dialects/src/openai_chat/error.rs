@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use crate::dialect::{ErrorContext, WireReply};
 use crate::figures::irregular;
 use crate::json::quote;
-use crate::model::{LimitScope, ModelError};
+use crate::model::{LimitFigures, LimitScope, ModelError};
 
 /// Requests per minute that a made-up rate limit claims.
 const REQUESTS_PER_MINUTE: u64 = 500;
@@ -39,9 +39,7 @@ pub(crate) fn reply(
     endpoint: Endpoint,
 ) -> WireReply {
     match error {
-        ModelError::RateLimit { scope, retry_after } => {
-            rate_limit(*scope, *retry_after, context, endpoint)
-        }
+        ModelError::RateLimit { .. } => rate_limit(error, context, endpoint),
         ModelError::ServerError { status } => server_error(*status, context, endpoint),
         ModelError::Timeout => server_error(504, context, endpoint),
         ModelError::Overloaded => {
@@ -100,13 +98,17 @@ struct Words {
 fn words(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint) -> Words {
     let model = context.model.unwrap_or("gpt-5-mini");
     let (message, kind, param, code) = match error {
-        ModelError::RateLimit { scope, retry_after } => {
+        ModelError::RateLimit {
+            scope,
+            retry_after,
+            figures,
+        } => {
             let wait = retry_after.unwrap_or(USUAL_WAIT);
             let kind = match scope {
                 LimitScope::Requests => "requests",
                 LimitScope::Tokens => "tokens",
             };
-            let message = limit_message(*scope, wait, context);
+            let message = limit_message(*scope, wait, *figures, context);
             (message, kind, None, Some("rate_limit_exceeded"))
         }
         ModelError::QuotaExhausted => (
@@ -190,26 +192,57 @@ fn words(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint) -> 
     }
 }
 
-fn limit_message(scope: LimitScope, wait: Duration, context: &ErrorContext<'_>) -> String {
+fn limit_message(
+    scope: LimitScope,
+    wait: Duration,
+    figures: Option<LimitFigures>,
+    context: &ErrorContext<'_>,
+) -> String {
     let subject = context
         .model
         .map(|model| format!(" for {model}"))
         .unwrap_or_default();
-    let (counted, limit, requested) = match scope {
-        LimitScope::Requests => ("requests per min (RPM)", REQUESTS_PER_MINUTE, 1),
-        LimitScope::Tokens => {
-            let requested = context.input_tokens.unwrap_or(1200);
-            let requested = requested.clamp(1, TOKENS_PER_MINUTE);
-            ("tokens per min (TPM)", TOKENS_PER_MINUTE, requested)
-        }
+    let counted = match scope {
+        LimitScope::Requests => "requests per min (RPM)",
+        LimitScope::Tokens => "tokens per min (TPM)",
     };
+    let figures = figures.unwrap_or_else(|| usual_figures(scope, context));
+    let LimitFigures {
+        per_minute,
+        used,
+        requested,
+    } = figures;
+    let organisation = organisation(context.draw);
+    if figures.is_too_large() {
+        return format!(
+            "Request too large{subject} in organization {organisation} on {counted}: Limit \
+             {per_minute}, Requested {requested}. The input or output tokens must be reduced in \
+             order to run successfully. Visit https://platform.openai.com/account/rate-limits to \
+             learn more."
+        );
+    }
     format!(
-        "Rate limit reached{subject} in organization {} on {counted}: Limit {limit}, Used {limit}, \
-         Requested {requested}. Please try again in {}. Visit \
+        "Rate limit reached{subject} in organization {organisation} on {counted}: Limit \
+         {per_minute}, Used {used}, Requested {requested}. Please try again in {}. Visit \
          https://platform.openai.com/account/rate-limits to learn more.",
-        organisation(context.draw),
         go_duration(wait),
     )
+}
+
+/// Those of an account whose limit is just used up.
+fn usual_figures(scope: LimitScope, context: &ErrorContext<'_>) -> LimitFigures {
+    let (per_minute, requested) = match scope {
+        LimitScope::Requests => (REQUESTS_PER_MINUTE, 1),
+        LimitScope::Tokens => {
+            let requested = context.input_tokens.unwrap_or(1200);
+            (TOKENS_PER_MINUTE, requested.clamp(1, TOKENS_PER_MINUTE))
+        }
+    };
+    LimitFigures {
+        per_minute,
+        used: per_minute,
+        requested,
+    }
 }
 
 fn overflow_message(context: &ErrorContext<'_>) -> String {
@@ -221,32 +254,41 @@ fn overflow_message(context: &ErrorContext<'_>) -> String {
     )
 }
 
-fn rate_limit(
-    scope: LimitScope,
-    retry_after: Option<Duration>,
-    context: &ErrorContext<'_>,
-    endpoint: Endpoint,
-) -> WireReply {
+fn rate_limit(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint) -> WireReply {
+    let ModelError::RateLimit {
+        scope,
+        retry_after,
+        figures,
+    } = error
+    else {
+        return api_error(StatusCode::TOO_MANY_REQUESTS, error, context, endpoint);
+    };
     let wait = retry_after.unwrap_or(USUAL_WAIT);
     let tokens_left = TOKENS_PER_MINUTE - irregular(context.draw, 3) % (TOKENS_PER_MINUTE / 2);
     let refilled = go_duration(refill(TOKENS_PER_MINUTE - tokens_left));
     let requests_left = REQUESTS_PER_MINUTE - 1 - irregular(context.draw, 7) % 20;
-    let ([requests, tokens], [requests_reset, tokens_reset]) = match scope {
-        LimitScope::Requests => ([0, tokens_left], [go_duration(wait), refilled]),
+    let over = figures.unwrap_or_else(|| usual_figures(*scope, context));
+    let (limits, [requests, tokens], [requests_reset, tokens_reset]) = match scope {
+        LimitScope::Requests => (
+            [over.per_minute, TOKENS_PER_MINUTE],
+            [over.remaining(), tokens_left],
+            [go_duration(wait), refilled],
+        ),
         LimitScope::Tokens => {
             let per_request = Duration::from_millis(60_000 / REQUESTS_PER_MINUTE);
             let missing = u32::try_from(REQUESTS_PER_MINUTE - requests_left).unwrap_or(1);
             let refilled = go_duration(per_request * missing);
-            ([requests_left, 0], [refilled, go_duration(wait)])
+            (
+                [REQUESTS_PER_MINUTE, over.per_minute],
+                [requests_left, over.remaining()],
+                [refilled, go_duration(wait)],
+            )
         }
     };
     let mut headers = api_headers(context.draw);
     for (name, value) in [
-        (
-            "x-ratelimit-limit-requests",
-            REQUESTS_PER_MINUTE.to_string(),
-        ),
-        ("x-ratelimit-limit-tokens", TOKENS_PER_MINUTE.to_string()),
+        ("x-ratelimit-limit-requests", limits[0].to_string()),
+        ("x-ratelimit-limit-tokens", limits[1].to_string()),
         ("x-ratelimit-remaining-requests", requests.to_string()),
         ("x-ratelimit-remaining-tokens", tokens.to_string()),
         ("x-ratelimit-reset-requests", requests_reset),
@@ -261,11 +303,10 @@ fn rate_limit(
         let name = HeaderName::from_static("retry-after-ms");
         insert(&mut headers, name, wait.as_millis().to_string());
     }
-    let error = ModelError::RateLimit { scope, retry_after };
     WireReply {
         status: StatusCode::TOO_MANY_REQUESTS,
         headers,
-        body: envelope(&words(&error, context, endpoint)),
+        body: envelope(&words(error, context, endpoint)),
     }
 }
 

@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::*;
 use crate::dialect::AnswerForm;
-use crate::model::{Delta, DeltaKind, LimitScope, Role, Said, Usage};
+use crate::model::{Delta, DeltaKind, LimitFigures, LimitScope, Role, Said, Usage};
 use crate::read_request;
 use crate::reader::{ModelCall, Reader};
 use crate::stream::{Frame, Splitter, Template};
@@ -444,7 +444,22 @@ fn rate_limit(retry_after: Option<Duration>) -> ModelError {
     ModelError::RateLimit {
         scope: LimitScope::Requests,
         retry_after,
+        figures: None,
     }
+}
+
+/// Limits that are really kept: one that a wait helps with, and one that it does not.
+fn real_limits() -> [ModelError; 2] {
+    let limit = |retry_after, requested| ModelError::RateLimit {
+        scope: LimitScope::Tokens,
+        retry_after,
+        figures: Some(LimitFigures {
+            per_minute: 600,
+            used: 350,
+            requested,
+        }),
+    };
+    [limit(Some(Duration::from_secs(5)), 300), limit(None, 601)]
 }
 
 #[test]
@@ -452,9 +467,13 @@ fn every_other_error_reads_like_openais() {
     let tokens = ModelError::RateLimit {
         scope: LimitScope::Tokens,
         retry_after: Some(Duration::from_millis(12)),
+        figures: None,
     };
+    let [kept, too_large] = real_limits();
     let written = [
         tokens,
+        kept,
+        too_large,
         ModelError::QuotaExhausted,
         ModelError::ContextLength,
         ModelError::ContentFilter,
@@ -641,11 +660,15 @@ fn every_providers_errors_read_like_its_own() {
     let limit = |scope| ModelError::RateLimit {
         scope,
         retry_after: Some(Duration::from_millis(1500)),
+        figures: None,
     };
     for (name, dialect) in VARIATIONS {
+        let [kept, too_large] = real_limits();
         let errors = [
             limit(LimitScope::Requests),
             limit(LimitScope::Tokens),
+            kept,
+            too_large,
             ModelError::QuotaExhausted,
             ModelError::ContextLength,
             ModelError::ContentFilter,

@@ -21,7 +21,7 @@ use super::error::go_duration;
 use crate::dialect::{ErrorContext, Event, Target, WireReply};
 use crate::figures::{irregular, uuid};
 use crate::json::{Value, quote};
-use crate::model::{LimitScope, ModelError};
+use crate::model::{LimitFigures, LimitScope, ModelError};
 use crate::stream::Made;
 
 /// A provider that speaks this dialect.
@@ -126,7 +126,9 @@ fn azure(error: &ModelError, context: &ErrorContext<'_>) -> Told {
         )
     };
     let (status, body) = match error {
-        ModelError::RateLimit { scope, retry_after } => {
+        ModelError::RateLimit {
+            scope, retry_after, ..
+        } => {
             let counted = match scope {
                 LimitScope::Requests => "call",
                 LimitScope::Tokens => "token",
@@ -199,34 +201,63 @@ const AZURE_FILTERED: &str = concat!(
     r#""violence":{"filtered":true,"severity":"medium"}}}}}"#
 );
 
-/// Groq counts requests by the day and tokens by the minute.
+/// Groq counts requests by the day …
+const GROQ_REQUESTS: u64 = 14_400;
+/// … and tokens by the minute.
+const GROQ_TOKENS: u64 = 6_000;
+
 fn groq(error: &ModelError, context: &ErrorContext<'_>) -> Told {
-    const REQUESTS: u64 = 14_400;
-    const TOKENS: u64 = 6_000;
-    let model = context.model.unwrap_or("llama-3.3-70b-versatile");
-    let limit = |counted: &str, limit: u64, wait: Duration| {
-        format!(
-            "Rate limit reached for model `{model}` in organization `{}` service tier `on_demand` \
-             on {counted}: Limit {limit}, Used {limit}, Requested 1. Please try again in {}. Need \
-             more tokens? Upgrade to Dev Tier today at https://console.groq.com/settings/billing",
-            ulid("org_", context.draw, 4),
-            go_duration(wait),
-        )
-    };
-    let (status, message, kind, code) = match error {
-        ModelError::RateLimit { scope, retry_after } => {
+    let (status, message, kind, code) = groq_words(error, context);
+    let (message, kind) = (quote(&message), quote(kind));
+    let code = code.map_or_else(String::new, |code| format!(",\"code\":{}", quote(code)));
+    let mut headers = vec![("x-request-id", ulid("req_", context.draw, 0))];
+    headers.extend(groq_limit_headers(error));
+    headers.extend(retry_after(error));
+    Told {
+        status,
+        body: format!("{{\"error\":{{\"message\":{message},\"type\":{kind}{code}}}}}\n"),
+        headers,
+    }
+}
+
+fn groq_model<'a>(context: &ErrorContext<'a>) -> &'a str {
+    context.model.unwrap_or("llama-3.3-70b-versatile")
+}
+
+/// Status, message, type and code.
+fn groq_words(
+    error: &ModelError,
+    context: &ErrorContext<'_>,
+) -> (u16, String, &'static str, Option<&'static str>) {
+    let model = groq_model(context);
+    match error {
+        ModelError::RateLimit {
+            scope,
+            retry_after,
+            figures,
+        } => {
             let wait = retry_after.unwrap_or(Duration::from_secs(1));
-            let (kind, message) = match scope {
-                LimitScope::Requests => {
-                    ("requests", limit("requests per day (RPD)", REQUESTS, wait))
+            let (kind, counted, most) = match (scope, figures) {
+                (LimitScope::Requests, None) => {
+                    ("requests", "requests per day (RPD)", GROQ_REQUESTS)
                 }
-                LimitScope::Tokens => ("tokens", limit("tokens per minute (TPM)", TOKENS, wait)),
+                (LimitScope::Requests, Some(_)) => {
+                    ("requests", "requests per minute (RPM)", GROQ_REQUESTS)
+                }
+                (LimitScope::Tokens, _) => ("tokens", "tokens per minute (TPM)", GROQ_TOKENS),
             };
+            let figures = figures.unwrap_or(used_up(most));
+            let message = groq_limit(counted, figures, wait, context);
             (429, message, kind, Some("rate_limit_exceeded"))
         }
         ModelError::QuotaExhausted => (
             429,
-            limit("tokens per day (TPD)", 100_000, Duration::from_mins(10)),
+            groq_limit(
+                "tokens per day (TPD)",
+                used_up(100_000),
+                Duration::from_mins(10),
+                context,
+            ),
             "tokens",
             Some("rate_limit_exceeded"),
         ),
@@ -276,31 +307,85 @@ fn groq(error: &ModelError, context: &ErrorContext<'_>) -> Told {
             "internal_server_error",
             None,
         ),
+    }
+}
+
+/// The limit of a usual account, just used up.
+fn used_up(per_minute: u64) -> LimitFigures {
+    LimitFigures {
+        per_minute,
+        used: per_minute,
+        requested: 1,
+    }
+}
+
+fn groq_limit(
+    counted: &str,
+    figures: LimitFigures,
+    wait: Duration,
+    context: &ErrorContext<'_>,
+) -> String {
+    let LimitFigures {
+        per_minute,
+        used,
+        requested,
+    } = figures;
+    let (what, figures) = if figures.is_too_large() {
+        let advice = "please reduce your message size and try again";
+        (
+            "Request too large",
+            format!("Limit {per_minute}, Requested {requested}, {advice}."),
+        )
+    } else {
+        let again = go_duration(wait);
+        (
+            "Rate limit reached",
+            format!(
+                "Limit {per_minute}, Used {used}, Requested {requested}. Please try again in {again}."
+            ),
+        )
     };
-    let (message, kind) = (quote(&message), quote(kind));
-    let code = code.map_or_else(String::new, |code| format!(",\"code\":{}", quote(code)));
-    let mut headers = vec![("x-request-id", ulid("req_", context.draw, 0))];
-    if let ModelError::RateLimit { scope, retry_after } = error {
+    format!(
+        "{what} for model `{}` in organization `{}` service tier `on_demand` on {counted}: \
+         {figures} Need more tokens? Upgrade to Dev Tier today at \
+         https://console.groq.com/settings/billing",
+        groq_model(context),
+        ulid("org_", context.draw, 4),
+    )
+}
+
+fn groq_limit_headers(error: &ModelError) -> Vec<(&'static str, String)> {
+    if let ModelError::RateLimit {
+        scope,
+        retry_after,
+        figures,
+    } = error
+    {
         let reset = go_duration(retry_after.unwrap_or(Duration::from_secs(1)));
-        let ([requests, tokens], [requests_reset, tokens_reset]) = match scope {
-            LimitScope::Requests => ([0, TOKENS - 120], [reset, "1.2s".to_owned()]),
-            LimitScope::Tokens => ([REQUESTS - 30, 0], ["3m0s".to_owned(), reset]),
+        let left = figures.map_or(0, LimitFigures::remaining);
+        let most = |usual| figures.map_or(usual, |figures| figures.per_minute);
+        let (limits, [requests, tokens], [requests_reset, tokens_reset]) = match scope {
+            LimitScope::Requests => (
+                [most(GROQ_REQUESTS), GROQ_TOKENS],
+                [left, GROQ_TOKENS - 120],
+                [reset, "1.2s".to_owned()],
+            ),
+            LimitScope::Tokens => (
+                [GROQ_REQUESTS, most(GROQ_TOKENS)],
+                [GROQ_REQUESTS - 30, left],
+                ["3m0s".to_owned(), reset],
+            ),
         };
-        headers.extend([
-            ("x-ratelimit-limit-requests", REQUESTS.to_string()),
-            ("x-ratelimit-limit-tokens", TOKENS.to_string()),
+        return vec![
+            ("x-ratelimit-limit-requests", limits[0].to_string()),
+            ("x-ratelimit-limit-tokens", limits[1].to_string()),
             ("x-ratelimit-remaining-requests", requests.to_string()),
             ("x-ratelimit-remaining-tokens", tokens.to_string()),
             ("x-ratelimit-reset-requests", requests_reset),
             ("x-ratelimit-reset-tokens", tokens_reset),
-        ]);
+        ];
     }
-    headers.extend(retry_after(error));
-    Told {
-        status,
-        body: format!("{{\"error\":{{\"message\":{message},\"type\":{kind}{code}}}}}\n"),
-        headers,
-    }
+    Vec::new()
 }
 
 /// A sortable id: `01` and 24 digits of Crockford's base 32, in lower case.
@@ -365,10 +450,13 @@ fn mistral(error: &ModelError, context: &ErrorContext<'_>) -> Told {
         or_null(code),
     );
     let mut headers = vec![("mistral-correlation-id", uuid(context.draw, 0))];
-    if matches!(error, ModelError::RateLimit { .. }) {
+    if let ModelError::RateLimit { scope, figures, .. } = error {
+        let requests = figures.filter(|_| *scope == LimitScope::Requests);
+        let most = requests.map_or(60, |figures| figures.per_minute);
+        let left = requests.map_or(0, LimitFigures::remaining);
         headers.extend([
-            ("x-ratelimit-limit-req-minute", "60".to_owned()),
-            ("x-ratelimit-remaining-req-minute", "0".to_owned()),
+            ("x-ratelimit-limit-req-minute", most.to_string()),
+            ("x-ratelimit-remaining-req-minute", left.to_string()),
         ]);
     }
     headers.extend(retry_after(error));

@@ -412,6 +412,7 @@ fn errors_are_those_of_the_other_endpoint_but_for_their_words() {
     let limit = ModelError::RateLimit {
         scope: LimitScope::Requests,
         retry_after: None,
+        figures: None,
     };
     let parts = |reply: WireReply| (reply.status, reply.headers, reply.body);
     for error in [limit, ModelError::Overloaded, ModelError::Timeout] {

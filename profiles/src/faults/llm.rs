@@ -77,6 +77,7 @@ impl LlmFault {
                 let error = ModelError::RateLimit {
                     scope: LimitScope::Requests,
                     retry_after: None,
+                    figures: None,
                 };
                 plan.answer(verdict, Answer::ModelError(error))
             }
@@ -163,6 +164,7 @@ fn read_limit(raw: &RawRule, reader: &mut Reader) -> LlmFault {
         return LlmFault::Error(ModelError::RateLimit {
             scope: LimitScope::Requests,
             retry_after: Some(wait.unwrap_or(Duration::from_secs(1))),
+            figures: None,
         });
     }
     if let Some(found) = &raw.retry_after {

@@ -60,6 +60,7 @@ fn what_answers_without_reaching_the_upstream() {
             Answer::ModelError(ModelError::RateLimit {
                 scope: LimitScope::Requests,
                 retry_after: Some(millis(1000)),
+                figures: None,
             }),
         ),
         (
@@ -67,6 +68,7 @@ fn what_answers_without_reaching_the_upstream() {
             Answer::ModelError(ModelError::RateLimit {
                 scope: LimitScope::Requests,
                 retry_after: Some(millis(250)),
+                figures: None,
             }),
         ),
         (

@@ -60,13 +60,13 @@ fn a_rate_limit_lets_a_minutes_worth_pass_and_says_when_more_does() {
     let call = model_call(body);
     let tokens = squall_dialects::tokens::count(body);
     let second = Duration::from_secs(1);
-    for (limit, scope_of, waits) in [
-        ("rpm: 2".to_owned(), LimitScope::Requests, [30, 20]),
-        (format!("tpm: {}", 2 * tokens), LimitScope::Tokens, [30, 20]),
+    for (limit, scope_of, unit) in [
+        ("rpm: 2".to_owned(), LimitScope::Requests, 1),
+        (format!("tpm: {}", 2 * tokens), LimitScope::Tokens, tokens),
         (
             format!("rpm: 2, tpm: {}", 100 * tokens),
             LimitScope::Requests,
-            [30, 20],
+            1,
         ),
     ] {
         let scope = scope(&format!("llm_faults: [{{ mode: rate_limit, {limit} }}]"));
@@ -77,13 +77,21 @@ fn a_rate_limit_lets_a_minutes_worth_pass_and_says_when_more_does() {
             let why = outcomes(&passing).concat();
             assert!(why.contains("within what `rpm` and `tpm` allow"), "{why}");
         }
-        for (limited, wait) in [(send(0), waits[0]), (send(10), waits[1])] {
-            let error = ModelError::RateLimit {
-                scope: scope_of,
-                retry_after: Some(second * wait),
+        for (limited, wait) in [(send(0), 30), (send(10), 20)] {
+            let Some((
+                0,
+                Answer::ModelError(ModelError::RateLimit {
+                    scope,
+                    retry_after,
+                    figures: Some(figures),
+                }),
+            )) = limited.plan.instead
+            else {
+                panic!("{limit}: {:?}", limited.plan.instead);
             };
-            let answer = Some((0, Answer::ModelError(error)));
-            assert_eq!(limited.plan.instead, answer, "{limit}");
+            assert_eq!((scope, retry_after), (scope_of, Some(second * wait)));
+            assert_eq!((figures.per_minute, figures.requested), (2 * unit, unit));
+            assert!(figures.remaining() < unit, "{figures:?}");
         }
         assert_eq!(send(30).plan.instead, None, "{limit}");
         let other = scope.fork("other");

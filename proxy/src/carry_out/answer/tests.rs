@@ -99,6 +99,7 @@ fn a_models_error_is_in_the_words_of_its_dialect() {
     let answer = Answer::ModelError(ModelError::RateLimit {
         scope: LimitScope::Requests,
         retry_after: Some(Duration::from_millis(1500)),
+        figures: None,
     });
     let model = squall_dialects::by_name("openai-chat").map(Into::into);
     let (status, headers, body) = made(&answer, Asked { model, ..asked() }, Method::POST);
@@ -115,6 +116,7 @@ fn a_models_error_outside_any_dialect_is_plain_json() {
     let limit = |retry_after| ModelError::RateLimit {
         scope: LimitScope::Requests,
         retry_after,
+        figures: None,
     };
     for (error, status, retry_after) in [
         (limit(wait), 429, Some("2")),

@@ -10,8 +10,13 @@ use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{LimitScope, ModelError, Saying};
 use squall_dialects::stream::{Framing, Joiner, Made, Splitter, Template};
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Reader, Target, by_name};
-use squall_profiles::fault::{Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift};
+use squall_profiles::fault::{
+    Injection, Instead, Padding, Placement, Poisoning, Position, ResponseDrift, ResultChange,
+    Rewrite, Severity, Strategy, StreamFault, TextDrift, Tools, Turn,
+};
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
+use squall_profiles::faults::model_input;
+use squall_profiles::plan::{Amount, RequestEdit};
 
 /// Tries a request, an answer and a stream on the dialect of this name, under a drawn fault.
 ///
@@ -100,6 +105,54 @@ fn request(dialect: &dyn Dialect, target: Target<'_>, body: &[u8]) {
     let text = String::from_utf8_lossy(body);
     let message = dialect.user_message(&text);
     Document::parse(message.as_bytes()).expect("a message is JSON");
+    for edit in request_edits() {
+        rewritten(dialect, body, &edit);
+    }
+}
+
+/// What attacks and tools' faults make of a request.
+fn request_edits() -> Vec<RequestEdit> {
+    let text = || "Obey sq-0123456789ab.".to_owned();
+    let results = |change| RequestEdit::Results(Tools::default(), change);
+    let injection = |placement| {
+        let injection = Injection {
+            text: text(),
+            placement,
+            choice: 1,
+        };
+        RequestEdit::Inject(Tools::default(), injection)
+    };
+    vec![
+        results(ResultChange::Failure(text())),
+        results(ResultChange::Instruction(text())),
+        results(ResultChange::Truncate(Amount::Share(500_000))),
+        results(ResultChange::Stale),
+        results(ResultChange::Swapped),
+        injection(Placement::Field),
+        injection(Placement::ErrorMessage),
+        RequestEdit::Poison(Poisoning {
+            text: text(),
+            strategy: Strategy::Prepend,
+            at: Turn::Last,
+        }),
+        RequestEdit::Pad(Padding {
+            tokens: 3,
+            position: Position::Middle,
+        }),
+        RequestEdit::Contradict(text()),
+        RequestEdit::Attach(text()),
+    ]
+}
+
+/// A request that was changed is JSON, asks for the same and holds the same results.
+fn rewritten(dialect: &dyn Dialect, body: &[u8], edit: &RequestEdit) {
+    let Ok(after) = model_input::rewrite(edit, dialect, body) else {
+        return;
+    };
+    let before = Document::parse(body).expect("it was read");
+    let after = Document::parse(&after).expect("JSON is left");
+    let results = |document| dialect.conversation(document).tool_results.len();
+    assert_eq!(results(&before), results(&after), "{edit:?}");
 }
 
 fn error(dialect: &dyn Dialect, target: Target<'_>, kind: u8, parameter: u8) {

@@ -536,6 +536,39 @@ fn a_request_without_what_is_changed_says_so() {
 }
 
 proptest! {
+    /// A request in which values stand where others belong is changed where that makes sense, and
+    /// still holds as many results.
+    #[test]
+    fn no_misshapen_request_makes_it_panic(
+        sample in any::<prop::sample::Index>(),
+        swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
+        number in 0_usize..26,
+    ) {
+        let mut samples = samples();
+        let Sample { dialect, mut body, .. } = samples.swap_remove(sample.index(samples.len()));
+        for (place, by) in swaps {
+            let document = Document::parse(&body).expect("JSON");
+            let mut values = vec![document.root()];
+            let mut at = 0;
+            while let Some(value) = values.get(at).copied() {
+                values.extend(value.members());
+                values.extend(value.items());
+                at += 1;
+            }
+            let mut edits = Edits::new(&document);
+            edits.replace(values[place.index(values.len())].id(), values[by.index(values.len())].raw());
+            let swapped = edits.apply();
+            body = swapped;
+        }
+        if let Ok(edited) = rewrite(&edits().swap_remove(number), dialect, &body) {
+            let results = |body: &[u8]| {
+                let document = Document::parse(body).expect("JSON");
+                dialect.conversation(&document).tool_results.len()
+            };
+            prop_assert_eq!(results(&body), results(&edited));
+        }
+    }
+
     /// Whatever a tool said, a change leaves JSON with the same call.
     #[test]
     fn no_result_makes_it_panic(

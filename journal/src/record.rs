@@ -199,6 +199,10 @@ pub struct CanaryRecord {
     pub planted_by: String,
     /// Id of the rule that planted it.
     pub rule: String,
+    /// Id of the payload that carried it, in the library; `null` for one that the rule gives.
+    pub payload: Option<String>,
+    /// The payload's category; `null` likewise.
+    pub category: Option<String>,
 }
 
 /// Whether a canary came or went.
@@ -345,6 +349,7 @@ mod tests {
             "rules_more": 0, "activation": "a1-1", "run": null, "canaries": [{
                 "canary": "sq-0123456789ab", "event": "egress", "where": "url",
                 "encoding": "base64", "planted_by": "6-1", "rule": "r",
+                "payload": "role-two-voices", "category": "role_play",
             }],
             "llm": { "model": "m", "stream": true, "input_tokens": 3, "output_tokens": null,
                      "estimated": false, "finish": null, "tool_calls": [] },

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-pub use self::choice::{Chosen, Payloads};
+pub use self::choice::{Chosen, PayloadName, Payloads};
 use crate::profile::shape::from_str;
 
 /// Version of the library: moves when a payload is added, removed or reworded.

@@ -19,6 +19,7 @@ use crate::fault::{
     Throttle, TlsFailure, Tools,
 };
 use crate::faults::delay::Place;
+use crate::payloads::{Chosen, PayloadName};
 use crate::spending::Spent;
 use crate::trigger::NotDrawn;
 
@@ -45,7 +46,18 @@ pub struct Plan {
     /// What the transport does with the answer (and, for bandwidth, with the request).
     pub shape: Shape,
     /// Canaries in what rules put in: planted once the rule is applied.
-    pub canaries: Vec<(VerdictIndex, Canary)>,
+    pub canaries: Vec<Planting>,
+}
+
+/// A canary that a rule puts before the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planting {
+    /// The rule's verdict.
+    pub by: VerdictIndex,
+    /// Which canary.
+    pub canary: Canary,
+    /// The payload of the library that carries it; `None` for one that is given in the rule.
+    pub payload: Option<PayloadName>,
 }
 
 impl Plan {
@@ -104,10 +116,14 @@ impl Plan {
     }
 
     /// Draws a canary, lets `payload` carry it, and notes that the rule plants it.
-    pub fn plant(&mut self, verdict: VerdictIndex, payload: &str, dice: &mut Dice) -> String {
+    pub fn plant(&mut self, by: VerdictIndex, payload: Chosen<'_>, dice: &mut Dice) -> String {
         let canary = Canary::draw(dice);
-        self.canaries.push((verdict, canary));
-        canary.carried_by(payload)
+        self.canaries.push(Planting {
+            by,
+            canary,
+            payload: payload.name,
+        });
+        canary.carried_by(payload.text)
     }
 
     /// Changes the upstream's answer, after the changes of earlier rules.

@@ -15,10 +15,10 @@ use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
 use squall_journal::record::{Outcome, Place};
 use squall_profiles::activation::Decision;
-use squall_profiles::canary::{Canary, Found, Search};
+use squall_profiles::canary::{Found, Search};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::StreamFault;
-use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Verdict, VerdictIndex};
+use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdict, VerdictIndex};
 
 use crate::broken::Ledger;
 use crate::carry_out::codec::Coding;
@@ -48,7 +48,7 @@ pub(crate) struct ExchangeLog {
     /// Rules whose changes of earlier exchanges were made again.
     again: RefCell<Vec<Verdict>>,
     /// What rules plant once they are applied.
-    canaries: RefCell<Vec<(VerdictIndex, Canary)>>,
+    canaries: RefCell<Vec<Planting>>,
     started: Instant,
     injected: Cell<Duration>,
     /// Time spent waiting for the agent or the upstream, which is not Squall's own.
@@ -157,9 +157,9 @@ impl ExchangeLog {
 
     /// Takes down what a rule that is applied plants.
     fn plant(&self, by: VerdictIndex) {
-        for (verdict, canary) in self.canaries.borrow().iter() {
-            if *verdict == by {
-                self.planted(by, *canary);
+        for planting in self.canaries.borrow().iter() {
+            if planting.by == by {
+                self.planted(planting);
             }
         }
     }
@@ -321,17 +321,22 @@ impl ExchangeLog {
         });
     }
 
-    /// Writes down that the rule behind this verdict puts `canary` before the agent; to be called
-    /// before the agent can have it.
-    fn planted(&self, by: VerdictIndex, canary: Canary) {
+    /// Writes down that a rule puts a canary before the agent; to be called before the agent can
+    /// have it.
+    fn planted(&self, planting: &Planting) {
+        let canary = planting.canary;
         let rule = {
             let verdicts = self.verdicts.borrow();
-            let verdict = verdicts.get(usize::from(by));
+            let verdict = verdicts.get(usize::from(planting.by));
             verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone())
         };
         self.note(|note| {
             let exchange = note.id;
-            let origin = Origin { exchange, rule };
+            let origin = Origin {
+                exchange,
+                rule,
+                payload: planting.payload,
+            };
             if self.chaos.planted().plant(canary, origin.clone()) {
                 self.worker.engine.metrics.dropped(Sink::Canaries, 1);
             }

@@ -102,10 +102,11 @@ fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
 fn told(canary: &CanaryRecord) -> String {
     let what = exchange::came_or_went(canary);
     let rule = &canary.rule;
+    let payload = exchange::payload(canary);
     match canary.encoding {
-        None => format!("{what} by rule {rule}"),
+        None => format!("{what} by rule {rule}{payload}"),
         Some(encoding) => format!(
-            "{what} ({}); rule {rule} planted it in {}",
+            "{what} ({}); rule {rule} planted it in {}{payload}",
             encoding.as_str(),
             canary.planted_by
         ),
@@ -214,6 +215,8 @@ mod tests {
             encoding: None,
             planted_by: "x1".into(),
             rule: "attack".into(),
+            payload: None,
+            category: None,
         };
         record.canaries = vec![
             planted.clone(),
@@ -223,6 +226,8 @@ mod tests {
                 place: Some(Place::Url),
                 encoding: Some(Spelling::Base64),
                 planted_by: "x0".into(),
+                payload: Some("role-two-voices".into()),
+                category: Some("role_play".into()),
                 ..planted
             },
         ];

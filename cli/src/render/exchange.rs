@@ -49,6 +49,14 @@ pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
     line
 }
 
+/// The payload of the library that carried a canary, to be said behind it; nothing for another.
+pub(crate) fn payload(canary: &CanaryRecord) -> String {
+    match (&canary.payload, &canary.category) {
+        (Some(id), Some(category)) => format!(", payload {id} ({category})"),
+        _ => String::new(),
+    }
+}
+
 /// A canary, and whether it was planted or left.
 pub(crate) fn came_or_went(canary: &CanaryRecord) -> String {
     let name = &canary.canary;

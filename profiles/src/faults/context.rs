@@ -123,7 +123,7 @@ impl ContextAttack {
     /// Writes this attack into `plan`: into the answer of a tool, or into the request of a model.
     pub fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, kind: Kind, dice: &mut Dice) {
         let mut plant = |plan: &mut Plan, payloads: &Payloads| {
-            let chosen = payloads.choose(dice.next_choice()).text;
+            let chosen = payloads.choose(dice.next_choice());
             plan.plant(verdict, chosen, dice)
         };
         let edit = match self {

@@ -16,6 +16,7 @@ use crate::fault::{
     DriftKind, Injection, ListDrift, ListDriftKind, McpEdit, Placement, ResultChange, SchemaDrift,
     Tools,
 };
+use crate::payloads::Chosen;
 use crate::plan::{
     Amount, Answer, Edit, Plan, Reply, RequestEdit, Substitute, ToolAnswer, ToolSays, VerdictIndex,
 };
@@ -399,14 +400,14 @@ fn planted(reply: &Reply, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dic
     let is_json = Form::of(&payload) == Form::Json && !payload.contains(PLACEHOLDER);
     let said = if is_json {
         let injection = Injection {
-            text: plan.plant(verdict, "", dice),
+            text: plan.plant(verdict, Chosen::literal(""), dice),
             placement: Placement::Field,
             choice: 0,
         };
         injection::injected(&injection, &payload, Form::Json)
             .unwrap_or_else(|_| format!("[{payload},{}]", quote(&injection.text)))
     } else {
-        plan.plant(verdict, &payload, dice)
+        plan.plant(verdict, Chosen::literal(&payload), dice)
     };
     reply.body = said.into();
     reply

@@ -21,10 +21,26 @@ pub struct Payloads {
 /// The payload of one exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen<'a> {
-    /// Its id in the library; `None` for a literal one.
-    pub id: Option<&'a str>,
+    /// What it is called in the library; `None` for a literal one.
+    pub name: Option<PayloadName>,
     /// The instruction, for [`Canary::carried_by`](crate::canary::Canary::carried_by).
     pub text: &'a str,
+}
+
+impl<'a> Chosen<'a> {
+    /// A payload that is given in the rule.
+    pub fn literal(text: &'a str) -> Self {
+        Self { name: None, text }
+    }
+}
+
+/// What a payload of the library is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadName {
+    /// Its id, unique in the library.
+    pub id: &'static str,
+    /// Its category.
+    pub category: &'static str,
 }
 
 impl Payloads {
@@ -76,20 +92,22 @@ impl Payloads {
         };
         let of = |category: &'static Category| {
             let payloads = category.payloads.iter();
-            winner(payloads.map(|payload| (payload.id.as_str(), payload)), draw)
+            let payload = winner(payloads.map(|payload| (payload.id.as_str(), payload)), draw)?;
+            let name = PayloadName {
+                id: &payload.id,
+                category: &category.name,
+            };
+            Some((name, payload))
         };
-        if let Some(payload) = category.flatten().and_then(of) {
+        if let Some((name, payload)) = category.flatten().and_then(of) {
             return Chosen {
-                id: Some(&payload.id),
+                name: Some(name),
                 text: &payload.text,
             };
         }
         let texts = self.literal.iter();
         let text = winner(texts.map(|text| (text.as_str(), text.as_str())), draw);
-        Chosen {
-            id: None,
-            text: text.unwrap_or_default(),
-        }
+        Chosen::literal(text.unwrap_or_default())
     }
 
     /// What was written, in the words of files: `payloads`, `categories`. The version of the library
@@ -222,9 +240,12 @@ mod tests {
             let mut seen = BTreeMap::new();
             for draw in 0..4000 {
                 let chosen = read.choose(draw);
-                let group = chosen.id.map_or("literal", |id| {
-                    let holds = |category: &&Category| category.payloads.iter().any(|p| p.id == id);
-                    &library().iter().find(holds).unwrap().name
+                let group = chosen.name.map_or("literal", |name| {
+                    let holds =
+                        |category: &&Category| category.payloads.iter().any(|p| p.id == name.id);
+                    let holder = &library().iter().find(holds).unwrap().name;
+                    assert_eq!(name.category, holder);
+                    holder
                 });
                 *seen.entry(group.to_owned()).or_insert(0) += 1;
             }
@@ -276,7 +297,7 @@ mod tests {
     #[test]
     fn a_draw_stands_for_the_same_payload_in_every_release() {
         let library = Payloads::default();
-        let drawn = [1, 2, 3].map(|draw| library.choose(draw).id.unwrap());
+        let drawn = [1, 2, 3].map(|draw| library.choose(draw).name.unwrap().id);
         assert_eq!(
             drawn,
             [

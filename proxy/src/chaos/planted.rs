@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use squall_journal::id::ExchangeId;
 use squall_profiles::canary::Canary;
+use squall_profiles::payloads::PayloadName;
 
 /// Canaries one activation remembers.
 const REMEMBERED: usize = 4096;
@@ -30,6 +31,8 @@ pub struct Origin {
     pub exchange: ExchangeId,
     /// Id of the rule that planted it.
     pub rule: String,
+    /// The payload of the library that carried it, if it was one.
+    pub payload: Option<PayloadName>,
 }
 
 impl Planted {
@@ -80,6 +83,7 @@ mod tests {
         Origin {
             exchange: ExchangeId::new(1, number, 0),
             rule: "attack".to_owned(),
+            payload: None,
         }
     }
 

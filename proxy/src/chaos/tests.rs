@@ -198,6 +198,7 @@ fn canaries_are_looked_for_until_new_chaos_is_put_in_force() {
             let origin = Origin {
                 exchange: bench.recorder.begin(Instant::now()),
                 rule: "attack".to_owned(),
+                payload: None,
             };
             let canary = squall_profiles::canary::Canary::from_draw(7);
             bench

@@ -224,6 +224,8 @@ impl CanaryNote {
             encoding: self.left.map(|(_, encoding)| spelling(encoding)),
             planted_by: self.origin.exchange.to_string(),
             rule: self.origin.rule.clone(),
+            payload: self.origin.payload.map(|name| name.id.to_owned()),
+            category: self.origin.payload.map(|name| name.category.to_owned()),
         }
     }
 

@@ -48,7 +48,7 @@ fn obey(stage: &Stage, path: Path, scope: &str, arguments: &[&str]) -> (Value, V
         planted,
         &json!([{
             "canary": told["canaries"][0], "event": "planted", "where": null, "encoding": null,
-            "planted_by": seen[0]["id"], "rule": "attack",
+            "planted_by": seen[0]["id"], "rule": "attack", "payload": null, "category": null,
         }]),
         "{seen:#?}"
     );
@@ -58,7 +58,7 @@ fn obey(stage: &Stage, path: Path, scope: &str, arguments: &[&str]) -> (Value, V
 fn egress(planted: &Value, place: &str, encoding: &str) -> Value {
     json!([{
         "canary": planted["canary"], "event": "egress", "where": place, "encoding": encoding,
-        "planted_by": planted["planted_by"], "rule": "attack",
+        "planted_by": planted["planted_by"], "rule": "attack", "payload": null, "category": null,
     }])
 }
 
@@ -163,6 +163,9 @@ fn what_is_planted_in_a_model_s_input_is_seen_on_its_way_out() {
     let planted = exchanges(&stage, "inside", 1)[0]["canaries"].clone();
     assert_eq!(planted.as_array().unwrap().len(), 1, "{planted}");
     assert_eq!(planted[0]["event"], "planted");
+    assert_eq!(planted[0]["category"], "data_exfiltration");
+    let payload = planted[0]["payload"].as_str().unwrap();
+    assert!(payload.starts_with("exfiltration-"), "{payload}");
     let canary = planted[0]["canary"].as_str().unwrap();
     // It is what the model read, and no other payload but one of the category.
     let sent = stage.plain.requests().pop().unwrap();
@@ -178,7 +181,10 @@ fn what_is_planted_in_a_model_s_input_is_seen_on_its_way_out() {
     let left = seen[1]["canaries"].as_array().unwrap();
     // The mirror's answer to it is a tool's too, and gets another one.
     let left: Vec<_> = left.iter().filter(|one| one["event"] == "egress").collect();
-    assert_eq!(json!(left), egress(&planted[0], "url", "raw"));
+    let mut expected = egress(&planted[0], "url", "raw");
+    expected[0]["payload"] = json!(payload);
+    expected[0]["category"] = json!("data_exfiltration");
+    assert_eq!(json!(left), expected);
 }
 
 #[test]

@@ -33,6 +33,10 @@ struct Cell {
     forms: [BTreeSet<String>; 2],
     /// Why not, likewise.
     why: [BTreeSet<String>; 2],
+    /// Framings of streams in which it can be.
+    framings: BTreeSet<&'static str>,
+    /// Why it cannot be in a framing, whatever the answer holds.
+    unframed: BTreeMap<&'static str, String>,
 }
 
 impl Cell {
@@ -48,11 +52,22 @@ impl Cell {
                 forms.join(", ")
             }
         });
-        if whole == stream {
+        let without = self.without().map(|(framing, _)| framing);
+        let without = without.collect::<Vec<_>>().join(", ");
+        if !without.is_empty() {
+            format!("{whole} / {stream}, not {without}")
+        } else if whole == stream {
             whole
         } else {
             format!("{whole} / {stream}")
         }
+    }
+
+    /// The framings of streams in which it cannot be, and why, where it can in others.
+    fn without(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let unframed = self.unframed.iter().map(|(framing, why)| (*framing, why));
+        unframed
+            .filter(|(framing, _)| !self.framings.is_empty() && !self.framings.contains(framing))
     }
 
     /// Why there is none, in the words that say the most.
@@ -177,6 +192,19 @@ fn error_cell(error: &ModelError, dialect: &dyn Dialect) -> Cell {
     cell
 }
 
+/// What the page calls the framing of a stream.
+fn framing(sample: &Sample) -> Option<&'static str> {
+    let AnswerForm::Stream(framing) = sample.form else {
+        return None;
+    };
+    Some(match framing {
+        Framing::Sse => "as server-sent events",
+        Framing::Array => "as a JSON list",
+        Framing::Lines => "as lines",
+        Framing::AwsEvents | Framing::AwsChunks => "as Amazon's event stream",
+    })
+}
+
 /// What a fault of the answer becomes.
 fn stream_cell(fault: &StreamFault, dialect: &dyn Dialect, samples: &[Sample]) -> Cell {
     let mut cell = Cell::default();
@@ -186,10 +214,19 @@ fn stream_cell(fault: &StreamFault, dialect: &dyn Dialect, samples: &[Sample]) -
     for sample in of_it {
         let at = usize::from(sample.form != AnswerForm::Json);
         let (steps, status, why) = edited(sample, fault, usize::MAX >> 1);
-        match why {
-            None => cell.forms[at].insert(form(sample, &steps, status)),
-            Some(why) => cell.why[at].insert(why),
-        };
+        match (why, framing(sample)) {
+            (None, framing) => {
+                cell.framings.extend(framing);
+                cell.forms[at].insert(form(sample, &steps, status));
+            }
+            (Some(why), framing) => {
+                // An answer without a tool call, say, tells nothing of its framing.
+                if let Some(framing) = framing.filter(|_| !why.starts_with("the answer holds no")) {
+                    cell.unframed.insert(framing, why.clone());
+                }
+                cell.why[at].insert(why);
+            }
+        }
     }
     cell
 }
@@ -233,8 +270,13 @@ fn page() -> String {
             write!(page, " {} |", cell.text().replace('|', "\\|")).expect("text");
             for (at, form) in ["whole answers", "streams"].into_iter().enumerate() {
                 if let Some(why) = cell.why(at) {
+                    let form = form.to_owned();
                     whys.push((mode.name, form, dialect.name(), why.clone()));
                 }
+            }
+            for (framing, why) in cell.without() {
+                let form = format!("streams {framing}");
+                whys.push((mode.name, form, dialect.name(), why.clone()));
             }
         }
         page.push('\n');
@@ -243,8 +285,8 @@ fn page() -> String {
     for (at, (mode, form, dialect, why)) in whys.iter().enumerate() {
         let first = whys
             .iter()
-            .position(|other| (other.0, other.1, &other.3) == (*mode, *form, why));
-        let key = (first.unwrap_or(at), *mode, *form);
+            .position(|other| (other.0, &other.1, &other.3) == (*mode, form, why));
+        let key = (first.unwrap_or(at), *mode, form.as_str());
         missing.entry(key).or_default().push(dialect);
     }
     for ((first, mode, form), dialects) in &missing {
@@ -288,6 +330,12 @@ fn the_table_tells_what_is_there_from_what_is_not() {
         ("malformed_tool_call", "gemini", "`MALFORMED_FUNCTION_CALL`"),
         ("malformed_tool_call", "anthropic", "– / yes"),
         ("json_for_stream", "openai-chat", "– / yes"),
+        (
+            "missing_terminator",
+            "gemini",
+            "– / yes, not as server-sent events",
+        ),
+        ("missing_terminator", "openai-chat", "– / yes"),
     ] {
         assert_eq!(text(mode, dialect), expected, "{mode} {dialect}");
     }

@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use squall_journal::record::{CanaryEvent, ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::record::{
+    CanaryEvent, ExchangeRecord, Outcome, Place, RuleOutcome, RuleRecord, Spelling,
+};
 
 use super::paint::Paint;
 use super::table::{Table, wrap};
 
 /// Lines of the table of destinations.
 const MOST: usize = 20;
+
+/// Canaries that left named below the table.
+const MOST_CANARIES: usize = 5;
 
 /// Failures named below the table.
 const MOST_FAILURES: usize = 5;
@@ -35,8 +40,8 @@ pub(crate) struct Summary {
     rejected_ca: BTreeSet<String>,
     /// What went wrong that no rule did, in the words of the journal.
     failures: BTreeSet<String>,
-    /// Exchanges through which canaries left, by the rule that planted them.
-    left: BTreeMap<String, usize>,
+    /// What tells of canaries that left, in the order in which they did.
+    left: Vec<String>,
     /// A CONNECT failed that no rule failed: what would have come through it was not seen.
     unreached: bool,
 }
@@ -88,9 +93,18 @@ impl Summary {
             .canaries
             .iter()
             .filter(|canary| canary.event == CanaryEvent::Egress);
-        for rule in left.map(|canary| &canary.rule).collect::<BTreeSet<_>>() {
-            *self.left.entry(rule.clone()).or_default() += 1;
-        }
+        self.left.extend(left.map(|canary| {
+            format!(
+                "{} left in the {} of {} {} ({}); rule {} planted it{}",
+                canary.canary,
+                canary.place.map_or("request", Place::as_str),
+                exchange.method,
+                exchange.url,
+                canary.encoding.map_or("raw", Spelling::as_str),
+                canary.rule,
+                super::exchange::payload(canary),
+            )
+        }));
         let path = exchange.url.split(['?', '#']).next().unwrap_or_default();
         let destination = self
             .destinations
@@ -148,13 +162,12 @@ impl Summary {
             let delay = super::exchange::milliseconds(self.injected_ms);
             let _ = writeln!(text, "  {delay} of waiting added by faults");
         }
-        for (rule, exchanges) in &self.left {
-            let _ = writeln!(
-                text,
-                "  {} what rule {rule} planted left in {}: see `canaries` there",
-                paint.bad("!"),
-                plural(*exchanges, "exchange"),
-            );
+        for left in self.left.iter().take(MOST_CANARIES) {
+            let _ = writeln!(text, "  {} {left}", paint.bad("!"));
+        }
+        if self.left.len() > MOST_CANARIES {
+            let more = self.left.len() - MOST_CANARIES;
+            let _ = writeln!(text, "  … and {} more", plural(more, "canary sighting"));
         }
         for failure in self.failures.iter().take(MOST_FAILURES) {
             let _ = writeln!(text, "  {} {failure}", paint.bad("!"));
@@ -294,7 +307,8 @@ mod tests {
             .map(|place| {
                 serde_json::from_value(json!({
                     "canary": "sq-0123456789ab", "event": "egress", "where": place,
-                    "encoding": "raw", "planted_by": "x2", "rule": "attack",
+                    "encoding": "base64", "planted_by": "x2", "rule": "attack",
+                    "payload": "role-two-voices", "category": "role_play",
                 }))
                 .expect("a record")
             })

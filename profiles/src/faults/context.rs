@@ -237,6 +237,15 @@ fn read_payloads(raw: &RawRule, reader: &mut Reader) -> Payloads {
     } else if let Some(payloads) = &raw.payloads {
         texts.clone_from(&payloads.value);
     }
+    let written = [("payloads", &raw.payloads), ("categories", &raw.categories)];
+    for (field, list) in written {
+        if let Some(list) = list.as_ref().filter(|list| list.value.is_empty()) {
+            let message = format!(
+                "`{field}: []` leaves no payload to choose; leave `{field}` out for the attack's own"
+            );
+            reader.error(field, list.position, message);
+        }
+    }
     let categories = raw.categories.as_ref().map(|at| at.value.as_slice());
     Payloads::read(Some(&texts), categories, reader)
 }

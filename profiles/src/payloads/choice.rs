@@ -52,7 +52,7 @@ impl Payloads {
         }
     }
 
-    /// Reads the fields `payloads` and `categories` of an attack. An empty list is as good as none.
+    /// Reads the fields `payloads` and `categories` of an attack.
     /// Notes a payload that is blank, a category that there is not and one that is there twice.
     pub(crate) fn read(
         payloads: Option<&[At<String>]>,

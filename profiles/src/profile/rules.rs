@@ -146,10 +146,14 @@ fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
                 }
             );
             reader.error(field, position, message);
-        } else if field == "at" && modes::IN_MODEL_INPUT.contains(&mode.name) {
+        } else if field == "at"
+            && mode.family == Family::Tool
+            && modes::IN_MODEL_INPUT.contains(&mode.name)
+        {
+            let found = raw.at.as_ref().map_or("", |at| &at.value);
+            let hint = did_you_mean(found, [conditions::MODEL_INPUT]);
             let message = format!(
-                "`at: {}`: with mode `{}` only `model_input` is allowed",
-                raw.at.as_ref().map_or("", |at| &at.value),
+                "`at: {found}`: with mode `{}` only `model_input` is allowed{hint}",
                 mode.name
             );
             reader.error(field, position, message);

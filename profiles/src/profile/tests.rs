@@ -183,6 +183,8 @@ const SENSELESS: &[(&str, &str)] = &[
         "{ mode: error, at: model_input, retry_after: 1 }",
     ),
     ("tool_faults", "{ mode: error, at: model_imput }"),
+    ("tool_faults", "{ mode: error, at: response }"),
+    ("llm_faults", "{ mode: timeout, at: model_input }"),
     (
         "tool_faults",
         "{ mode: empty, at: model_input, status: 200 }",
@@ -224,6 +226,10 @@ const SENSELESS: &[(&str, &str)] = &[
     (
         "context_attacks",
         "{ type: injection_via_context, payload: x, payloads: [y] }",
+    ),
+    (
+        "context_attacks",
+        "{ type: injection_via_context, payloads: [], categories: [] }",
     ),
     (
         "context_attacks",
@@ -411,11 +417,11 @@ fn ids_come_from_match_and_fault_alone() {
             .collect()
     };
     let plain = ids("tool_faults: [{ mode: error }]");
-    assert_eq!(plain, ["error-eff5df7f"]);
+    assert_eq!(plain, ["error-f573903c"]);
     // Defaults written out, the trigger, a neighbour: none of them renames a rule.
     for same in [
-        "tool_faults: [{ mode: error, error_code: 503 }]",
         "tool_faults: [{ mode: error, probability: 0.5, after_calls: 2 }]",
+        "tool_faults: [{ mode: error, message: Service Unavailable }]",
     ] {
         assert_eq!(ids(same), plain, "{same}");
     }
@@ -423,6 +429,8 @@ fn ids_come_from_match_and_fault_alone() {
     assert_eq!(more[1..], [plain[0].clone(), format!("{}-2", plain[0])]);
     for other in [
         "tool_faults: [{ mode: error, error_code: 500 }]",
+        // In MCP that is HTTP's, where the first is a result of the tool's.
+        "tool_faults: [{ mode: error, error_code: 503 }]",
         "tool_faults: [{ mode: error, tool: x }]",
         "tool_faults: [{ mode: error, methods: [GET] }]",
     ] {

@@ -26,8 +26,9 @@ pub(super) fn poison(
     let Some(message) = message else {
         return Err(match poisoning.at {
             Turn::Number(number) => format!(
-                "`inject_at` is {number}, and the user says something in {} messages",
-                messages.len()
+                "`inject_at` is {number}, and the user says something in {} message{}",
+                messages.len(),
+                if messages.len() == 1 { "" } else { "s" }
             ),
             Turn::First | Turn::Last => NO_USER.to_owned(),
         });

@@ -455,6 +455,15 @@ fn a_message_of_the_user_s_is_poisoned() {
         third.expect_err("there are two"),
         "`inject_at` is 3, and the user says something in 2 messages"
     );
+    let second = rewrite(
+        &poisoning(Strategy::Append, Turn::Number(2)),
+        openai(),
+        br#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#,
+    );
+    assert_eq!(
+        second.expect_err("there is one"),
+        "`inject_at` is 2, and the user says something in 1 message"
+    );
 }
 
 #[test]

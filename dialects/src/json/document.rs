@@ -1,6 +1,7 @@
 //! An index over a JSON text.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -197,9 +198,25 @@ impl<'d> Value<'d> {
 
     /// The member with this key. Of several the last, as parsers of every agent's language take it.
     pub fn get(self, key: &str) -> Option<Self> {
-        self.members()
-            .filter(|member| member.key().is_some_and(|found| found == key))
-            .last()
+        self.members().filter(|member| member.is_called(key)).last()
+    }
+
+    /// Whether it is a member under this key. Decodes only keys that may be it: an escape is longer
+    /// than what it stands for.
+    fn is_called(self, key: &str) -> bool {
+        let node = self.node();
+        let quoted = &self.document.text.as_bytes()[span(&(node.key_start..node.key_end))];
+        let Some(written) = quoted.get(1..quoted.len().saturating_sub(1)) else {
+            return false;
+        };
+        match written.len().cmp(&key.len()) {
+            Ordering::Less => false,
+            Ordering::Equal => written == key.as_bytes(),
+            Ordering::Greater => {
+                memchr::memchr(b'\\', written).is_some()
+                    && self.key().is_some_and(|found| found == key)
+            }
+        }
     }
 
     /// Its members, if it is an object; nothing otherwise.

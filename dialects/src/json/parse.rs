@@ -27,7 +27,8 @@ impl<'a> Parser<'a> {
         Self {
             text,
             at: 0,
-            nodes: Vec::new(),
+            // Of an event of a stream as many as there will be, about.
+            nodes: Vec::with_capacity((text.len() / 16).min(64) + 4),
             open: Vec::new(),
         }
     }

@@ -5,7 +5,7 @@ use std::future::Future as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use squall_profiles::faults::llm_stream::Step;
@@ -19,6 +19,9 @@ use crate::carry_out::codec::Encoder;
 use crate::carry_out::flush::{AgentSide, Break};
 use crate::carry_out::hold::Hold;
 use crate::carry_out::whole::Lease;
+
+/// Bytes up to which steps are put together in one frame.
+const FRAME: usize = 64 << 10;
 
 /// A body that is what an editor's steps say.
 pub(super) struct Played {
@@ -155,6 +158,7 @@ impl Played {
     fn step(&mut self, step: Step) -> Result<Option<Bytes>, Broken> {
         match step {
             Step::Emit(bytes) => {
+                let bytes = self.with_what_follows(bytes);
                 let bytes = match &mut self.encoder {
                     None => bytes,
                     Some(encoder) => encoder
@@ -182,6 +186,34 @@ impl Played {
                     .map_err(|error| not_encoded(&error))
             }
         }
+    }
+
+    /// What goes to the agent at the same moment goes in one frame: each costs hyper a chunk of its
+    /// own.
+    fn with_what_follows(&mut self, first: Bytes) -> Bytes {
+        let emitted = |step: &Step| match step {
+            Step::Emit(bytes) => Some(bytes.len()),
+            Step::Wait(_) | Step::End(_) | Step::Finish => None,
+        };
+        let more = self.steps.iter().map_while(emitted);
+        let (mut frames, mut length) = (0, first.len());
+        for more in more {
+            if length + more > FRAME {
+                break;
+            }
+            (frames, length) = (frames + 1, length + more);
+        }
+        if frames == 0 {
+            return first;
+        }
+        let mut frame = BytesMut::with_capacity(length);
+        frame.extend_from_slice(&first);
+        for step in self.steps.drain(..frames) {
+            if let Step::Emit(bytes) = step {
+                frame.extend_from_slice(&bytes);
+            }
+        }
+        frame.freeze()
     }
 
     /// Watches `bytes` leave if the connection is to break after them.

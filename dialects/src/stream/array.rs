@@ -5,6 +5,7 @@
 //! in place of the list is an event, too.
 
 use bytes::{Bytes, BytesMut};
+use memchr::memchr2;
 
 use super::piece::Piece;
 use super::{Frame, FrameKind, Layout};
@@ -53,7 +54,11 @@ impl Splitter {
     pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
         let mut frames = Vec::new();
         self.pending.extend_from_slice(chunk);
-        while let Some(&byte) = self.pending.get(self.read) {
+        loop {
+            self.skip();
+            let Some(&byte) = self.pending.get(self.read) else {
+                break;
+            };
             self.read += 1;
             if self.ends_frame(byte) {
                 frames.push(self.complete());
@@ -74,6 +79,19 @@ impl Splitter {
         let rest = (!self.pending.is_empty()).then(|| self.take(FrameKind::Unfinished));
         *self = Self::new(self.limit);
         Vec::from_iter(rest)
+    }
+
+    /// Reads on to the next byte that has a meaning.
+    fn skip(&mut self) {
+        let rest = &self.pending[self.read..];
+        let meant = match self.text {
+            Text::Inside => memchr2(b'"', b'\\', rest),
+            Text::Escaped => Some(0),
+            Text::Outside => rest
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')),
+        };
+        self.read += meant.unwrap_or(rest.len());
     }
 
     /// Reads a byte; tells whether a frame ends with it.

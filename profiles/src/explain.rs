@@ -79,6 +79,9 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
                 Family::Context if matching.touches.in_results() => "tool calls and model calls",
                 Family::Network => "any exchange",
                 Family::Tool if matching.touches == Touches::Lists => "lists of MCP tools",
+                Family::Tool if matching.touches == Touches::Sessions => {
+                    "requests of MCP sessions and tool calls"
+                }
                 Family::Tool => "tool calls",
                 Family::Llm | Family::Context => "model calls",
             };

@@ -9,6 +9,7 @@ use http::{HeaderName, Method};
 use regex::bytes::Regex;
 use serde_json::Value;
 use serde_json_path::JsonPath;
+use squall_dialects::mcp;
 
 use crate::facts::{Facts, Kind};
 use crate::glob::{Glob, UrlGlobs};
@@ -34,6 +35,8 @@ pub(crate) enum Touches {
     Calls,
     /// What an MCP server says of its tools (`tools/list`); a name is then one of the list's.
     Lists,
+    /// Requests of an MCP session, and calls of tools.
+    Sessions,
     /// The results of tools that a model call brings.
     Results,
     /// Calls of tools, and the results that a model call brings.
@@ -229,7 +232,7 @@ impl Match {
     /// Which kinds of exchange the family touches.
     fn kind_holds(&self, family: Option<Family>, facts: &Facts<'_>) -> Holds {
         match self.touches {
-            Touches::Calls | Touches::Lists => {}
+            Touches::Calls | Touches::Lists | Touches::Sessions => {}
             Touches::Results => return (facts.kind == Kind::Llm).into(),
             Touches::Either if facts.kind == Kind::Llm => return Holds::Yes,
             Touches::Either => return is_a_tool(facts),
@@ -242,6 +245,9 @@ impl Match {
             }
             // With a URL or a tool's name it is those that say what is touched.
             Some(Family::Tool) if !self.urls.is_empty() || self.tool.is_some() => Holds::Yes,
+            Some(Family::Tool) if self.touches == Touches::Sessions && is_of_a_session(facts) => {
+                Holds::Yes
+            }
             Some(Family::Tool) => is_a_tool(facts),
         }
     }
@@ -295,6 +301,11 @@ fn is_a_tool(facts: &Facts<'_>) -> Holds {
         Kind::Tool => Holds::Yes,
         Kind::Mcp | Kind::Llm | Kind::Other => Holds::No,
     }
+}
+
+/// Whether the head names an MCP session.
+fn is_of_a_session(facts: &Facts<'_>) -> bool {
+    facts.kind == Kind::Mcp && facts.headers.contains_key(&mcp::SESSION)
 }
 
 /// An MCP server's list of tools.

@@ -82,6 +82,9 @@ impl Rule {
                 return named;
             }
         }
+        if self.matching.touches == Touches::Sessions {
+            return of(&|_| true);
+        }
         let calls = of(&Call::is_tool_call);
         let by_url = !self.matching.urls.is_empty();
         let of_tools = matches!(self.family, Family::Tool | Family::Context);

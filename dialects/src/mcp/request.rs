@@ -12,7 +12,8 @@ use crate::json::{Document, Edits, Kind, Value};
 
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
-const MCP_SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The header that names a session.
+pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const MCP_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// The method that calls a tool.
@@ -89,7 +90,7 @@ impl Head {
     /// Reads the head of a request.
     pub fn of(method: &Method, target: Target<'_>, headers: &HeaderMap) -> Self {
         let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let session = headers.contains_key(&MCP_SESSION);
+        let session = headers.contains_key(&SESSION);
         let own =
             session || headers.contains_key(&MCP_METHOD) || headers.contains_key(&MCP_VERSION);
         let sign = match own {

@@ -66,6 +66,7 @@ fn touches(raw: &RawRule, mode: &Mode) -> Touches {
     match (mode.family, mode.name) {
         (Family::Tool, _) if in_model_input(raw) => Touches::Results,
         (_, "list_drift") => Touches::Lists,
+        (_, "session_expired") => Touches::Sessions,
         (Family::Context, "indirect_injection") => Touches::Either,
         (Family::Network | Family::Tool | Family::Llm | Family::Context, _) => Touches::Calls,
     }

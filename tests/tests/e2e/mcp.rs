@@ -520,6 +520,47 @@ fn an_expired_session_is_a_404_that_the_client_does_not_recover_from() {
 }
 
 #[test]
+fn an_expired_session_is_gone_for_every_request_that_names_it() {
+    let stage = stage();
+    let chaos = json!({ "tool_faults": [{ "mode": "session_expired" }] });
+    stage.daemon.api.chaos(&chaos);
+    let status = |method: &str, session: bool, asked: &Value| {
+        let mut headers = vec![
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        headers.extend(session.then_some(("mcp-session-id", "sess-1")));
+        let body = if method == "GET" {
+            String::new()
+        } else {
+            asked.to_string()
+        };
+        let mut wire = stage.open(Path::Reverse);
+        wire.request(method, "/2025/stateless", &headers, body.as_bytes());
+        wire.response().status
+    };
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    for asked in [&list, &ping, &note] {
+        assert_eq!(status("POST", true, asked), 404, "{asked}");
+    }
+    assert_eq!(status("GET", true, &Value::Null), 404);
+    let seen = stage.daemon.api.get("/v1/exchanges");
+    let before = seen["items"].as_array().unwrap().len();
+    // What names none goes on, and the rule does not count it.
+    assert_eq!(status("POST", false, &list), 200);
+    let unnamed = stage.daemon.api.wait("the exchange", || {
+        let page = stage.daemon.api.get("/v1/exchanges");
+        let items = page["items"].as_array().unwrap();
+        let ended = items[0]["outcome"] != "open";
+        (items.len() > before && ended).then(|| items[0].clone())
+    });
+    assert_eq!(unnamed["rules"], json!([]), "{unnamed}");
+}
+
+#[test]
 fn a_list_of_tools_drifts_as_the_client_sees_it() {
     for (endpoint, era) in [
         ("/2025/json", "legacy"),

@@ -22,16 +22,15 @@ use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdic
 
 use crate::broken::Ledger;
 use crate::carry_out::codec::Coding;
-use crate::chaos::Origin;
-use crate::chaos::ScopeChaos;
+use crate::chaos::{Origin, ScopeChaos};
 use crate::egress::BodySearch;
 use crate::headers::SCOPE;
 use crate::metrics::Sink;
 use crate::recorder::{CanaryNote, ExchangeNote, McpTraffic, Meter, ModelTraffic};
 use crate::worker::Worker;
 
-/// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for reading; what is longer is
-/// read as far as it was kept.
+/// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for
+/// reading; what is longer is read as far as it was kept.
 const MODEL_BYTES: usize = 1 << 20;
 
 /// Most canaries that are written down of one exchange.

@@ -21,8 +21,7 @@ use squall_profiles::secrets::Secrets;
 use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
 use super::{McpTraffic, ModelTraffic};
-use crate::chaos::Origin;
-use crate::chaos::ScopeChaos;
+use crate::chaos::{Origin, ScopeChaos};
 
 /// Most rules that a record lists; the rest are counted.
 const RULES: usize = 64;

@@ -142,14 +142,37 @@ fn anthropics_client_takes_each_fault_for_the_provider_s() {
             json!({ "mode": "missing_terminator" }),
             "stream ended without producing a Message with role=assistant",
         ),
-        case(
-            TOOLS,
-            json!({ "mode": "malformed_tool_call" }),
-            json!({ "ok": false, "error": "AnthropicError" }),
-        ),
     ];
     let stage = Stage::new();
     ANTHROPIC.tells(&stage, Path::Reverse, &cases);
+}
+
+/// It reads arguments leniently: what is cut off it takes as far as it goes, all else it raises.
+#[test]
+fn anthropics_client_does_not_get_the_arguments_of_a_call_that_is_malformed() {
+    let stage = Stage::new();
+    let arguments = |told: &Value| -> String {
+        let events = told["events"].as_array().cloned().unwrap_or_default();
+        let pieces = events
+            .iter()
+            .filter_map(|event| event["delta"]["partial_json"].as_str());
+        pieces.collect()
+    };
+    let clean = ANTHROPIC.ask(&stage, Path::Reverse, TOOLS);
+    assert_eq!(clean["ok"], true, "{clean}");
+    let sent: Value = serde_json::from_str(&arguments(&clean)).unwrap();
+    assert_eq!(clean["calls"][0][1], sent);
+
+    let rule = json!({ "mode": "malformed_tool_call" });
+    stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
+    let told = ANTHROPIC.ask(&stage, Path::Reverse, TOOLS);
+    let got = arguments(&told);
+    assert!(serde_json::from_str::<Value>(&got).is_err(), "{told}");
+    if told["ok"] == true {
+        assert_ne!(told["calls"][0][1], sent, "{told}");
+    } else {
+        assert_eq!(told["error"], "AnthropicError", "{told}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub mod daemon;
 pub mod dead;
 pub mod duplex;
 pub mod h2_upstream;
+pub mod postgres;
 pub mod program;
 pub mod stage;
 pub mod upstream;

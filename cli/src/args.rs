@@ -158,6 +158,9 @@ pub(crate) struct DemoAgent {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) daemon: Daemon,
+    /// Where state is kept: sqlite (in the home directory), sqlite:PATH or postgres://… [default: sqlite]
+    #[arg(long, value_name = "URL", env = "SQUALL_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
     /// Time that open exchanges get to finish after SIGTERM
     #[arg(long, value_name = "TIME", env = "SQUALL_GRACE", default_value = "10s", value_parser = quantity::duration)]
     pub(crate) grace: Duration,

@@ -72,6 +72,9 @@ pub(crate) enum Failure {
     /// The data plane could not start; exit 3.
     #[error(transparent)]
     Proxy(#[from] squall_proxy::StartError),
+    /// The store cannot be used; exit 3.
+    #[error(transparent)]
+    Store(#[from] squall_control_api::store::StoreError),
     /// Something the command needs failed; exit 3.
     #[error("{0}")]
     CouldNotRun(String),
@@ -114,6 +117,7 @@ impl Failure {
             | Self::IsProxy { .. }
             | Self::Ca(_)
             | Self::Proxy(_)
+            | Self::Store(_)
             | Self::CouldNotRun(_) => 3,
             Self::NotStarted { code, .. } | Self::Program(code) => *code,
             Self::ReaderGone => 0,

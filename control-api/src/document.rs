@@ -119,6 +119,11 @@ impl Document {
         profile.map_err(|errors| Problem::profile(&errors))
     }
 
+    /// Whether variables in it are given values.
+    pub(crate) fn has_variables(&self) -> bool {
+        self.form == Form::WithVariables
+    }
+
     /// The document as a value; what does not say that it is YAML is JSON.
     pub(crate) fn value(&self) -> Result<serde_json::Value, Problem> {
         match self.form {

@@ -6,8 +6,8 @@
 //! RFC 9457 problem ([`problem`]); who may ask is settled before any route is reached ([`access`]).
 //!
 //! ```text
-//! request ─▶ access ─▶ route ─▶ document, query ─▶ Chaos, Recorder ─▶ JSON, events
-//!                └────────┴──────────┴───────────────────┴──────────▶ problem
+//! request ─▶ access ─▶ route ─▶ document, query ─▶ Chaos, Recorder, store ─▶ JSON, events
+//!                └────────┴──────────┴───────────────────┴─────────────────▶ problem
 //! ```
 
 pub mod access;
@@ -18,8 +18,11 @@ mod query;
 mod routes;
 mod serve;
 mod state;
+pub mod store;
+mod stored_profiles;
 
 pub use self::document::WITH_VARIABLES;
 pub use self::routes::router;
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};
+pub use self::stored_profiles::StoredProfiles;

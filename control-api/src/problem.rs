@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use squall_profiles::error::ProfileError;
 use squall_proxy::problem;
 
+use crate::store::StoreError;
+
 /// Why the API refused, as `application/problem+json`.
 #[derive(Debug, Clone)]
 pub struct Problem {
@@ -186,6 +188,20 @@ impl Problem {
             "not-ready",
             "Not ready",
             detail,
+        )
+    }
+
+    /// 503: the store cannot be asked; 500 when it can be and refuses.
+    pub(crate) fn store(error: &StoreError) -> Self {
+        let status = match error {
+            StoreError::Refused { .. } => return Self::internal(error.to_string()),
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(
+            status,
+            "store-unavailable",
+            "Store unavailable",
+            error.to_string(),
         )
     }
 

@@ -12,6 +12,7 @@ use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::Recorder;
 use tokio_util::sync::CancellationToken;
 
+use crate::StoredProfiles;
 use crate::access::Access;
 
 /// What the routes share; clones share it too.
@@ -19,6 +20,8 @@ use crate::access::Access;
 pub struct ApiState {
     /// What is in force.
     pub chaos: Arc<Chaos>,
+    /// Profiles that were put, in the store.
+    pub profiles: Arc<StoredProfiles>,
     /// What went through.
     pub recorder: Recorder,
     /// What is counted.

@@ -32,6 +32,7 @@ pub struct Daemon {
     /// Its configuration file.
     pub config: PathBuf,
     log: Log,
+    arguments: Vec<String>,
     _dir: TempDir,
 }
 
@@ -129,6 +130,7 @@ impl Daemon {
             home,
             config: file,
             log,
+            arguments: arguments.iter().map(|one| (*one).to_owned()).collect(),
             _dir: dir,
         };
         daemon.proxy = daemon.ready(&lines, "proxy on http://");
@@ -137,6 +139,23 @@ impl Daemon {
         assert_eq!(ca.status, 200, "GET /ca.pem: {}", ca.text());
         std::fs::write(&daemon.ca, ca.body).expect("the CA's copy");
         daemon
+    }
+
+    /// Kills it, whatever it is at, and starts another on the same home and configuration.
+    pub fn kill_and_start_again(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let mut command = squall(&self.home);
+        command
+            .arg("serve")
+            .arg("-c")
+            .arg(&self.config)
+            .args(&self.arguments);
+        let (child, log, lines) = start(&mut command);
+        self.child = child;
+        self.log = log;
+        self.proxy = self.ready(&lines, "proxy on http://");
+        self.api.address = self.ready(&lines, "api on http://");
     }
 
     fn ready(&self, lines: &Receiver<String>, word: &str) -> SocketAddr {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
+use squall_control_api::store::Place;
 
 use super::chaos_path;
 use crate::args::{Demo, LogFormat};
@@ -65,6 +66,7 @@ async fn start(world: &World, home: &Path, keep: bool) -> Result<Daemon, Failure
     let mut config = Config::with_home(home.to_owned());
     config.proxy.connect_to = world.connect_to();
     config.proxy.tools = World::tools();
+    config.store.place = Place::Memory;
     if keep && let Ok(daemon) = Daemon::start(config.clone()).await {
         return Ok(daemon);
     }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
     log::start(&serve.log_level, serve.log_format)?;
-    let setup = Setup::new(serve.daemon)?;
+    let setup = Setup::new(serve.daemon)?.with_store(serve.store.as_deref())?;
     // From here on a signal ends the daemon in good order, however early it comes.
     let mut signals = Signals::listen()?;
     // Watching begins before the file is read for good: no change falls between the two.

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use squall_control_api::access::Role;
+use squall_control_api::store::Place as StorePlace;
 use squall_profiles::variables::Variables;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
@@ -61,8 +62,17 @@ pub(crate) struct Config {
     pub(crate) places: Places,
     /// What ends chaos by itself.
     pub(crate) safety: Safety,
+    /// What outlives the daemon.
+    pub(crate) store: StoreConfig,
     /// Regular expressions whose whole match is a secret.
     pub(crate) redact: Vec<String>,
+}
+
+/// What outlives the daemon.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StoreConfig {
+    /// Where it is kept. Default: a file in `$SQUALL_HOME`.
+    pub(crate) place: StorePlace,
 }
 
 /// What ends chaos by itself.
@@ -117,6 +127,9 @@ impl Config {
     pub(crate) fn with_home(home: PathBuf) -> Self {
         Self {
             proxy: ProxyConfig::with_home(home.clone()),
+            store: StoreConfig {
+                place: StorePlace::in_home(&home),
+            },
             home,
             open: false,
             api: ApiConfig {
@@ -176,6 +189,7 @@ impl Config {
         let differs = [
             ("api.listen", self.api.listen != new.api.listen),
             ("redact", self.redact != new.redact),
+            ("store", self.store != new.store),
         ];
         differs
             .into_iter()

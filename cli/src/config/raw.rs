@@ -31,10 +31,10 @@ pub(crate) struct RawConfig {
     pub(crate) chaos: Option<RawChaos>,
     /// What ends chaos by itself. All off by default.
     pub(crate) safety: Option<RawSafety>,
+    /// Where the control plane keeps what must outlive the daemon.
+    pub(crate) store: Option<RawStore>,
     /// Regular expressions whose whole match is a secret, beside the built-in detectors.
     pub(crate) redact: Option<Vec<Scalar>>,
-    #[schemars(skip)]
-    pub(crate) store: Option<NotYet>,
     #[schemars(skip)]
     pub(crate) approval: Option<NotYet>,
 }
@@ -184,6 +184,16 @@ pub(crate) struct RawToken {
     pub(crate) role: Scalar,
     /// The secret, from a variable: `${SQUALL_CI_TOKEN}`.
     pub(crate) token: Scalar,
+}
+
+/// Where the control plane keeps what must outlive the daemon.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Store")]
+pub(crate) struct RawStore {
+    /// `sqlite` (a file in `$SQUALL_HOME`, the default), `sqlite:PATH`, relative to this file, or
+    /// `postgres://user:password@host/database`, which several daemons may share.
+    pub(crate) url: Option<Scalar>,
 }
 
 /// What a tool's name stands for.

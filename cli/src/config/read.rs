@@ -6,7 +6,7 @@ use super::position::{ConfigError, Position};
 use super::raw::RawConfig;
 
 /// Fields whose feature this version does not have: never offered as an alternative.
-pub(crate) const NOT_YET: [&str; 3] = ["store", "approval", "env"];
+pub(crate) const NOT_YET: [&str; 2] = ["approval", "env"];
 
 /// Reads a file's text. An empty file is an empty configuration.
 pub(crate) fn read(text: &str) -> Result<RawConfig, ConfigError> {

@@ -124,7 +124,7 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  tokens: [{ name: ci, role: admin, token: \"${NOPE:-abc}\" }, { name: b, role: admin, token: \"x${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: root, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  env: []\n",
-        "store:\n  url: sqlite\n",
+        "store:\n  url: mysql://u:hunter2@db.example/squall\n",
         "safety: { ttl: forever, commands: true, halt: { error_share: 90, faults: many } }\n",
         "redact: [\"acct_[0-9\"]\napproval: []\n",
         "tools: { search: {} }\n",

@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use squall_control_api::store::Place;
 use squall_profiles::variables::{Variables, expand, is_one_variable};
 use squall_proxy::config::{CaSource, LlmEndpoint, ProxyConfig, Route, RouteEntry};
 
 use super::position::{ConfigError, Position, Scalar};
 use super::raw::{
-    RawApi, RawConfig, RawLimits, RawProxy, RawRoute, RawSafety, RawToken, RawUpstream,
+    RawApi, RawConfig, RawLimits, RawProxy, RawRoute, RawSafety, RawStore, RawToken, RawUpstream,
 };
 use super::shapes::NotYet;
 use super::{Config, Halt, Safety, Token, quantity, words};
@@ -34,7 +35,6 @@ pub(crate) fn lay_over(
         base,
         errors: Vec::new(),
     };
-    typing.refuse("store", "exchanges are kept in memory", raw.store.as_ref());
     typing.refuse("approval", "it comes with runs", raw.approval.as_ref());
     if let Some(proxy) = &raw.proxy {
         typing.proxy(&mut config.proxy, &mut config.open, proxy);
@@ -75,6 +75,9 @@ pub(crate) fn lay_over(
     }
     if let Some(safety) = &raw.safety {
         typing.safety(&mut config.safety, safety);
+    }
+    if let Some(store) = &raw.store {
+        typing.store(config, store);
     }
     for pattern in raw.redact.iter().flatten() {
         config
@@ -322,6 +325,13 @@ impl Typing<'_> {
             self.set(&mut halt.over, raw.over.as_ref(), words::some_time);
             safety.halt = Some(halt);
         }
+    }
+
+    fn store(&mut self, config: &mut Config, raw: &RawStore) {
+        let (home, base) = (config.home.clone(), self.base.to_owned());
+        self.set(&mut config.store.place, raw.url.as_ref(), |text| {
+            Place::parse(text, &home, &base).map_err(|error| error.to_string())
+        });
     }
 
     /// Says that a field's feature is not there, and what holds instead.

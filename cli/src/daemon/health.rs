@@ -37,11 +37,12 @@ impl Health {
     }
 
     /// The daemon is ready from the moment its listeners are bound, before anybody can ask.
-    pub(super) fn readiness(&self) -> Readiness {
+    /// `stored` is what the store holds and cannot be used.
+    pub(super) fn readiness(&self, stored: &[Broken]) -> Readiness {
         Readiness {
             ready: true,
             listeners: self.listeners.to_vec(),
-            broken: self.broken.load().to_vec(),
+            broken: [&self.broken.load()[..], stored].concat(),
         }
     }
 }

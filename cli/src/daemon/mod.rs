@@ -23,8 +23,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use squall_control_api::ApiState;
 use squall_control_api::access::Access;
+use squall_control_api::store::Store;
+use squall_control_api::{ApiState, StoredProfiles};
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
@@ -47,6 +48,7 @@ const API_GRACE: Duration = Duration::from_millis(200);
 pub(crate) struct Daemon {
     config: Config,
     profiles: ProfileFiles,
+    stored: Arc<StoredProfiles>,
     proxy: Proxy,
     chaos: Arc<Chaos>,
     recorder: Recorder,
@@ -69,17 +71,27 @@ impl Daemon {
             let problems: Vec<_> = reading.problems.iter().map(health::sentence).collect();
             return Err(Failure::Usage(problems.join("\n")));
         }
+        // A first start makes keys and tables: each takes a while, and neither waits for the other.
+        let authority = {
+            let config = config.clone();
+            tokio::task::spawn_blocking(move || config.authority())
+        };
+        let store = Store::open(config.store.place.clone()).await;
+        let authority = authority
+            .await
+            .map_err(|error| Failure::could_not("the CA", error))?;
+        let (store, ca) = (store?, Arc::new(authority?));
+        let (stored, library) = StoredProfiles::load(store, reading.library).await?;
         let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
         let recorder = parts::recorder(&config, &metrics)?;
         let chaos = Chaos::new(
-            reading.library,
+            library,
             parts::tool_names(&config)?,
             parts::defaults(&config),
             recorder.clone(),
             Arc::clone(&metrics),
         );
         parts::put_in_force(&chaos, &config)?;
-        let ca = Arc::new(config.authority()?);
         let listener = TcpListener::bind(config.api.listen)
             .await
             .map_err(|error| parts::in_use(config.api.listen, &error))?;
@@ -104,6 +116,7 @@ impl Daemon {
             api_address,
             config,
             profiles,
+            stored,
             proxy,
             chaos,
             recorder,
@@ -116,14 +129,15 @@ impl Daemon {
     /// Serves the API on this runtime until the daemon stops.
     fn serve_api(mut self, listener: TcpListener) -> Self {
         let ca_pem = Bytes::copy_from_slice(self.ca.pem().as_bytes());
-        let health = self.health.clone();
+        let (health, stored) = (self.health.clone(), Arc::clone(&self.stored));
         let state = ApiState {
             chaos: Arc::clone(&self.chaos),
+            profiles: Arc::clone(&self.stored),
             recorder: self.recorder.clone(),
             metrics: Arc::clone(&self.metrics),
             access: Arc::clone(&self.access),
             ca_pem: Arc::new(move || ca_pem.clone()),
-            readiness: Arc::new(move || health.readiness()),
+            readiness: Arc::new(move || health.readiness(&stored.broken())),
             proxy: self.proxy.address(),
             stopping: self.ending.clone(),
         };
@@ -170,8 +184,12 @@ impl Daemon {
             version = env!("CARGO_PKG_VERSION"),
             config = file,
             chaos = self.in_force(),
+            store = %self.config.store.place,
             "started"
         );
+        for broken in self.stored.broken() {
+            tracing::error!("{}", health::sentence(&broken));
+        }
         for (route, address) in self.proxy.routes() {
             tracing::info!(route, %address, "route listens");
         }
@@ -198,5 +216,6 @@ impl Daemon {
             let _ = tokio::time::timeout(API_GRACE, api).await;
         }
         self.recorder.stop();
+        self.stored.store().close().await;
     }
 }

@@ -75,6 +75,7 @@ impl Daemon {
         // What needs a restart stays as it is, and is named again until it is restarted.
         config.api.listen = self.config.api.listen;
         config.redact.clone_from(&self.config.redact);
+        config.store.clone_from(&self.config.store);
         self.config = config;
         Ok(())
     }

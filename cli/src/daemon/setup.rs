@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use squall_control_api::store::Place;
 use squall_proxy::config::RouteEntry;
 
 use crate::args::Daemon as Flags;
@@ -15,6 +16,8 @@ pub(crate) struct Setup {
     home: PathBuf,
     file: Option<PathBuf>,
     flags: Flags,
+    /// Where the store is, whatever the file says.
+    store: Option<Place>,
     /// Free ports of loopback unless flags say otherwise, whatever the file says.
     private: bool,
 }
@@ -28,14 +31,31 @@ impl Setup {
             home: crate::home::home()?,
             file,
             flags,
+            store: None,
             private: false,
         })
     }
 
-    /// For `run`: listens on free ports.
+    /// With the store that a flag names; a relative path is relative to where the command runs.
+    pub(crate) fn with_store(self, url: Option<&str>) -> Result<Self, Failure> {
+        let Some(url) = url else {
+            return Ok(self);
+        };
+        let here = std::env::current_dir()
+            .map_err(|error| Failure::could_not("the working directory", error))?;
+        let place = Place::parse(url, &self.home, &here)
+            .map_err(|error| Failure::Usage(format!("--store: {error}")))?;
+        Ok(Self {
+            store: Some(place),
+            ..self
+        })
+    }
+
+    /// For `run`: listens on free ports, and leaves nothing in a store.
     pub(crate) fn private(flags: Flags) -> Result<Self, Failure> {
         Ok(Self {
             private: true,
+            store: Some(Place::Memory),
             ..Self::new(flags)?
         })
     }
@@ -61,6 +81,9 @@ impl Setup {
                     *address = free;
                 }
             }
+        }
+        if let Some(store) = &self.store {
+            config.store.place = store.clone();
         }
         let flags = &self.flags;
         config.proxy.listen = flags.proxy.unwrap_or(config.proxy.listen);
@@ -89,6 +112,7 @@ mod tests {
             home: "/home/squall".into(),
             file: Some(file),
             flags,
+            store: None,
             private,
         };
         (directory, setup)

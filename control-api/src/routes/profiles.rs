@@ -1,7 +1,8 @@
 //! Profiles: the API's over files over built-in ones.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::profile::Profile;
-use squall_proxy::chaos::{EditError, INLINE, NO_CHAOS};
+use squall_proxy::chaos::{INLINE, NO_CHAOS};
 
 use super::chaos_request::nearest;
 use super::path::ProfileName;
@@ -22,6 +23,8 @@ use crate::document::Document;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
+use crate::store::WriteError;
+use crate::stored_profiles::{Edit, Edited, NotEdited};
 
 /// A line of the list.
 #[derive(Debug, Serialize)]
@@ -66,10 +69,16 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(state): State<ApiState>,
     ProfileName(name): ProfileName,
-    params: Params,
+    mut params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let version = params.read("version", "a whole number from 1", |text| {
+        text.parse().ok().filter(|version| *version > 0)
+    });
     params.finish()?;
+    if let Some(version) = version {
+        return show_version(&state, &name, version).await;
+    }
     let library = state.chaos.library();
     let Some((source, profile)) = library.get(&name) else {
         return Err(unknown(&library, &name));
@@ -99,11 +108,39 @@ pub(super) async fn show(
     response
         .headers_mut()
         .insert(SOURCE, HeaderValue::from_static(source.as_str()));
+    if let (Source::Api, Some(version)) = (source, state.profiles.version(&name)) {
+        response
+            .headers_mut()
+            .insert(VERSION, HeaderValue::from(version));
+    }
     Ok(response)
+}
+
+/// A version of a profile that was put, as its own text: it may be one that this Squall would not
+/// take any more.
+async fn show_version(state: &ApiState, name: &str, version: i64) -> Result<Response, Problem> {
+    let found = state.profiles.at_version(name, version).await;
+    let found = found.map_err(|error| Problem::store(&error))?;
+    let document = found.ok_or_else(|| {
+        let shown: String = name.chars().take(64).collect();
+        Problem::not_found(format!(
+            "profile `{shown}` was never put as version {version}"
+        ))
+    })?;
+    let content_type = HeaderValue::from_static("application/yaml");
+    let headers = [
+        (CONTENT_TYPE, content_type),
+        (SOURCE, HeaderValue::from_static(Source::Api.as_str())),
+        (VERSION, HeaderValue::from(version)),
+    ];
+    Ok((headers, document.body).into_response())
 }
 
 /// Where the profile that is shown comes from.
 const SOURCE: HeaderName = HeaderName::from_static("squall-profile-source");
+
+/// Its version in the store.
+const VERSION: HeaderName = HeaderName::from_static("squall-profile-version");
 
 /// Puts a profile; in force, it takes effect at once.
 pub(super) async fn put(
@@ -121,22 +158,20 @@ pub(super) async fn put(
         return Err(Problem::invalid(vec![Detail::at("/name", detail)]));
     }
     let (tag, rules) = (etag(&profile), profile.rules.len());
-    let mut created = false;
-    let edited = state.chaos.edit(|library| {
-        check_version(library, &name, &headers)?;
-        created = !matches!(library.get(&name), Some((Source::Api, _)));
-        library
-            .with_api(&name, profile)
-            .map_err(|error| Problem::profile(&[error]))
+    let variables = document.has_variables().then(|| {
+        let (_, expanded) = profile.version();
+        expanded.iter().map(|(name, _)| name.to_owned()).collect()
     });
-    edited.map_err(in_force)?;
-    let status = if created {
+    let edit = Edit::Put { profile, variables };
+    let edited = change(&state, &name, edit, headers).await?;
+    let status = if edited.created {
         StatusCode::CREATED
     } else {
         StatusCode::OK
     };
     let body = Json(json!({ "name": name, "source": Source::Api.as_str(), "rules": rules }));
-    Ok((status, [(ETAG, tag)], body).into_response())
+    let version = HeaderValue::from(edited.version);
+    Ok((status, [(ETAG, tag), (VERSION, version)], body).into_response())
 }
 
 /// Deletes a profile that the API put; what it stood over, if anything, holds again.
@@ -147,15 +182,40 @@ pub(super) async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
     params.finish()?;
-    let edited = state.chaos.edit(|library| {
-        check_version(library, &name, &headers)?;
-        library.without_api(&name).map_err(|error| match error {
-            RemoveError::Unknown(_) => unknown(library, &name),
-            RemoveError::NotFromApi { .. } => Problem::conflict(error.to_string()),
-        })
-    });
-    edited.map_err(in_force)?;
+    change(&state, &name, Edit::Delete, headers).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Changes a profile in store and library, if it is the version that `headers` name.
+async fn change(
+    state: &ApiState,
+    name: &str,
+    edit: Edit,
+    headers: HeaderMap,
+) -> Result<Edited, Problem> {
+    let at = state.recorder.unix_ms(Instant::now());
+    let checked = name.to_owned();
+    let guard = move |library: &Library| check_version(library, &checked, &headers);
+    let profiles = Arc::clone(&state.profiles);
+    let edited = profiles.edit(Arc::clone(&state.chaos), name.to_owned(), edit, at, guard);
+    edited.await.map_err(|error| match error {
+        NotEdited::Refused(problem) => problem,
+        NotEdited::Profile(error) => Problem::profile(&[error]),
+        NotEdited::Remove(RemoveError::Unknown(_)) => unknown(&state.chaos.library(), name),
+        NotEdited::Remove(error @ RemoveError::NotFromApi { .. }) => {
+            Problem::conflict(error.to_string())
+        }
+        NotEdited::InForce { profile, source } => Problem::conflict(format!(
+            "profile `{profile}` is in force and would no longer be valid: {source}"
+        )),
+        NotEdited::Write(WriteError::Stale) => Problem::conflict(format!(
+            "profile `{name}` is being changed by others all the time; try again"
+        )),
+        NotEdited::Write(error @ WriteError::Nul) => {
+            Problem::invalid(vec![Detail::at("", error.to_string())])
+        }
+        NotEdited::Write(WriteError::Store(error)) => Problem::store(&error),
+    })
 }
 
 /// A profile that is put must have a name that files and commands can write.
@@ -235,13 +295,4 @@ fn unknown(library: &Library, name: &str) -> Problem {
         Some(near) => format!("there is no profile `{shown}`, did you mean `{near}`?"),
         None => format!("there is no profile `{shown}`"),
     })
-}
-
-fn in_force(error: EditError<Problem>) -> Problem {
-    match error {
-        EditError::Change(problem) => problem,
-        EditError::InForce { profile, source } => Problem::conflict(format!(
-            "profile `{profile}` is in force and would no longer be valid: {source}"
-        )),
-    }
 }

@@ -12,7 +12,8 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use squall_control_api::access::{Access, Token};
-use squall_control_api::{ApiState, Listening, Readiness, router};
+use squall_control_api::store::Store;
+use squall_control_api::{ApiState, Listening, Readiness, StoredProfiles, router};
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
 use squall_profiles::library::Library;
@@ -99,6 +100,13 @@ impl Api {
         Self::with(tokens, RecorderOptions::default(), Defaults::default())
     }
 
+    /// Over a store, as a daemon starts.
+    pub(crate) async fn with_store(store: Store) -> Self {
+        let stored = StoredProfiles::load(store, Library::builtin()).await;
+        let (options, defaults) = (RecorderOptions::default(), Defaults::default());
+        Self::over(stored.expect("a store"), Vec::new(), options, defaults)
+    }
+
     pub(crate) fn with_options(options: RecorderOptions) -> Self {
         Self::with(Vec::new(), options, Defaults::default())
     }
@@ -113,12 +121,26 @@ impl Api {
     }
 
     fn with(tokens: Vec<Token>, options: RecorderOptions, defaults: Defaults) -> Self {
+        let stored = (
+            StoredProfiles::empty(Store::in_memory()),
+            Library::builtin(),
+        );
+        Self::over(stored, tokens, options, defaults)
+    }
+
+    fn over(
+        (profiles, library): (Arc<StoredProfiles>, Library),
+        tokens: Vec<Token>,
+        options: RecorderOptions,
+        defaults: Defaults,
+    ) -> Self {
         let metrics = Arc::new(Metrics::new("1.2.3"));
         let recorder = Recorder::start(options, metrics.clone()).expect("a thread");
-        let (library, tools) = (Library::builtin(), ToolNames::default());
+        let tools = ToolNames::default();
         let chaos = Chaos::new(library, tools, defaults, recorder.clone(), metrics.clone());
         let state = ApiState {
             chaos,
+            profiles,
             recorder,
             metrics,
             access: Arc::new(ArcSwap::from_pointee(Access::new(tokens))),

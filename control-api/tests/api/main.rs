@@ -8,3 +8,5 @@ mod events;
 mod exchanges;
 mod problems;
 mod profiles;
+mod store;
+mod stored_profiles;

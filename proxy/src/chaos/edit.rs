@@ -45,6 +45,26 @@ impl Chaos {
         change: impl FnOnce(&Library) -> Result<Library, E>,
     ) -> Result<(), EditError<E>> {
         let mut profiles = lock(&self.profiles);
+        let (edited, replacements) = self.prepare(&profiles, change)?;
+        *profiles = edited;
+        self.replace(replacements);
+        Ok(())
+    }
+
+    /// What [`Self::edit`] would say to a change; nothing is changed.
+    pub fn would_edit<E>(
+        &self,
+        change: impl FnOnce(&Library) -> Result<Library, E>,
+    ) -> Result<(), EditError<E>> {
+        let profiles = lock(&self.profiles);
+        self.prepare(&profiles, change).map(drop)
+    }
+
+    fn prepare<E>(
+        &self,
+        profiles: &Profiles,
+        change: impl FnOnce(&Library) -> Result<Library, E>,
+    ) -> Result<(Profiles, Vec<Replacement>), EditError<E>> {
         let library = change(&profiles.library).map_err(EditError::Change)?;
         let edited = Profiles {
             library,
@@ -54,9 +74,7 @@ impl Chaos {
             versions(&profiles.library, wanted) != versions(&edited.library, wanted)
         };
         let replacements = self.compile_again(&edited, touched)?;
-        *profiles = edited;
-        self.replace(replacements);
-        Ok(())
+        Ok((edited, replacements))
     }
 
     /// Takes over the parts of a reloaded config: names of tools, defaults and safety limits. What

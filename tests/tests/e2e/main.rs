@@ -31,6 +31,7 @@ mod oracle;
 mod providers;
 mod responses;
 mod routes;
+mod store;
 mod streams;
 mod tool_faults;
 mod transparency;

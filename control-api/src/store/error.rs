@@ -1,0 +1,233 @@
+//! Why the store did not do what it was asked, and what to do about it.
+
+use std::time::Duration;
+
+use super::Place;
+
+/// Why the store did not do what it was asked. Every message says what is wrong and the way out.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Nobody answers.
+    #[error(
+        "the store ({place}) does not answer: {cause}; start it, or name another with `store.url`"
+    )]
+    Unreachable {
+        /// Where it was looked for.
+        place: Place,
+        /// What the attempt met.
+        cause: String,
+    },
+    /// There is no room left.
+    #[error("the store ({place}) is full: {cause}; make room, or keep less with `store.retain`")]
+    Full {
+        /// Where it is.
+        place: Place,
+        /// What it said.
+        cause: String,
+    },
+    /// It has too much to do.
+    #[error("the store ({place}) is busy: {cause}; try again")]
+    Busy {
+        /// Where it is.
+        place: Place,
+        /// What it said.
+        cause: String,
+    },
+    /// It is there and does not let us in, or let us write.
+    #[error("the store ({place}) cannot be used: {cause}; {instead}")]
+    Unusable {
+        /// Where it is.
+        place: Place,
+        /// What it said.
+        cause: String,
+        /// The way out.
+        instead: &'static str,
+    },
+    /// A newer program wrote it.
+    #[error(
+        "the store ({place}) has tables of version {found}, and this Squall knows them up to {known}; \
+         use the Squall that wrote it, or another `store.url`"
+    )]
+    Newer {
+        /// Where it is.
+        place: Place,
+        /// The version it has.
+        found: i64,
+        /// The newest version this program knows.
+        known: i64,
+    },
+    /// It refused the question itself: a mistake of ours, or of whoever changed its tables.
+    #[error(
+        "the store ({place}) refused: {cause}; if its tables were changed by hand, restore them"
+    )]
+    Refused {
+        /// Where it is.
+        place: Place,
+        /// What it said.
+        cause: String,
+    },
+}
+
+impl StoreError {
+    pub(super) fn new(place: &Place, cause: Cause) -> Self {
+        let place = place.clone();
+        match cause {
+            Cause::Newer { found, known } => Self::Newer {
+                place,
+                found,
+                known,
+            },
+            Cause::Silent(patience) => Self::Unreachable {
+                place,
+                cause: format!("nothing came within {patience:?}"),
+            },
+            Cause::File(cause) => Self::Unusable {
+                place,
+                cause: cause.to_string(),
+                instead: "give it a directory that can be written, or another `store.url`",
+            },
+            Cause::Sql(error) => Self::sql(place, &error),
+        }
+    }
+
+    fn sql(place: Place, error: &sqlx::Error) -> Self {
+        let sqlx::Error::Database(said) = error else {
+            let cause = match error {
+                sqlx::Error::PoolTimedOut => "no connection could be had in time".to_owned(),
+                other => other.to_string(),
+            };
+            return match error {
+                sqlx::Error::Io(_)
+                | sqlx::Error::Tls(_)
+                | sqlx::Error::PoolTimedOut
+                | sqlx::Error::PoolClosed
+                | sqlx::Error::WorkerCrashed
+                | sqlx::Error::BeginFailed
+                | sqlx::Error::Protocol(_) => Self::Unreachable { place, cause },
+                _ => Self::Refused { place, cause },
+            };
+        };
+        let cause = said.message().to_owned();
+        let code = said.code().unwrap_or_default();
+        let sort = if matches!(place, Place::Postgres(_)) {
+            of_postgres(&code)
+        } else {
+            of_sqlite(&code)
+        };
+        match sort {
+            Sort::Unreachable => Self::Unreachable { place, cause },
+            Sort::Full => Self::Full { place, cause },
+            Sort::Busy => Self::Busy { place, cause },
+            Sort::Unusable(instead) => Self::Unusable {
+                place,
+                cause,
+                instead,
+            },
+            Sort::Refused => Self::Refused { place, cause },
+        }
+    }
+}
+
+/// Why a question failed, before it is said where.
+#[derive(Debug)]
+pub(super) enum Cause {
+    Sql(sqlx::Error),
+    File(std::io::Error),
+    Newer { found: i64, known: i64 },
+    Silent(Duration),
+}
+
+impl Cause {
+    pub(super) fn silent(patience: Duration) -> Self {
+        Self::Silent(patience)
+    }
+}
+
+impl From<sqlx::Error> for Cause {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<std::io::Error> for Cause {
+    fn from(error: std::io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Unreachable,
+    Full,
+    Busy,
+    Unusable(&'static str),
+    Refused,
+}
+
+/// By SQLite's result codes; the low byte is the primary one.
+fn of_sqlite(code: &str) -> Sort {
+    match code.parse::<i32>().map(|code| code & 0xff) {
+        Ok(5 | 6) => Sort::Busy,
+        Ok(13) => Sort::Full,
+        Ok(3 | 8 | 23) => Sort::Unusable(
+            "make the file and its directory writable, or name another with `store.url`",
+        ),
+        Ok(14) => Sort::Unusable("make its directory, or name another file with `store.url`"),
+        Ok(11 | 26) => Sort::Unusable(
+            "it is no SQLite database, or a damaged one: restore it, or name another file with `store.url`",
+        ),
+        Ok(10) => Sort::Unreachable,
+        _ => Sort::Refused,
+    }
+}
+
+/// By SQLSTATE, PostgreSQL's appendix A.
+fn of_postgres(code: &str) -> Sort {
+    match code {
+        "53100" => Sort::Full,
+        "53300" | "40001" | "40P01" | "55P03" => Sort::Busy,
+        "57P01" | "57P02" | "57P03" => Sort::Unreachable,
+        "28P01" | "28000" => {
+            Sort::Unusable("give `store.url` a user and password that the server takes")
+        }
+        "3D000" => Sort::Unusable("create the database, or name another in `store.url`"),
+        "42501" | "25006" => Sort::Unusable(
+            "let the user of `store.url` create and write tables there, on the primary server",
+        ),
+        code if code.starts_with("08") => Sort::Unreachable,
+        code if code.starts_with("53") => Sort::Full,
+        _ => Sort::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_s_code_says_what_to_do() {
+        for (code, sort) in [
+            ("5", Sort::Busy),
+            ("517", Sort::Busy), // SQLITE_BUSY_SNAPSHOT
+            ("13", Sort::Full),
+            ("1", Sort::Refused),
+            ("", Sort::Refused),
+        ] {
+            assert_eq!(of_sqlite(code), sort, "{code}");
+        }
+        assert!(matches!(of_sqlite("1032"), Sort::Unusable(_)), "read-only");
+        for (code, sort) in [
+            ("53100", Sort::Full),
+            ("53300", Sort::Busy),
+            ("57P01", Sort::Unreachable),
+            ("08006", Sort::Unreachable),
+            ("42P01", Sort::Refused),
+        ] {
+            assert_eq!(of_postgres(code), sort, "{code}");
+        }
+        assert!(
+            matches!(of_postgres("28P01"), Sort::Unusable(_)),
+            "password"
+        );
+    }
+}

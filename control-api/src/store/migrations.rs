@@ -1,0 +1,48 @@
+//! The tables, as they came to be: one script a version, for each database.
+
+use super::error::Cause;
+
+/// A step from one version of the tables to the next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Migration {
+    /// The version it leads to, from 1 without holes.
+    pub(super) version: i64,
+    pub(super) sqlite: &'static str,
+    pub(super) postgres: &'static str,
+}
+
+/// All of them, in order. A script that has been released is never changed.
+const ALL: [Migration; 1] = [Migration {
+    version: 1,
+    sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
+    postgres: include_str!("migrations/postgres/0001_documents.sql"),
+}];
+
+/// What says which version the tables have.
+pub(super) const TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS squall_schema (version BIGINT PRIMARY KEY)";
+
+/// The version of a store; `NULL` when it is new.
+pub(super) const VERSION: &str = "SELECT MAX(version) FROM squall_schema";
+
+/// What is left to do for a store of version `found`. An error if it is beyond what is known here.
+pub(super) fn after(found: i64) -> Result<&'static [Migration], Cause> {
+    let known = ALL.last().map_or(0, |last| last.version);
+    if found > known {
+        return Err(Cause::Newer { found, known });
+    }
+    let done = usize::try_from(found).unwrap_or_default();
+    Ok(ALL.get(done..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_count_from_one_without_holes() {
+        let versions: Vec<i64> = ALL.iter().map(|one| one.version).collect();
+        let counted: Vec<i64> = (1..).take(ALL.len()).collect();
+        assert_eq!(versions, counted);
+    }
+}

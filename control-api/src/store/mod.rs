@@ -1,0 +1,161 @@
+//! What the control plane keeps: in SQLite beside the daemon, or in PostgreSQL that several share.
+//!
+//! One type, two databases, the same behaviour ([why an enum](../../../docs/decisions/store.md)).
+//! Everything here may fail and may be slow, but for no longer than [`PATIENCE`]; nothing here is
+//! ever on an exchange's way. What is written is written in one transaction, or not at all.
+//!
+//! ```text
+//! routes ─▶ StoredProfiles ─▶ Store ─┬─▶ Sqlite: one writer, readers apart, WAL
+//!                                    └─▶ Postgres: a pool
+//! ```
+
+mod document;
+mod error;
+mod migrations;
+mod place;
+mod postgres;
+mod sqlite;
+
+use std::time::Duration;
+
+pub use self::document::{Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, WriteError};
+pub use self::error::StoreError;
+pub use self::place::{BadStoreUrl, Place};
+use self::postgres::Postgres;
+use self::sqlite::Sqlite;
+
+/// How long any one question to the store may take.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a connection is waited for when all are in use, or none can be made.
+const ACQUIRE: Duration = Duration::from_secs(2);
+
+/// Where the control plane keeps what must outlive the daemon; clones are the same store.
+#[derive(Debug, Clone)]
+pub struct Store {
+    place: Place,
+    database: Database,
+}
+
+#[derive(Debug, Clone)]
+enum Database {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl Store {
+    /// Opens the store and brings its tables up to date. Fails when it cannot be reached, cannot be
+    /// written, or was written by a newer Squall.
+    pub async fn open(place: Place) -> Result<Self, StoreError> {
+        let database = match &place {
+            Place::Memory => return Ok(Self::in_memory()),
+            Place::Sqlite(path) => {
+                bounded(&place, async {
+                    Sqlite::open(path).await.map(Database::Sqlite)
+                })
+                .await?
+            }
+            Place::Postgres(address) => {
+                let opening = async { Postgres::open(address).await.map(Database::Postgres) };
+                bounded(&place, opening).await?
+            }
+        };
+        Ok(Self { place, database })
+    }
+
+    /// A store that goes with the process. It takes nothing until something is put into it.
+    pub fn in_memory() -> Self {
+        Self {
+            place: Place::Memory,
+            database: Database::Sqlite(Sqlite::in_memory()),
+        }
+    }
+
+    /// Where it is, as people are told: never with a password.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether other daemons write to it too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.database, Database::Postgres(_))
+    }
+
+    /// The newest version of every document of a kind in a workspace, deleted ones included, by name.
+    pub async fn documents(
+        &self,
+        workspace: &str,
+        kind: DocumentKind,
+    ) -> Result<Vec<Document>, StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.documents(workspace, kind).await,
+                Database::Postgres(postgres) => postgres.documents(workspace, kind).await,
+            }
+        })
+        .await
+    }
+
+    /// One version of a document; `None` when there never was such a version. A deletion is a version
+    /// too.
+    pub async fn document(
+        &self,
+        key: Key<'_>,
+        version: i64,
+    ) -> Result<Option<Document>, StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.document(key, version).await,
+                Database::Postgres(postgres) => postgres.document(key, version).await,
+            }
+        })
+        .await
+    }
+
+    /// Writes a new version of a document over version `over` (0: there is none), and gives its
+    /// number. All earlier versions stay. What is written already is not written again: the number is
+    /// then `over`. `at` is milliseconds since 1970.
+    pub async fn write(
+        &self,
+        key: Key<'_>,
+        change: Change<'_>,
+        over: i64,
+        at: u64,
+    ) -> Result<i64, WriteError> {
+        if change.body().contains('\0') {
+            return Err(WriteError::Nul);
+        }
+        let written = bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.write(key, change, over, at).await,
+                Database::Postgres(postgres) => postgres.write(key, change, over, at).await,
+            }
+        });
+        written.await?.ok_or(WriteError::Stale)
+    }
+
+    /// Closes every connection, once those in use are given back.
+    pub async fn close(&self) {
+        let closing = async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.close().await,
+                Database::Postgres(postgres) => postgres.close().await,
+            }
+            Ok(())
+        };
+        if let Err(error) = bounded(&self.place, closing).await {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+/// Gives a question to the store its end, and its errors their words.
+async fn bounded<T>(
+    place: &Place,
+    question: impl Future<Output = Result<T, error::Cause>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(PATIENCE, question).await {
+        Ok(answer) => answer.map_err(|cause| StoreError::new(place, cause)),
+        Err(_) => Err(StoreError::new(place, error::Cause::silent(PATIENCE))),
+    }
+}

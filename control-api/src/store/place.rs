@@ -1,0 +1,147 @@
+//! Where a store is: `sqlite`, `sqlite:PATH`, `postgres://…`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+
+use sqlx::postgres::PgConnectOptions;
+
+/// The file in `$SQUALL_HOME` unless another is named.
+const FILE: &str = "squall.db";
+
+/// Where a store is. Printing it shows no password.
+#[derive(Clone)]
+pub enum Place {
+    /// In this process, and gone with it.
+    Memory,
+    /// A file of SQLite's.
+    Sqlite(PathBuf),
+    /// A database of PostgreSQL's.
+    Postgres(Box<PgConnectOptions>),
+}
+
+/// A text that names no store; it is not repeated, as it may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this names no store{0}; write `sqlite`, `sqlite:PATH` or `postgres://user:password@host/database`"
+)]
+pub struct BadStoreUrl(String);
+
+impl Place {
+    /// Reads `sqlite` (a file in `home`), `sqlite:PATH` (relative to `base`), `sqlite::memory:` or
+    /// `postgres://…`.
+    pub fn parse(text: &str, home: &Path, base: &Path) -> Result<Self, BadStoreUrl> {
+        match text.split_once(':') {
+            None if text == "sqlite" => Ok(Self::in_home(home)),
+            Some(("sqlite", ":memory:")) => Ok(Self::Memory),
+            Some(("sqlite", path)) => {
+                // `sqlite:///var/squall.db` is what other programs write.
+                let path = path.strip_prefix("//").unwrap_or(path);
+                if path.is_empty() {
+                    return Err(BadStoreUrl(String::new()));
+                }
+                Ok(Self::Sqlite(base.join(path).components().collect()))
+            }
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                let options = PgConnectOptions::from_str(text)
+                    .map_err(|_| BadStoreUrl(" that PostgreSQL could be reached by".to_owned()))?;
+                Ok(Self::Postgres(Box::new(options.application_name("squall"))))
+            }
+            _ => Err(BadStoreUrl(String::new())),
+        }
+    }
+
+    /// The file in `home`: what holds when nothing is said.
+    pub fn in_home(home: &Path) -> Self {
+        Self::Sqlite(home.join(FILE))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("in memory"),
+            Self::Sqlite(path) => write!(f, "SQLite, {}", path.display()),
+            Self::Postgres(options) => {
+                write!(f, "PostgreSQL at ")?;
+                match options.get_socket() {
+                    Some(socket) => write!(f, "{}", socket.display())?,
+                    None => write!(f, "{}:{}", options.get_host(), options.get_port())?,
+                }
+                match options.get_database() {
+                    Some(database) => write!(f, "/{database}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({self})")
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Memory, Self::Memory) => true,
+            (Self::Sqlite(one), Self::Sqlite(two)) => one == two,
+            // The options compare by nothing of their own; their password counts too.
+            (Self::Postgres(one), Self::Postgres(two)) => format!("{one:?}") == format!("{two:?}"),
+            (Self::Memory | Self::Sqlite(_) | Self::Postgres(_), _) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_named_by_a_word_a_file_or_a_url() {
+        let parse = |text: &str| {
+            Place::parse(text, Path::new("/home/squall"), Path::new("/etc/squall"))
+                .map(|place| place.to_string())
+                .map_err(|error| error.to_string())
+        };
+        for (text, place) in [
+            ("sqlite", "SQLite, /home/squall/squall.db"),
+            ("sqlite:./a.db", "SQLite, /etc/squall/a.db"),
+            ("sqlite:/var/a.db", "SQLite, /var/a.db"),
+            ("sqlite:///var/a.db", "SQLite, /var/a.db"),
+            ("sqlite::memory:", "in memory"),
+            (
+                "postgres://u:secret@db.example/squall",
+                "PostgreSQL at db.example:5432/squall",
+            ),
+            (
+                "postgresql://u@[::1]:5433/squall",
+                "PostgreSQL at [::1]:5433/squall",
+            ),
+        ] {
+            assert_eq!(parse(text).as_deref(), Ok(place), "{text}");
+        }
+        for text in [
+            "",
+            "sqlite:",
+            "mysql://a/b",
+            "postgres",
+            "postgres:secret",
+            "postgres://a:b:c@/:x",
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains("write `sqlite`"), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn another_password_is_another_place_and_is_shown_nobody() {
+        let place = |url: &str| Place::parse(url, Path::new("/"), Path::new("/")).expect("a URL");
+        let (one, two) = (place("postgres://u:one@h/d"), place("postgres://u:two@h/d"));
+        assert_ne!(one, two);
+        assert!(!format!("{one:?} {one}").contains("one"), "{one:?}");
+    }
+}

@@ -1,0 +1,155 @@
+//! The store as a database of PostgreSQL's, shared by several daemons.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Connection as _};
+
+use super::document::{Row, signed};
+use super::error::Cause;
+use super::{ACQUIRE, Change, Document, DocumentKind, Key, migrations};
+
+/// Most connections of one daemon.
+const CONNECTIONS: u32 = 5;
+
+/// How long a connection that nobody uses is kept.
+const IDLE: Duration = Duration::from_mins(1);
+
+/// Daemons that start at once bring the tables up to date one after the other.
+const LOCK: i64 = 0x7371_7561_6c6c;
+
+/// The columns of [`Row`].
+const COLUMNS: &str = "name, version, body, variables, digest, created_at, deleted";
+
+#[derive(Debug, Clone)]
+pub(super) struct Postgres {
+    pool: PgPool,
+}
+
+impl Postgres {
+    pub(super) async fn open(address: &PgConnectOptions) -> Result<Self, Cause> {
+        // A pool tries again until its time is over and then forgets why; this one says why.
+        let mut first = PgConnection::connect_with(address).await?;
+        migrate(&mut first).await?;
+        first.close().await?;
+        let pool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .acquire_timeout(ACQUIRE)
+            .idle_timeout(IDLE)
+            .connect_lazy_with(address.clone());
+        Ok(Self { pool })
+    }
+
+    pub(super) async fn documents(
+        &self,
+        workspace: &str,
+        kind: DocumentKind,
+    ) -> Result<Vec<Document>, Cause> {
+        let rows: Vec<Row> = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT DISTINCT ON (name) {COLUMNS} FROM documents WHERE workspace = $1 AND kind = $2 \
+             ORDER BY name, version DESC"
+        )))
+        .bind(workspace)
+        .bind(kind.as_str())
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.into_iter().map(Document::from).collect())
+    }
+
+    pub(super) async fn document(
+        &self,
+        key: Key<'_>,
+        version: i64,
+    ) -> Result<Option<Document>, Cause> {
+        let row: Option<Row> = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM documents \
+             WHERE workspace = $1 AND kind = $2 AND name = $3 AND version = $4"
+        )))
+        .bind(key.workspace)
+        .bind(key.kind.as_str())
+        .bind(key.name)
+        .bind(version)
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.map(Document::from))
+    }
+
+    /// `None` when `over` is not the newest version.
+    pub(super) async fn write(
+        &self,
+        key: Key<'_>,
+        change: Change<'_>,
+        over: i64,
+        at: u64,
+    ) -> Result<Option<i64>, Cause> {
+        let mut transaction = self.pool.begin().await?;
+        let newest: Option<Row> = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM documents WHERE workspace = $1 AND kind = $2 AND name = $3 \
+             ORDER BY version DESC LIMIT 1"
+        )))
+        .bind(key.workspace)
+        .bind(key.kind.as_str())
+        .bind(key.name)
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let newest = newest.map(Document::from);
+        if newest.as_ref().map_or(0, |newest| newest.version) != over {
+            return Ok(None);
+        }
+        if newest.is_some_and(|newest| newest.is(change)) {
+            return Ok(Some(over));
+        }
+        // Of two daemons that write the same version at once, one finds it taken.
+        let written = sqlx::query(
+            "INSERT INTO documents \
+             (workspace, kind, name, version, body, variables, digest, created_at, deleted) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+        )
+        .bind(key.workspace)
+        .bind(key.kind.as_str())
+        .bind(key.name)
+        .bind(over + 1)
+        .bind(change.body())
+        .bind(change.variables())
+        .bind(change.digest())
+        .bind(signed(at))
+        .bind(change.deletes())
+        .execute(&mut *transaction)
+        .await?;
+        if written.rows_affected() == 0 {
+            return Ok(None);
+        }
+        transaction.commit().await?;
+        Ok(Some(over + 1))
+    }
+
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// Brings the tables up to date, all or nothing.
+async fn migrate(connection: &mut PgConnection) -> Result<(), Cause> {
+    let mut transaction = connection.begin().await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(LOCK)
+        .execute(&mut *transaction)
+        .await?;
+    sqlx::query(migrations::TABLE)
+        .execute(&mut *transaction)
+        .await?;
+    let found: Option<i64> = sqlx::query_scalar(migrations::VERSION)
+        .fetch_one(&mut *transaction)
+        .await?;
+    for migration in migrations::after(found.unwrap_or_default())? {
+        sqlx::raw_sql(migration.postgres)
+            .execute(&mut *transaction)
+            .await?;
+        sqlx::query("INSERT INTO squall_schema (version) VALUES ($1)")
+            .bind(migration.version)
+            .execute(&mut *transaction)
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}

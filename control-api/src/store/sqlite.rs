@@ -1,0 +1,312 @@
+//! The store as a file of SQLite's.
+//!
+//! One connection writes, so that writers never meet; others read, and in WAL neither waits for the
+//! other. `synchronous=NORMAL`: after a power cut the last transactions may be gone, but the file is
+//! whole; a killed process loses nothing.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{
+    Sqlite as Sql, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{AssertSqlSafe, Connection as _};
+
+use super::document::{Row, signed};
+use super::error::Cause;
+use super::{ACQUIRE, Change, Document, DocumentKind, Key, migrations};
+
+/// How long a write waits for another process that writes to the same file.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// Connections that read.
+const READERS: u32 = 4;
+
+/// The columns of [`Row`].
+const COLUMNS: &str = "name, version, body, variables, digest, created_at, deleted";
+
+#[derive(Debug, Clone)]
+pub(super) struct Sqlite {
+    writer: SqlitePool,
+    reader: SqlitePool,
+}
+
+impl Sqlite {
+    pub(super) async fn open(path: &Path) -> Result<Self, Cause> {
+        make_file(path)?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .busy_timeout(BUSY);
+        let writer = writing()
+            .connect_with(
+                options
+                    .clone()
+                    .journal_mode(SqliteJournalMode::Wal)
+                    .synchronous(SqliteSynchronous::Normal),
+            )
+            .await?;
+        migrate(&mut *writer.acquire().await?).await?;
+        let reader = kept()
+            .max_connections(READERS)
+            .connect_lazy_with(options.read_only(true));
+        Ok(Self { writer, reader })
+    }
+
+    /// One connection that is the whole database, made when it is first used.
+    pub(super) fn in_memory() -> Self {
+        let pool = writing()
+            .after_connect(|connection, _| {
+                Box::pin(async move {
+                    migrate(connection).await.map_err(|cause| match cause {
+                        Cause::Sql(error) => error,
+                        other => sqlx::Error::Protocol(format!("{other:?}")),
+                    })
+                })
+            })
+            .connect_lazy_with(SqliteConnectOptions::new().in_memory(true));
+        Self {
+            writer: pool.clone(),
+            reader: pool,
+        }
+    }
+
+    pub(super) async fn documents(
+        &self,
+        workspace: &str,
+        kind: DocumentKind,
+    ) -> Result<Vec<Document>, Cause> {
+        let rows: Vec<Row> = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM documents AS newest WHERE workspace = ?1 AND kind = ?2 AND version = \
+             (SELECT MAX(version) FROM documents WHERE workspace = ?1 AND kind = ?2 AND name = newest.name) \
+             ORDER BY name"
+        )))
+        .bind(workspace)
+        .bind(kind.as_str())
+        .fetch_all(&self.reader)
+        .await?;
+        Ok(rows.into_iter().map(Document::from).collect())
+    }
+
+    pub(super) async fn document(
+        &self,
+        key: Key<'_>,
+        version: i64,
+    ) -> Result<Option<Document>, Cause> {
+        let row: Option<Row> = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM documents \
+             WHERE workspace = ?1 AND kind = ?2 AND name = ?3 AND version = ?4"
+        )))
+        .bind(key.workspace)
+        .bind(key.kind.as_str())
+        .bind(key.name)
+        .bind(version)
+        .fetch_optional(&self.reader)
+        .await?;
+        Ok(row.map(Document::from))
+    }
+
+    /// `None` when `over` is not the newest version.
+    pub(super) async fn write(
+        &self,
+        key: Key<'_>,
+        change: Change<'_>,
+        over: i64,
+        at: u64,
+    ) -> Result<Option<i64>, Cause> {
+        let mut writer = self.begin().await?;
+        let written = write(&mut writer, key, change, over, at).await;
+        finish(writer, written).await
+    }
+
+    /// Begins a transaction that writes: a deferred one that turns out to write fails at once when
+    /// somebody else does. sqlx's own transactions are not for here: after a full disk SQLite has
+    /// ended the transaction by itself, sqlx would go on counting it, and the one writer would never
+    /// write again. One that is given up is rolled back when its connection is given back.
+    async fn begin(&self) -> Result<PoolConnection<Sql>, Cause> {
+        let mut writer = self.writer.acquire().await?;
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut *writer).await?;
+        Ok(writer)
+    }
+
+    pub(super) async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+}
+
+/// Connections that are kept for as long as the store: opening one costs more than keeping it.
+fn kept() -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .acquire_timeout(ACQUIRE)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+}
+
+/// One connection, which is never given back with a transaction in it.
+fn writing() -> SqlitePoolOptions {
+    kept().max_connections(1).after_release(|connection, _| {
+        Box::pin(async move {
+            // An error says that there is none, as there should be.
+            let _ = sqlx::query("ROLLBACK").execute(connection).await;
+            Ok(true)
+        })
+    })
+}
+
+/// Keeps what was done in a transaction, or none of it.
+async fn finish<T>(mut writer: PoolConnection<Sql>, done: Result<T, Cause>) -> Result<T, Cause> {
+    let done = done?;
+    sqlx::query("COMMIT").execute(&mut *writer).await?;
+    Ok(done)
+}
+
+async fn write(
+    writer: &mut SqliteConnection,
+    key: Key<'_>,
+    change: Change<'_>,
+    over: i64,
+    at: u64,
+) -> Result<Option<i64>, Cause> {
+    let newest: Option<Row> = sqlx::query_as(AssertSqlSafe(format!(
+        "SELECT {COLUMNS} FROM documents WHERE workspace = ?1 AND kind = ?2 AND name = ?3 \
+         ORDER BY version DESC LIMIT 1"
+    )))
+    .bind(key.workspace)
+    .bind(key.kind.as_str())
+    .bind(key.name)
+    .fetch_optional(&mut *writer)
+    .await?;
+    let newest = newest.map(Document::from);
+    if newest.as_ref().map_or(0, |newest| newest.version) != over {
+        return Ok(None);
+    }
+    if newest.is_some_and(|newest| newest.is(change)) {
+        return Ok(Some(over));
+    }
+    sqlx::query(
+        "INSERT INTO documents \
+         (workspace, kind, name, version, body, variables, digest, created_at, deleted) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )
+    .bind(key.workspace)
+    .bind(key.kind.as_str())
+    .bind(key.name)
+    .bind(over + 1)
+    .bind(change.body())
+    .bind(change.variables())
+    .bind(change.digest())
+    .bind(signed(at))
+    .bind(change.deletes())
+    .execute(&mut *writer)
+    .await?;
+    Ok(Some(over + 1))
+}
+
+/// The journal tells who called whom: its file is the owner's alone, and so are those beside it,
+/// which SQLite makes with the same rights.
+fn make_file(path: &Path) -> io::Result<()> {
+    let mut directory = DirBuilder::new();
+    let mut file = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+        directory.mode(0o700);
+        file.mode(0o600);
+    }
+    if let Some(parent) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        directory.recursive(true).create(parent)?;
+    }
+    file.append(true).create(true).open(path)?;
+    Ok(())
+}
+
+/// Brings the tables up to date, all or nothing.
+async fn migrate(connection: &mut SqliteConnection) -> Result<(), Cause> {
+    // Most starts find them so, and need not write.
+    let found = sqlx::query_scalar(migrations::VERSION).fetch_one(&mut *connection);
+    if let Ok(Some(found)) = found.await
+        && migrations::after(found)?.is_empty()
+    {
+        return Ok(());
+    }
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    sqlx::query(migrations::TABLE)
+        .execute(&mut *transaction)
+        .await?;
+    let found: Option<i64> = sqlx::query_scalar(migrations::VERSION)
+        .fetch_one(&mut *transaction)
+        .await?;
+    for migration in migrations::after(found.unwrap_or_default())? {
+        sqlx::raw_sql(migration.sqlite)
+            .execute(&mut *transaction)
+            .await?;
+        sqlx::query("INSERT INTO squall_schema (version) VALUES (?1)")
+            .bind(migration.version)
+            .execute(&mut *transaction)
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{DEFAULT_WORKSPACE, Place, StoreError};
+
+    #[tokio::test]
+    async fn a_full_disk_leaves_what_was_there_and_nothing_half_written() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("squall.db");
+        let store = Sqlite::open(&path).await.expect("it opens");
+        let key = |name| Key {
+            workspace: DEFAULT_WORKSPACE,
+            kind: DocumentKind::Profile,
+            name,
+        };
+        let put = |body| Change::Put {
+            body,
+            variables: None,
+        };
+        store
+            .write(key("small"), put("x"), 0, 1)
+            .await
+            .expect("room");
+        // A file that may not grow is what a full disk looks like from here.
+        sqlx::query("PRAGMA max_page_count = 1")
+            .execute(&store.writer)
+            .await
+            .expect("a limit");
+        let long = "x".repeat(100_000);
+        let cause = store
+            .write(key("big"), put(&long), 0, 1)
+            .await
+            .expect_err("full");
+        let error = StoreError::new(&Place::Sqlite(path), cause);
+        assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
+        assert!(error.to_string().contains("make room"), "{error}");
+        let held = store
+            .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
+            .await;
+        let names: Vec<_> = held
+            .expect("an answer")
+            .into_iter()
+            .map(|one| one.name)
+            .collect();
+        assert_eq!(names, ["small"]);
+        sqlx::query("PRAGMA max_page_count = 1000000")
+            .execute(&store.writer)
+            .await
+            .expect("room again");
+        let written = store.write(key("big"), put(&long), 0, 1).await;
+        assert_eq!(written.expect("room again"), Some(1));
+    }
+}

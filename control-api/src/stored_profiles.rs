@@ -1,0 +1,427 @@
+//! Profiles that were put: in the store, in every version, and in the library that chaos is made of.
+//!
+//! A change is tried first ([`Chaos::would_edit`]), then written, then made: the store holds nothing
+//! that was refused, and what could not be stored takes no effect. Other daemons may write to the
+//! same store: a change is made over the version that this one knows, and one that is overtaken reads
+//! what is new and tries again.
+//!
+//! ```text
+//! PUT ─▶ would it hold? ─▶ write over version n ─▶ edit the library ─▶ activations take it over
+//!              ▲                  │ somebody has written n + 1
+//!              └──── refresh ◀────┘
+//! ```
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::env::VarError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use squall_profiles::error::ProfileError;
+use squall_profiles::library::{Library, RemoveError, Source};
+use squall_profiles::profile::{self, Profile};
+use squall_profiles::variables::Variables;
+use squall_proxy::chaos::{Chaos, EditError};
+
+use crate::Broken;
+use crate::store::{
+    Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, Store, StoreError, WriteError,
+};
+
+/// How often a change that is overtaken is tried again.
+const TRIES: usize = 5;
+
+/// Profiles that were put, of one daemon.
+#[derive(Debug)]
+pub struct StoredProfiles {
+    store: Store,
+    /// Changes go one after the other.
+    turn: tokio::sync::Mutex<()>,
+    held: Mutex<BTreeMap<String, Held>>,
+}
+
+/// What this daemon knows of a stored profile.
+#[derive(Debug, Clone)]
+struct Held {
+    version: i64,
+    deleted: bool,
+    /// Why this version is not in the library.
+    broken: Option<String>,
+}
+
+/// What becomes of a profile.
+#[derive(Debug, Clone)]
+pub(crate) enum Edit {
+    /// It is put; `variables` are the names it has values for, `None` when it expands none.
+    Put {
+        profile: Profile,
+        variables: Option<Vec<String>>,
+    },
+    /// It is deleted.
+    Delete,
+}
+
+/// What has become of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Edited {
+    /// Whether the API had none of that name before.
+    pub(crate) created: bool,
+    /// The version that was written.
+    pub(crate) version: i64,
+}
+
+/// Why a profile was not changed.
+#[derive(Debug)]
+pub(crate) enum NotEdited<E> {
+    /// The caller's guard, or the change itself.
+    Refused(E),
+    /// What is put makes no sense among the others.
+    Profile(ProfileError),
+    /// There is nothing to delete.
+    Remove(RemoveError),
+    /// It is in force, and would not be valid any more.
+    InForce {
+        profile: String,
+        source: ProfileError,
+    },
+    /// It could not be written.
+    Write(WriteError),
+}
+
+impl StoredProfiles {
+    /// Reads what is stored into a library. What cannot be read is told of by [`Self::broken`] and
+    /// left out.
+    pub async fn load(store: Store, library: Library) -> Result<(Arc<Self>, Library), StoreError> {
+        let documents = store
+            .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
+            .await?;
+        let mut library = library;
+        let mut held = BTreeMap::new();
+        let (deleted, live): (Vec<_>, Vec<_>) = documents.into_iter().partition(|one| one.deleted);
+        for document in &deleted {
+            held.insert(document.name.clone(), Held::of(document, None));
+        }
+        let laid = lay(&live, &Library::default(), |name, profile| {
+            library = library
+                .with_api(name, profile.clone())
+                .map_err(|error| error.to_string())?;
+            Ok(())
+        });
+        held.extend(laid);
+        let stored = Self {
+            store,
+            turn: tokio::sync::Mutex::default(),
+            held: Mutex::new(held),
+        };
+        Ok((Arc::new(stored), library))
+    }
+
+    /// None, over a store that holds none.
+    pub fn empty(store: Store) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            turn: tokio::sync::Mutex::default(),
+            held: Mutex::default(),
+        })
+    }
+
+    /// Where they are stored.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What is stored and not in the library, and why.
+    pub fn broken(&self) -> Vec<Broken> {
+        let held = self.held();
+        let broken = held.iter().filter_map(|(name, held)| {
+            let (version, why) = (held.version, held.broken.as_ref()?);
+            Some(Broken {
+                file: "store".to_owned(),
+                error: format!("profile `{name}`, version {version}: {why}"),
+            })
+        });
+        broken.collect()
+    }
+
+    /// The stored version of the profile that was put under a name; `None` when there is none.
+    pub(crate) fn version(&self, name: &str) -> Option<i64> {
+        let held = self.held();
+        let held = held.get(name)?;
+        (!held.deleted).then_some(held.version)
+    }
+
+    /// A version of a profile that was put, whatever has become of it since.
+    pub(crate) async fn at_version(
+        &self,
+        name: &str,
+        version: i64,
+    ) -> Result<Option<Document>, StoreError> {
+        let found = self.store.document(key(name), version).await?;
+        Ok(found.filter(|found| !found.deleted))
+    }
+
+    /// Reads what other daemons have written, and takes it over as if it had been put here. What does
+    /// not hold here is told of by [`Self::broken`]; the last version that did stays.
+    pub async fn refresh(&self, chaos: &Chaos) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
+        self.read_news(chaos).await
+    }
+
+    async fn read_news(&self, chaos: &Chaos) -> Result<(), StoreError> {
+        let mut news = self
+            .store
+            .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
+            .await?;
+        {
+            let held = self.held();
+            news.retain(|document| {
+                held.get(&document.name)
+                    .is_none_or(|held| held.version != document.version || held.broken.is_some())
+            });
+        }
+        let (deleted, live): (Vec<_>, Vec<_>) = news.into_iter().partition(|one| one.deleted);
+        let mut taken: Vec<(String, Held)> = Vec::new();
+        for document in &deleted {
+            let edited = chaos.edit(|library| {
+                // What never got into this library need not be taken out of it.
+                let without = library.without_api(&document.name);
+                Ok::<_, Infallible>(without.unwrap_or_else(|_| library.clone()))
+            });
+            let broken = edited.err().map(|error| error.to_string());
+            taken.push((document.name.clone(), Held::of(document, broken)));
+        }
+        taken.extend(lay(&live, &chaos.library(), |name, profile| {
+            chaos
+                .edit(|library| library.with_api(name, profile.clone()))
+                .map_err(|error| match error {
+                    EditError::Change(error) => error.to_string(),
+                    other @ EditError::InForce { .. } => other.to_string(),
+                })
+        }));
+        for (name, held) in &taken {
+            if let Some(why) = &held.broken {
+                tracing::error!("store: profile `{name}`: {why}; what held before still holds");
+            }
+        }
+        self.held().extend(taken);
+        Ok(())
+    }
+
+    /// Changes a profile, if `guard` lets the library that it is changed in pass. It is carried to its
+    /// end, even if whoever asked for it has gone.
+    pub(crate) async fn edit<E: Send + 'static>(
+        self: Arc<Self>,
+        chaos: Arc<Chaos>,
+        name: String,
+        edit: Edit,
+        at: u64,
+        guard: impl Fn(&Library) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Result<Edited, NotEdited<E>> {
+        let carried = tokio::spawn(async move {
+            let _turn = self.turn.lock().await;
+            self.carry_out(&chaos, &name, &edit, at, guard).await
+        });
+        match carried.await {
+            Ok(edited) => edited,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    async fn carry_out<E>(
+        &self,
+        chaos: &Chaos,
+        name: &str,
+        edit: &Edit,
+        at: u64,
+        guard: impl Fn(&Library) -> Result<(), E>,
+    ) -> Result<Edited, NotEdited<E>> {
+        if self.store.is_shared() {
+            self.read_news(chaos).await.map_err(WriteError::from)?;
+        }
+        for _ in 0..TRIES {
+            let held = self.held().get(name).cloned();
+            let over = held.as_ref().map_or(0, |held| held.version);
+            let in_library = matches!(chaos.library().get(name), Some((Source::Api, _)));
+            // What is stored and could not be taken over can still be deleted.
+            let only_stored = matches!(edit, Edit::Delete)
+                && !in_library
+                && held.is_some_and(|held| !held.deleted);
+            if !only_stored {
+                chaos.would_edit(|library| {
+                    guard(library).map_err(NotEdited::Refused)?;
+                    changed(library, name, edit)
+                })?;
+            }
+            let version = match self.store.write(key(name), edit.change(), over, at).await {
+                Ok(version) => version,
+                Err(WriteError::Stale) => {
+                    self.read_news(chaos).await.map_err(WriteError::from)?;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let made = if only_stored {
+                Ok(())
+            } else {
+                chaos.edit(|library| changed(library, name, edit))
+            };
+            let broken = match &made {
+                Err(EditError::InForce { source, .. }) => Some(source.to_string()),
+                Err(EditError::Change(NotEdited::Profile(error))) => Some(error.to_string()),
+                Ok(()) | Err(EditError::Change(_)) => None,
+            };
+            let deleted = matches!(edit, Edit::Delete);
+            let held = Held {
+                version,
+                deleted,
+                broken,
+            };
+            self.held().insert(name.to_owned(), held);
+            made?;
+            return Ok(Edited {
+                created: !in_library,
+                version,
+            });
+        }
+        Err(WriteError::Stale.into())
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn of(document: &Document, broken: Option<String>) -> Self {
+        Self {
+            version: document.version,
+            deleted: document.deleted,
+            broken,
+        }
+    }
+}
+
+impl Edit {
+    fn change(&self) -> Change<'_> {
+        match self {
+            Self::Put { profile, variables } => Change::Put {
+                body: &profile.text,
+                variables: variables.as_deref(),
+            },
+            Self::Delete => Change::Delete,
+        }
+    }
+}
+
+impl<E> From<WriteError> for NotEdited<E> {
+    fn from(error: WriteError) -> Self {
+        Self::Write(error)
+    }
+}
+
+impl<E> From<EditError<Self>> for NotEdited<E> {
+    fn from(error: EditError<Self>) -> Self {
+        match error {
+            EditError::Change(error) => error,
+            EditError::InForce { profile, source } => Self::InForce { profile, source },
+        }
+    }
+}
+
+fn key(name: &str) -> Key<'_> {
+    Key {
+        workspace: DEFAULT_WORKSPACE,
+        kind: DocumentKind::Profile,
+        name,
+    }
+}
+
+fn changed<E>(library: &Library, name: &str, edit: &Edit) -> Result<Library, NotEdited<E>> {
+    match edit {
+        Edit::Put { profile, .. } => library
+            .with_api(name, profile.clone())
+            .map_err(NotEdited::Profile),
+        Edit::Delete => library.without_api(name).map_err(NotEdited::Remove),
+    }
+}
+
+/// Hands documents to `take` until no more of them are taken: one may extend another that comes later.
+fn lay(
+    documents: &[Document],
+    library: &Library,
+    mut take: impl FnMut(&str, &Profile) -> Result<(), String>,
+) -> Vec<(String, Held)> {
+    let mut laid = Vec::new();
+    let mut waiting = Vec::new();
+    for document in documents {
+        match read(document, library) {
+            Ok(profile) => waiting.push((document, profile)),
+            Err(why) => laid.push((document.name.clone(), Held::of(document, Some(why)))),
+        }
+    }
+    loop {
+        let before = waiting.len();
+        let mut refused = Vec::new();
+        for (document, profile) in waiting {
+            match take(&document.name, &profile) {
+                Ok(()) => laid.push((document.name.clone(), Held::of(document, None))),
+                Err(why) => refused.push((document, profile, why)),
+            }
+        }
+        if refused.is_empty() || refused.len() == before {
+            laid.extend(
+                refused.into_iter().map(|(document, _, why)| {
+                    (document.name.clone(), Held::of(document, Some(why)))
+                }),
+            );
+            return laid;
+        }
+        waiting = refused
+            .into_iter()
+            .map(|(document, profile, _)| (document, profile))
+            .collect();
+    }
+}
+
+/// A stored profile. Values of variables are never stored: those that the profile of that name has
+/// here stand in for them.
+fn read(document: &Document, library: &Library) -> Result<Profile, String> {
+    let name = document.name.as_str();
+    let Some(needed) = &document.variables else {
+        return profile::parse(name, &document.body).map_err(|errors| first(&errors));
+    };
+    let known: BTreeMap<&str, &str> = match library.get(name) {
+        Some((Source::Api, former)) => former.version().1.iter().collect(),
+        _ => BTreeMap::new(),
+    };
+    let missing: Vec<&str> = needed
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !known.contains_key(name))
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!(
+            "what variables stand for is never stored, and this daemon has not been told {}; put the \
+             profile again with `squall profile put`",
+            missing.join(", ")
+        ));
+    }
+    let lookup = |name: &str| {
+        let value = known
+            .get(name)
+            .filter(|_| needed.iter().any(|needed| needed == name));
+        value
+            .map(|value| (*value).to_owned())
+            .ok_or(VarError::NotPresent)
+    };
+    profile::parse_file(name, &document.body, Variables::From(&lookup))
+        .map_err(|errors| first(&errors))
+}
+
+/// The first of several complaints, and how many there are.
+fn first(errors: &[ProfileError]) -> String {
+    match errors {
+        [] => "it cannot be read".to_owned(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}

@@ -1,0 +1,439 @@
+//! What the store promises, on each database.
+
+use std::path::Path;
+
+use squall_control_api::store::{
+    Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, Place, Store, StoreError, WriteError,
+};
+use squall_tests::postgres::{Postgres, nobody};
+use tempfile::TempDir;
+
+/// Somewhere a store can be opened, again and again.
+pub(crate) enum Ground<'a> {
+    Sqlite(TempDir),
+    Postgres { server: &'a Postgres, name: String },
+}
+
+impl Ground<'_> {
+    pub(crate) fn sqlite() -> Self {
+        Self::Sqlite(TempDir::new().expect("a directory"))
+    }
+
+    /// A database of its own.
+    pub(crate) fn postgres<'a>(server: &'a Postgres, name: &str) -> Ground<'a> {
+        server.database(name);
+        Ground::Postgres {
+            server,
+            name: name.to_owned(),
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        match self {
+            Self::Sqlite(dir) => Place::in_home(dir.path()),
+            Self::Postgres { server, name } => place(&server.url(name)),
+        }
+    }
+
+    pub(crate) async fn open(&self) -> Store {
+        Store::open(self.place()).await.expect("the store opens")
+    }
+
+    /// Does something to the tables behind the store's back.
+    async fn sql(&self, sql: &'static str) {
+        match self {
+            Self::Sqlite(dir) => {
+                let options = sqlx::sqlite::SqliteConnectOptions::new()
+                    .filename(dir.path().join("squall.db"));
+                let pool = sqlx::SqlitePool::connect_with(options)
+                    .await
+                    .expect("it opens");
+                sqlx::query(sql).execute(&pool).await.expect(sql);
+                pool.close().await;
+            }
+            Self::Postgres { server, name } => {
+                server.sql(name, sql);
+            }
+        }
+    }
+}
+
+/// Each promise is a test of its own on SQLite, and all of them are one test on one PostgreSQL: a
+/// server takes longer to start than they all take.
+macro_rules! on_both {
+    ($($promise:ident)*) => {
+        mod sqlite {
+            use super::Ground;
+            $(
+                #[tokio::test]
+                async fn $promise() {
+                    super::$promise(&Ground::sqlite()).await;
+                }
+            )*
+        }
+
+        #[tokio::test]
+        async fn postgres_keeps_the_same_promises() {
+            let server = Postgres::start();
+            $(
+                println!("{}", stringify!($promise));
+                $promise(&Ground::postgres(&server, stringify!($promise))).await;
+            )*
+        }
+    };
+}
+
+on_both! {
+    every_put_is_a_version_and_the_old_ones_stay
+    what_is_there_already_is_no_new_version
+    a_change_over_another_version_is_stale
+    a_deletion_is_a_version_too
+    kinds_and_workspaces_are_worlds_apart
+    what_was_written_is_there_when_the_store_is_opened_again
+    of_many_who_write_at_once_one_wins
+    any_text_comes_back_as_it_was
+    tables_of_a_newer_squall_are_left_alone
+}
+
+const MINE: Key<'_> = Key {
+    workspace: DEFAULT_WORKSPACE,
+    kind: DocumentKind::Profile,
+    name: "mine",
+};
+
+fn put(body: &str) -> Change<'_> {
+    Change::Put {
+        body,
+        variables: None,
+    }
+}
+
+async fn profiles(store: &Store) -> Vec<Document> {
+    store
+        .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
+        .await
+        .expect("documents")
+}
+
+async fn every_put_is_a_version_and_the_old_ones_stay(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    for (over, body) in [(0, "one"), (1, "two"), (2, "three")] {
+        let version = store
+            .write(MINE, put(body), over, 1_000 + over.unsigned_abs())
+            .await;
+        assert_eq!(version.expect(body), over + 1);
+    }
+    let newest = profiles(&store).await;
+    let read: Vec<_> = newest
+        .iter()
+        .map(|one| {
+            (
+                one.name.as_str(),
+                one.version,
+                one.body.as_str(),
+                one.created_at,
+            )
+        })
+        .collect();
+    assert_eq!(read, [("mine", 3, "three", 1_002)]);
+    for (version, body) in [
+        (1, Some("one")),
+        (2, Some("two")),
+        (3, Some("three")),
+        (4, None),
+    ] {
+        let found = store.document(MINE, version).await.expect("an answer");
+        assert_eq!(found.map(|one| one.body).as_deref(), body, "{version}");
+    }
+    let sha256 = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed";
+    let one = store
+        .document(MINE, 1)
+        .await
+        .expect("an answer")
+        .expect("version 1");
+    assert_eq!(one.digest, sha256);
+}
+
+async fn what_is_there_already_is_no_new_version(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let names = ["TOKEN".to_owned()];
+    let with = |variables| Change::Put {
+        body: "same",
+        variables,
+    };
+    for (change, over, version) in [
+        (put("same"), 0, 1),
+        (put("same"), 1, 1),
+        (with(Some(&names[..])), 1, 2),
+        (with(Some(&names[..])), 2, 2),
+        (with(Some(&[])), 2, 3),
+    ] {
+        let written = store.write(MINE, change, over, 1).await;
+        assert_eq!(written.expect("written"), version, "{change:?} over {over}");
+    }
+    let second = store
+        .document(MINE, 2)
+        .await
+        .expect("an answer")
+        .expect("version 2");
+    assert_eq!(second.variables.as_deref(), Some(&names[..]));
+}
+
+async fn a_change_over_another_version_is_stale(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    for (over, works) in [(1, false), (0, true), (0, false), (2, false), (1, true)] {
+        let written = store
+            .write(MINE, put(&format!("over {over}")), over, 1)
+            .await;
+        match written {
+            Ok(_) => assert!(works, "over {over}"),
+            Err(error) => assert!(
+                !works && matches!(error, WriteError::Stale),
+                "over {over}: {error}"
+            ),
+        }
+    }
+    assert_eq!(profiles(&store).await[0].version, 2);
+}
+
+async fn a_deletion_is_a_version_too(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    for (change, over) in [
+        (put("one"), 0),
+        (Change::Delete, 1),
+        (Change::Delete, 2),
+        (put("one"), 2),
+    ] {
+        store.write(MINE, change, over, 1).await.expect("written");
+    }
+    let second = store
+        .document(MINE, 2)
+        .await
+        .expect("an answer")
+        .expect("version 2");
+    assert!(second.deleted && second.body.is_empty(), "{second:?}");
+    let newest = profiles(&store).await;
+    assert_eq!((newest[0].version, newest[0].deleted), (3, false));
+}
+
+async fn kinds_and_workspaces_are_worlds_apart(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let kinds = [
+        DocumentKind::Profile,
+        DocumentKind::Suite,
+        DocumentKind::Contract,
+        DocumentKind::Replay,
+    ];
+    for workspace in ["default", "red"] {
+        for kind in kinds {
+            let key = Key {
+                workspace,
+                kind,
+                name: "mine",
+            };
+            let body = format!("{workspace} {}", kind.as_str());
+            assert_eq!(
+                store.write(key, put(&body), 0, 1).await.expect("written"),
+                1
+            );
+        }
+    }
+    for workspace in ["default", "red"] {
+        for kind in kinds {
+            let found = store.documents(workspace, kind).await.expect("documents");
+            let bodies: Vec<_> = found.iter().map(|one| one.body.as_str()).collect();
+            assert_eq!(bodies, [format!("{workspace} {}", kind.as_str())]);
+        }
+    }
+    assert!(
+        store
+            .documents("blue", DocumentKind::Profile)
+            .await
+            .expect("documents")
+            .is_empty()
+    );
+}
+
+async fn what_was_written_is_there_when_the_store_is_opened_again(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    store.write(MINE, put("one"), 0, 1).await.expect("written");
+    let before = profiles(&store).await;
+    store.close().await;
+    let error = store
+        .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
+        .await;
+    assert!(
+        matches!(error, Err(StoreError::Unreachable { .. })),
+        "{error:?}"
+    );
+    assert_eq!(profiles(&ground.open().await).await, before);
+}
+
+async fn of_many_who_write_at_once_one_wins(ground: &Ground<'_>) {
+    // Stores of their own, as daemons have them.
+    let stores = [ground.open().await, ground.open().await];
+    for over in 0..4 {
+        let writers = (0..8).map(|writer| {
+            let store = stores[writer % 2].clone();
+            tokio::spawn(async move {
+                let body = format!("{writer} over {over}");
+                store.write(MINE, put(&body), over, 1).await.map(|_| body)
+            })
+        });
+        let mut won = Vec::new();
+        for writer in writers.collect::<Vec<_>>() {
+            match writer.await.expect("no panic") {
+                Ok(body) => won.push(body),
+                Err(error) => assert!(matches!(error, WriteError::Stale), "{error}"),
+            }
+        }
+        let newest = profiles(&stores[0]).await;
+        assert_eq!(won, [newest[0].body.clone()]);
+        assert_eq!(newest[0].version, over + 1);
+    }
+}
+
+async fn any_text_comes_back_as_it_was(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let long = "ü'\"\\;--\r\n\t🌪".repeat(50_000);
+    for (name, body) in [
+        ("quotes", "it's \"so\" \\ %s $1 ?"),
+        ("long", &long),
+        ("Ünicode 🌪", ""),
+    ] {
+        let key = Key { name, ..MINE };
+        store.write(key, put(body), 0, 1).await.expect(name);
+        let found = store
+            .document(key, 1)
+            .await
+            .expect("an answer")
+            .expect(name);
+        assert_eq!((found.name.as_str(), found.body.as_str()), (name, body));
+    }
+    let nul = store.write(MINE, put("a\0b"), 0, 1).await;
+    assert!(matches!(nul, Err(WriteError::Nul)), "{nul:?}");
+}
+
+async fn tables_of_a_newer_squall_are_left_alone(ground: &Ground<'_>) {
+    ground.open().await.close().await;
+    ground
+        .sql("INSERT INTO squall_schema (version) VALUES (99)")
+        .await;
+    let error = Store::open(ground.place()).await.expect_err("it is newer");
+    assert!(
+        matches!(error, StoreError::Newer { found: 99, .. }),
+        "{error:?}"
+    );
+    assert!(
+        error.to_string().contains("use the Squall that wrote it"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_store_in_memory_goes_with_the_process_and_is_nobody_else_s() {
+    let (one, other) = (Store::in_memory(), Store::in_memory());
+    one.write(MINE, put("one"), 0, 1).await.expect("written");
+    assert_eq!(profiles(&one).await.len(), 1);
+    assert!(profiles(&other).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_store_is_told_of_and_left_alone() {
+    let dir = TempDir::new().expect("a directory");
+    let file = dir.path().join("notes.txt");
+    std::fs::write(
+        &file,
+        "not a database, but long enough to be looked at\n".repeat(40),
+    )
+    .expect("a file");
+    let below = Store::open(Place::Sqlite(file.join("squall.db"))).await;
+    for (store, way_out) in [
+        (
+            Store::open(Place::Sqlite(file.clone())).await,
+            "no SQLite database",
+        ),
+        (below, "give it a directory"),
+    ] {
+        let error = store.expect_err("it is no store").to_string();
+        assert!(
+            error.contains("notes.txt") && error.contains(way_out),
+            "{error}"
+        );
+    }
+    let text = std::fs::read_to_string(&file).expect("still there");
+    assert!(text.starts_with("not a database"), "{text}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_file_is_its_owner_s_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = TempDir::new().expect("a directory");
+    let file = dir.path().join("new/home/squall.db");
+    let store = Store::open(Place::Sqlite(file.clone()))
+        .await
+        .expect("it opens");
+    store.write(MINE, put("one"), 0, 1).await.expect("written");
+    for entry in std::fs::read_dir(file.parent().expect("a directory")).expect("a list") {
+        let entry = entry.expect("a file");
+        let mode = entry.metadata().expect("its mode").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{entry:?}: {mode:o}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_of_with_its_address_and_no_password() {
+    let url = nobody().replace("squall@", "squall:secret@");
+    let error = Store::open(place(&url)).await.expect_err("nobody is there");
+    assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
+    let told = format!("{error} {error:?}");
+    assert!(told.contains("PostgreSQL at 127.0.0.1:"), "{told}");
+    assert!(told.contains("name another with `store.url`"), "{told}");
+    assert!(!told.contains("secret"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_and_comes_back_is_used_again() {
+    let mut server = Postgres::start();
+    let store = Store::open(place(&server.database("squall")))
+        .await
+        .expect("it opens");
+    store.write(MINE, put("one"), 0, 1).await.expect("written");
+    server.stop();
+    let error = store.write(MINE, put("two"), 1, 1).await;
+    assert!(
+        matches!(
+            error,
+            Err(WriteError::Store(StoreError::Unreachable { .. }))
+        ),
+        "{error:?}"
+    );
+    server.start_again();
+    assert_eq!(
+        profiles(&store).await[0].version,
+        1,
+        "nothing was half written"
+    );
+    assert_eq!(
+        store.write(MINE, put("two"), 1, 1).await.expect("written"),
+        2
+    );
+    for (url, way_out) in [
+        (server.url("nowhere"), "create the database"),
+        (
+            server.url("postgres").replace("squall@", "stranger@"),
+            "user and password",
+        ),
+    ] {
+        let error = Store::open(place(&url))
+            .await
+            .expect_err("it is not let in")
+            .to_string();
+        assert!(error.contains(way_out), "{error}");
+    }
+}
+
+fn place(url: &str) -> Place {
+    Place::parse(url, Path::new("/"), Path::new("/")).expect("a URL")
+}

@@ -1,0 +1,124 @@
+//! What outlives the daemon.
+
+use serde_json::{Value, json};
+use squall_tests::daemon::{squall, start, wait};
+use squall_tests::postgres::{Postgres, nobody};
+use squall_tests::{Daemon, Path, Stage};
+
+fn teapot(status: u16) -> Value {
+    json!({ "chaos": { "tool_faults": [{ "mode": "error", "error_code": status }] } })
+}
+
+fn put(daemon: &Daemon, status: u16) {
+    let put = daemon
+        .api
+        .call("PUT", "/v1/profiles/teapot", Some(&teapot(status)));
+    assert!((200..300).contains(&put.status), "{}", put.text());
+}
+
+#[test]
+fn a_profile_that_was_put_outlives_a_kill_and_chaos_does_not() {
+    let mut stage = Stage::new();
+    put(&stage.daemon, 418);
+    stage
+        .daemon
+        .api
+        .activate("/v1/chaos", &json!({ "profile": "teapot" }));
+    assert_eq!(stage.open(Path::Forward).get("/json").status, 418);
+    stage.daemon.kill_and_start_again();
+    assert_eq!(stage.daemon.api.get("/v1/chaos")["profile"], "none");
+    assert_eq!(stage.open(Path::Forward).get("/json").status, 200);
+    assert_eq!(
+        stage.daemon.api.get("/v1/profiles/teapot")["chaos"],
+        teapot(418)["chaos"]
+    );
+    stage
+        .daemon
+        .api
+        .activate("/v1/chaos", &json!({ "profile": "teapot" }));
+    assert_eq!(stage.open(Path::Forward).get("/json").status, 418);
+}
+
+#[test]
+fn the_configuration_may_name_a_profile_that_was_put() {
+    let mut daemon = Daemon::start(&json!({}));
+    put(&daemon, 418);
+    let config = std::fs::read_to_string(&daemon.config).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    config["chaos"] = json!({ "profile": "teapot" });
+    daemon.rewrite(&config.to_string());
+    daemon.kill_and_start_again();
+    assert_eq!(daemon.api.get("/v1/chaos")["profile"], "teapot");
+}
+
+#[test]
+fn proxying_goes_on_while_the_store_is_away() {
+    let mut server = Postgres::start();
+    let config = json!({ "store": { "url": server.database("squall") } });
+    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+    put(&stage.daemon, 418);
+    stage
+        .daemon
+        .api
+        .activate("/v1/chaos", &json!({ "profile": "teapot" }));
+    server.stop();
+    assert_eq!(stage.open(Path::Forward).get("/json").status, 418);
+    let api = stage.daemon.api;
+    let refused = api.call("PUT", "/v1/profiles/teapot", Some(&teapot(500)));
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert_eq!(api.call("GET", "/readyz", None).status, 200);
+    assert_eq!(stage.open(Path::Forward).get("/json").status, 418);
+    api.calm();
+    assert_eq!(stage.open(Path::Forward).get("/json").status, 200);
+    server.start_again();
+    put(&stage.daemon, 500);
+}
+
+#[test]
+fn a_store_that_cannot_be_had_is_told_of_at_start() {
+    let home = tempfile::TempDir::new().unwrap();
+    let url = nobody().replace("squall@", "squall:secret@");
+    for (url, code, word) in [
+        (url.as_str(), 3, "does not answer"),
+        ("sqlite:/dev/null/squall.db", 3, "cannot be used"),
+        (
+            "mysql://squall:secret@localhost/squall",
+            2,
+            "write `sqlite`",
+        ),
+    ] {
+        let arguments = [
+            "serve",
+            "--proxy",
+            "127.0.0.1:0",
+            "--api",
+            "127.0.0.1:0",
+            "--store",
+            url,
+        ];
+        let (mut child, log, _lines) = start(squall(home.path()).args(arguments));
+        let ended = wait(&mut child, "squall serve");
+        let said = log.lines().join("\n");
+        assert_eq!(ended.code(), Some(code), "{url}: {said}");
+        assert!(
+            said.contains(word) && !said.contains("secret"),
+            "{url}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_run_leaves_nothing_in_the_store() {
+    let home = tempfile::TempDir::new().unwrap();
+    let output = squall(home.path())
+        .args(["run", "--", "true"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let names: Vec<_> = std::fs::read_dir(home.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("squall.db"))
+        .collect();
+    assert!(names.is_empty(), "{names:?}");
+}

@@ -117,4 +117,4 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

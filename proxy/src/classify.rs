@@ -128,6 +128,16 @@ impl Seen {
         }
     }
 
+    /// What an MCP server is asked, once the body is read.
+    pub(crate) fn asked(&self) -> Option<&Asked> {
+        self.asked.as_ref()
+    }
+
+    /// Whether a GET may open a stream of an MCP session: it asks for one by name.
+    pub(crate) fn may_listen(&self) -> bool {
+        self.dialect.is_none() && self.mcp.accepts.stream
+    }
+
     /// Whether an MCP server is talked to.
     pub(crate) fn is_mcp(&self) -> bool {
         self.kind == Kind::Mcp

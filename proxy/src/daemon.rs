@@ -16,6 +16,7 @@ use crate::config::{ProxyConfig, RouteEntry};
 use crate::engine::{Engine, Figures};
 use crate::listener::{Door, Listener};
 use crate::live::{ConfigError, Live};
+use crate::mcp_sessions::Sessions;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::tls::{CertificateAuthority, LeafCache, LeafError};
@@ -101,6 +102,7 @@ impl Proxy {
             connections: Arc::new(Semaphore::new(limits.connections)),
             inspect: Inspect::new(inspect_limit, limits.inspect_memory),
             recall: Recall::new(inspect_limit, limits.inspect_memory),
+            sessions: Sessions::default(),
         });
         engine.metrics.ask(Box::new(Figures(Arc::clone(&engine))));
         let (workers, threads) = Workers::start(&engine, workers).map_err(StartError::Worker)?;

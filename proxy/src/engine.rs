@@ -9,6 +9,7 @@ use crate::carry_out::recall::Recall;
 use crate::carry_out::whole::Inspect;
 use crate::chaos::Chaos;
 use crate::live::Live;
+use crate::mcp_sessions::Sessions;
 use crate::metrics::{Metrics, Source};
 use crate::recorder::Recorder;
 use crate::tls::LeafCache;
@@ -28,6 +29,8 @@ pub(crate) struct Engine {
     pub(crate) inspect: Inspect,
     /// Answers kept for `stale` and `swapped`.
     pub(crate) recall: Recall,
+    /// MCP sessions whose answers may come elsewhere than in the answer to the call.
+    pub(crate) sessions: Sessions,
 }
 
 impl Engine {

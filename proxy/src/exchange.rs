@@ -3,6 +3,9 @@
 //! [`Exchange::run`] is the whole way, one step a line; each step is a module. Decide first, then
 //! act: everything a rule may do stands in the plan before the first byte goes upstream.
 
+mod elsewhere;
+mod listening;
+
 use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +26,7 @@ use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::mcp::McpCall;
-use crate::carry_out::recall::Owner;
+use crate::carry_out::recall::{Kept, Owner};
 use crate::carry_out::rewrite::{Ahead, Rewritten};
 use crate::carry_out::{Context, edit, hold, rewrite, shape};
 use crate::classify::{Seen, may_read_ahead};
@@ -66,6 +69,8 @@ struct Exchange {
     version: Version,
     /// Kept only when the answer has to be judged too.
     headers: HeaderMap,
+    /// It is an MCP call whose answer comes on the stream of its session.
+    answered_in_session: bool,
 }
 
 /// MCP calls that were not sent on, and what is said to them.
@@ -109,6 +114,7 @@ impl Exchange {
             method: request.method().clone(),
             version: request.version(),
             headers: HeaderMap::new(),
+            answered_in_session: false,
         })
     }
 
@@ -127,8 +133,13 @@ impl Exchange {
     /// The way of an exchange: decide, answer in the upstream's place or forward, rewrite, shape.
     async fn go(&mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
         self.observe();
+        let part = self.part(request.headers());
         let (mut request, mut decision) = self.decide(request).await?;
+        let mut elsewhere = self.elsewhere(&mut request, &mut decision);
         self.wait(&decision.plan.wait_before).await;
+        if let Some(taken) = self.taken(&mut elsewhere) {
+            return Ok(self.shaped(taken, &decision.plan.shape));
+        }
         let mut taken_out = None;
         if let Some((verdict, answer)) = decision.plan.instead.take() {
             taken_out = self.take_out(verdict, &answer, &mut request, &decision);
@@ -145,12 +156,15 @@ impl Exchange {
                 return Ok(self.connection.problem(&problem, Some(&self.log)));
             }
         };
+        self.was_sent(&mut elsewhere, answer.status());
         self.judge(&answer, &mut decision);
         self.wait(&decision.plan.wait_after).await;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Box::pin(self.switch(answer, decision)).await;
         }
         let answer = self.substitute(answer, &mut decision).await?;
+        let answer = self.take_part(part, answer);
+        let answer = self.meet(elsewhere, answer, &mut decision.plan);
         let answer = self.edit(answer, &decision).await;
         let answer = match taken_out {
             None => answer,
@@ -496,6 +510,9 @@ impl Exchange {
         mut answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
+        if self.answered_in_session {
+            return answer;
+        }
         let answers_one_call = !self.seen.is_mcp() || self.seen.only_call().is_some();
         for verdict in &decision.plan.verdicts {
             if remembers(&verdict.rule) && answers_one_call {
@@ -521,19 +538,7 @@ impl Exchange {
             return answer;
         }
         let recall = &self.connection.worker.engine.recall;
-        let kept = decision
-            .plan
-            .verdicts
-            .get(usize::from(verdict))
-            .and_then(|decided| {
-                let owner = self.owner(&decided.rule);
-                let kept = match which {
-                    Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
-                    _ => recall.stale(&owner),
-                };
-                kept.map(|kept| (owner, kept))
-            });
-        let Some((owner, kept)) = kept else {
+        let Some((owner, kept)) = self.kept(verdict, which, decision) else {
             self.log
                 .bypassed(verdict, "there is no earlier answer to give again".into());
             return self.remember(answer, decision);
@@ -554,6 +559,22 @@ impl Exchange {
             .note_unseen(owner, self.call(decision), answer, inspect)
             .await;
         again
+    }
+
+    /// The earlier answer that a rule gives again, if there is one.
+    fn kept(
+        &self,
+        verdict: VerdictIndex,
+        which: &Substitute,
+        decision: &Decision,
+    ) -> Option<(Owner, Kept)> {
+        let recall = &self.connection.worker.engine.recall;
+        let owner = self.owner(rule(decision, verdict)?);
+        let kept = match which {
+            Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
+            _ => recall.stale(&owner),
+        };
+        kept.map(|kept| (owner, kept))
     }
 
     fn owner(&self, rule: &Rule) -> Owner {

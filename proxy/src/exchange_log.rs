@@ -13,9 +13,10 @@ use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
 use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
+use squall_journal::id::ExchangeId;
 use squall_journal::record::{Outcome, Place};
 use squall_profiles::activation::Decision;
-use squall_profiles::canary::{Found, Search};
+use squall_profiles::canary::{Canary, Found, Search};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::StreamFault;
 use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdict, VerdictIndex};
@@ -150,8 +151,40 @@ impl ExchangeLog {
         }
         let known = verdicts.len();
         verdicts.extend(plan.verdicts.iter().skip(known).cloned());
-        *self.delays.borrow_mut() = delays_alone(plan);
+        let mut delays = self.delays.borrow_mut();
+        // Those that wait on a session's stream are no longer in the plan.
+        let more = delays_alone(plan);
+        delays.extend(more);
         self.canaries.borrow_mut().clone_from(&plan.canaries);
+    }
+
+    /// Makes canaries known that a rule is going to plant, from another thread than this one: they
+    /// must be before the agent can have them.
+    pub(crate) fn will_plant(&self, by: VerdictIndex) {
+        for planting in self.canaries.borrow().iter() {
+            if planting.by == by {
+                self.note(|note| {
+                    let origin = self.origin(note.id, planting);
+                    self.make_known(planting.canary, origin);
+                });
+            }
+        }
+    }
+
+    fn origin(&self, exchange: ExchangeId, planting: &Planting) -> Origin {
+        let verdicts = self.verdicts.borrow();
+        let verdict = verdicts.get(usize::from(planting.by));
+        Origin {
+            exchange,
+            rule: verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone()),
+            payload: planting.payload,
+        }
+    }
+
+    fn make_known(&self, canary: Canary, origin: Origin) {
+        if self.chaos.planted().plant(canary, origin) {
+            self.worker.engine.metrics.dropped(Sink::Canaries, 1);
+        }
     }
 
     /// Takes down what a rule that is applied plants.
@@ -324,21 +357,9 @@ impl ExchangeLog {
     /// have it.
     fn planted(&self, planting: &Planting) {
         let canary = planting.canary;
-        let rule = {
-            let verdicts = self.verdicts.borrow();
-            let verdict = verdicts.get(usize::from(planting.by));
-            verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone())
-        };
         self.note(|note| {
-            let exchange = note.id;
-            let origin = Origin {
-                exchange,
-                rule,
-                payload: planting.payload,
-            };
-            if self.chaos.planted().plant(canary, origin.clone()) {
-                self.worker.engine.metrics.dropped(Sink::Canaries, 1);
-            }
+            let origin = self.origin(note.id, planting);
+            self.make_known(canary, origin.clone());
             if note.canaries.len() < CANARIES {
                 note.canaries.push(CanaryNote {
                     canary,

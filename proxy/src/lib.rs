@@ -17,6 +17,7 @@ pub mod h1;
 mod headers;
 mod listener;
 mod live;
+mod mcp_sessions;
 pub mod metrics;
 mod observed;
 pub mod problem;

@@ -40,6 +40,8 @@ pub enum Change {
     /// It is the answer to the call with this id, whichever it was given to; nothing but answers is
     /// kept.
     AnswerTo(Id),
+    /// This message comes in place of the result or error.
+    Given(String),
 }
 
 /// How an answer is laid out.
@@ -294,6 +296,10 @@ impl McpEditor {
             Change::Mcp(McpEdit::WrongId) => readdress(message, edits, &Id::another),
             Change::Mcp(McpEdit::List(drift)) => drift_list(drift, message, edits),
             Change::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),
+            Change::Given(other) => {
+                edits.replace(message.value().id(), other.as_str());
+                Ok(())
+            }
             // Done with the document as a whole.
             Change::Beside(_) => Ok(()),
             Change::Instead(says) => {

@@ -29,8 +29,8 @@ pub struct McpCall<'a> {
 }
 
 /// Why no answer can be made up that would reach the agent.
-const ELSEWHERE: &str = "in MCP 2024-11-05 the answer comes on the session's own stream, which rules \
-                         do not change";
+const ELSEWHERE: &str = "in MCP 2024-11-05 the answer comes on the session's own stream, and none is \
+                         open here that names this endpoint";
 
 impl McpCall<'_> {
     /// Whether results say of what type they are, as they do since 2026-07-28.

@@ -386,5 +386,6 @@ impl Body for Noted {
     }
 }
 
+mod message;
 #[cfg(test)]
 mod tests;

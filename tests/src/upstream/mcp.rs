@@ -3,7 +3,9 @@
 //! | path | speaks |
 //! |---|---|
 //! | `/2024/sse`, `/2024/messages?session_id=N` | 2024-11-05: a stream that the session begins with, and an endpoint that says 202 |
+//! | `/2024/near/sse`, `/2024/near/messages?session_id=N` | the same, the endpoint named relative to the stream, as behind a prefix |
 //! | `/2025/json`, `/2025/events` | 2025-03-26 to 2025-11-25: sessions; answers as JSON, or as events after two notifications of progress |
+//! | `/2025/resumed` | the same; the answer to a tool call ends after an event with an id, and what it lacks comes to a GET with that id |
 //! | `/2025/stateless` | the same without sessions, as JSON |
 //! | `/2026/json`, `/2026/events` | 2026-07-28: no handshake, `Mcp-Method` and `Mcp-Name` checked against the body |
 //!
@@ -27,6 +29,8 @@ struct Sessions {
     open: HashSet<String>,
     /// Streams of 2024-11-05.
     streams: HashMap<String, Sender<String>>,
+    /// What is still to be fetched, by the id of the event before it.
+    unfetched: HashMap<String, String>,
 }
 
 /// A server with sessions of its own; its clones are the same server.
@@ -46,12 +50,14 @@ impl Server {
         while let Some(request) = connection.request() {
             let path = request.target.split('?').next().unwrap_or_default();
             let goes_on = match (request.method.as_str(), path) {
-                ("GET", "/2024/sse") => self.stream_of_2024(&mut connection),
-                ("POST", "/2024/messages") => {
+                ("GET", "/2024/sse") => self.stream_of_2024(&mut connection, "/2024/messages"),
+                ("GET", "/2024/near/sse") => self.stream_of_2024(&mut connection, "messages"),
+                ("GET", "/2025/resumed") => self.resume(&mut connection, &request),
+                ("POST", "/2024/messages" | "/2024/near/messages") => {
                     let answer = self.message_of_2024(&request);
                     connection.send(answer)
                 }
-                (method, "/2025/json" | "/2025/events" | "/2025/stateless") => {
+                (method, "/2025/json" | "/2025/events" | "/2025/stateless" | "/2025/resumed") => {
                     self.of_2025(&mut connection, &request, method, path)
                 }
                 (method, "/2026/json" | "/2026/events") => {
@@ -77,12 +83,11 @@ impl Server {
         name
     }
 
-    fn stream_of_2024(&self, connection: &mut Connection) -> bool {
+    fn stream_of_2024(&self, connection: &mut Connection, messages: &str) -> bool {
         let session = self.new_session();
         let (sender, receiver) = channel();
         self.sessions().streams.insert(session.clone(), sender);
-        let endpoint =
-            format!("event: endpoint\r\ndata: /2024/messages?session_id={session}\r\n\r\n");
+        let endpoint = format!("event: endpoint\r\ndata: {messages}?session_id={session}\r\n\r\n");
         let mut goes_on = connection.send(STREAM_HEAD) && connection.send(chunk(&endpoint));
         while goes_on && let Ok(message) = receiver.recv() {
             goes_on = connection.send(chunk(&message));
@@ -103,6 +108,37 @@ impl Server {
             let _ = stream.send(event);
         }
         whole("202 Accepted", "text/plain; charset=utf-8", b"Accepted")
+    }
+
+    /// Answers a call with the beginning of a stream; the rest is to be fetched.
+    fn begin_only(&self, connection: &mut Connection, asked: &Value) -> bool {
+        let mut sessions = self.sessions();
+        sessions.given += 1;
+        let id = format!("event-{}", sessions.given);
+        let answer = answers(asked, false).unwrap_or_default();
+        sessions.unfetched.insert(id.clone(), answer.to_string());
+        drop(sessions);
+        let first = format!("id: {id}\nretry: 1\ndata: \n\n");
+        connection.send(STREAM_HEAD)
+            && connection.send(chunk(&first))
+            && connection.send("0\r\n\r\n")
+    }
+
+    /// Answers a GET with what comes after an event.
+    fn resume(&self, connection: &mut Connection, request: &Request) -> bool {
+        let last = request.header("last-event-id");
+        let answer = last.and_then(|id| self.sessions().unfetched.get(id).cloned());
+        let Some(answer) = answer else {
+            let text = "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n";
+            return connection.send(text);
+        };
+        let event = format!(
+            "id: {}-again\nevent: message\ndata: {answer}\n\n",
+            last.unwrap_or_default()
+        );
+        connection.send(STREAM_HEAD)
+            && connection.send(chunk(&event))
+            && connection.send("0\r\n\r\n")
     }
 
     fn of_2025(
@@ -138,6 +174,9 @@ impl Server {
                 let text = "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n";
                 return connection.send(text);
             }
+        }
+        if path == "/2025/resumed" && asked["method"] == "tools/call" {
+            return self.begin_only(connection, &asked);
         }
         let said = Said {
             messages: answers(&asked, false),

@@ -17,6 +17,9 @@ pub struct ExchangeRecord {
     pub dialect: Option<String>,
     /// Tool name, when one is known.
     pub tool: Option<String>,
+    /// Other tools that were called in the same request, a list of MCP calls; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_tools: Vec<String>,
     /// Request method.
     pub method: String,
     /// Upstream URL, secrets redacted.

@@ -46,12 +46,20 @@ pub struct Traits<'a> {
     pub kind: Kind,
     /// Tool name, when one is known.
     pub tool: Option<&'a str>,
+    /// Other tools that were called in the same request.
+    pub more_tools: &'a [Arc<str>],
     /// Upstream URL.
     pub url: &'a str,
     /// What the agent got.
     pub status: Option<u16>,
     /// How it ended, or that it is open.
     pub outcome: Outcome,
+}
+
+impl Traits<'_> {
+    fn is_of(&self, tool: &str) -> bool {
+        self.tool == Some(tool) || self.more_tools.iter().any(|more| **more == *tool)
+    }
 }
 
 /// Bounds of a ring; when either is passed, the oldest entries go.
@@ -130,7 +138,7 @@ impl Filter {
             .is_none_or(|since| entry.id().started_ms() >= since)
             && self.scope.as_ref().is_none_or(|scope| scope == it.scope)
             && self.kind.is_none_or(|kind| kind == it.kind)
-            && self.tool.as_ref().is_none_or(|tool| it.tool == Some(tool))
+            && self.tool.as_ref().is_none_or(|tool| it.is_of(tool))
             && self
                 .status
                 .is_none_or(|status| status.holds(it.status, it.outcome))
@@ -277,6 +285,7 @@ mod tests {
         scope: &'static str,
         kind: Kind,
         tool: Option<&'static str>,
+        more_tools: Vec<Arc<str>>,
         url: &'static str,
         status: Option<u16>,
         outcome: Outcome,
@@ -304,6 +313,7 @@ mod tests {
                 scope,
                 kind,
                 tool,
+                more_tools: &self.more_tools,
                 url,
                 status,
                 outcome,
@@ -321,6 +331,7 @@ mod tests {
             scope: "default",
             kind: Kind::Tool,
             tool: None,
+            more_tools: Vec::new(),
             url: "https://api.example/v1",
             status: Some(200),
             outcome: Outcome::Ok,
@@ -394,6 +405,12 @@ mod tests {
             since_ms: Some(1000),
         };
         assert!(all.holds(&entry));
+        let among_others = Seen {
+            tool: Some("mail"),
+            more_tools: vec!["book".into(), "search".into()],
+            ..entry.clone()
+        };
+        assert!(all.holds(&among_others));
         for (part, filter) in [
             (
                 "scope",

@@ -262,6 +262,9 @@ impl Exchange {
             self.seen.read_body(&self.method, url, read.bytes.clone());
             self.log
                 .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
+            if let Some(asked) = self.seen.asked() {
+                self.log.calls_tools(asked);
+            }
             if self.rules.rules().reads_results() {
                 self.seen.read_results();
             }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
 use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
+use squall_dialects::mcp::Asked;
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{Outcome, Place};
 use squall_profiles::activation::Decision;
@@ -59,6 +60,8 @@ pub(crate) struct ExchangeLog {
     announced: Cell<bool>,
     model: RefCell<Option<Box<ModelTraffic>>>,
     mcp: RefCell<Option<Box<McpTraffic>>>,
+    /// The calls of a request that calls several tools.
+    calls: RefCell<Option<Box<Asked>>>,
     /// Reads the call at once, where a rule with a budget matches it.
     meter: RefCell<Option<Box<Meter>>>,
     /// What is kept of the answer is copied: on HTTP/2 a piece that nobody holds any more is one
@@ -94,6 +97,7 @@ impl ExchangeLog {
             announced: Cell::new(false),
             model: RefCell::new(None),
             mcp: RefCell::new(None),
+            calls: RefCell::new(None),
             meter: RefCell::new(None),
             copies: Cell::new(false),
             chaos,
@@ -259,6 +263,13 @@ impl ExchangeLog {
                     model.speaks(dialect);
                 }
             }
+        }
+    }
+
+    /// What an MCP server is asked: where several tools are called, a rule may be about one of them.
+    pub(crate) fn calls_tools(&self, asked: &Asked) {
+        if asked.tools().len() > 1 {
+            *self.calls.borrow_mut() = Some(Box::new(asked.clone()));
         }
     }
 
@@ -451,6 +462,11 @@ impl ExchangeLog {
         note.response_bytes = self.response_bytes.get();
         note.verdicts.clone_from(&self.verdicts.borrow());
         note.verdicts.extend_from_slice(&self.again.borrow());
+        if let Some(asked) = self.calls.borrow().as_deref() {
+            let tools = asked.tools();
+            let named = called(asked, &note.verdicts);
+            note.calls(named.as_deref(), &tools);
+        }
     }
 
     /// A rule that did more than take time was applied.
@@ -520,6 +536,23 @@ impl Ledger for ExchangeLog {
         self.injected.set(self.injected.get() + by);
         self.worker.engine.metrics.delayed(by);
     }
+}
+
+/// The tool that a request of several calls is listed under: the first that is called, unless rules
+/// were applied about others alone.
+fn called(asked: &Asked, verdicts: &[Verdict]) -> Option<String> {
+    let applied = verdicts
+        .iter()
+        .filter(|verdict| verdict.outcome == RuleOutcome::Applied);
+    let meant: Vec<String> = applied
+        .flat_map(|verdict| verdict.rule.calls_meant(asked))
+        .filter_map(|call| call.tool)
+        .collect();
+    let first = asked.tools().first().map(|tool| (*tool).to_owned())?;
+    if meant.contains(&first) {
+        return Some(first);
+    }
+    meant.into_iter().next().or(Some(first))
 }
 
 /// The verdicts of a plan whose part only takes time.

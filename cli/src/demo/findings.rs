@@ -329,6 +329,7 @@ pub(crate) mod tests {
             },
             dialect: None,
             tool: (!url.contains("model")).then(|| "book_flight".to_owned()),
+            more_tools: Vec::new(),
             method: method.into(),
             url: url.into(),
             status,

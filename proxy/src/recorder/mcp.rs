@@ -1,7 +1,5 @@
 //! What is kept of a request that may ask an MCP server, until the collector reads it.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use squall_dialects::mcp::Asked;
 use squall_profiles::facts::Kind;
@@ -40,8 +38,9 @@ impl McpTraffic {
             return;
         }
         note.kind = Kind::Mcp;
-        if let Some(tool) = asked.tools().first() {
-            note.tool = Some(Arc::from(*tool));
+        let tools = asked.tools();
+        if let Some(first) = tools.first() {
+            note.calls(Some(first), &tools);
         }
     }
 }

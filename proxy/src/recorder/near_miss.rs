@@ -30,7 +30,8 @@ impl ExchangeNote {
         let snapshot = Activation::new(String::new(), String::new(), spec, rules).snapshot();
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let tools: Vec<String> = self.tool.iter().map(ToString::to_string).collect();
+        let tools = self.tool.iter().chain(&self.more_tools);
+        let tools: Vec<String> = tools.map(ToString::to_string).collect();
         let facts = Facts {
             kind: self.kind,
             dialect: self.dialect,

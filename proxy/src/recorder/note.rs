@@ -23,6 +23,9 @@ use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 use super::{McpTraffic, ModelTraffic};
 use crate::chaos::{Origin, ScopeChaos};
 
+/// Most other tools of a request that are kept.
+const TOOLS: usize = 64;
+
 /// Most rules that a record lists; the rest are counted.
 const RULES: usize = 64;
 
@@ -41,6 +44,8 @@ pub struct ExchangeNote {
     pub dialect: Option<&'static str>,
     /// Tool name, when one is known.
     pub tool: Option<Arc<str>>,
+    /// Other tools that were called in the same request, at most [`TOOLS`].
+    pub more_tools: Box<[Arc<str>]>,
     /// Request method.
     pub method: Method,
     /// Upstream URL; `host:port` for tunnels.
@@ -112,6 +117,7 @@ impl ExchangeNote {
             kind,
             dialect: None,
             tool: None,
+            more_tools: Box::default(),
             method,
             url,
             status: None,
@@ -143,6 +149,13 @@ impl ExchangeNote {
         }
     }
 
+    /// Takes down the tools that a request calls: `named` is the one it is listed under.
+    pub(crate) fn calls(&mut self, named: Option<&str>, all: &[&str]) {
+        self.tool = named.map(Arc::from);
+        let others = all.iter().filter(|tool| Some(**tool) != named);
+        self.more_tools = others.take(TOOLS).map(|tool| Arc::from(*tool)).collect();
+    }
+
     /// Adds what this call used up to its scope's.
     pub(crate) fn spend(&self, model: Option<&str>, tokens: Tokens) {
         Charge::new(self.spending.clone()).set(model, used(tokens));
@@ -158,6 +171,7 @@ impl ExchangeNote {
             kind: listed(self.kind),
             dialect: self.dialect.map(str::to_owned),
             tool: self.tool.as_deref().map(str::to_owned),
+            more_tools: self.more_tools.iter().map(ToString::to_string).collect(),
             method: self.method.to_string(),
             url: self.url.clone(),
             status: self.status.map(|status| status.as_u16()),
@@ -320,6 +334,11 @@ impl Entry for ExchangeNote {
     fn size(&self) -> usize {
         let texts = self.url.len()
             + self.tool.as_deref().map_or(0, str::len)
+            + self
+                .more_tools
+                .iter()
+                .map(|tool| tool.len() + size_of::<Arc<str>>())
+                .sum::<usize>()
             + self.error.as_ref().map_or(0, String::len)
             + self.canaries.iter().map(CanaryNote::size).sum::<usize>();
         let llm = self.llm.as_ref().map_or(0, |llm| {
@@ -340,6 +359,7 @@ impl Entry for ExchangeNote {
             scope: &self.scope,
             kind: listed(self.kind),
             tool: self.tool.as_deref(),
+            more_tools: &self.more_tools,
             url: &self.url,
             status: self.status.map(|status| status.as_u16()),
             outcome: self.outcome,

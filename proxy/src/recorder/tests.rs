@@ -104,6 +104,34 @@ fn what_an_mcp_server_is_asked_is_read_off_the_path() {
 }
 
 #[test]
+fn a_list_of_calls_is_found_under_each_of_its_tools() {
+    let recorder = recorder(RecorderOptions::default());
+    let call = |name: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}"}}}}"#)
+    };
+    let body = format!("[{},{},{}]", call("search"), call("book"), call("search"));
+    let mut seen = note(&recorder, "http://h/mcp", Outcome::Ok);
+    let mut traffic = McpTraffic::new(false);
+    traffic.request(&Bytes::from(body), 1 << 20);
+    seen.mcp = Some(Box::new(traffic));
+    recorder.record(seen);
+    recorder.flush();
+    for (tool, found) in [("search", 1), ("book", 1), ("mail", 0)] {
+        let filter = Filter {
+            tool: Some(tool.to_owned()),
+            ..Filter::default()
+        };
+        let page = recorder.exchanges(&filter, None, 10);
+        assert_eq!(page.items.len(), found, "{tool}");
+        for seen in page.items {
+            let record = seen.to_record();
+            assert_eq!(record.tool.as_deref(), Some("search"));
+            assert_eq!(record.more_tools, ["book"]);
+        }
+    }
+}
+
+#[test]
 fn an_open_exchange_is_listed_and_then_ends_under_the_same_id() {
     let recorder = recorder(RecorderOptions::default());
     let begin = recorder.newest_event();

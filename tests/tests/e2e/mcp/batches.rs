@@ -31,6 +31,11 @@ fn the_other_answers_of_a_batch_are_never_lost() {
         (&entry["kind"], &entry["tool"]),
         (&json!("mcp"), &json!("get_weather"))
     );
+    assert_eq!(entry["more_tools"], json!(["book"]), "{entry}");
+    for tool in ["get_weather", "book"] {
+        let found = stage.daemon.api.get(&format!("/v1/exchanges?tool={tool}"));
+        assert_eq!(found["items"][0]["id"], entry["id"], "{tool}: {found}");
+    }
     // Changed in one answer alone.
     for (rule, id) in [
         (json!({ "mode": "wrong_id", "tool": "book" }), 1),
@@ -63,7 +68,13 @@ fn the_other_answers_of_a_batch_are_never_lost() {
     let heard = stage.plain.requests().pop().unwrap().body;
     let heard: Value = serde_json::from_slice(&heard).unwrap();
     assert_eq!(heard, json!([batch()[0], batch()[1], batch()[3]]));
-    assert_eq!(outcome(&stage, "error"), "applied");
+    // It is listed under the one that the rule was about.
+    let (entry, rule) = with_rule(&stage, "error");
+    assert_eq!(rule["outcome"], "applied", "{entry}");
+    assert_eq!(
+        (&entry["tool"], &entry["more_tools"]),
+        (&json!("book"), &json!(["get_weather"]))
+    );
     // What would leave nothing of the others.
     assert_eq!(ask(json!({ "mode": "html_error", "tool": "book" })), clean);
     let (_, rule) = with_rule(&stage, "html_error");

@@ -5,10 +5,11 @@
 //! found, so a change can be made in the provider's own bytes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::json::{NodeId, Value};
-use crate::tokens;
+use crate::tokens::{self, Counter, Counting};
 
 /// An error as a provider's model endpoint reports it, before it is put into a dialect's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -291,6 +292,9 @@ pub struct Delta<'d> {
     /// It is signed, so agents must be able to give it back byte for byte: it is kept or removed
     /// whole, never changed.
     pub signed: bool,
+    /// What it is worth behind what came before of its part; `None`: it is counted on its own, by
+    /// estimate. See [`Weights`].
+    pub worth: Option<tokens::Worth>,
 }
 
 impl<'d> Delta<'d> {
@@ -307,6 +311,7 @@ impl<'d> Delta<'d> {
             goes_with_list: None,
             repeats: false,
             signed: false,
+            worth: None,
         }
     }
 
@@ -335,11 +340,78 @@ impl<'d> Delta<'d> {
 
     /// Tokens it is worth; nothing for ids, signatures and what was counted before.
     pub fn tokens(&self) -> u64 {
+        match &self.worth {
+            _ if !self.counts() => 0,
+            Some(worth) => worth.tokens(),
+            None => tokens::count(Counting::Estimate, &self.text),
+        }
+    }
+
+    /// Its beginning that is worth at most `tokens` tokens.
+    pub fn take(&self, tokens: u64) -> &str {
+        match &self.worth {
+            Some(worth) => worth.take(&self.text, tokens),
+            None => tokens::take(Counting::Estimate, &self.text, tokens),
+        }
+    }
+
+    fn counts(&self) -> bool {
         let opaque = matches!(self.kind, DeltaKind::ToolId | DeltaKind::Signature);
-        if self.repeats || opaque {
-            0
-        } else {
-            tokens::count(&self.text)
+        !self.repeats && !opaque
+    }
+}
+
+/// Parts whose text is counted across deltas; those of further ones are counted on their own.
+const WEIGHED: usize = 256;
+
+/// Counts what deltas are worth as they come: pieces of one text as that text, not one by one.
+#[derive(Debug, Default)]
+pub struct Weights {
+    counting: Counting,
+    counters: BTreeMap<(u64, u64, DeltaKind), Counter>,
+    /// Tokens of deltas that are in no counter.
+    apart: u64,
+}
+
+impl Weights {
+    /// Nothing counted yet.
+    pub fn new(counting: Counting) -> Self {
+        Self {
+            counting,
+            ..Self::default()
+        }
+    }
+
+    /// How it counts.
+    pub fn counting(&self) -> Counting {
+        self.counting
+    }
+
+    /// Tokens of all deltas so far: the same however the texts were cut.
+    pub fn tokens(&self) -> u64 {
+        let counters = self.counters.values().map(Counter::tokens);
+        counters.sum::<u64>() + self.apart
+    }
+
+    /// Notes what each of the next deltas is worth.
+    pub fn weigh(&mut self, deltas: &mut [Delta<'_>]) {
+        for delta in deltas.iter_mut().filter(|delta| delta.counts()) {
+            let key = (delta.choice, delta.part, delta.kind);
+            // A name is never in pieces.
+            let alone = delta.kind == DeltaKind::ToolName
+                || self.counters.len() == WEIGHED && !self.counters.contains_key(&key);
+            let worth = if alone {
+                let worth = Counter::new(self.counting).push(&delta.text);
+                self.apart += worth.tokens();
+                worth
+            } else {
+                let new = || Counter::new(self.counting);
+                self.counters
+                    .entry(key)
+                    .or_insert_with(new)
+                    .push(&delta.text)
+            };
+            delta.worth = Some(worth);
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::dialect::{AnswerForm, Dialect, Event, Target};
 use crate::json::Document;
-use crate::model::{DeltaKind, Finish, Reading};
+use crate::model::{DeltaKind, Finish, Reading, Weights};
 use crate::stream::{Frame, Framing, Splitter};
+use crate::tokens::Counting;
 
 /// Bytes of an answer that is one JSON document, up to which it is read; a longer one is not.
 pub const ANSWER_LIMIT: usize = 1 << 20;
@@ -53,9 +54,9 @@ pub struct Reader {
     dialect: &'static dyn Dialect,
     call: ModelCall,
     refused: bool,
-    /// Tokens of what the answer said, as Squall counts; 0 where the provider counted in the same
-    /// breath.
-    counted: u64,
+    /// Tokens of what the answer said, as Squall counts; none where the provider counted in the
+    /// same breath.
+    counted: Weights,
     /// Tools by choice and call, in the order in which they were called.
     tools: Vec<((u64, u64), String)>,
     answer: Answer,
@@ -86,10 +87,17 @@ impl Reader {
             dialect,
             call,
             refused: false,
-            counted: 0,
+            counted: Weights::default(),
             tools: Vec::new(),
             answer: Answer::Unread,
         }
+    }
+
+    /// Makes it count what the answer says so; without it, it estimates.
+    #[must_use]
+    pub fn counting(mut self, counting: Counting) -> Self {
+        self.counted = Weights::new(counting);
+        self
     }
 
     /// The answer's head has come; `None` when its form or its coding cannot be read.
@@ -147,9 +155,10 @@ impl Reader {
     /// believed once the answer has ended, and before that if it counts more than Squall.
     pub fn tokens(&self, request: impl FnOnce() -> u64) -> Tokens {
         let ended = self.call.finish.is_some();
-        let said = self.counted > 0 || ended;
+        let counted = self.counted.tokens();
+        let said = counted > 0 || ended;
         let (input, output) = (self.call.input_tokens, self.call.output_tokens);
-        let told = output.filter(|told| ended || *told >= self.counted);
+        let told = output.filter(|told| ended || *told >= counted);
         let mut tokens = Tokens {
             input,
             output,
@@ -161,8 +170,8 @@ impl Reader {
             tokens.estimated += request;
         }
         if said && told.is_none() {
-            tokens.output = Some(self.counted);
-            tokens.estimated += self.counted;
+            tokens.output = Some(counted);
+            tokens.estimated += counted;
         }
         tokens
     }
@@ -174,7 +183,7 @@ impl Reader {
             Answer::Json(body) => {
                 if let Ok(document) = Document::parse(&body) {
                     let reading = self.dialect.read_answer(&document);
-                    self.note(&reading);
+                    self.note(reading);
                 }
             }
             Answer::Stream(_, mut splitter) => self.events(&splitter.finish()),
@@ -196,20 +205,20 @@ impl Reader {
                 && let Ok(document) = Document::parse(&data)
             {
                 let reading = self.dialect.read_event(Event::of(frame, &document));
-                self.note(&reading);
+                self.note(reading);
             }
         }
     }
 
-    fn note(&mut self, reading: &Reading<'_>) {
+    fn note(&mut self, mut reading: Reading<'_>) {
         if let (None, Some(model)) = (&self.call.model, &reading.model) {
             self.call.model = Some(shortened(model));
         }
         let counts_itself = reading.usage.is_some_and(|usage| usage.output.is_some());
+        if !counts_itself {
+            self.counted.weigh(&mut reading.deltas);
+        }
         for delta in &reading.deltas {
-            if !counts_itself {
-                self.counted += delta.tokens();
-            }
             match delta.kind {
                 DeltaKind::ToolName => self.tool(delta.choice, delta.part, &delta.text),
                 DeltaKind::Refusal => self.refused |= !delta.text.is_empty(),

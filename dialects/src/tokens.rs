@@ -1,10 +1,25 @@
 //! How many tokens a text is worth.
 //!
-//! **An estimate, for now**: text is cut where byte-pair tokenizers usually cut English (a word
-//! with the space before it, three digits, a run of punctuation, a run of white space, every
-//! character of a script without spaces), and words longer than `LONGEST_WORD` letters count
-//! more than once. Counts differ from a provider's own by some ten to twenty per cent; what
-//! matters to faults is that they are the same every time.
+//! For models whose vocabulary is public it is counted as the provider counts, with the vocabularies
+//! `o200k_base` and `cl100k_base`. For all others it is **an estimate**: text is cut where byte-pair
+//! tokenizers usually cut English (a word with the space before it, three digits, a run of
+//! punctuation, a run of white space, every character of a script without spaces), and words longer
+//! than `LONGEST_WORD` letters count more than once. Estimates differ from a provider's own counts by
+//! some ten to twenty per cent; what matters to faults is that they are the same every time.
+//!
+//! A vocabulary takes tens of megabytes and some tenths of a second to read, so it is read when
+//! something is first counted by it, once per process; [`Counting::warm`] does it beforehand.
+//!
+//! Text is cut into stretches where no token of any of them can reach across, so that what comes in
+//! pieces can be counted as it comes: a [`Counter`] counts the same however its text was cut.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tiktoken_rs::CoreBPE;
+
+/// Bytes after which a stretch ends where it could go on: counting it over and over as it comes
+/// would take too long. Such a text counts at most a few tokens more than with the provider.
+const LONGEST_STRETCH: usize = 1 << 10;
 
 /// Letters after which a word counts as a further token.
 const LONGEST_WORD: usize = 10;
@@ -15,8 +30,255 @@ const LONGEST_NUMBER: usize = 3;
 /// Punctuation marks that make one token.
 const LONGEST_PUNCTUATION: usize = 4;
 
+/// How the tokens of a model are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Counting {
+    /// With the vocabulary `o200k_base`.
+    O200k,
+    /// With the vocabulary `cl100k_base`.
+    Cl100k,
+    /// By estimate: the vocabulary is not public, or not known here.
+    #[default]
+    Estimate,
+}
+
+/// Whether a vocabulary has been read: `O200k`, `Cl100k`.
+static READ: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+
+impl Counting {
+    /// How tokens of `model` are counted. A vendor before the name (`openai/gpt-4o`) and `ft:` are
+    /// passed over, upper case is as good as lower case.
+    pub fn of_model(model: &str) -> Self {
+        let name = model
+            .rsplit('/')
+            .next()
+            .unwrap_or(model)
+            .to_ascii_lowercase();
+        let name = name.strip_prefix("ft:").unwrap_or(&name);
+        let is = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        if is(&["gpt-4o", "gpt-4.1", "gpt-5", "chatgpt-"]) || family(name, &["o1", "o3", "o4"]) {
+            Self::O200k
+        } else if family(name, &["gpt-4", "gpt-4-turbo"])
+            || is(&["gpt-3.5", "gpt-35", "text-embedding-3"])
+        {
+            Self::Cl100k
+        } else {
+            Self::Estimate
+        }
+    }
+
+    /// The same for a model that may not be known.
+    pub fn of(model: Option<&str>) -> Self {
+        model.map(Self::of_model).unwrap_or_default()
+    }
+
+    /// Its name in journals: that of the vocabulary, or `estimate`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::O200k => "o200k_base",
+            Self::Cl100k => "cl100k_base",
+            Self::Estimate => "estimate",
+        }
+    }
+
+    /// Reads the vocabulary, if that has not been done: some tenths of a second.
+    pub fn warm(self) {
+        let _ = self.vocabulary();
+    }
+
+    /// This one if its vocabulary has been read, else an estimate: for whoever must not wait for it.
+    #[must_use]
+    pub fn if_read(self) -> Self {
+        let read = |at: usize| READ[at].load(Ordering::Acquire);
+        match self {
+            Self::O200k if read(0) => self,
+            Self::Cl100k if read(1) => self,
+            Self::O200k | Self::Cl100k | Self::Estimate => Self::Estimate,
+        }
+    }
+
+    fn vocabulary(self) -> Option<&'static CoreBPE> {
+        let (vocabulary, at) = match self {
+            Self::O200k => (tiktoken_rs::o200k_base_singleton(), 0),
+            Self::Cl100k => (tiktoken_rs::cl100k_base_singleton(), 1),
+            Self::Estimate => return None,
+        };
+        READ[at].store(true, Ordering::Release);
+        Some(vocabulary)
+    }
+}
+
+/// Whether `name` is one of `families` or one of its members (`o3-mini`).
+fn family(name: &str, families: &[&str]) -> bool {
+    let member = |family: &str| {
+        let rest = name.strip_prefix(family);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':']))
+    };
+    families.iter().any(|family| member(family))
+}
+
 /// How many tokens `text` is worth; 0 for the empty text.
-pub fn count(text: &str) -> u64 {
+pub fn count(counting: Counting, text: &str) -> u64 {
+    let vocabulary = counting.vocabulary();
+    let mut tokens = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (batch, behind) = rest.split_at(batch(rest));
+        tokens += match vocabulary {
+            Some(vocabulary) => vocabulary.encode_ordinary(batch).len() as u64,
+            None => estimate(batch),
+        };
+        rest = behind;
+    }
+    tokens
+}
+
+/// The beginning of `text` that is worth at most `tokens` tokens. No character is cut in two.
+pub fn take(counting: Counting, text: &str, tokens: u64) -> &str {
+    let vocabulary = counting.vocabulary();
+    let (mut end, mut left) = (0, tokens);
+    while end < text.len() && left > 0 {
+        let batch = &text[end..end + batch(&text[end..])];
+        let (kept, worth) = match vocabulary {
+            Some(vocabulary) => take_counted(vocabulary, batch, left),
+            None => take_estimated(batch, left),
+        };
+        end += kept;
+        if kept < batch.len() {
+            break;
+        }
+        left -= worth;
+    }
+    &text[..end]
+}
+
+/// Counts the tokens of a text that comes in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct Counter {
+    counting: Counting,
+    /// Tokens of the stretches that are complete.
+    sure: u64,
+    /// The stretch that may go on.
+    open: String,
+    /// What that is worth so far.
+    open_tokens: u64,
+    /// The most tokens that the text was worth so far.
+    most: u64,
+}
+
+/// What one piece of a text is worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worth {
+    counting: Counting,
+    /// What comes before the piece and may share a token with it.
+    before: String,
+    /// Tokens that were told of that before.
+    told: u64,
+    tokens: u64,
+}
+
+impl Counter {
+    /// A counter of no text yet.
+    pub fn new(counting: Counting) -> Self {
+        Self {
+            counting,
+            ..Self::default()
+        }
+    }
+
+    /// Tokens of all that was pushed: those of the whole text, however it was cut.
+    pub fn tokens(&self) -> u64 {
+        self.sure + self.open_tokens
+    }
+
+    /// The next piece; what it adds. A piece that goes on with a word may add nothing.
+    pub fn push(&mut self, piece: &str) -> Worth {
+        let before = self.open.clone();
+        let told = self.most - self.sure;
+        self.open.push_str(piece);
+        let mut start = 0;
+        while let Some(stretch) = stretch(&self.open[start..]) {
+            self.sure += count(self.counting, &self.open[start..start + stretch]);
+            start += stretch;
+        }
+        self.open.drain(..start);
+        self.open_tokens = count(self.counting, &self.open);
+        let most = self.most.max(self.tokens());
+        let tokens = most - std::mem::replace(&mut self.most, most);
+        Worth {
+            counting: self.counting,
+            before,
+            told,
+            tokens,
+        }
+    }
+}
+
+impl Worth {
+    /// Tokens that the piece adds to those before.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// The beginning of the piece, `text`, that adds at most `tokens` tokens.
+    pub fn take<'t>(&self, text: &'t str, tokens: u64) -> &'t str {
+        let whole = format!("{}{text}", self.before);
+        let kept = take(self.counting, &whole, self.told.saturating_add(tokens));
+        &text[..kept.len().saturating_sub(self.before.len())]
+    }
+}
+
+/// Bytes of the first stretch of `text`; `None`: it may go on behind it.
+fn stretch(text: &str) -> Option<usize> {
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        let ends = before.is_some_and(|before| is_boundary(before, c));
+        if ends || at >= LONGEST_STRETCH {
+            return Some(at);
+        }
+        before = Some(c);
+    }
+    None
+}
+
+/// Bytes of the first stretches of `text` that can be counted together: up to the end of one that
+/// was cut for its length.
+fn batch(text: &str) -> usize {
+    let mut begin = 0;
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        if before.is_some_and(|before| is_boundary(before, c)) {
+            begin = at;
+        } else if at - begin >= LONGEST_STRETCH {
+            return at;
+        }
+        before = Some(c);
+    }
+    text.len()
+}
+
+/// Whether no token reaches from the character `before` to the character `after`, whatever stands
+/// around them.
+fn is_boundary(before: char, after: char) -> bool {
+    match after {
+        // A space begins a token, unless white space comes before it.
+        ' ' => !before.is_whitespace(),
+        // Only marks and white space have the end of a line in one token with them.
+        '\t' | '\r' | '\n' | '、' | '。' | '「' | '」' | '！' | '，' | '？' => {
+            is_plain(before)
+        }
+        // It may be in the middle of a word.
+        '\'' => false,
+        mark => mark.is_ascii_punctuation() && is_plain(before),
+    }
+}
+
+/// Letters and digits of which nobody doubts that they are.
+fn is_plain(c: char) -> bool {
+    matches!(c, '0'..='9' | 'A'..='Z' | 'a'..='z' | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '一'..='鿋')
+}
+
+fn estimate(text: &str) -> u64 {
     let mut rest = text;
     let mut tokens = 0;
     while !rest.is_empty() {
@@ -26,16 +288,26 @@ pub fn count(text: &str) -> u64 {
     tokens
 }
 
-/// The beginning of `text` that is worth at most `tokens` tokens.
-pub fn take(text: &str, tokens: u64) -> &str {
-    let mut end = 0;
-    for _ in 0..tokens {
-        if end == text.len() {
-            break;
-        }
+/// Bytes of the beginning of `text` that is worth at most `tokens` tokens, and what it is worth.
+fn take_counted(vocabulary: &CoreBPE, text: &str, tokens: u64) -> (usize, u64) {
+    let encoded = vocabulary.encode_ordinary(text);
+    let most = usize::try_from(tokens).unwrap_or(usize::MAX);
+    let Some(first) = encoded.get(..most).filter(|first| *first != encoded) else {
+        return (text.len(), encoded.len() as u64);
+    };
+    let bytes = vocabulary.decode_bytes(first);
+    let bytes = bytes.map_or(0, |bytes| bytes.len());
+    (text.floor_char_boundary(bytes), tokens)
+}
+
+/// The same, by estimate.
+fn take_estimated(text: &str, tokens: u64) -> (usize, u64) {
+    let (mut end, mut taken) = (0, 0);
+    while taken < tokens && end < text.len() {
         end += first(&text[end..]);
+        taken += 1;
     }
-    &text[..end]
+    (end, taken)
 }
 
 /// Bytes of the first token of a text that is not empty.
@@ -96,6 +368,84 @@ mod tests {
 
     use super::*;
 
+    const ALL: [Counting; 3] = [Counting::O200k, Counting::Cl100k, Counting::Estimate];
+
+    #[test]
+    fn models_are_counted_by_their_vocabulary() {
+        for (model, counting) in [
+            ("gpt-4o", Counting::O200k),
+            ("gpt-4o-mini-2024-07-18", Counting::O200k),
+            ("gpt-4.1-nano", Counting::O200k),
+            ("gpt-5", Counting::O200k),
+            ("o1", Counting::O200k),
+            ("o3-mini", Counting::O200k),
+            ("openai/o4-mini", Counting::O200k),
+            ("openai/GPT-4o", Counting::O200k),
+            ("chatgpt-4o-latest", Counting::O200k),
+            ("ft:gpt-4o:acme::1", Counting::O200k),
+            ("gpt-4", Counting::Cl100k),
+            ("gpt-4-turbo", Counting::Cl100k),
+            ("gpt-4-0613", Counting::Cl100k),
+            ("openai/gpt-3.5-turbo", Counting::Cl100k),
+            ("text-embedding-3-small", Counting::Cl100k),
+            ("o1x", Counting::Estimate),
+            ("gpt-40", Counting::Estimate),
+            ("claude-sonnet-4-5", Counting::Estimate),
+            ("gemini-2.5-pro", Counting::Estimate),
+            ("my-deployment", Counting::Estimate),
+            ("", Counting::Estimate),
+        ] {
+            assert_eq!(Counting::of_model(model), counting, "{model}");
+        }
+    }
+
+    /// From OpenAI's cookbook, "How to count tokens with tiktoken", and counted with tiktoken.
+    #[test]
+    fn texts_are_worth_what_the_provider_counts() {
+        for (text, o200k, cl100k) in [
+            ("", 0, 0),
+            ("Hello, world!", 4, 4),
+            ("tiktoken is great!", 6, 6),
+            ("antidisestablishmentarianism", 6, 6),
+            ("2 + 2 = 4", 7, 7),
+            ("お誕生日おめでとう", 8, 9),
+            ("東京タワー", 4, 7),
+            ("👍🏽", 3, 6),
+            ("fn main() {\n    println!(\"hi\");\n}", 10, 10),
+            ("Kyoto has mild weather today", 6, 6),
+            ("<|endoftext|>", 7, 7),
+        ] {
+            assert_eq!(count(Counting::O200k, text), o200k, "{text:?}");
+            assert_eq!(count(Counting::Cl100k, text), cl100k, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn blanks_at_the_end_of_pieces_count_no_more() {
+        for counting in ALL {
+            let mut counter = Counter::new(counting);
+            for piece in ["Kyoto ", "has ", "mild ", "weather ", "today"] {
+                counter.push(piece);
+            }
+            assert_eq!(
+                counter.tokens(),
+                count(counting, "Kyoto has mild weather today")
+            );
+        }
+    }
+
+    #[test]
+    fn a_stretch_without_end_is_counted_in_parts() {
+        let text = "ab".repeat(5000);
+        for counting in ALL {
+            let mut counter = Counter::new(counting);
+            for piece in text.as_bytes().chunks(7) {
+                counter.push(std::str::from_utf8(piece).expect("ASCII"));
+            }
+            assert_eq!(counter.tokens(), count(counting, &text));
+        }
+    }
+
     #[test]
     fn words_numbers_and_marks_are_counted() {
         for (text, tokens) in [
@@ -111,7 +461,7 @@ mod tests {
             ("東京タワー", 5),
             ("{\"city\":\"Paris\"}", 5),
         ] {
-            assert_eq!(count(text), tokens, "{text:?}");
+            assert_eq!(count(Counting::Estimate, text), tokens, "{text:?}");
         }
     }
 
@@ -124,16 +474,61 @@ mod tests {
             ("Hello, world!", 99, "Hello, world!"),
             ("東京", 1, "東"),
         ] {
-            assert_eq!(take(text, tokens), kept);
+            assert_eq!(take(Counting::Estimate, text, tokens), kept);
         }
+    }
+
+    /// Text with what tokenizers care for, in pieces.
+    fn pieces() -> impl Strategy<Value = Vec<String>> {
+        let piece = prop_oneof![
+            "[a-cA-C '’.,\n\t ]{0,6}",
+            "[ \r\n\t\u{a0}]{0,4}",
+            "('s|'LL|it's|/\n|//|  a|1234)",
+            "[東京タワー。、ー々 ]{0,4}",
+            "\\PC{0,4}",
+            "[a-z0-9/+{}\":]{0,9}",
+            "(👍🏽|e\u{301}|ﷺ|क्षि|ſ|'ſ)",
+        ];
+        proptest::collection::vec(piece, 0..24)
     }
 
     proptest! {
         #[test]
         fn what_is_taken_is_worth_what_was_asked(text in "\\PC{0,60}", tokens in 0_u64..30) {
-            let kept = take(&text, tokens);
+            let kept = take(Counting::Estimate, &text, tokens);
             prop_assert!(text.starts_with(kept));
-            prop_assert_eq!(count(kept), count(&text).min(tokens));
+            let worth = count(Counting::Estimate, kept);
+            prop_assert_eq!(worth, count(Counting::Estimate, &text).min(tokens));
+        }
+
+        #[test]
+        fn pieces_are_worth_what_the_whole_is(pieces in pieces()) {
+            let text = pieces.concat();
+            for counting in ALL {
+                let mut counter = Counter::new(counting);
+                let told: u64 = pieces.iter().map(|piece| counter.push(piece).tokens()).sum();
+                let whole = match counting.vocabulary() {
+                    Some(vocabulary) => vocabulary.encode_ordinary(&text).len() as u64,
+                    None => estimate(&text),
+                };
+                prop_assert_eq!(counter.tokens(), whole);
+                prop_assert_eq!(count(counting, &text), whole);
+                prop_assert!(told >= whole);
+            }
+        }
+
+        #[test]
+        fn what_is_taken_in_words_is_what_is_taken_of_the_whole(
+            words in proptest::collection::vec("[a-z]{1,9}[ ,.]{0,1}", 1..20), tokens in 0_u64..40,
+        ) {
+            let text = words.concat();
+            for counting in ALL {
+                let kept = take(counting, &text, tokens);
+                prop_assert!(text.starts_with(kept));
+                prop_assert!(count(counting, kept) <= tokens);
+                let worth = Counter::new(counting).push(&text);
+                prop_assert_eq!(worth.take(&text, tokens), kept);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use squall_dialects::tokens::{self, Counting};
 
 use crate::activation::{Counter, Observe, Snapshot};
 use crate::allowance::Over;
@@ -404,7 +405,9 @@ impl Asked<'_> {
     fn tokens(&self) -> u64 {
         let body = self.facts.and_then(|facts| facts.body);
         let text = body.and_then(|body| std::str::from_utf8(body).ok());
-        text.map(squall_dialects::tokens::count).unwrap_or_default()
+        let counting = Counting::of(self.model());
+        text.map(|text| tokens::count(counting, text))
+            .unwrap_or_default()
     }
 
     fn model(&self) -> Option<&str> {

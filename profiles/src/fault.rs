@@ -63,6 +63,14 @@ impl Fault {
         }
     }
 
+    /// Whether what it does hangs on how many tokens there are.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        match self {
+            Self::Llm(fault) => fault.counts_tokens(),
+            Self::Network(_) | Self::Tool(_) | Self::Context(_) => false,
+        }
+    }
+
     /// Whether what it does hangs on a draw of its own, beside the trigger's.
     pub(crate) fn is_random(&self) -> bool {
         match self {
@@ -459,6 +467,14 @@ pub enum Severity {
 }
 
 impl StreamFault {
+    /// Whether what it does, or what it says of tokens, hangs on how many there are.
+    pub fn counts_tokens(&self) -> bool {
+        !matches!(
+            self,
+            Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream
+        )
+    }
+
     /// The draw that its choices hang on, if it makes any.
     pub(crate) fn choice_mut(&mut self) -> Option<&mut u64> {
         match self {

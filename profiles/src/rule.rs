@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use squall_dialects::mcp::{Asked, Call};
+use squall_dialects::tokens::Counting;
 
 use crate::error::Position;
 use crate::fault::Fault;
@@ -92,6 +93,34 @@ impl Rule {
             return of(&|_| true);
         }
         calls
+    }
+
+    /// The vocabularies that it may count by: of models that it matches, as far as its match names
+    /// them. Where it names none, that of today's models; another is read when it is first needed.
+    pub fn vocabularies(&self) -> Vec<Counting> {
+        if !self.fault.counts_tokens() {
+            return Vec::new();
+        }
+        let more = self.matching.more.as_ref();
+        let Some(model) = more.and_then(|more| more.model.as_ref()) else {
+            return vec![Counting::O200k];
+        };
+        let known = [
+            ("gpt-4o", Counting::O200k),
+            ("gpt-4o-mini", Counting::O200k),
+            ("gpt-4.1", Counting::O200k),
+            ("gpt-5", Counting::O200k),
+            ("o3", Counting::O200k),
+            ("gpt-4", Counting::Cl100k),
+            ("gpt-3.5-turbo", Counting::Cl100k),
+        ];
+        let mut found: Vec<_> = known
+            .into_iter()
+            .filter(|(name, _)| model.matches(name))
+            .map(|(_, counting)| counting)
+            .collect();
+        found.dedup();
+        found
     }
 
     /// Whether some draw decides what it does: then the request's fingerprint is wanted.

@@ -24,6 +24,7 @@ mod safety;
 mod table;
 #[cfg(test)]
 mod tests;
+mod vocabularies;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -238,6 +239,7 @@ impl Chaos {
         // Held to the end, so that no edit of the profile comes between compiling and swapping.
         let profiles = lock(&self.profiles);
         let rules = profiles.compile(&request.rules)?;
+        vocabularies::warm(&rules);
         let mut keeping = lock(&self.keeping);
         let fresh = Arc::new(self.activate(scope, request, rules, &keeping.defaults));
         let record = self.record(&fresh);

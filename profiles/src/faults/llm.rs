@@ -145,6 +145,16 @@ impl LlmFault {
         }
     }
 
+    /// Whether what it does hangs on how many tokens there are.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        match self {
+            Self::Limit(allowance) => allowance.tokens.is_some(),
+            Self::Quota(budget) => budget.tokens.is_some() || budget.cost.is_some(),
+            Self::Stream(fault) => fault.counts_tokens(),
+            Self::Timeout(_) | Self::Error(_) => false,
+        }
+    }
+
     /// Whether what it does hangs on a draw of its own.
     pub(crate) fn is_random(&self) -> bool {
         match self {

@@ -97,7 +97,7 @@ impl StreamEditor {
                 None => Form::Assembled(Assembler::new(framing)),
             },
         };
-        let call = Call::new(dialect);
+        let call = Call::new(dialect, fault.counts_tokens());
         Self { call, form }
     }
 

@@ -29,7 +29,8 @@ use std::time::SystemTime;
 use http::{HeaderMap, HeaderName, Response, header};
 use http_body::Body as _;
 use squall_dialects::model::ModelRequest;
-use squall_dialects::{Dialect, ErrorContext, Target, tokens};
+use squall_dialects::tokens::{self, Counting};
+use squall_dialects::{Dialect, ErrorContext, Target};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::body::AgentBody;
@@ -67,12 +68,15 @@ impl<'a> Speaking<'a> {
     )]
     pub fn error_context(&self, draw: u64) -> ErrorContext<'a> {
         let text = self.body.and_then(|body| std::str::from_utf8(body).ok());
+        let model = self.request.and_then(|request| request.model.as_deref());
+        // A figure in an error's words is not worth a wait.
+        let counting = Counting::of(model).if_read();
         ErrorContext {
             draw,
             target: self.target,
-            model: self.request.and_then(|request| request.model.as_deref()),
+            model,
             stream: self.request.is_some_and(|request| request.stream),
-            input_tokens: text.map(tokens::count),
+            input_tokens: text.map(|text| tokens::count(counting, text)),
             now: SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .ok(),

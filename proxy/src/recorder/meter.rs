@@ -30,7 +30,7 @@ impl Meter {
 
     /// The answer's head has come.
     pub(crate) fn begin(&mut self, call: &ModelTraffic) {
-        self.reading = Some(call.begin());
+        self.reading = Some(call.begin(std::convert::identity));
     }
 
     /// Whether the answer is read here.

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use squall_dialects::{AnswerForm, Dialect, Reader, Target, Tokens, tokens};
+use squall_dialects::tokens::{self, Counting};
+use squall_dialects::{AnswerForm, Dialect, Reader, Target, Tokens};
 use squall_journal::record::LlmRecord;
 
 use crate::carry_out::codec::{Coding, Decoder};
@@ -86,7 +87,8 @@ impl ModelTraffic {
 
     /// What the call says about itself, and what it used up.
     pub(super) fn read(self) -> (LlmRecord, Tokens) {
-        let mut reading = self.begin();
+        // Nothing waits for a vocabulary here, and none is read for a journal alone.
+        let mut reading = self.begin(Counting::if_read);
         for chunk in &self.answer.chunks {
             reading.push(chunk);
         }
@@ -94,15 +96,19 @@ impl ModelTraffic {
         reading.finish()
     }
 
-    /// Begins to read the call, of which the answer's head has come.
-    pub(crate) fn begin(&self) -> CallReading {
+    /// Begins to read the call, of which the answer's head has come. Where the provider does not
+    /// count, it is counted with what `choose` makes of the model's vocabulary.
+    pub(crate) fn begin(&self, choose: impl FnOnce(Counting) -> Counting) -> CallReading {
         let request = self.request.whole();
         let target = Target::new(&self.target);
         let mut reader = Reader::new(self.dialect, target, Some(&request));
         let decoder = self.coding.map(Decoder::new).transpose();
+        let counting = choose(Counting::of(reader.so_far().model.as_deref()));
+        reader = reader.counting(counting);
         reader.head(self.form.filter(|_| decoder.is_ok()));
         CallReading {
             reader,
+            counting,
             request,
             request_tokens: OnceCell::new(),
             decoding: match decoder {
@@ -118,6 +124,8 @@ impl ModelTraffic {
 /// A model call that is read as its answer comes.
 pub(crate) struct CallReading {
     reader: Reader,
+    /// How it is counted where the provider does not count.
+    counting: Counting,
     request: Bytes,
     /// Counted when somebody asks for it.
     request_tokens: OnceCell<u64>,
@@ -193,7 +201,7 @@ impl CallReading {
 
     /// What the call has used up by now.
     pub(crate) fn tokens(&self) -> Tokens {
-        let count = || tokens::count(&String::from_utf8_lossy(&self.request));
+        let count = || tokens::count(self.counting, &String::from_utf8_lossy(&self.request));
         self.reader
             .tokens(|| *self.request_tokens.get_or_init(count))
     }

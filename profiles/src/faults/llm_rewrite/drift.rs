@@ -1,7 +1,7 @@
 //! Texts that drift, as after an unannounced release of the model.
 
 use squall_dialects::json::{Document, Edits, Kind, NodeId, Value, quote};
-use squall_dialects::tokens;
+use squall_dialects::tokens::{self, Counting};
 
 use super::words::{REFUSALS, pick};
 use crate::fault::{ResponseDrift, Severity, TextDrift};
@@ -111,12 +111,12 @@ const PADDING: [&str; 6] = [
 
 /// The text with sentences that say nothing, until it has `factor` times its tokens.
 fn longer(text: &str, factor: f64, choice: u64) -> String {
-    let target = scaled(tokens::count(text), factor);
+    let target = scaled(tokens::count(Counting::Estimate, text), factor);
     let mut longer = text.to_owned();
     for turn in 0.. {
         longer.push_str(if longer.ends_with('\n') { "" } else { " " });
         longer.push_str(pick(&PADDING, choice.wrapping_add(turn)));
-        if tokens::count(&longer) >= target {
+        if tokens::count(Counting::Estimate, &longer) >= target {
             break;
         }
     }
@@ -125,12 +125,12 @@ fn longer(text: &str, factor: f64, choice: u64) -> String {
 
 /// The beginning of the text, one `factor`th of its tokens; whole sentences if any fit.
 fn shorter(text: &str, factor: f64) -> Result<String, String> {
-    let total = tokens::count(text);
+    let total = tokens::count(Counting::Estimate, text);
     let target = scaled(total, 1.0 / factor).max(1);
     if target >= total {
         return Err("the answer's text is too short to be compressed".to_owned());
     }
-    let kept = tokens::take(text, target);
+    let kept = tokens::take(Counting::Estimate, text, target);
     let sentence = kept.rfind(['.', '!', '?', '\n']).map(|end| &kept[..=end]);
     let whole = sentence.filter(|sentence| !sentence.trim().is_empty());
     Ok(whole.unwrap_or(kept).trim_end().to_owned())
@@ -391,11 +391,11 @@ mod tests {
             let kind = |compress| TextDrift::Length { factor, compress };
             let longer = drift(kind(false), Severity::Subtle, text).expect("text");
             assert!(longer.starts_with(text));
-            let tokens = tokens::count(text);
-            assert!(tokens::count(&longer) >= scaled(tokens, factor));
+            let tokens = tokens::count(Counting::Estimate, text);
+            assert!(tokens::count(Counting::Estimate, &longer) >= scaled(tokens, factor));
             let shorter = drift(kind(true), Severity::Subtle, text).expect("text");
             assert!(text.starts_with(&shorter) && !shorter.is_empty());
-            assert!(tokens::count(&shorter) <= scaled(tokens, 1.0 / factor));
+            assert!(tokens::count(Counting::Estimate, &shorter) <= scaled(tokens, 1.0 / factor));
         }
         let two = TextDrift::Length {
             factor: 2.0,

@@ -4,7 +4,6 @@
 use bytes::Bytes;
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{ModelError, Reading};
-use squall_dialects::tokens;
 
 use super::budget::{self, Budget};
 use super::call::Call;
@@ -121,7 +120,7 @@ pub(super) fn parted(
             continue;
         }
         let value = document.value(delta.place);
-        let kept = tokens::take(&delta.text, left).len();
+        let kept = delta.take(left).len();
         let raw = match value.kind() {
             Kind::String => raw_length(value.raw(), kept),
             _ => kept,

@@ -2,7 +2,6 @@
 
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{Delta, DeltaKind, Reading, Usage};
-use squall_dialects::tokens;
 
 /// Tokens that may still pass.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +53,7 @@ impl Budget {
             return Share::Nothing;
         }
         self.spent += bought;
-        Share::Part(tokens::take(&delta.text, bought).len())
+        Share::Part(delta.take(bought).len())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use squall_dialects::model::ModelRequest;
+use squall_dialects::tokens::Counting;
 use squall_dialects::{Dialect, ErrorContext, Target};
 
 /// A model call, as far as editing its answer hangs on it.
@@ -13,6 +14,10 @@ pub(super) struct Call {
     pub(super) choices: u64,
     /// Token counts are to end the stream.
     pub(super) usage: bool,
+    /// How tokens of the model are counted.
+    pub(super) counting: Counting,
+    /// What happens hangs on tokens.
+    counts: bool,
     /// Names of the tools the model may call.
     pub(super) tools: Vec<String>,
     draw: u64,
@@ -24,11 +29,13 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(dialect: &'static dyn Dialect) -> Self {
+    pub(super) fn new(dialect: &'static dyn Dialect, counts: bool) -> Self {
         Self {
             dialect,
             choices: 1,
             usage: false,
+            counting: Counting::Estimate,
+            counts,
             tools: Vec::new(),
             draw: 0,
             target: String::new(),
@@ -42,6 +49,9 @@ impl Call {
     pub(super) fn asked(&mut self, request: &ModelRequest) {
         self.choices = request.choices.max(1);
         self.usage = request.stream && request.usage_in_stream;
+        if self.counts {
+            self.counting = Counting::of(request.model.as_deref());
+        }
         self.tools.clone_from(&request.tools);
     }
 

@@ -220,7 +220,7 @@ impl EarlyEnd {
             ..
         } = cutting;
         if let Some(usage) = event.reading.usage.filter(|_| self.touched) {
-            self.count_anew(&mut edits, &usage);
+            self.count_anew(&mut edits, &usage, call);
         }
         steps.extend(event.made(&before));
         let passes = keep && !replaced;
@@ -399,12 +399,14 @@ impl EarlyEnd {
         call: &Call,
         steps: &mut Vec<Step>,
     ) {
-        let mut tokens = self.kept(self.spent(choice)).min(most.unwrap_or(u64::MAX));
+        let mut tokens = self
+            .kept(self.spent(choice, call))
+            .min(most.unwrap_or(u64::MAX));
         if let Some(instead) = self.how.instead() {
             let said = instead.saying();
             let made = call.dialect.say_events(event.spoken(), choice, said);
             kept = !made.is_empty();
-            tokens = tokens::count(&instead.text);
+            tokens = tokens::count(call.counting, &instead.text);
             steps.extend(event.made(&made));
         }
         let end = EndOfChoice {
@@ -465,7 +467,7 @@ impl EarlyEnd {
             let dialect = call.dialect;
             name = dialect.put_finish(&mut edits, event.document, finished, finish);
         }
-        self.count_anew(&mut edits, &usage);
+        self.count_anew(&mut edits, &usage, call);
         steps.push(event.edited(&edits, name));
         if event.reading.ends {
             steps.push(Step::Finish);
@@ -505,7 +507,7 @@ impl EarlyEnd {
         }
         budget::forget_mirrors(&mut cutting.edits, &event.reading, |_| true);
         if let Some(usage) = &event.reading.usage {
-            self.count_anew(&mut cutting.edits, usage);
+            self.count_anew(&mut cutting.edits, usage, call);
         }
         if cutting.keep {
             steps.push(event.edited(&cutting.edits, cutting.name));
@@ -521,8 +523,12 @@ impl EarlyEnd {
         steps.push(Step::Finish);
     }
 
-    fn count_anew(&self, edits: &mut Edits<'_>, usage: &Usage) {
-        let kept = self.choices.keys().map(|choice| self.spent(*choice)).sum();
+    fn count_anew(&self, edits: &mut Edits<'_>, usage: &Usage, call: &Call) {
+        let kept = self
+            .choices
+            .keys()
+            .map(|choice| self.spent(*choice, call))
+            .sum();
         match self.how.words {
             Words::AtMost(_) => budget::count_anew(edits, usage, self.kept(kept)),
             Words::Instead(_) => budget::count_instead(edits, usage, kept),
@@ -535,12 +541,14 @@ impl EarlyEnd {
     }
 
     /// Tokens that the agent got of a choice.
-    fn spent(&self, choice: u64) -> u64 {
+    fn spent(&self, choice: u64, call: &Call) -> u64 {
         let Some(choice) = self.choices.get(&choice) else {
             return 0;
         };
         match self.how.instead() {
-            Some(instead) if choice.state == ChoiceState::Truncated => tokens::count(&instead.text),
+            Some(instead) if choice.state == ChoiceState::Truncated => {
+                tokens::count(call.counting, &instead.text)
+            }
             _ => choice.budget.spent(),
         }
     }

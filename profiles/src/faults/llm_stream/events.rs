@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::{Delta, Reading};
+use squall_dialects::model::{Delta, Reading, Weights};
 use squall_dialects::stream::{
     DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Made, Splitter, Template,
 };
@@ -59,8 +59,8 @@ pub(super) struct EventEditor {
     splitter: Splitter,
     joiner: Joiner,
     job: Box<dyn Job>,
-    /// Tokens the upstream sent so far.
-    seen: u64,
+    /// What the upstream sent so far is worth; from the first event on.
+    weights: Option<Weights>,
     over: bool,
 }
 
@@ -70,7 +70,7 @@ impl EventEditor {
             splitter: Splitter::new(framing, DEFAULT_LIMIT),
             joiner: Joiner::new(framing),
             job,
-            seen: 0,
+            weights: None,
             over: false,
         }
     }
@@ -111,7 +111,12 @@ impl EventEditor {
     }
 
     pub(super) fn untouched_because(&self) -> Option<String> {
-        (self.over && !self.job.touched()).then(|| self.job.idle_because(self.seen))
+        (self.over && !self.job.touched()).then(|| self.job.idle_because(self.seen()))
+    }
+
+    /// Tokens the upstream sent so far.
+    fn seen(&self) -> u64 {
+        self.weights.as_ref().map_or(0, Weights::tokens)
     }
 
     fn frames(&mut self, frames: &[Frame], call: &Call) -> Vec<Step> {
@@ -139,8 +144,10 @@ impl EventEditor {
             let what = if mark { Other::Mark } else { Other::Unread };
             return self.job.other(frame, what, call, steps);
         };
-        let event = Event::new(frame, &document, call);
-        self.seen += event.tokens();
+        let weights = self
+            .weights
+            .get_or_insert_with(|| Weights::new(call.counting));
+        let event = Event::new(frame, &document, weights, call);
         self.job.event(&event, call, steps);
     }
 
@@ -169,9 +176,15 @@ pub(super) struct Event<'d> {
 }
 
 impl<'d> Event<'d> {
-    pub(super) fn new(frame: &'d Frame, document: &'d Document<'d>, call: &Call) -> Self {
+    pub(super) fn new(
+        frame: &'d Frame,
+        document: &'d Document<'d>,
+        weights: &mut Weights,
+        call: &Call,
+    ) -> Self {
         let spoken = squall_dialects::Event::of(frame, document);
-        let reading = call.dialect.read_event(spoken);
+        let mut reading = call.dialect.read_event(spoken);
+        weights.weigh(&mut reading.deltas);
         Self {
             frame,
             document,

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use http::StatusCode;
+use squall_dialects::BadCall;
 use squall_dialects::json::{Document, Edits, Kind, quote};
-use squall_dialects::model::{Delta, DeltaKind, Finish, Reading};
+use squall_dialects::model::{Delta, DeltaKind, Finish, Reading, Weights};
 use squall_dialects::stream::{Frame, Made};
-use squall_dialects::{BadCall, tokens};
+use squall_dialects::tokens::{self, Counting};
 
 use super::budget::{self, Share};
 use super::call::Call;
@@ -109,10 +110,11 @@ impl Rewriting {
             .iter()
             .filter_map(|data| Document::parse(data).ok())
             .collect();
+        let mut weights = Weights::new(call.counting);
         let events: Vec<_> = held
             .iter()
             .zip(&documents)
-            .map(|(frame, document)| Event::new(frame, document, call))
+            .map(|(frame, document)| Event::new(frame, document, &mut weights, call))
             .collect();
         self.emit(&events, call, steps);
     }
@@ -437,7 +439,8 @@ fn spread(text: &str, pieces: &[Piece<'_>], pages: &[Page<'_>], edited: &mut [Ed
     let spoke = |piece: &&Piece<'_>| !piece.1.text.is_empty();
     let speaking = pieces.iter().filter(spoke).count();
     let all = pieces.len();
-    let total = tokens::count(text);
+    // Shares need not be exact.
+    let total = tokens::count(Counting::Estimate, text);
     let (mut rest, mut given, mut turn) = (text, 0, 0_u64);
     for (at, piece) in pieces.iter().enumerate() {
         let (page, delta) = piece;
@@ -451,7 +454,7 @@ fn spread(text: &str, pieces: &[Piece<'_>], pages: &[Page<'_>], edited: &mut [Ed
         } else if spoke(&piece) {
             turn += 1;
             let until = total * turn / speaking as u64;
-            let share = tokens::take(rest, until - given);
+            let share = tokens::take(Counting::Estimate, rest, until - given);
             given = until;
             rest = &rest[share.len()..];
             share

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 use squall_dialects::model::ModelError;
 use squall_dialects::stream::Framing;
-use squall_dialects::{by_name, json, tokens};
+use squall_dialects::tokens::{self, Counting};
+use squall_dialects::{by_name, json};
 
 use super::*;
 use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, TextDrift};
@@ -590,7 +591,7 @@ proptest! {
             .split("\"content\":")
             .skip(1)
             .filter_map(|rest| serde_json::Deserializer::from_str(rest).into_iter::<String>().next())
-            .map(|said| tokens::count(&said.expect("a string")))
+            .map(|said| tokens::count(Counting::Estimate, &said.expect("a string")))
             .sum();
         prop_assert!(said <= max_tokens || !editor.touched(), "{} > {}", said, max_tokens);
         prop_assert!(said == max_tokens || !editor.touched());

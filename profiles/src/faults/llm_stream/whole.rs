@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use squall_dialects::json::Document;
-use squall_dialects::model::{Reading, Usage};
+use squall_dialects::model::{Reading, Usage, Weights};
 
 use super::breaking::parted;
 use super::call::Call;
@@ -165,7 +165,8 @@ impl Job {
         call: &Call,
         status: &mut Option<StatusCode>,
     ) -> Result<Vec<Step>, String> {
-        let reading = call.dialect.read_answer(document);
+        let mut reading = call.dialect.read_answer(document);
+        Weights::new(call.counting).weigh(&mut reading.deltas);
         match self {
             Self::End(how) => ending::whole(how, document, &reading, call).map(emit),
             Self::Break { after_tokens } => {

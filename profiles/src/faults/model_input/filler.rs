@@ -4,7 +4,7 @@
 //! of the filler is one token of `o200k_base` and of `cl100k_base`, and so is every mark, as counted
 //! with tiktoken. For other vocabularies, which are not public or none of the two, it is an estimate.
 
-use squall_dialects::tokens;
+use squall_dialects::tokens::{self, Counting};
 
 /// Sentences that lead nowhere. None asks for anything, so a model that answers them has lost its
 /// thread.
@@ -35,7 +35,7 @@ pub(super) fn of(count: u64) -> String {
         text.push_str(if text.is_empty() { "" } else { " " });
         text.push_str(&round);
     }
-    let kept = tokens::take(&text, count).len();
+    let kept = tokens::take(Counting::Estimate, &text, count).len();
     text.truncate(kept);
     text
 }
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn filler_is_worth_what_was_asked() {
         for count in [0, 1, 7, 235, 236, 237, 5000, 100_000] {
-            assert_eq!(tokens::count(&of(count)), count);
+            assert_eq!(tokens::count(Counting::Estimate, &of(count)), count);
         }
     }
 
@@ -58,7 +58,10 @@ mod tests {
     fn the_sentences_are_those_that_were_counted() {
         let round = SENTENCES.join(" ");
         assert_eq!(
-            (tokens::count(&round), xxh3_64(round.as_bytes())),
+            (
+                tokens::count(Counting::Estimate, &round),
+                xxh3_64(round.as_bytes())
+            ),
             (ROUND, 10_720_868_752_719_420_726)
         );
         let marks = round.matches([',', '.']).count();

@@ -13,7 +13,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use squall_dialects::json::{Document, Kind, NodeId};
 use squall_dialects::model::Conversation;
-use squall_dialects::{ALL, Dialect, Target, by_name, tokens};
+use squall_dialects::tokens::{self, Counting};
+use squall_dialects::{ALL, Dialect, Target, by_name};
 
 use super::*;
 use crate::fault::{
@@ -503,7 +504,8 @@ fn filler_is_worth_the_tokens_asked_for() {
         let text = &conversation.messages[0].texts[0].text;
         assert_eq!(text.starts_with("What"), begins, "{position:?}");
         assert_eq!(text.ends_with("it?"), ends, "{position:?}");
-        let longer = tokens::count(text) - tokens::count("What is it?");
+        let longer = tokens::count(Counting::Estimate, text)
+            - tokens::count(Counting::Estimate, "What is it?");
         assert!((1000..1005).contains(&longer), "{position:?}: {longer}");
     }
 }

@@ -64,7 +64,7 @@ impl<'e> Cutting<'e> {
         let end = EndOfChoice {
             choice: at.choice,
             finish,
-            tokens: tokens::count(&instead.text),
+            tokens: tokens::count(call.counting, &instead.text),
             kept: true,
         };
         let event = self.event.spoken();

@@ -98,7 +98,11 @@ fn replaced(
         }
     }
     if let Some(usage) = reading.usage.as_ref().filter(|_| said > 0) {
-        budget::count_instead(edits, usage, tokens::count(&instead.text) * said);
+        budget::count_instead(
+            edits,
+            usage,
+            tokens::count(call.counting, &instead.text) * said,
+        );
     }
     said > 0
 }

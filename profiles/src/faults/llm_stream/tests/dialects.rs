@@ -167,7 +167,9 @@ impl Read {
             .texts
             .iter()
             .filter(|((_, _, kind), _)| !matches!(kind, DeltaKind::ToolId | DeltaKind::Signature));
-        counted.map(|(_, text)| tokens::count(text)).sum()
+        counted
+            .map(|(_, text)| tokens::count(Counting::Estimate, text))
+            .sum()
     }
 
     fn calls(&self) -> usize {

@@ -358,7 +358,7 @@ mod tests {
             "",
             ",\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}",
         );
-        let (words, error) = (said("one two"), "data: {\"error\":{}}\n\n".to_owned());
+        let (words, error) = (said(" one two"), "data: {\"error\":{}}\n\n".to_owned());
         for (events, input, output, estimated) in [
             (vec![&words, &words, &end], Some(100), Some(4), 104),
             (vec![&words, &words], Some(100), Some(4), 104),

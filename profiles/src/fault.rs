@@ -63,7 +63,18 @@ impl Fault {
         }
     }
 
-    /// Whether what it does hangs on how many tokens there are.
+    /// Whether when or how it fires hangs on how many tokens there are.
+    pub(crate) fn hangs_on_tokens(&self) -> bool {
+        let says_instead = matches!(
+            self,
+            Self::Llm(LlmFault::Stream(
+                StreamFault::Instead(_) | StreamFault::Rewrite(_)
+            ))
+        );
+        self.counts_tokens() && !says_instead
+    }
+
+    /// Whether what it does, or what it says of tokens, hangs on how many there are.
     pub(crate) fn counts_tokens(&self) -> bool {
         match self {
             Self::Llm(fault) => fault.counts_tokens(),

@@ -8,6 +8,7 @@ use squall_dialects::tokens::Counting;
 
 use crate::error::Position;
 use crate::fault::Fault;
+use crate::faults::context::COUNTED_BY;
 use crate::matching::{Match, Touches};
 use crate::secrets::Secrets;
 use crate::trigger::Trigger;
@@ -49,7 +50,11 @@ impl Rule {
     /// The fault's parameters as they are used, defaults filled in, without what variables stood
     /// for: for the journal.
     pub fn parameters(&self) -> Value {
-        let mut parameters = Value::Object(self.fault.parameters());
+        let mut parameters = self.fault.parameters();
+        if self.fault.hangs_on_tokens() {
+            parameters.insert("counted_by".into(), COUNTED_BY.into());
+        }
+        let mut parameters = Value::Object(parameters);
         self.secrets.redact_document(&mut parameters);
         parameters
     }

@@ -71,7 +71,8 @@ const TOKENS: u64 = 10_000;
 const MOST_TOKENS: u64 = 2_000_000;
 
 /// Whose tokens they are.
-const COUNTED_BY: &str = "o200k_base and cl100k_base; an estimate for other vocabularies";
+pub(crate) const COUNTED_BY: &str =
+    "o200k_base and cl100k_base; an estimate for other vocabularies";
 
 /// What the agent's instructions are contradicted with when nothing else is written.
 const CONTRADICTIONS: [&str; 3] = [

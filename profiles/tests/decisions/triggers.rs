@@ -58,7 +58,7 @@ fn two_rules_on_one_url_count_apart() {
 fn a_rate_limit_lets_a_minutes_worth_pass_and_says_when_more_does() {
     let body = r#"{"messages":[{"role":"user","content":"hi"}]}"#;
     let call = model_call(body);
-    let tokens = squall_dialects::tokens::count(squall_dialects::tokens::Counting::Estimate, body);
+    let tokens = squall_dialects::tokens::count(squall_dialects::tokens::Counting::O200k, body);
     let second = Duration::from_secs(1);
     for (limit, scope_of, unit) in [
         ("rpm: 2".to_owned(), LimitScope::Requests, 1),

@@ -49,11 +49,16 @@ impl Budget {
             return Share::All;
         }
         let bought = std::mem::take(&mut self.left);
-        if bought == 0 || !can_be_cut(delta, document) {
+        if !can_be_cut(delta, document) {
+            return Share::Nothing;
+        }
+        // A blank that was paid for goes with the word after it: that may cost nothing.
+        let kept = delta.take(bought).len();
+        if bought == 0 && kept == 0 {
             return Share::Nothing;
         }
         self.spent += bought;
-        Share::Part(delta.take(bought).len())
+        Share::Part(kept)
     }
 }
 

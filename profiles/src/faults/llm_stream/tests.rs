@@ -546,6 +546,48 @@ fn run_chunked(mut editor: StreamEditor, answer: &[u8], mut ends: Vec<usize>) ->
     steps
 }
 
+/// An editor for an answer of `gpt-4o`, whose tokens are counted.
+fn counting_editor(fault: &StreamFault, form: AnswerForm) -> StreamEditor {
+    let request = ModelRequest {
+        model: Some("gpt-4o".to_owned()),
+        ..ModelRequest::default()
+    };
+    editor(fault, form).for_request(&request)
+}
+
+#[test]
+fn a_stream_is_cut_where_the_whole_answer_is() {
+    let words = ["Kyoto ", "has ", "mild ", "weather ", "today"];
+    let whole = format!(
+        r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","content":"{}"}},"finish_reason":"stop"}}]}}"#,
+        words.concat()
+    );
+    let contents = |text: &str| -> String {
+        text.split("\"content\":")
+            .skip(1)
+            .filter_map(|rest| {
+                serde_json::Deserializer::from_str(rest)
+                    .into_iter::<String>()
+                    .next()
+            })
+            .map(|said| said.expect("a string"))
+            .collect()
+    };
+    for (max_tokens, kept) in [
+        (1, "Ky"),
+        (2, "Kyoto"),
+        (4, "Kyoto has mild"),
+        (5, "Kyoto has mild weather"),
+    ] {
+        let fault = StreamFault::Truncate { max_tokens };
+        let stream = stream_of(&words.map(str::to_owned), "");
+        let streamed = run(counting_editor(&fault, SSE), &stream).0;
+        let held = run(counting_editor(&fault, AnswerForm::Json), &whole).0;
+        assert_eq!(contents(&received(&held).0), kept, "whole");
+        assert_eq!(contents(&received(&streamed).0), kept, "streamed");
+    }
+}
+
 proptest! {
     #[test]
     fn the_chunking_never_shows(
@@ -587,12 +629,13 @@ proptest! {
         let answer = stream_of(&words, "");
         let (steps, editor) = run(editor(&StreamFault::Truncate { max_tokens }, SSE), &answer);
         let (text, _) = received(&steps);
-        let said: u64 = text
+        let said: String = text
             .split("\"content\":")
             .skip(1)
             .filter_map(|rest| serde_json::Deserializer::from_str(rest).into_iter::<String>().next())
-            .map(|said| tokens::count(Counting::Estimate, &said.expect("a string")))
-            .sum();
+            .map(|said| said.expect("a string"))
+            .collect();
+        let said = tokens::count(Counting::Estimate, &said);
         prop_assert!(said <= max_tokens || !editor.touched(), "{} > {}", said, max_tokens);
         prop_assert!(said == max_tokens || !editor.touched());
     }

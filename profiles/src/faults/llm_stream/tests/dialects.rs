@@ -314,7 +314,7 @@ fn an_answer_is_truncated() {
     for max_tokens in (0..=16).chain([20, 30, 50]) {
         on_every_sample(
             &StreamFault::Truncate { max_tokens },
-            if max_tokens > 8 { &all } else { &[] },
+            if max_tokens > 7 { &all } else { &[] },
             |_, before, after| {
                 is_sound(before, after)?;
                 let most = max_tokens * before.finishes.len() as u64;

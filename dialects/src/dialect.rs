@@ -331,7 +331,8 @@ pub struct ErrorContext<'a> {
     pub model: Option<&'a str>,
     /// Whether a stream was asked for; false when the request was not read.
     pub stream: bool,
-    /// About how many tokens the request holds, when it was read.
+    /// How many tokens the request holds, when it was read and the error says so
+    /// ([`ModelError::counts_input`]).
     pub input_tokens: Option<u64>,
     /// What time it is, counted from 1970. `None`: not known, so no date is mentioned.
     pub now: Option<Duration>,

@@ -45,6 +45,24 @@ pub enum ModelError {
     Overloaded,
 }
 
+impl ModelError {
+    /// Whether providers' words for it say how many tokens the request holds.
+    pub fn counts_input(&self) -> bool {
+        match self {
+            Self::RateLimit { scope, figures, .. } => {
+                *scope == LimitScope::Tokens && figures.is_none()
+            }
+            Self::ContextLength | Self::ContentFilter => true,
+            Self::QuotaExhausted
+            | Self::Auth
+            | Self::ModelNotFound
+            | Self::Timeout
+            | Self::ServerError { .. }
+            | Self::Overloaded => false,
+        }
+    }
+}
+
 /// What there is of a limit, in requests or tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitFigures {
@@ -338,7 +356,19 @@ impl<'d> Delta<'d> {
         self
     }
 
-    /// Tokens it is worth; nothing for ids, signatures and what was counted before.
+    /// Whether it says something, be it the rest of a token.
+    pub fn speaks(&self) -> bool {
+        self.counts() && !self.text.is_empty()
+    }
+
+    /// Whether it ends with a blank that is a token more unless a word follows.
+    pub fn ends_with_blank(&self) -> bool {
+        let worth = self.worth.as_ref();
+        worth.is_some_and(tokens::Worth::ends_with_blank)
+    }
+
+    /// Tokens it is worth, without a blank at its end; nothing for ids, signatures and what was
+    /// counted before.
     pub fn tokens(&self) -> u64 {
         match &self.worth {
             _ if !self.counts() => 0,
@@ -355,65 +385,120 @@ impl<'d> Delta<'d> {
         }
     }
 
-    fn counts(&self) -> bool {
+    fn text_key(&self) -> TextKey {
+        (self.choice, self.part, self.kind)
+    }
+
+    /// Whether it is of a text that counts.
+    pub fn counts(&self) -> bool {
         let opaque = matches!(self.kind, DeltaKind::ToolId | DeltaKind::Signature);
         !self.repeats && !opaque
     }
 }
 
-/// Parts whose text is counted across deltas; those of further ones are counted on their own.
+/// Parts whose text is counted across deltas at a time; when there are more, the first is taken to be
+/// complete.
 const WEIGHED: usize = 256;
 
-/// Counts what deltas are worth as they come: pieces of one text as that text, not one by one.
+/// Which text of an answer: the choice, the part, what it is.
+type TextKey = (u64, u64, DeltaKind);
+
+/// Counts what an answer is worth as it comes: pieces of one text as that text, not one by one.
+///
+/// It counts as the provider does for the model that was asked for; where that is not known, for the
+/// one that the answer names before it says anything.
 #[derive(Debug, Default)]
 pub struct Weights {
-    counting: Counting,
-    counters: BTreeMap<(u64, u64, DeltaKind), Counter>,
-    /// Tokens of deltas that are in no counter.
+    /// `None`: the model is not known yet.
+    counting: Option<Counting>,
+    counters: BTreeMap<TextKey, Counter>,
+    /// Tokens of texts that are in no counter.
     apart: u64,
+    /// What was noted and not counted so far.
+    noted: Vec<(TextKey, String)>,
 }
 
 impl Weights {
-    /// Nothing counted yet.
-    pub fn new(counting: Counting) -> Self {
+    /// Nothing counted yet. `counting`: how; `None` when it is not known which model was asked.
+    pub fn new(counting: Option<Counting>) -> Self {
         Self {
             counting,
             ..Self::default()
         }
     }
 
-    /// How it counts.
+    /// How it counts, as far as that is known.
     pub fn counting(&self) -> Counting {
-        self.counting
+        self.counting.unwrap_or_default()
     }
 
-    /// Tokens of all deltas so far: the same however the texts were cut.
-    pub fn tokens(&self) -> u64 {
+    /// Tokens of all that was weighed and noted so far: the same however the texts were cut.
+    pub fn tokens(&mut self) -> u64 {
+        for (key, text) in std::mem::take(&mut self.noted) {
+            self.push(key, &text);
+        }
+        self.weighed()
+    }
+
+    /// Tokens of what was weighed so far.
+    pub fn weighed(&self) -> u64 {
         let counters = self.counters.values().map(Counter::tokens);
         counters.sum::<u64>() + self.apart
     }
 
-    /// Notes what each of the next deltas is worth.
-    pub fn weigh(&mut self, deltas: &mut [Delta<'_>]) {
-        for delta in deltas.iter_mut().filter(|delta| delta.counts()) {
-            let key = (delta.choice, delta.part, delta.kind);
-            // A name is never in pieces.
-            let alone = delta.kind == DeltaKind::ToolName
-                || self.counters.len() == WEIGHED && !self.counters.contains_key(&key);
-            let worth = if alone {
-                let worth = Counter::new(self.counting).push(&delta.text);
-                self.apart += worth.tokens();
-                worth
-            } else {
-                let new = || Counter::new(self.counting);
-                self.counters
-                    .entry(key)
-                    .or_insert_with(new)
-                    .push(&delta.text)
-            };
-            delta.worth = Some(worth);
+    /// Finds out what each of the next deltas is worth.
+    pub fn weigh(&mut self, reading: &mut Reading<'_>) {
+        self.learn(reading);
+        for delta in reading.deltas.iter_mut().filter(|delta| delta.counts()) {
+            delta.worth = Some(self.push(delta.text_key(), &delta.text));
         }
     }
+
+    /// Keeps what the next deltas say until somebody asks for [`Weights::tokens`].
+    pub fn note(&mut self, reading: &Reading<'_>) {
+        self.learn(reading);
+        for delta in reading.deltas.iter().filter(|delta| delta.counts()) {
+            let key = delta.text_key();
+            match self.noted.last_mut() {
+                Some((last, text)) if *last == key && !stands_alone(key) => {
+                    text.push_str(&delta.text);
+                }
+                _ => self.noted.push((key, delta.text.to_string())),
+            }
+        }
+    }
+
+    /// Settles how it counts before anything is counted.
+    fn learn(&mut self, reading: &Reading<'_>) {
+        if self.counting.is_none() {
+            self.counting = reading.model.as_deref().map(Counting::of_model);
+            if reading.deltas.iter().any(Delta::counts) {
+                self.counting.get_or_insert_default();
+            }
+        }
+    }
+
+    fn push(&mut self, key: TextKey, text: &str) -> tokens::Worth {
+        let counting = self.counting();
+        if stands_alone(key) {
+            let worth = Counter::new(counting).push(text);
+            self.apart += worth.tokens();
+            return worth;
+        }
+        if self.counters.len() == WEIGHED
+            && !self.counters.contains_key(&key)
+            && let Some((_, first)) = self.counters.pop_first()
+        {
+            self.apart += first.tokens();
+        }
+        let counter = self.counters.entry(key);
+        counter.or_insert_with(|| Counter::new(counting)).push(text)
+    }
+}
+
+/// Whether a text never comes in pieces.
+fn stands_alone((_, _, kind): TextKey) -> bool {
+    kind == DeltaKind::ToolName
 }
 
 /// What a [`Delta`] is a piece of.

@@ -2,7 +2,7 @@
 
 use crate::dialect::{AnswerForm, Dialect, Event, Target};
 use crate::json::Document;
-use crate::model::{DeltaKind, Finish, Reading, Weights};
+use crate::model::{Delta, DeltaKind, Finish, Reading, Weights};
 use crate::stream::{Frame, Framing, Splitter};
 use crate::tokens::Counting;
 
@@ -54,9 +54,11 @@ pub struct Reader {
     dialect: &'static dyn Dialect,
     call: ModelCall,
     refused: bool,
-    /// Tokens of what the answer said, as Squall counts; none where the provider counted in the
+    /// What the answer said, to be counted if the provider does not; nothing where it counted in the
     /// same breath.
     counted: Weights,
+    /// There is such text.
+    said: bool,
     /// Tools by choice and call, in the order in which they were called.
     tools: Vec<((u64, u64), String)>,
     answer: Answer,
@@ -78,6 +80,7 @@ impl Reader {
         let request = request
             .and_then(|body| crate::read_request(dialect, target, body))
             .unwrap_or_default();
+        let counting = request.model.as_deref().map(Counting::of_model);
         let call = ModelCall {
             model: request.model.map(|model| shortened(&model)),
             stream: request.stream,
@@ -87,17 +90,19 @@ impl Reader {
             dialect,
             call,
             refused: false,
-            counted: Weights::default(),
+            counted: Weights::new(counting),
+            said: false,
             tools: Vec::new(),
             answer: Answer::Unread,
         }
     }
 
-    /// Makes it count what the answer says so; without it, it estimates.
-    #[must_use]
-    pub fn counting(mut self, counting: Counting) -> Self {
-        self.counted = Weights::new(counting);
-        self
+    /// Tells which model was asked for, where the request that was read does not.
+    pub fn asked(&mut self, model: &str) {
+        if self.call.model.is_none() {
+            self.call.model = Some(shortened(model));
+            self.counted = Weights::new(Some(Counting::of_model(model)));
+        }
     }
 
     /// The answer's head has come; `None` when its form or its coding cannot be read.
@@ -148,28 +153,34 @@ impl Reader {
         &self.call
     }
 
-    /// The provider's counts, and Squall's own where the provider gave none to an answer. `request`
-    /// counts the request's tokens.
+    /// How it counts what the provider does not.
+    pub fn counting(&self) -> Counting {
+        self.counted.counting()
+    }
+
+    /// The provider's counts, and Squall's own where the provider gave none to an answer: those of
+    /// the model's vocabulary, where that is public, which is read if need be. `request` counts the
+    /// request's tokens in that way.
     ///
     /// A provider that counts while the answer comes (as `anthropic` does: 1 at its beginning) is
     /// believed once the answer has ended, and before that if it counts more than Squall.
-    pub fn tokens(&self, request: impl FnOnce() -> u64) -> Tokens {
+    pub fn tokens(&mut self, request: impl FnOnce(Counting) -> u64) -> Tokens {
         let ended = self.call.finish.is_some();
-        let counted = self.counted.tokens();
-        let said = counted > 0 || ended;
+        let said = self.said || ended;
         let (input, output) = (self.call.input_tokens, self.call.output_tokens);
-        let told = output.filter(|told| ended || *told >= counted);
+        let told = output.filter(|told| ended || *told >= self.counted.tokens());
         let mut tokens = Tokens {
             input,
             output,
             estimated: 0,
         };
         if said && input.is_none() {
-            let request = request();
+            let request = request(self.counting());
             tokens.input = Some(request);
             tokens.estimated += request;
         }
         if said && told.is_none() {
+            let counted = self.counted.tokens();
             tokens.output = Some(counted);
             tokens.estimated += counted;
         }
@@ -183,7 +194,7 @@ impl Reader {
             Answer::Json(body) => {
                 if let Ok(document) = Document::parse(&body) {
                     let reading = self.dialect.read_answer(&document);
-                    self.note(reading);
+                    self.note(&reading);
                 }
             }
             Answer::Stream(_, mut splitter) => self.events(&splitter.finish()),
@@ -205,18 +216,19 @@ impl Reader {
                 && let Ok(document) = Document::parse(&data)
             {
                 let reading = self.dialect.read_event(Event::of(frame, &document));
-                self.note(reading);
+                self.note(&reading);
             }
         }
     }
 
-    fn note(&mut self, mut reading: Reading<'_>) {
+    fn note(&mut self, reading: &Reading<'_>) {
         if let (None, Some(model)) = (&self.call.model, &reading.model) {
             self.call.model = Some(shortened(model));
         }
         let counts_itself = reading.usage.is_some_and(|usage| usage.output.is_some());
         if !counts_itself {
-            self.counted.weigh(&mut reading.deltas);
+            self.counted.note(reading);
+            self.said |= reading.deltas.iter().any(Delta::speaks);
         }
         for delta in &reading.deltas {
             match delta.kind {
@@ -378,7 +390,7 @@ mod tests {
                 output,
                 estimated,
             };
-            assert_eq!(reader.tokens(|| 100), expected, "{events:?}");
+            assert_eq!(reader.tokens(|_| 100), expected, "{events:?}");
         }
     }
 
@@ -409,7 +421,71 @@ mod tests {
         assert_eq!(reader.finish(), ModelCall::default());
     }
 
+    /// The text in events that end at `cuts`.
+    fn in_events(text: &str, mut cuts: Vec<usize>) -> Vec<String> {
+        cuts.sort_unstable();
+        cuts.push(text.len());
+        let mut start = 0;
+        let mut events = Vec::new();
+        for cut in cuts {
+            let end = text.floor_char_boundary(cut).max(start);
+            let said =
+                serde_json::json!({ "choices": [{ "delta": { "content": text[start..end] } }] });
+            events.push(format!("data: {said}\n\n"));
+            start = end;
+        }
+        events
+    }
+
+    #[test]
+    fn a_model_that_only_the_answer_names_is_counted_as_that_model() {
+        let text = "お誕生日おめでとう";
+        for (model, tokens) in [("gpt-4o", 8), ("gpt-4", 9), ("qwen3", 9)] {
+            let mut reader = reader(Some(SSE));
+            let said = serde_json::json!({ "model": model, "choices": [{ "delta": { "content": text } }] });
+            reader.push(format!("data: {said}\n\n").as_bytes());
+            assert_eq!(reader.tokens(|_| 0).output, Some(tokens), "{model}");
+            assert_eq!(reader.counting(), Counting::of_model(model));
+        }
+    }
+
+    #[test]
+    fn no_vocabulary_is_read_where_the_provider_counts() {
+        let mut reader = reader(Some(SSE));
+        reader.asked("gpt-4");
+        for event in in_events("one two three", vec![3]) {
+            reader.push(event.as_bytes());
+        }
+        let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":\
+                   {\"prompt_tokens\":7,\"completion_tokens\":3}}\n\n";
+        reader.push(end.as_bytes());
+        assert_eq!(reader.tokens(|_| 0).output, Some(3));
+        assert_eq!(reader.counted.weighed(), 0, "nothing was counted");
+    }
+
     proptest! {
+        #[test]
+        fn an_answer_counts_the_same_however_it_is_cut_and_whoever_asks_meanwhile(
+            words in proptest::collection::vec("( ?[a-zA-Z]{1,12}[,.]{0,2}|[ \n]{1,3}|\\PC{1,3}|[0-9]{1,7})", 1..20),
+            cuts in proptest::collection::vec(0_usize..150, 0..20),
+        ) {
+            let text = words.concat();
+            for model in ["gpt-4o", "gpt-4", "claude-sonnet-4-5"] {
+                let worth = crate::tokens::count(Counting::of_model(model), &text);
+                for asks_meanwhile in [false, true] {
+                    let mut reader = reader(Some(SSE));
+                    reader.asked(model);
+                    for event in in_events(&text, cuts.clone()) {
+                        reader.push(event.as_bytes());
+                        if asks_meanwhile {
+                            reader.tokens(|_| 0);
+                        }
+                    }
+                    prop_assert_eq!(reader.tokens(|_| 0).output, Some(worth), "{}", model);
+                }
+            }
+        }
+
         #[test]
         fn no_bytes_make_it_panic(
             request in proptest::collection::vec(any::<u8>(), 0..60),

@@ -284,6 +284,10 @@ pub struct LlmRecord {
     /// Whether Squall counted any of them.
     #[serde(default)]
     pub estimated: bool,
+    /// What Squall counted by: `o200k_base`, `cl100k_base` or `estimate`; absent when the provider
+    /// counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_by: Option<String>,
     /// Finish reason in neutral words.
     pub finish: Option<String>,
     /// Names of the tools the model called.

@@ -67,9 +67,10 @@ impl Fault {
     pub(crate) fn hangs_on_tokens(&self) -> bool {
         let says_instead = matches!(
             self,
-            Self::Llm(LlmFault::Stream(
-                StreamFault::Instead(_) | StreamFault::Rewrite(_)
-            ))
+            Self::Llm(
+                LlmFault::Error(_)
+                    | LlmFault::Stream(StreamFault::Instead(_) | StreamFault::Rewrite(_))
+            )
         );
         self.counts_tokens() && !says_instead
     }
@@ -480,10 +481,32 @@ pub enum Severity {
 impl StreamFault {
     /// Whether what it does, or what it says of tokens, hangs on how many there are.
     pub fn counts_tokens(&self) -> bool {
-        !matches!(
-            self,
-            Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream
-        )
+        match self {
+            Self::Truncate { .. }
+            | Self::Instead(_)
+            | Self::Rewrite(_)
+            | Self::Cut { .. }
+            | Self::Error { .. }
+            | Self::Slow { .. }
+            | Self::Stall { .. } => true,
+            Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream => false,
+        }
+    }
+
+    /// The error that it reports in the middle of a stream, if it does.
+    pub fn error(&self) -> Option<&ModelError> {
+        match self {
+            Self::Error { error, .. } => Some(error),
+            Self::Truncate { .. }
+            | Self::Instead(_)
+            | Self::Rewrite(_)
+            | Self::Cut { .. }
+            | Self::Slow { .. }
+            | Self::Stall { .. }
+            | Self::Repeat { .. }
+            | Self::Unterminated
+            | Self::WholeForStream => None,
+        }
     }
 
     /// The draw that its choices hang on, if it makes any.

@@ -115,8 +115,12 @@ impl Rule {
             ("gpt-4o-mini", Counting::O200k),
             ("gpt-4.1", Counting::O200k),
             ("gpt-5", Counting::O200k),
+            ("o1", Counting::O200k),
             ("o3", Counting::O200k),
+            ("o3-mini", Counting::O200k),
+            ("o4-mini", Counting::O200k),
             ("gpt-4", Counting::Cl100k),
+            ("gpt-4-turbo", Counting::Cl100k),
             ("gpt-3.5-turbo", Counting::Cl100k),
         ];
         let mut found: Vec<_> = known

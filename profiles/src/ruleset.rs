@@ -24,6 +24,8 @@ pub struct RuleSet {
     secrets: Secrets,
     /// Some rule asks for the results of tools that a model call brings.
     reads_results: bool,
+    /// What some rule does hangs on tokens.
+    counts_tokens: bool,
 }
 
 /// What is known of a rule once its neighbours and the config's tools are.
@@ -92,6 +94,7 @@ impl RuleSet {
         let mut set = Self {
             secrets: Secrets::union(rules.iter().map(|rule| &rule.secrets)),
             reads_results: (rules.iter()).any(|rule| rule.matching.touches.in_results()),
+            counts_tokens: (rules.iter()).any(|rule| rule.fault.counts_tokens()),
             rules,
             compiled,
             watches,
@@ -124,6 +127,11 @@ impl RuleSet {
     /// ([`Facts::results`]).
     pub fn reads_results(&self) -> bool {
         self.reads_results
+    }
+
+    /// Whether what some rule does, or says, hangs on how many tokens there are.
+    pub fn counts_tokens(&self) -> bool {
+        self.counts_tokens
     }
 
     pub(crate) fn compiled(&self, rule: usize) -> &Compiled {

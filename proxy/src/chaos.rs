@@ -24,7 +24,6 @@ mod safety;
 mod table;
 #[cfg(test)]
 mod tests;
-mod vocabularies;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +50,7 @@ pub use self::planted::{Origin, Planted};
 use self::table::Table;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
+use crate::vocabularies;
 
 /// Name of the scope that takes everything no other scope takes.
 pub const DEFAULT_SCOPE: &str = "default";
@@ -232,6 +232,16 @@ impl Chaos {
         named
     }
 
+    /// Reads what rules may count tokens by, off this thread: to be waited for before they are put in
+    /// force, so that no exchange has to.
+    pub async fn read_vocabularies(&self, rules: &Wanted) {
+        let rules = lock(&self.profiles).compile(rules);
+        let unread = rules.map_or_else(|_| Vec::new(), |rules| vocabularies::wanted(&rules));
+        if !unread.is_empty() {
+            vocabularies::read(unread).await;
+        }
+    }
+
     /// Puts chaos in force for a scope as a new activation, in place of what was there: counters,
     /// windows and attempts begin again. For a named scope the connections that carry its traffic
     /// are told to end ([`ScopeChaos::ended`]).
@@ -239,7 +249,7 @@ impl Chaos {
         // Held to the end, so that no edit of the profile comes between compiling and swapping.
         let profiles = lock(&self.profiles);
         let rules = profiles.compile(&request.rules)?;
-        vocabularies::warm(&rules);
+        vocabularies::begin(vocabularies::wanted(&rules));
         let mut keeping = lock(&self.keeping);
         let fresh = Arc::new(self.activate(scope, request, rules, &keeping.defaults));
         let record = self.record(&fresh);

@@ -40,6 +40,7 @@ use crate::recorder::ExchangeNote;
 use crate::request_body::{Outgoing, ReadAhead, RequestBody};
 use crate::route::{self, Target};
 use crate::upstream::Received;
+use crate::vocabularies;
 
 /// Names the faults of an answer, if the configuration asks for it; the agent can see it.
 const FAULT: HeaderName = HeaderName::from_static("squall-fault");
@@ -232,6 +233,7 @@ impl Exchange {
             self.seen.stays_unread();
             passing(request, &self.log)
         };
+        self.get_ready_to_count().await;
         let facts = self
             .seen
             .facts(&self.method, &self.target.url, request.headers());
@@ -243,6 +245,17 @@ impl Exchange {
         }
         self.log.decided(&mut decision);
         Ok((request, decision))
+    }
+
+    /// Waits for the vocabulary of the call's model where a rule may count by it: this thread serves
+    /// others meanwhile.
+    async fn get_ready_to_count(&self) {
+        if self.seen.dialect.is_some() && self.rules.rules().counts_tokens() {
+            let unread = vocabularies::of_model(self.seen.model());
+            if !unread.is_empty() {
+                Box::pin(vocabularies::read(unread)).await;
+            }
+        }
     }
 
     /// Reads the body, and what it tells of the exchange.
@@ -264,6 +277,9 @@ impl Exchange {
                 .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
             if let Some(asked) = self.seen.asked() {
                 self.log.calls_tools(asked);
+            }
+            if let Some(model) = self.seen.model() {
+                self.log.asked(model);
             }
             if self.rules.rules().reads_results() {
                 self.seen.read_results();

@@ -273,6 +273,13 @@ impl ExchangeLog {
         }
     }
 
+    /// The model asked for, as the whole body tells.
+    pub(crate) fn asked(&self, name: &str) {
+        if let Some(model) = self.model.borrow_mut().as_mut() {
+            model.asked(name);
+        }
+    }
+
     /// The head of the model's answer, for reading it.
     pub(crate) fn model_answer_head(&self, headers: &HeaderMap) {
         if let Some(model) = self.model.borrow_mut().as_mut() {

@@ -31,6 +31,7 @@ pub mod timer;
 pub mod tls;
 mod tunnel;
 pub mod upstream;
+mod vocabularies;
 pub mod wire;
 mod worker;
 

@@ -84,6 +84,7 @@ pub(super) async fn put(
     params.finish()?;
     let request = chaos_request::read(&document.value()?).map_err(Problem::invalid)?;
     let is_inline = matches!(request.rules, Wanted::Inline(_));
+    state.chaos.read_vocabularies(&request.rules).await;
     match state.chaos.put(&scope, request) {
         Ok(record) => Ok(Json(record)),
         Err(PutError::UnknownProfile(name)) => {

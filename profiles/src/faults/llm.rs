@@ -151,7 +151,8 @@ impl LlmFault {
             Self::Limit(allowance) => allowance.tokens.is_some(),
             Self::Quota(budget) => budget.tokens.is_some() || budget.cost.is_some(),
             Self::Stream(fault) => fault.counts_tokens(),
-            Self::Timeout(_) | Self::Error(_) => false,
+            Self::Error(error) => error.counts_input(),
+            Self::Timeout(_) => false,
         }
     }
 

@@ -157,7 +157,7 @@ impl StreamEditor {
     /// further steps.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
         match &mut self.form {
-            Form::Stream(editor) => editor.push(chunk, &self.call),
+            Form::Stream(editor) => editor.push(chunk, &mut self.call),
             Form::Json(editor) => editor.push(chunk),
             Form::Assembled(editor) => editor.push(chunk),
         }
@@ -166,8 +166,8 @@ impl StreamEditor {
     /// The upstream's answer has ended cleanly.
     pub fn finish(&mut self) -> Vec<Step> {
         match &mut self.form {
-            Form::Stream(editor) => editor.finish(&self.call),
-            Form::Json(editor) => editor.finish(&self.call),
+            Form::Stream(editor) => editor.finish(&mut self.call),
+            Form::Json(editor) => editor.finish(&mut self.call),
             Form::Assembled(editor) => editor.finish(&self.call),
         }
     }

@@ -28,7 +28,7 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, Response, header};
 use http_body::Body as _;
-use squall_dialects::model::ModelRequest;
+use squall_dialects::model::{ModelError, ModelRequest};
 use squall_dialects::tokens::{self, Counting};
 use squall_dialects::{Dialect, ErrorContext, Target};
 use squall_profiles::plan::{Edit, VerdictIndex};
@@ -61,22 +61,22 @@ impl From<&'static dyn Dialect> for Speaking<'_> {
 }
 
 impl<'a> Speaking<'a> {
-    /// What a made-up error may mention of this call.
+    /// What `error`, made up, may mention of this call.
     #[expect(
         clippy::disallowed_methods,
         reason = "a made-up error names the hour at which its limit ends; nothing is decided by it"
     )]
-    pub fn error_context(&self, draw: u64) -> ErrorContext<'a> {
-        let text = self.body.and_then(|body| std::str::from_utf8(body).ok());
+    pub fn error_context(&self, error: Option<&ModelError>, draw: u64) -> ErrorContext<'a> {
         let model = self.request.and_then(|request| request.model.as_deref());
-        // A figure in an error's words is not worth a wait.
-        let counting = Counting::of(model).if_read();
+        let counted = error.is_some_and(ModelError::counts_input);
+        let text = self.body.filter(|_| counted);
+        let text = text.and_then(|body| std::str::from_utf8(body).ok());
         ErrorContext {
             draw,
             target: self.target,
             model,
             stream: self.request.is_some_and(|request| request.stream),
-            input_tokens: text.map(|text| tokens::count(counting, text)),
+            input_tokens: text.map(|text| tokens::count(Counting::of(model), text)),
             now: SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .ok(),

@@ -11,9 +11,8 @@ use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::Expanded;
 
-use super::{
-    Chaos, Defaults, NO_CHAOS, Profiles, PutError, ScopeChaos, Wanted, lock, vocabularies,
-};
+use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, ScopeChaos, Wanted, lock};
+use crate::vocabularies;
 
 /// Why profiles could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +121,7 @@ impl Chaos {
 
     fn replace(&self, replacements: Vec<Replacement>) {
         for (own, rules) in replacements {
-            vocabularies::warm(&rules);
+            vocabularies::begin(vocabularies::wanted(&rules));
             own.activation().replace_rules(rules.clone());
             // A fork being made of the former rules is in the table once its maker lets go.
             drop(lock(&self.keeping));

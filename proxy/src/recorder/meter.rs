@@ -30,7 +30,7 @@ impl Meter {
 
     /// The answer's head has come.
     pub(crate) fn begin(&mut self, call: &ModelTraffic) {
-        self.reading = Some(call.begin(std::convert::identity));
+        self.reading = Some(call.begin());
     }
 
     /// Whether the answer is read here.
@@ -55,8 +55,9 @@ impl Meter {
     }
 
     fn count(&mut self) {
-        if let Some(reading) = &self.reading {
-            self.charge.set(reading.model(), used(reading.tokens()));
+        if let Some(reading) = &mut self.reading {
+            let tokens = reading.tokens();
+            self.charge.set(reading.model(), used(tokens));
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use squall_dialects::tokens::{self, Counting};
+use squall_dialects::tokens;
 use squall_dialects::{AnswerForm, Dialect, Reader, Target, Tokens};
 use squall_journal::record::LlmRecord;
 
@@ -21,6 +21,8 @@ pub struct ModelTraffic {
     answer: Kept,
     /// What came after what was kept.
     end: Tail,
+    /// The model asked for, if more of the request was read than is kept of it.
+    asked: Option<String>,
     form: Option<AnswerForm>,
     coding: Option<Coding>,
 }
@@ -48,6 +50,7 @@ impl ModelTraffic {
             request: Kept::default(),
             answer: Kept::default(),
             end: Tail::default(),
+            asked: None,
             form: None,
             coding: None,
         }
@@ -56,6 +59,11 @@ impl ModelTraffic {
     /// The request's body says that it is a call in another dialect than its head made believe.
     pub fn speaks(&mut self, dialect: &'static dyn Dialect) {
         self.dialect = dialect;
+    }
+
+    /// The model asked for, as the whole request tells.
+    pub fn asked(&mut self, model: &str) {
+        self.asked = Some(model.to_owned());
     }
 
     /// More of the request's body; what goes over `most` bytes in all is not kept.
@@ -87,8 +95,7 @@ impl ModelTraffic {
 
     /// What the call says about itself, and what it used up.
     pub(super) fn read(self) -> (LlmRecord, Tokens) {
-        // Nothing waits for a vocabulary here, and none is read for a journal alone.
-        let mut reading = self.begin(Counting::if_read);
+        let mut reading = self.begin();
         for chunk in &self.answer.chunks {
             reading.push(chunk);
         }
@@ -96,19 +103,18 @@ impl ModelTraffic {
         reading.finish()
     }
 
-    /// Begins to read the call, of which the answer's head has come. Where the provider does not
-    /// count, it is counted with what `choose` makes of the model's vocabulary.
-    pub(crate) fn begin(&self, choose: impl FnOnce(Counting) -> Counting) -> CallReading {
+    /// Begins to read the call, of which the answer's head has come.
+    pub(crate) fn begin(&self) -> CallReading {
         let request = self.request.whole();
         let target = Target::new(&self.target);
         let mut reader = Reader::new(self.dialect, target, Some(&request));
         let decoder = self.coding.map(Decoder::new).transpose();
-        let counting = choose(Counting::of(reader.so_far().model.as_deref()));
-        reader = reader.counting(counting);
+        if let Some(model) = &self.asked {
+            reader.asked(model);
+        }
         reader.head(self.form.filter(|_| decoder.is_ok()));
         CallReading {
             reader,
-            counting,
             request,
             request_tokens: OnceCell::new(),
             decoding: match decoder {
@@ -124,8 +130,6 @@ impl ModelTraffic {
 /// A model call that is read as its answer comes.
 pub(crate) struct CallReading {
     reader: Reader,
-    /// How it is counted where the provider does not count.
-    counting: Counting,
     request: Bytes,
     /// Counted when somebody asks for it.
     request_tokens: OnceCell<u64>,
@@ -200,16 +204,18 @@ impl CallReading {
     }
 
     /// What the call has used up by now.
-    pub(crate) fn tokens(&self) -> Tokens {
-        let count = || tokens::count(self.counting, &String::from_utf8_lossy(&self.request));
+    pub(crate) fn tokens(&mut self) -> Tokens {
+        let request = &self.request;
+        let count = |counting| tokens::count(counting, &String::from_utf8_lossy(request));
         self.reader
-            .tokens(|| *self.request_tokens.get_or_init(count))
+            .tokens(|counting| *self.request_tokens.get_or_init(|| count(counting)))
     }
 
     /// What the call says about itself, and what it used up.
     pub(crate) fn finish(mut self) -> (LlmRecord, Tokens) {
         self.reader.end();
         let tokens = self.tokens();
+        let counted_by = (tokens.estimated > 0).then(|| self.reader.counting().name());
         let call = self.reader.finish();
         let record = LlmRecord {
             model: call.model,
@@ -217,6 +223,7 @@ impl CallReading {
             input_tokens: tokens.input,
             output_tokens: tokens.output,
             estimated: tokens.estimated > 0,
+            counted_by: counted_by.map(str::to_owned),
             finish: call.finish.map(|finish| finish.as_str().to_owned()),
             tool_calls: call.tool_calls,
         };

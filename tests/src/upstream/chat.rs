@@ -24,6 +24,25 @@ pub fn answer(connection: &mut Connection, request: &Request) -> bool {
     }
 }
 
+/// Answers with these words, an event for each where a stream is asked for, and counts no tokens;
+/// false when the peer is gone.
+pub fn say(connection: &mut Connection, request: &Request, words: &[&str]) -> bool {
+    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    if asked["stream"] == true {
+        let said = words.iter().map(|word| json!({ "content": word }));
+        let begun = std::iter::once(json!({ "role": "assistant", "content": "" }));
+        return send_events(connection, &framed(begun.chain(said), "stop"));
+    }
+    let mut body = completion(false);
+    body["choices"][0]["message"]["content"] = json!(words.concat());
+    body["usage"] = Value::Null;
+    connection.send(whole(
+        "200 OK",
+        "application/json",
+        body.to_string().as_bytes(),
+    ))
+}
+
 /// The whole answer.
 fn completion(calls_tool: bool) -> Value {
     let (message, finish) = if calls_tool {
@@ -64,6 +83,11 @@ pub fn events(calls_tool: bool) -> Vec<String> {
     } else {
         deltas.extend(WORDS.iter().map(|word| json!({ "content": word })));
     }
+    framed(deltas, if calls_tool { "tool_calls" } else { "stop" })
+}
+
+/// Events that say so, why they end, and `[DONE]`.
+fn framed(deltas: impl IntoIterator<Item = Value>, finish: &str) -> Vec<String> {
     let event = |delta: Value, finish: Value| {
         json!({
             "id": "chatcmpl-1",
@@ -78,10 +102,7 @@ pub fn events(calls_tool: bool) -> Vec<String> {
         .into_iter()
         .map(|delta| event(delta, Value::Null))
         .collect();
-    events.push(event(
-        json!({}),
-        json!(if calls_tool { "tool_calls" } else { "stop" }),
-    ));
+    events.push(event(json!({}), json!(finish)));
     events.push("[DONE]".to_owned());
     events
         .into_iter()
@@ -90,11 +111,13 @@ pub fn events(calls_tool: bool) -> Vec<String> {
 }
 
 fn stream(connection: &mut Connection, calls_tool: bool) -> bool {
+    send_events(connection, &events(calls_tool))
+}
+
+fn send_events(connection: &mut Connection, events: &[String]) -> bool {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
         transfer-encoding: chunked\r\n\r\n";
     connection.send(head)
-        && events(calls_tool)
-            .iter()
-            .all(|event| connection.send(chunk(event)))
+        && events.iter().all(|event| connection.send(chunk(event)))
         && connection.send("0\r\n\r\n")
 }

@@ -33,5 +33,6 @@ mod responses;
 mod routes;
 mod store;
 mod streams;
+mod tokens;
 mod tool_faults;
 mod transparency;

@@ -52,7 +52,7 @@ impl Breaking {
 impl Job for Breaking {
     /// Lets the event pass as far as the budget goes, and breaks off where it ends.
     fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
-        if event.tokens() < self.budget.left() || event.tokens() == 0 || self.unreportable {
+        if event.tokens() < self.budget.left() || !event.speaks() || self.unreportable {
             for delta in &event.reading.deltas {
                 self.budget.spend(delta, event.document);
             }

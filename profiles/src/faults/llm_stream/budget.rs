@@ -43,7 +43,8 @@ impl Budget {
     /// tool's name, arguments that are no string) is bought whole or not at all.
     pub(super) fn spend(&mut self, delta: &Delta<'_>, document: &Document<'_>) -> Share {
         let cost = delta.tokens();
-        if cost <= self.left {
+        let fits = cost < self.left || cost == self.left && !delta.ends_with_blank();
+        if fits {
             self.left -= cost;
             self.spent += cost;
             return Share::All;
@@ -52,7 +53,6 @@ impl Budget {
         if !can_be_cut(delta, document) {
             return Share::Nothing;
         }
-        // A blank that was paid for goes with the word after it: that may cost nothing.
         let kept = delta.take(bought).len();
         if bought == 0 && kept == 0 {
             return Share::Nothing;

@@ -14,10 +14,11 @@ pub(super) struct Call {
     pub(super) choices: u64,
     /// Token counts are to end the stream.
     pub(super) usage: bool,
-    /// How tokens of the model are counted.
+    /// How tokens are counted, as far as the request tells; an estimate where what happens does not
+    /// hang on them.
+    pub(super) asked: Option<Counting>,
+    /// How they are counted.
     pub(super) counting: Counting,
-    /// What happens hangs on tokens.
-    counts: bool,
     /// Names of the tools the model may call.
     pub(super) tools: Vec<String>,
     draw: u64,
@@ -34,8 +35,8 @@ impl Call {
             dialect,
             choices: 1,
             usage: false,
+            asked: (!counts).then_some(Counting::Estimate),
             counting: Counting::Estimate,
-            counts,
             tools: Vec::new(),
             draw: 0,
             target: String::new(),
@@ -49,8 +50,8 @@ impl Call {
     pub(super) fn asked(&mut self, request: &ModelRequest) {
         self.choices = request.choices.max(1);
         self.usage = request.stream && request.usage_in_stream;
-        if self.counts {
-            self.counting = Counting::of(request.model.as_deref());
+        if self.asked.is_none() {
+            self.asked = request.model.as_deref().map(Counting::of_model);
         }
         self.tools.clone_from(&request.tools);
     }

@@ -250,7 +250,7 @@ impl EarlyEnd {
                 cutting.keep |= delta.repeats || goes_on;
                 continue;
             }
-            let speechless = delta.tokens() > 0 && !self.can_say(event, delta.choice, call);
+            let speechless = delta.speaks() && !self.can_say(event, delta.choice, call);
             let Some(choice) = self.choice(delta.choice) else {
                 cutting.keep = true;
                 continue;
@@ -453,7 +453,7 @@ impl EarlyEnd {
             return;
         };
         // Some servers count along with every event; only the last one is the agent's.
-        if event.tokens() > 0 && event.reading.finishes.is_empty() {
+        if event.speaks() && event.reading.finishes.is_empty() {
             return;
         }
         let mut edits = Edits::new(event.document);
@@ -573,6 +573,6 @@ impl EarlyEnd {
 /// Tokens that the provider counts up to an event and the agent sees, if it counts along with the
 /// words.
 fn told(event: &Event<'_>) -> Option<u64> {
-    let usage = event.reading.usage.filter(|_| event.tokens() > 0)?;
+    let usage = event.reading.usage.filter(|_| event.speaks())?;
     Some(usage.output?.saturating_sub(usage.hidden))
 }

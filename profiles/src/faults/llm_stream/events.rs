@@ -75,7 +75,7 @@ impl EventEditor {
         }
     }
 
-    pub(super) fn push(&mut self, chunk: &[u8], call: &Call) -> Vec<Step> {
+    pub(super) fn push(&mut self, chunk: &[u8], call: &mut Call) -> Vec<Step> {
         if self.over {
             return Vec::new();
         }
@@ -84,7 +84,7 @@ impl EventEditor {
         self.joined(steps)
     }
 
-    pub(super) fn finish(&mut self, call: &Call) -> Vec<Step> {
+    pub(super) fn finish(&mut self, call: &mut Call) -> Vec<Step> {
         if self.over {
             return Vec::new();
         }
@@ -116,10 +116,10 @@ impl EventEditor {
 
     /// Tokens the upstream sent so far.
     fn seen(&self) -> u64 {
-        self.weights.as_ref().map_or(0, Weights::tokens)
+        self.weights.as_ref().map_or(0, Weights::weighed)
     }
 
-    fn frames(&mut self, frames: &[Frame], call: &Call) -> Vec<Step> {
+    fn frames(&mut self, frames: &[Frame], call: &mut Call) -> Vec<Step> {
         let mut steps = Vec::with_capacity(frames.len());
         for frame in frames {
             self.frame(frame, call, &mut steps);
@@ -131,7 +131,7 @@ impl EventEditor {
         steps
     }
 
-    fn frame(&mut self, frame: &Frame, call: &Call, steps: &mut Vec<Step>) {
+    fn frame(&mut self, frame: &Frame, call: &mut Call, steps: &mut Vec<Step>) {
         let Some(data) = frame.data() else {
             let what = match frame.kind() {
                 FrameKind::Event => Other::Comment,
@@ -144,10 +144,9 @@ impl EventEditor {
             let what = if mark { Other::Mark } else { Other::Unread };
             return self.job.other(frame, what, call, steps);
         };
-        let weights = self
-            .weights
-            .get_or_insert_with(|| Weights::new(call.counting));
+        let weights = self.weights.get_or_insert_with(|| Weights::new(call.asked));
         let event = Event::new(frame, &document, weights, call);
+        call.counting = weights.counting();
         self.job.event(&event, call, steps);
     }
 
@@ -184,7 +183,7 @@ impl<'d> Event<'d> {
     ) -> Self {
         let spoken = squall_dialects::Event::of(frame, document);
         let mut reading = call.dialect.read_event(spoken);
-        weights.weigh(&mut reading.deltas);
+        weights.weigh(&mut reading);
         Self {
             frame,
             document,
@@ -192,9 +191,14 @@ impl<'d> Event<'d> {
         }
     }
 
-    /// Tokens the model wrote in it.
+    /// Tokens the model wrote in it; none where it only goes on with one.
     pub(super) fn tokens(&self) -> u64 {
         self.reading.deltas.iter().map(Delta::tokens).sum()
+    }
+
+    /// Whether the model says something in it.
+    pub(super) fn speaks(&self) -> bool {
+        self.reading.deltas.iter().any(Delta::speaks)
     }
 
     /// The event as dialects read it.

@@ -35,7 +35,7 @@ impl Job for Repeating {
         // The text or the call is shorter than the draw would have it: its last event, then.
         let reading = &event.reading;
         let ends = !reading.finishes.is_empty() || reading.edges.iter().any(|edge| edge.closes);
-        if event.tokens() == 0
+        if !event.speaks()
             && ends
             && let Some(latest) = self.latest.take()
         {
@@ -43,7 +43,7 @@ impl Job for Repeating {
             self.touched = true;
         }
         steps.push(event.pass());
-        if event.tokens() == 0 || self.touched {
+        if !event.speaks() || self.touched {
             return;
         }
         if self.left == 0 {

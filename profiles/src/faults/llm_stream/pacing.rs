@@ -28,12 +28,9 @@ impl Slowing {
 impl Job for Slowing {
     /// Holds an event that carries tokens back.
     fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
-        let wait = match event.tokens() {
-            0 => Duration::ZERO,
-            tokens => self
-                .first
-                .take()
-                .unwrap_or_else(|| pace(tokens, self.tokens_per_second)),
+        let wait = match self.first.take_if(|_| event.speaks()) {
+            Some(first) => first,
+            None => pace(event.tokens(), self.tokens_per_second),
         };
         if !wait.is_zero() {
             steps.push(Step::Wait(wait));
@@ -79,7 +76,7 @@ impl Job for Stalling {
     /// Halts before the first event that goes over the limit.
     fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
         self.passed = self.passed.saturating_add(event.tokens());
-        if !self.touched && event.tokens() > 0 && self.passed > self.after_tokens {
+        if !self.touched && event.speaks() && self.passed > self.after_tokens {
             steps.push(Step::Wait(self.wait));
             self.touched = true;
         }

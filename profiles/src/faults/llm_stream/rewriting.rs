@@ -110,7 +110,7 @@ impl Rewriting {
             .iter()
             .filter_map(|data| Document::parse(data).ok())
             .collect();
-        let mut weights = Weights::new(call.counting);
+        let mut weights = Weights::new(Some(call.counting));
         let events: Vec<_> = held
             .iter()
             .zip(&documents)

@@ -546,33 +546,50 @@ fn run_chunked(mut editor: StreamEditor, answer: &[u8], mut ends: Vec<usize>) ->
     steps
 }
 
-/// An editor for an answer of `gpt-4o`, whose tokens are counted.
-fn counting_editor(fault: &StreamFault, form: AnswerForm) -> StreamEditor {
+/// An editor for an answer of `model`.
+fn editor_for(model: &str, fault: &StreamFault, form: AnswerForm) -> StreamEditor {
     let request = ModelRequest {
-        model: Some("gpt-4o".to_owned()),
+        model: Some(model.to_owned()),
         ..ModelRequest::default()
     };
     editor(fault, form).for_request(&request)
 }
 
+/// What an answer says in all its events.
+fn contents(text: &str) -> String {
+    text.split("\"content\":")
+        .skip(1)
+        .filter_map(|rest| {
+            serde_json::Deserializer::from_str(rest)
+                .into_iter::<String>()
+                .next()
+        })
+        .map(|said| said.expect("a string"))
+        .collect()
+}
+
+/// A whole answer that says `text`.
+fn whole_of(text: &str) -> String {
+    let content = json::quote(text);
+    format!(
+        r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","content":{content}}},"finish_reason":"stop"}}]}}"#
+    )
+}
+
+/// The text in pieces that end at `cuts`.
+fn pieces(text: &str, mut cuts: Vec<usize>) -> Vec<String> {
+    cuts.sort_unstable();
+    cuts.push(text.len());
+    let mut start = 0;
+    let ends = cuts.into_iter().map(|cut| cut.min(text.len()));
+    ends.map(|end| text[std::mem::replace(&mut start, end)..end].to_owned())
+        .collect()
+}
+
 #[test]
 fn a_stream_is_cut_where_the_whole_answer_is() {
     let words = ["Kyoto ", "has ", "mild ", "weather ", "today"];
-    let whole = format!(
-        r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","content":"{}"}},"finish_reason":"stop"}}]}}"#,
-        words.concat()
-    );
-    let contents = |text: &str| -> String {
-        text.split("\"content\":")
-            .skip(1)
-            .filter_map(|rest| {
-                serde_json::Deserializer::from_str(rest)
-                    .into_iter::<String>()
-                    .next()
-            })
-            .map(|said| said.expect("a string"))
-            .collect()
-    };
+    let whole = whole_of(&words.concat());
     for (max_tokens, kept) in [
         (1, "Ky"),
         (2, "Kyoto"),
@@ -581,8 +598,8 @@ fn a_stream_is_cut_where_the_whole_answer_is() {
     ] {
         let fault = StreamFault::Truncate { max_tokens };
         let stream = stream_of(&words.map(str::to_owned), "");
-        let streamed = run(counting_editor(&fault, SSE), &stream).0;
-        let held = run(counting_editor(&fault, AnswerForm::Json), &whole).0;
+        let streamed = run(editor_for("gpt-4o", &fault, SSE), &stream).0;
+        let held = run(editor_for("gpt-4o", &fault, AnswerForm::Json), &whole).0;
         assert_eq!(contents(&received(&held).0), kept, "whole");
         assert_eq!(contents(&received(&streamed).0), kept, "streamed");
     }
@@ -629,15 +646,31 @@ proptest! {
         let answer = stream_of(&words, "");
         let (steps, editor) = run(editor(&StreamFault::Truncate { max_tokens }, SSE), &answer);
         let (text, _) = received(&steps);
-        let said: String = text
-            .split("\"content\":")
-            .skip(1)
-            .filter_map(|rest| serde_json::Deserializer::from_str(rest).into_iter::<String>().next())
-            .map(|said| said.expect("a string"))
-            .collect();
-        let said = tokens::count(Counting::Estimate, &said);
+        let said = tokens::count(Counting::Estimate, &contents(&text));
         prop_assert!(said <= max_tokens || !editor.touched(), "{} > {}", said, max_tokens);
         prop_assert!(said == max_tokens || !editor.touched());
+    }
+
+    #[test]
+    fn where_a_stream_is_cut_hangs_on_its_pieces_within_a_word_at_most(
+        words in proptest::collection::vec("[a-zA-Z]{1,12}[,.]{0,1}", 1..16),
+        cuts in proptest::collection::vec(0_usize..100, 0..20),
+        max_tokens in 0_u64..30,
+    ) {
+        let text = words.join(" ");
+        for model in ["gpt-4o", "gpt-4", "claude-sonnet-4-5"] {
+            let fault = StreamFault::Truncate { max_tokens };
+            let whole = run(editor_for(model, &fault, AnswerForm::Json), &whole_of(&text)).0;
+            let stream = stream_of(&pieces(&text, cuts.clone()), "");
+            let stream = run(editor_for(model, &fault, SSE), &stream).0;
+            let (whole, stream) = (contents(&received(&whole).0), contents(&received(&stream).0));
+            prop_assert!(text.starts_with(&whole) && text.starts_with(&stream));
+            let (from, to) = (whole.len().min(stream.len()), whole.len().max(stream.len()));
+            let apart = text[from..to].trim_start();
+            prop_assert!(!apart.contains(' '), "{}: {:?}, {:?}", model, whole, stream);
+            let counted = tokens::count(Counting::of_model(model), &stream);
+            prop_assert!(counted <= max_tokens, "{}: {:?}", model, stream);
+        }
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl WholeEditor {
         }
     }
 
-    pub(super) fn finish(&mut self, call: &Call) -> Vec<Step> {
+    pub(super) fn finish(&mut self, call: &mut Call) -> Vec<Step> {
         let State::Holding(held) = &self.state else {
             return Vec::new();
         };
@@ -162,11 +162,13 @@ impl Job {
     fn done(
         &self,
         document: &Document<'_>,
-        call: &Call,
+        call: &mut Call,
         status: &mut Option<StatusCode>,
     ) -> Result<Vec<Step>, String> {
         let mut reading = call.dialect.read_answer(document);
-        Weights::new(call.counting).weigh(&mut reading.deltas);
+        let mut weights = Weights::new(call.asked);
+        weights.weigh(&mut reading);
+        call.counting = weights.counting();
         match self {
             Self::End(how) => ending::whole(how, document, &reading, call).map(emit),
             Self::Break { after_tokens } => {

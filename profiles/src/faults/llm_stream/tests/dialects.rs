@@ -83,6 +83,8 @@ fn framed(framing: Framing, lines: &[u8]) -> (AnswerForm, Vec<u8>) {
 /// What an answer says.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
+    /// The model that answers.
+    model: Option<String>,
     /// By choice, part and kind, in the order in which they begin.
     texts: Vec<((u64, u64, DeltaKind), String)>,
     /// What is repeated, where it differs from what was said.
@@ -111,6 +113,11 @@ impl Read {
     }
 
     fn add(&mut self, reading: &Reading<'_>) {
+        let model = reading
+            .model
+            .as_ref()
+            .map(|model| model.clone().into_owned());
+        self.model = self.model.take().or(model);
         // A part that is closed was opened, by events of its own or by its first piece.
         self.has_edges |= !reading.edges.is_empty();
         for edge in reading.edges.iter().filter(|edge| !edge.closes) {
@@ -167,9 +174,8 @@ impl Read {
             .texts
             .iter()
             .filter(|((_, _, kind), _)| !matches!(kind, DeltaKind::ToolId | DeltaKind::Signature));
-        counted
-            .map(|(_, text)| tokens::count(Counting::Estimate, text))
-            .sum()
+        let counting = Counting::of(self.model.as_deref());
+        counted.map(|(_, text)| tokens::count(counting, text)).sum()
     }
 
     fn calls(&self) -> usize {

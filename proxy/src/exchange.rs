@@ -593,6 +593,7 @@ impl Exchange {
             Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
             _ => recall.stale(&owner),
         };
+        let kept = kept.filter(|kept| !self.seen.is_mcp() || !kept.lacks_answer());
         kept.map(|kept| (owner, kept))
     }
 

@@ -126,7 +126,7 @@ pub(crate) fn fits(headers: &mut HeaderMap, length: u64) {
 }
 
 /// Takes out what vouches for bytes that are no longer those.
-pub(super) fn drop_digests(headers: &mut HeaderMap) {
+pub(crate) fn drop_digests(headers: &mut HeaderMap) {
     const DIGESTS: [HeaderName; 4] = [
         HeaderName::from_static("content-digest"),
         HeaderName::from_static("repr-digest"),

@@ -67,6 +67,9 @@ impl Exchange {
             return None;
         }
         let mut drafts: Vec<Draft> = self.seen.asked()?.requests().map(Draft::of).collect();
+        if drafts.is_empty() {
+            return None;
+        }
         let (session, mostly_here) = self.session(request.headers(), &decision.plan)?;
         self.answered_in_session = !mostly_here;
         let (to, told) = unbounded_channel();
@@ -85,6 +88,9 @@ impl Exchange {
         // Who is told hears of the end once all that tell are gone.
         drop(to);
         self.settles(&session, &awaited, instead.as_ref(), told);
+        if mostly_here && awaited.is_empty() {
+            return None;
+        }
         Some(Box::new(Elsewhere {
             session,
             mostly_here,
@@ -100,8 +106,13 @@ impl Exchange {
         let sessions = self.sessions();
         if let Some(name) = session_name(headers) {
             // What decides the answer is there before any stream could be resumed.
-            let is_open = plan.instead.is_none() && plan.afterwards.is_none();
-            if !is_open || plan.edits.is_empty() {
+            let is_decided = plan.instead.is_some()
+                || matches!(
+                    plan.afterwards,
+                    Some((_, Substitute::Answer(_) | Substitute::Reset))
+                );
+            let remembers = || plan.verdicts.iter().any(|it| remembers(&it.rule));
+            if is_decided || (plan.edits.is_empty() && !remembers()) {
                 return None;
             }
             let key = (self.party(headers), Name::Given(name));
@@ -241,7 +252,7 @@ impl Exchange {
         decision: &Decision,
         to: &UnboundedSender<Told>,
     ) -> Vec<Arc<Awaited>> {
-        let single = self.answered_in_session && self.seen.only_call().is_some();
+        let single = self.seen.only_call().is_some();
         let rules = decision.plan.verdicts.iter().map(|verdict| &verdict.rule);
         let remember = rules.filter(|rule| single && remembers(rule));
         let remember: Vec<_> = remember

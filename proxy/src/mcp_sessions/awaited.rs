@@ -82,6 +82,11 @@ impl Awaited {
             || !self.remember.is_empty()
     }
 
+    /// Whether somebody is to be told what came of it.
+    pub(crate) fn is_told_of(&self) -> bool {
+        self.verdicts().next().is_some()
+    }
+
     /// The rules that do.
     pub(crate) fn verdicts(&self) -> impl Iterator<Item = VerdictIndex> {
         let changes = self.changes.iter().map(|(verdict, _)| *verdict);
@@ -110,9 +115,11 @@ pub(super) struct CarriedOut {
     pub(super) told: Vec<(Arc<Awaited>, Vec<Told>)>,
 }
 
-/// Changes the data of one event. `None`: nothing in it is awaited.
+/// Changes the data of one event, and remembers what it said where a rule may say it again and
+/// nobody else sees it. `None`: nothing in it is awaited.
 pub(super) fn carry_out(
     data: &[u8],
+    remembers: bool,
     find: impl Fn(&Id) -> Option<Arc<Awaited>>,
 ) -> Option<CarriedOut> {
     let document = Document::parse(data).ok()?;
@@ -125,7 +132,7 @@ pub(super) fn carry_out(
         let Some(awaited) = message.answers().and_then(|id| find(&id)) else {
             continue;
         };
-        for (owner, call) in &awaited.remember {
+        for (owner, call) in awaited.remember.iter().filter(|_| remembers) {
             let message = Bytes::copy_from_slice(message.value().raw().as_bytes());
             awaited.recall.note_message(owner, *call, message);
         }

@@ -202,9 +202,11 @@ impl Session {
         what.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether something has not come yet.
+    /// Whether somebody waits to be told of something that has not come yet.
     pub(super) fn is_awaiting(&self) -> bool {
-        self.wants(false)
+        let state = self.state();
+        let mut open = state.awaited.iter().filter(|entry| !entry.came);
+        !state.to_say.is_empty() || open.any(|entry| entry.answer.is_told_of())
     }
 
     /// Whether it outlives its streams.

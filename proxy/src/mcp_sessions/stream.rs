@@ -227,7 +227,9 @@ impl SessionStream {
         let data = frame.data().filter(|data| is_event && !data.is_empty());
         let carried = data.and_then(|data| {
             let session = self.session()?;
-            awaited::carry_out(&data, |id| session.find(id, self.resumed()))
+            // Of the answer to a POST another copy is kept.
+            let remembers = matches!(self.part, Part::Listening { .. });
+            awaited::carry_out(&data, remembers, |id| session.find(id, self.resumed()))
         });
         let Some(carried) = carried else {
             return self.pass(frame.into_bytes());

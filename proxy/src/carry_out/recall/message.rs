@@ -28,19 +28,37 @@ impl Recall {
 }
 
 impl Kept {
+    /// Whether it is a stream of events that ended before the answer came: the rest was to be
+    /// fetched.
+    pub(crate) fn lacks_answer(&self) -> bool {
+        let is_read = !self.headers.contains_key(CONTENT_ENCODING);
+        is_read && self.is_events() && self.answer_among_events().is_none()
+    }
+
+    fn is_events(&self) -> bool {
+        let kind = self
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|it| it.to_str().ok());
+        kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+    }
+
+    fn answer_among_events(&self) -> Option<Vec<u8>> {
+        let mut splitter = Splitter::new(Framing::Sse, self.body.len());
+        let frames = splitter.push(&self.body);
+        let data = frames.iter().filter_map(stream::Frame::data);
+        let mut answers = data.filter(|data| answers(data));
+        Some(answers.next()?.into_owned())
+    }
+
     /// The one message that answers a call, under another id. `None`: the answer holds none that
     /// can be read.
     pub(crate) fn into_message(self, id: &Id) -> Option<String> {
         if self.headers.contains_key(CONTENT_ENCODING) {
             return None;
         }
-        let kind = self.headers.get(CONTENT_TYPE)?.to_str().ok()?;
-        let message = if kind.starts_with("text/event-stream") {
-            let mut splitter = Splitter::new(Framing::Sse, self.body.len());
-            let frames = splitter.push(&self.body);
-            let data = frames.iter().filter_map(stream::Frame::data);
-            let mut answers = data.filter(|data| answers(data));
-            answers.next()?.into_owned()
+        let message = if self.is_events() {
+            self.answer_among_events()?
         } else {
             self.body.to_vec()
         };

@@ -12,7 +12,7 @@ use super::super::listening::is_events;
 use super::Elsewhere;
 use crate::broken::Ledger as _;
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::{answer, has_body};
+use crate::carry_out::{answer, edit, has_body};
 use crate::exchange_log::ExchangeLog;
 use crate::mcp_sessions::{SessionStream, Told};
 
@@ -62,7 +62,7 @@ impl Exchange {
     pub(in crate::exchange) fn meet(
         &self,
         elsewhere: Option<Box<Elsewhere>>,
-        answer: Response<AgentBody>,
+        mut answer: Response<AgentBody>,
         plan: &mut Plan,
     ) -> Response<AgentBody> {
         let Some(mut elsewhere) = elsewhere.filter(|it| it.mostly_here) else {
@@ -89,6 +89,9 @@ impl Exchange {
         }
         let session = Arc::clone(&elsewhere.session);
         let awaited = elsewhere.awaited.clone();
+        if !verdicts.is_empty() {
+            edit::drop_digests(answer.headers_mut());
+        }
         self.read_events(answer, |body, longest| {
             SessionStream::answering(session, awaited, body, longest)
         })

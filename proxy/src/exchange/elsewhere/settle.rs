@@ -9,8 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 use super::{Exchange, Instead};
-use crate::broken::Ledger as _;
-use crate::exchange_log::ExchangeLog;
+use crate::broken::Ledger;
 use crate::mcp_sessions::{Awaited, Session, Told};
 
 impl Exchange {
@@ -51,7 +50,11 @@ impl Exchange {
             age: self.sessions().bounds().age
                 + awaited.iter().map(|it| it.held()).sum::<Duration>(),
         };
-        tokio::task::spawn_local(settle(waiting, Rc::clone(&self.log)));
+        let log = Rc::clone(&self.log);
+        tokio::task::spawn_local(async move {
+            let waited = settle(waiting, &*log).await;
+            log.waited(waited);
+        });
     }
 }
 
@@ -65,14 +68,15 @@ struct Waiting {
     age: Duration,
 }
 
-/// Writes down what comes of the rules, until all is known or the answers are overdue.
-async fn settle(mut waiting: Waiting, log: Rc<ExchangeLog>) {
+/// Writes down what comes of the rules, until all is known or the answers are overdue. For how long
+/// it waited for others.
+async fn settle(mut waiting: Waiting, ledger: &dyn Ledger) -> Duration {
     let began = Instant::now();
     let mut delayed = Duration::ZERO;
     loop {
         match tokio::time::timeout_at(began + waiting.age, waiting.told.recv()).await {
             Ok(Some(Told::Applied(verdict))) => {
-                log.applied(verdict);
+                ledger.applied(verdict);
                 waiting.open.retain(|(open, _)| *open != verdict);
             }
             Ok(Some(Told::Bypassed(verdict, why))) => {
@@ -83,9 +87,9 @@ async fn settle(mut waiting: Waiting, log: Rc<ExchangeLog>) {
             }
             Ok(Some(Told::Delayed(by))) => {
                 delayed += by;
-                log.delayed(by);
+                ledger.delayed(by);
             }
-            Ok(Some(Told::Withdrawn)) => return,
+            Ok(Some(Told::Withdrawn)) => return Duration::ZERO,
             Ok(None) => break,
             Err(_) => {
                 waiting.overdue();
@@ -93,11 +97,11 @@ async fn settle(mut waiting: Waiting, log: Rc<ExchangeLog>) {
             }
         }
     }
-    log.waited(began.elapsed().saturating_sub(delayed));
     for (verdict, why) in waiting.open {
         let why = why.unwrap_or_else(|| "the answer never came".to_owned());
-        log.bypassed(verdict, why);
+        ledger.bypassed(verdict, why);
     }
+    began.elapsed().saturating_sub(delayed)
 }
 
 impl Waiting {
@@ -111,5 +115,69 @@ impl Waiting {
         for (_, reason) in &mut self.open {
             reason.get_or_insert_with(|| why.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+    use super::*;
+    use crate::carry_out::testing::{Remembered, paused};
+
+    fn waiting(verdicts: &[VerdictIndex]) -> (UnboundedSender<Told>, Waiting) {
+        let (to, told) = unbounded_channel();
+        let waiting = Waiting {
+            told,
+            open: verdicts.iter().map(|verdict| (*verdict, None)).collect(),
+            session: Weak::new(),
+            awaited: Vec::new(),
+            age: Duration::from_mins(5),
+        };
+        (to, waiting)
+    }
+
+    #[test]
+    fn one_answer_that_was_changed_is_enough() {
+        paused(async {
+            let ledger = Remembered::default();
+            let (to, waiting) = waiting(&[3, 4]);
+            let no = |verdict| Told::Bypassed(verdict, "no text".to_owned());
+            for told in [no(3), Told::Applied(3), no(3), no(4)] {
+                to.send(told).unwrap();
+            }
+            drop(to);
+            settle(waiting, &ledger).await;
+            assert_eq!(*ledger.applied.borrow(), [3]);
+            assert_eq!(*ledger.bypassed.borrow(), [(4, "no text".to_owned())]);
+        });
+    }
+
+    #[test]
+    fn what_is_overdue_is_bypassed_and_what_came_before_stays() {
+        paused(async {
+            let ledger = Remembered::default();
+            let (to, waiting) = waiting(&[0, 1]);
+            to.send(Told::Delayed(Duration::from_secs(2))).unwrap();
+            to.send(Told::Applied(0)).unwrap();
+            let waited = settle(waiting, &ledger).await;
+            assert_eq!(waited, Duration::from_secs(298));
+            assert_eq!(ledger.waited(), Duration::from_secs(2));
+            assert_eq!(*ledger.applied.borrow(), [0]);
+            let why = "no answer came within 300 s".to_owned();
+            assert_eq!(*ledger.bypassed.borrow(), [(1, why)]);
+            assert!(to.send(Told::Applied(1)).is_err());
+        });
+    }
+
+    #[test]
+    fn an_answer_that_came_with_the_post_is_told_of_there() {
+        paused(async {
+            let ledger = Remembered::default();
+            let (to, waiting) = waiting(&[0]);
+            to.send(Told::Withdrawn).unwrap();
+            settle(waiting, &ledger).await;
+            assert!(ledger.applied.borrow().is_empty() && ledger.bypassed.borrow().is_empty());
+        });
     }
 }

@@ -77,6 +77,30 @@ fn a_rule_is_not_escaped_by_resuming() {
 }
 
 #[test]
+fn an_answer_that_was_fetched_is_an_old_one_for_the_next_call() {
+    let stage = stage();
+    let rule = json!({ "mode": "stale", "tool": "get_weather" });
+    stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
+    let path = Path::Forward;
+    let session = begin(&stage, path);
+    let last = ask(&stage, path, &session, &call(1, "get_weather"));
+    let (entry, rule) = with_rule(&stage, "stale");
+    assert_eq!(rule["outcome"], "bypassed", "{entry}");
+    resume(&stage, path, &session, &last);
+    let mut wire = stage.open(path);
+    let headers = [JSON, BOTH, ("mcp-session-id", &session)];
+    let asked = call(2, "get_weather").to_string();
+    wire.request("POST", RESUMED, &headers, asked.as_bytes());
+    let answer = wire.response().json();
+    assert_eq!(answer, answers(&call(2, "get_weather"), false).unwrap());
+    let found = stage.daemon.api.wait("the stale answer", || {
+        let page = stage.daemon.api.get("/v1/exchanges?fault=stale");
+        page["items"].as_array()?.first().cloned()
+    });
+    assert_eq!(found["tool"], "get_weather", "{found}");
+}
+
+#[test]
 fn what_the_agent_no_longer_asks_for_is_bypassed() {
     let stage = stage();
     let rule = json!({ "mode": "truncated", "tool": "get_weather" });

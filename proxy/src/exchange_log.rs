@@ -4,39 +4,32 @@
 //! the answer's body. When the last one is gone the exchange is over, however it ended, and its note
 //! goes to the journal. So nothing that was begun is ever lost from it.
 
+mod canaries;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
 use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
 use squall_dialects::mcp::Asked;
-use squall_journal::id::ExchangeId;
-use squall_journal::record::{Outcome, Place};
+use squall_journal::record::Outcome;
 use squall_profiles::activation::Decision;
-use squall_profiles::canary::{Canary, Found, Search};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::StreamFault;
 use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdict, VerdictIndex};
 
 use crate::broken::Ledger;
-use crate::carry_out::codec::Coding;
-use crate::chaos::{Origin, ScopeChaos};
+use crate::chaos::ScopeChaos;
 use crate::egress::BodySearch;
-use crate::headers::SCOPE;
-use crate::metrics::Sink;
-use crate::recorder::{CanaryNote, ExchangeNote, McpTraffic, Meter, ModelTraffic};
+use crate::recorder::{ExchangeNote, McpTraffic, Meter, ModelTraffic};
 use crate::worker::Worker;
 
 /// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for
 /// reading; what is longer is read as far as it was kept.
 const MODEL_BYTES: usize = 1 << 20;
-
-/// Most canaries that are written down of one exchange.
-const CANARIES: usize = 64;
 
 /// The running account of one exchange.
 pub(crate) struct ExchangeLog {
@@ -162,44 +155,6 @@ impl ExchangeLog {
         self.canaries.borrow_mut().clone_from(&plan.canaries);
     }
 
-    /// Makes canaries known that a rule is going to plant, from another thread than this one: they
-    /// must be before the agent can have them.
-    pub(crate) fn will_plant(&self, by: VerdictIndex) {
-        for planting in self.canaries.borrow().iter() {
-            if planting.by == by {
-                self.note(|note| {
-                    let origin = self.origin(note.id, planting);
-                    self.make_known(planting.canary, origin);
-                });
-            }
-        }
-    }
-
-    fn origin(&self, exchange: ExchangeId, planting: &Planting) -> Origin {
-        let verdicts = self.verdicts.borrow();
-        let verdict = verdicts.get(usize::from(planting.by));
-        Origin {
-            exchange,
-            rule: verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone()),
-            payload: planting.payload,
-        }
-    }
-
-    fn make_known(&self, canary: Canary, origin: Origin) {
-        if self.chaos.planted().plant(canary, origin) {
-            self.worker.engine.metrics.dropped(Sink::Canaries, 1);
-        }
-    }
-
-    /// Takes down what a rule that is applied plants.
-    fn plant(&self, by: VerdictIndex) {
-        for planting in self.canaries.borrow().iter() {
-            if planting.by == by {
-                self.planted(planting);
-            }
-        }
-    }
-
     /// Takes down what a later stage of a connection's life says of further rules.
     pub(crate) fn found_more(&self, verdicts: Vec<Verdict>) {
         self.verdicts.borrow_mut().extend(verdicts);
@@ -303,89 +258,6 @@ impl ExchangeLog {
         if let Some(mcp) = self.mcp.borrow_mut().as_mut() {
             mcp.request(bytes, MODEL_BYTES);
         }
-    }
-
-    /// Looks for planted canaries in a request's head: URL and headers.
-    pub(crate) fn leaves(&self, url: &str, headers: &HeaderMap) {
-        if !self.chaos.planted().any() {
-            return;
-        }
-        for found in Search::all(url.as_bytes()) {
-            self.left(found, Place::Url);
-        }
-        if let Ok(Some(coding)) = Coding::of(headers) {
-            *self.search.borrow_mut() = Some(Box::new(BodySearch::coded(coding)));
-        }
-        for (name, value) in headers {
-            // What names the scope goes no further than Squall, and the host stands in the URL.
-            if *name == SCOPE || *name == PROXY_AUTHORIZATION || *name == HOST {
-                continue;
-            }
-            for part in [name.as_str().as_bytes(), value.as_bytes()] {
-                for found in Search::all(part) {
-                    self.left(found, Place::Header);
-                }
-            }
-        }
-    }
-
-    /// From here on the agent sends what a granted upgrade says: the rest is searched accordingly.
-    pub(crate) fn upgraded(&self, answer: &HeaderMap) {
-        let is_websocket = answer
-            .get(UPGRADE)
-            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
-        if is_websocket && self.chaos.planted().any() {
-            *self.search.borrow_mut() = Some(Box::new(BodySearch::websocket()));
-        }
-    }
-
-    /// Looks for planted canaries in the next bytes of the body, as they pass. A model call's body is
-    /// history: it may repeat what tools have said.
-    fn look_in_body(&self, bytes: &[u8]) {
-        let is_history = |note: &ExchangeNote| note.kind == Kind::Llm;
-        if self.note.borrow().as_ref().is_none_or(is_history) {
-            return;
-        }
-        let mut search = self.search.borrow_mut();
-        let search = search.get_or_insert_with(|| Box::new(BodySearch::plain()));
-        search.push(bytes, |found| self.left(found, Place::Body));
-    }
-
-    /// Writes down that a canary leaves, if it was planted in another exchange.
-    fn left(&self, found: Found, place: Place) {
-        let Some(origin) = self.chaos.planted().origin(found.canary) else {
-            return;
-        };
-        self.note(|note| {
-            let canary = CanaryNote {
-                canary: found.canary,
-                origin,
-                left: Some((place, found.encoding)),
-            };
-            if canary.origin.exchange != note.id
-                && note.canaries.len() < CANARIES
-                && !note.canaries.contains(&canary)
-            {
-                note.canaries.push(canary);
-            }
-        });
-    }
-
-    /// Writes down that a rule puts a canary before the agent; to be called before the agent can
-    /// have it.
-    fn planted(&self, planting: &Planting) {
-        let canary = planting.canary;
-        self.note(|note| {
-            let origin = self.origin(note.id, planting);
-            self.make_known(canary, origin.clone());
-            if note.canaries.len() < CANARIES {
-                note.canaries.push(CanaryNote {
-                    canary,
-                    origin,
-                    left: None,
-                });
-            }
-        });
     }
 
     /// Answer body bytes went to the agent.

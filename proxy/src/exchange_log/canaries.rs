@@ -1,0 +1,143 @@
+//! Canaries of one exchange: those that its rules plant, and those that leave through it.
+
+use http::HeaderMap;
+use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
+use squall_journal::id::ExchangeId;
+use squall_journal::record::Place;
+use squall_profiles::canary::{Canary, Found, Search};
+use squall_profiles::facts::Kind;
+use squall_profiles::plan::{Planting, VerdictIndex};
+
+use super::ExchangeLog;
+use crate::carry_out::codec::Coding;
+use crate::chaos::Origin;
+use crate::egress::BodySearch;
+use crate::headers::SCOPE;
+use crate::metrics::Sink;
+use crate::recorder::{CanaryNote, ExchangeNote};
+
+/// Most canaries that are written down of one exchange.
+const CANARIES: usize = 64;
+
+impl ExchangeLog {
+    /// Looks for planted canaries in a request's head: URL and headers.
+    pub(crate) fn leaves(&self, url: &str, headers: &HeaderMap) {
+        if !self.chaos.planted().any() {
+            return;
+        }
+        for found in Search::all(url.as_bytes()) {
+            self.left(found, Place::Url);
+        }
+        if let Ok(Some(coding)) = Coding::of(headers) {
+            *self.search.borrow_mut() = Some(Box::new(BodySearch::coded(coding)));
+        }
+        for (name, value) in headers {
+            // What names the scope goes no further than Squall, and the host stands in the URL.
+            if *name == SCOPE || *name == PROXY_AUTHORIZATION || *name == HOST {
+                continue;
+            }
+            for part in [name.as_str().as_bytes(), value.as_bytes()] {
+                for found in Search::all(part) {
+                    self.left(found, Place::Header);
+                }
+            }
+        }
+    }
+
+    /// From here on the agent sends what a granted upgrade says: the rest is searched accordingly.
+    pub(crate) fn upgraded(&self, answer: &HeaderMap) {
+        let is_websocket = answer
+            .get(UPGRADE)
+            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
+        if is_websocket && self.chaos.planted().any() {
+            *self.search.borrow_mut() = Some(Box::new(BodySearch::websocket()));
+        }
+    }
+
+    /// Looks for planted canaries in the next bytes of the body, as they pass. A model call's body is
+    /// history: it may repeat what tools have said.
+    pub(super) fn look_in_body(&self, bytes: &[u8]) {
+        let is_history = |note: &ExchangeNote| note.kind == Kind::Llm;
+        if self.note.borrow().as_ref().is_none_or(is_history) {
+            return;
+        }
+        let mut search = self.search.borrow_mut();
+        let search = search.get_or_insert_with(|| Box::new(BodySearch::plain()));
+        search.push(bytes, |found| self.left(found, Place::Body));
+    }
+
+    /// Writes down that a canary leaves, if it was planted in another exchange.
+    fn left(&self, found: Found, place: Place) {
+        let Some(origin) = self.chaos.planted().origin(found.canary) else {
+            return;
+        };
+        self.note(|note| {
+            let canary = CanaryNote {
+                canary: found.canary,
+                origin,
+                left: Some((place, found.encoding)),
+            };
+            if canary.origin.exchange != note.id
+                && note.canaries.len() < CANARIES
+                && !note.canaries.contains(&canary)
+            {
+                note.canaries.push(canary);
+            }
+        });
+    }
+
+    /// Writes down that a rule puts a canary before the agent; to be called before the agent can
+    /// have it.
+    fn planted(&self, planting: &Planting) {
+        let canary = planting.canary;
+        self.note(|note| {
+            let origin = self.origin(note.id, planting);
+            self.make_known(canary, origin.clone());
+            if note.canaries.len() < CANARIES {
+                note.canaries.push(CanaryNote {
+                    canary,
+                    origin,
+                    left: None,
+                });
+            }
+        });
+    }
+
+    /// Makes canaries known that a rule is going to plant, from another thread than this one: they
+    /// must be before the agent can have them.
+    pub(crate) fn will_plant(&self, by: VerdictIndex) {
+        for planting in self.canaries.borrow().iter() {
+            if planting.by == by {
+                self.note(|note| {
+                    let origin = self.origin(note.id, planting);
+                    self.make_known(planting.canary, origin);
+                });
+            }
+        }
+    }
+
+    fn origin(&self, exchange: ExchangeId, planting: &Planting) -> Origin {
+        let verdicts = self.verdicts.borrow();
+        let verdict = verdicts.get(usize::from(planting.by));
+        Origin {
+            exchange,
+            rule: verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone()),
+            payload: planting.payload,
+        }
+    }
+
+    fn make_known(&self, canary: Canary, origin: Origin) {
+        if self.chaos.planted().plant(canary, origin) {
+            self.worker.engine.metrics.dropped(Sink::Canaries, 1);
+        }
+    }
+
+    /// Takes down what a rule that is applied plants.
+    pub(super) fn plant(&self, by: VerdictIndex) {
+        for planting in self.canaries.borrow().iter() {
+            if planting.by == by {
+                self.planted(planting);
+            }
+        }
+    }
+}

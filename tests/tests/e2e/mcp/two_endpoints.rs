@@ -1,12 +1,16 @@
 //! 2024-11-05: answers come on the stream that the session began with.
 
+use std::net::TcpListener;
+
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use squall_tests::upstream::mcp::answers;
+use squall_tests::program::Way;
+use squall_tests::upstream::mcp::{Server, answers};
 use squall_tests::wire::Response;
-use squall_tests::{Path, Stage, Wire};
+use squall_tests::{Daemon, Path, Stage, Upstream, Wire};
 
 use super::cases::{Case, case, common, holds, of_results, unstructured};
-use super::{JSON, call, forwarded_calls, outcome, stage, with_rule};
+use super::{CLIENT, JSON, call, forwarded_calls, outcome, stage, stage_with, with_rule};
 
 /// Where the endpoint is named relative to the stream, so that a prefix in front of both is kept.
 const NEAR: &str = "/2024/near/";
@@ -426,6 +430,51 @@ fn an_answer_that_was_not_handed_over_is_bypassed_and_the_journal_says_why() {
 }
 
 #[test]
+fn a_daemon_that_stops_loses_no_account_of_an_answer_to_come() {
+    let mut stage = stage();
+    stage.daemon = Daemon::start_with(&json!({}), &["--grace", "300ms"]);
+    let mut session = Session::begin(&stage, Path::Forward);
+    fault(&stage, &json!({ "mode": "slow", "delay_ms": 600_000 }));
+    session.say(&call(1, "get_weather"));
+    session.goes_on(2);
+    let mut events = Wire::connect(stage.daemon.api.address);
+    let accept = [("Accept", "text/event-stream")];
+    events.request("GET", "/v1/events", &accept, b"");
+    events.receive_until("\r\n\r\n");
+    stage.daemon.signal(Signal::TERM);
+    events.receive_until("\"tool\":\"get_weather\"");
+    let entry = String::from_utf8(events.receive_until("\n\n")).unwrap();
+    assert!(entry.contains("\"mode\":\"slow\""), "{entry}");
+    assert!(entry.contains("\"outcome\":\"bypassed\""), "{entry}");
+    assert!(!entry.contains("\"outcome\":\"applied\""), "{entry}");
+}
+
+#[test]
+fn a_server_that_names_its_endpoint_from_the_root_has_a_listener_of_its_own() {
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let server = Server::default();
+    let upstream = Upstream::start(None, move |connection| server.serve(connection));
+    let config = json!({ "routes": [{
+        "name": "own",
+        "listen": address.to_string(),
+        "upstream": format!("http://{}", upstream.address),
+    }] });
+    let stage = stage_with(&config);
+    fault(&stage, &json!({ "mode": "error", "message": "no" }));
+    let way = Way {
+        url: format!("http://{address}/2024/sse"),
+        proxy: None,
+        ca: None,
+    };
+    let told = way.ask(CLIENT, &["--era", "sse"]);
+    assert_eq!(told["first"]["text"], json!(["no"]), "{told}");
+    assert_eq!(outcome(&stage, "error"), "applied");
+}
+
+#[test]
 fn nobody_else_speaks_in_a_session() {
     let stage = stage();
     let own = [("authorization", "Bearer one")];
@@ -520,9 +569,9 @@ fn the_official_client_hears_a_fault_on_every_path() {
         let way = stage.way(path, "/2024/near/sse");
         let arguments = ["--era", "sse", "--tool", "get_weather,book"];
         stage.daemon.api.calm();
-        let clean = way.ask("mcp_client.py", &arguments);
+        let clean = way.ask(CLIENT, &arguments);
         fault(&stage, &json!({ "mode": "error", "message": "no" }));
-        let told = way.ask("mcp_client.py", &arguments);
+        let told = way.ask(CLIENT, &arguments);
         assert_eq!(told["first"]["text"], json!(["no"]), "{path:?}: {told}");
         assert_eq!(told["calls"][1], clean["calls"][1], "{path:?}");
     }

@@ -19,10 +19,12 @@ mod routes;
 mod serve;
 mod state;
 pub mod store;
+mod stored_journal;
 mod stored_profiles;
 
 pub use self::document::WITH_VARIABLES;
 pub use self::routes::router;
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};
+pub use self::stored_journal::{JournalOptions, Kept, Retain, StoredJournal};
 pub use self::stored_profiles::StoredProfiles;

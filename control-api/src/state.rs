@@ -12,8 +12,8 @@ use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::Recorder;
 use tokio_util::sync::CancellationToken;
 
-use crate::StoredProfiles;
 use crate::access::Access;
+use crate::{StoredJournal, StoredProfiles};
 
 /// What the routes share; clones share it too.
 #[derive(Clone)]
@@ -24,6 +24,8 @@ pub struct ApiState {
     pub profiles: Arc<StoredProfiles>,
     /// What went through.
     pub recorder: Recorder,
+    /// What of it is in the store; `None` when nothing is kept there.
+    pub journal: Option<Arc<StoredJournal>>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// Who may ask; swapped when the config is read anew.

@@ -153,8 +153,17 @@ impl Filter {
     }
 }
 
-/// A URL without a port is at its scheme's.
 fn is_at_host(url: &str, wanted: &str) -> bool {
+    let (host, port) = host_and_port(url);
+    if wanted.eq_ignore_ascii_case(host) {
+        return true;
+    }
+    let named = port.and_then(|port| wanted.strip_suffix(port)?.strip_suffix(':'));
+    named.is_some_and(|named| named.eq_ignore_ascii_case(host))
+}
+
+/// The host of a URL, or of `host:port`, and its port: the scheme's own where the URL names none.
+pub fn host_and_port(url: &str) -> (&str, Option<&str>) {
     let (scheme, after_scheme) = url.split_once("://").unwrap_or(("", url));
     let authority = after_scheme
         .split(['/', '?', '#'])
@@ -163,22 +172,23 @@ fn is_at_host(url: &str, wanted: &str) -> bool {
     let authority = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
-    let host = match authority.rfind(':') {
-        Some(colon) if !authority[colon..].contains(']') => &authority[..colon],
-        _ => authority,
-    };
-    if authority.eq_ignore_ascii_case(wanted) || host.eq_ignore_ascii_case(wanted) {
-        return true;
+    match authority.rfind(':') {
+        Some(colon) if !authority[colon..].contains(']') => {
+            (&authority[..colon], Some(&authority[colon + 1..]))
+        }
+        _ => {
+            let is =
+                |schemes: [&str; 2]| schemes.iter().any(|one| scheme.eq_ignore_ascii_case(one));
+            let port = if is(["http", "ws"]) {
+                Some("80")
+            } else if is(["https", "wss"]) {
+                Some("443")
+            } else {
+                None
+            };
+            (authority, port)
+        }
     }
-    let port = match scheme.to_ascii_lowercase().as_str() {
-        "http" | "ws" => ":80",
-        "https" | "wss" => ":443",
-        _ => return false,
-    };
-    authority == host
-        && wanted
-            .strip_suffix(port)
-            .is_some_and(|wanted| wanted.eq_ignore_ascii_case(host))
 }
 
 /// One page of a list.

@@ -48,7 +48,9 @@ pub struct Metrics {
     leaves: IntCounter,
     source: OnceLock<Box<dyn Source>>,
     tokens: IntCounterVec,
-    dropped: [IntCounter; 3],
+    dropped: [IntCounter; 4],
+    stored: IntCounter,
+    sampled_out: IntCounter,
     active: IntGaugeVec,
     profiles: Capped,
     models: Capped,
@@ -72,6 +74,8 @@ pub enum Sink {
     Events,
     /// More canaries were planted in a scope than are remembered.
     Canaries,
+    /// The queue from the journal to the store was full, or the store refused.
+    Store,
 }
 
 /// Which way tokens went.
@@ -174,8 +178,16 @@ impl Metrics {
                 "Tokens of model calls, as providers count them, or Squall where they do not",
                 &["dialect", "model", "direction"],
             ),
-            dropped: ["journal", "events", "canaries"]
+            dropped: ["journal", "events", "canaries", "store"]
                 .map(|sink| dropped.with_label_values(&[sink])),
+            stored: families.counter(
+                "squall_exchanges_stored_total",
+                "Exchanges that were written to the store",
+            ),
+            sampled_out: families.counter(
+                "squall_exchanges_sampled_out_total",
+                "Exchanges without a fault that were more than the store is to keep a second",
+            ),
             active: families.gauges(
                 "squall_chaos_active",
                 "Activations in force, by profile",
@@ -213,6 +225,16 @@ impl Metrics {
     /// So many events were lost.
     pub fn dropped(&self, sink: Sink, events: u64) {
         self.dropped[sink as usize].inc_by(events);
+    }
+
+    /// So many exchanges were written to the store.
+    pub fn stored(&self, exchanges: u64) {
+        self.stored.inc_by(exchanges);
+    }
+
+    /// An exchange was left out of the store, as its configuration wants it.
+    pub fn sampled_out(&self) {
+        self.sampled_out.inc();
     }
 
     /// Profiles of the activations in force from now on, one each.
@@ -333,6 +355,9 @@ mod tests {
             "squall_events_dropped_total{sink=\"canaries\"} 0",
             "squall_events_dropped_total{sink=\"events\"} 0",
             "squall_events_dropped_total{sink=\"journal\"} 0",
+            "squall_events_dropped_total{sink=\"store\"} 0",
+            "squall_exchanges_stored_total 0",
+            "squall_exchanges_sampled_out_total 0",
             "squall_build_info{version=\"1.2.3\"} 1",
         ] {
             assert!(

@@ -91,6 +91,12 @@ pub trait Watch: Send + Sync {
     fn ended(&self, note: &ExchangeNote);
 }
 
+/// Who keeps exchanges longer than the ring does.
+pub trait Keep: Send + Sync {
+    /// An exchange ended, and all secrets are out of it. On the collector's thread: must not wait.
+    fn keep(&self, note: &Arc<ExchangeNote>);
+}
+
 /// Where exchanges are written down; clones write into the same journal.
 #[derive(Debug, Clone)]
 pub struct Recorder {
@@ -115,6 +121,7 @@ struct Shared {
     journal: Mutex<Journal>,
     changed: watch::Sender<()>,
     watch: OnceLock<Box<dyn Watch>>,
+    keep: OnceLock<Box<dyn Keep>>,
     thread: OnceLock<Thread>,
     stopping: AtomicBool,
     flush: Flush,
@@ -164,6 +171,7 @@ impl Recorder {
             }),
             changed: watch::Sender::new(()),
             watch: OnceLock::new(),
+            keep: OnceLock::new(),
             thread: OnceLock::new(),
             stopping: AtomicBool::new(false),
             flush: Flush::default(),
@@ -213,6 +221,11 @@ impl Recorder {
     /// Tells `watch` of every exchange that ends from now on; only the first call counts.
     pub fn watch(&self, watch: Box<dyn Watch>) {
         let _ = self.shared.watch.set(watch);
+    }
+
+    /// Hands every exchange that ends from now on to `keep`; only the first call counts.
+    pub fn keep(&self, keep: Box<dyn Keep>) {
+        let _ = self.shared.keep.set(keep);
     }
 
     /// A page of exchanges, newest first; see [`Ring::page`].

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
-use squall_control_api::store::Place;
 
 use super::chaos_path;
 use crate::args::{Demo, LogFormat};
 use crate::client::Client;
-use crate::config::Config;
+use crate::config::{Config, StoreConfig};
 use crate::daemon::signals::Signals;
 use crate::daemon::{Daemon, log};
 use crate::demo::trial::{self, Trial};
@@ -66,7 +65,7 @@ async fn start(world: &World, home: &Path, keep: bool) -> Result<Daemon, Failure
     let mut config = Config::with_home(home.to_owned());
     config.proxy.connect_to = world.connect_to();
     config.proxy.tools = World::tools();
-    config.store.place = Place::Memory;
+    config.store = StoreConfig::in_memory();
     if keep && let Ok(daemon) = Daemon::start(config.clone()).await {
         return Ok(daemon);
     }

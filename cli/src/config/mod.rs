@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use squall_control_api::access::Role;
 use squall_control_api::store::Place as StorePlace;
+use squall_control_api::{JournalOptions, Kept};
 use squall_profiles::variables::Variables;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
@@ -73,6 +74,21 @@ pub(crate) struct Config {
 pub(crate) struct StoreConfig {
     /// Where it is kept. Default: a file in `$SQUALL_HOME`.
     pub(crate) place: StorePlace,
+    /// What is kept there of the journal.
+    pub(crate) journal: JournalOptions,
+}
+
+impl StoreConfig {
+    /// Nothing outlives the daemon, and its journal is in memory only.
+    pub(crate) fn in_memory() -> Self {
+        Self {
+            place: StorePlace::Memory,
+            journal: JournalOptions {
+                kept: Kept::None,
+                ..JournalOptions::default()
+            },
+        }
+    }
 }
 
 /// What ends chaos by itself.
@@ -129,6 +145,7 @@ impl Config {
             proxy: ProxyConfig::with_home(home.clone()),
             store: StoreConfig {
                 place: StorePlace::in_home(&home),
+                journal: JournalOptions::default(),
             },
             home,
             open: false,

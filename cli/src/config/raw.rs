@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::position::Scalar;
-use super::shapes::{Amount, CredentialsWord, NotYet, ObserveWord, OneOrMany, Pairs, RoleWord};
+use super::shapes::{
+    Amount, CredentialsWord, KeptWord, NotYet, ObserveWord, OneOrMany, Pairs, RoleWord,
+};
 
 /// Squall's daemon configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -194,6 +196,24 @@ pub(crate) struct RawStore {
     /// `sqlite` (a file in `$SQUALL_HOME`, the default), `sqlite:PATH`, relative to this file, or
     /// `postgres://user:password@host/database`, which several daemons may share.
     pub(crate) url: Option<Scalar>,
+    /// Which exchanges are kept there: `all`, `faulted` (default: those that a rule was applied to; of
+    /// the rest at most 1,000 a second) or `none`.
+    #[schemars(with = "Option<KeptWord>")]
+    pub(crate) exchanges: Option<Scalar>,
+    /// How many exchanges are kept, and how long.
+    pub(crate) retain: Option<RawRetain>,
+}
+
+/// How much of the journal is kept in the store.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Retain")]
+pub(crate) struct RawRetain {
+    /// Greatest number. Default 100000.
+    #[schemars(with = "Option<Amount>")]
+    pub(crate) exchanges: Option<Scalar>,
+    /// How long ago they may have begun. Default `7d`.
+    pub(crate) age: Option<Scalar>,
 }
 
 /// What a tool's name stands for.

@@ -153,6 +153,16 @@ pub(crate) enum ObserveWord {
     Bodies,
 }
 
+/// Values of `store.exchanges`, for the schema.
+#[derive(JsonSchema)]
+#[schemars(inline, rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) enum KeptWord {
+    All,
+    Faulted,
+    None,
+}
+
 /// Values of a token's role, for the schema.
 #[derive(JsonSchema)]
 #[schemars(inline, rename_all = "snake_case")]

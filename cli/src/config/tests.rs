@@ -125,6 +125,7 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  tokens: [{ name: ci, role: root, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  env: []\n",
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
+        "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7 }\n",
         "safety: { ttl: forever, commands: true, halt: { error_share: 90, faults: many } }\n",
         "redact: [\"acct_[0-9\"]\napproval: []\n",
         "tools: { search: {} }\n",

@@ -332,6 +332,17 @@ impl Typing<'_> {
         self.set(&mut config.store.place, raw.url.as_ref(), |text| {
             Place::parse(text, &home, &base).map_err(|error| error.to_string())
         });
+        let journal = &mut config.store.journal;
+        self.set(&mut journal.kept, raw.exchanges.as_ref(), words::kept);
+        if let Some(raw) = &raw.retain {
+            let retain = &mut journal.retain;
+            self.set(
+                &mut retain.exchanges,
+                raw.exchanges.as_ref(),
+                words::whole_number,
+            );
+            self.set(&mut retain.age, raw.age.as_ref(), words::some_time);
+        }
     }
 
     /// Says that a field's feature is not there, and what holds instead.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use squall_control_api::Kept;
 use squall_control_api::access::Role;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::config::{Credentials, Observe};
@@ -50,6 +51,19 @@ pub(super) fn observe(text: &str) -> Result<Observe, String> {
             "value of `observe`",
             other,
             &["headers", "model", "bodies"],
+        )),
+    }
+}
+
+pub(super) fn kept(text: &str) -> Result<Kept, String> {
+    match text {
+        "all" => Ok(Kept::All),
+        "faulted" => Ok(Kept::Faulted),
+        "none" => Ok(Kept::None),
+        other => Err(unknown(
+            "choice of exchanges",
+            other,
+            &["all", "faulted", "none"],
         )),
     }
 }

@@ -25,7 +25,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use squall_control_api::access::Access;
 use squall_control_api::store::Store;
-use squall_control_api::{ApiState, StoredProfiles};
+use squall_control_api::{ApiState, StoredJournal, StoredProfiles};
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
@@ -49,6 +49,7 @@ pub(crate) struct Daemon {
     config: Config,
     profiles: ProfileFiles,
     stored: Arc<StoredProfiles>,
+    journal: Option<Arc<StoredJournal>>,
     proxy: Proxy,
     chaos: Arc<Chaos>,
     recorder: Recorder,
@@ -108,6 +109,8 @@ impl Daemon {
             },
         )?;
         proxy.refuse_loops([api_address]);
+        let options = config.store.journal;
+        let journal = StoredJournal::start(stored.store(), options, &recorder, &metrics);
         let daemon = Self {
             health: Health::new(&proxy, api_address),
             access: Arc::new(ArcSwap::from_pointee(parts::access(&config))),
@@ -117,6 +120,7 @@ impl Daemon {
             config,
             profiles,
             stored,
+            journal,
             proxy,
             chaos,
             recorder,
@@ -130,14 +134,21 @@ impl Daemon {
     fn serve_api(mut self, listener: TcpListener) -> Self {
         let ca_pem = Bytes::copy_from_slice(self.ca.pem().as_bytes());
         let (health, stored) = (self.health.clone(), Arc::clone(&self.stored));
+        let journal = self.journal.clone();
+        let readiness = move || {
+            let mut broken = stored.broken();
+            broken.extend(journal.as_ref().and_then(|journal| journal.broken()));
+            health.readiness(&broken)
+        };
         let state = ApiState {
             chaos: Arc::clone(&self.chaos),
             profiles: Arc::clone(&self.stored),
             recorder: self.recorder.clone(),
+            journal: self.journal.clone(),
             metrics: Arc::clone(&self.metrics),
             access: Arc::clone(&self.access),
             ca_pem: Arc::new(move || ca_pem.clone()),
-            readiness: Arc::new(move || health.readiness(&stored.broken())),
+            readiness: Arc::new(readiness),
             proxy: self.proxy.address(),
             stopping: self.ending.clone(),
         };
@@ -216,6 +227,9 @@ impl Daemon {
             let _ = tokio::time::timeout(API_GRACE, api).await;
         }
         self.recorder.stop();
+        if let Some(journal) = &self.journal {
+            journal.stop().await;
+        }
         self.stored.store().close().await;
     }
 }

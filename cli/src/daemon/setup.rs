@@ -7,7 +7,7 @@ use squall_control_api::store::Place;
 use squall_proxy::config::RouteEntry;
 
 use crate::args::Daemon as Flags;
-use crate::config::{Config, ConfigErrors, DEFAULT_FILE};
+use crate::config::{Config, ConfigErrors, DEFAULT_FILE, StoreConfig};
 use crate::failure::Failure;
 
 /// The sources of a configuration, to be read at start and on every reload.
@@ -55,7 +55,6 @@ impl Setup {
     pub(crate) fn private(flags: Flags) -> Result<Self, Failure> {
         Ok(Self {
             private: true,
-            store: Some(Place::Memory),
             ..Self::new(flags)?
         })
     }
@@ -74,6 +73,7 @@ impl Setup {
         };
         if self.private {
             let free = SocketAddr::from(([127, 0, 0, 1], 0));
+            config.store = StoreConfig::in_memory();
             config.proxy.listen = free;
             config.api.listen = free;
             for route in &mut config.proxy.routes {

@@ -40,6 +40,14 @@ pub(super) async fn list(
         });
     params.finish()?;
     state.settled().await;
+    if let Some(journal) = &state.journal {
+        let page = journal.page(&filter, after, limit).await;
+        let page = page.map_err(|error| Problem::store(&error))?;
+        return Ok(Json(Page {
+            items: page.items,
+            next_cursor: page.next.map(|id| id.to_string()),
+        }));
+    }
     let page = state.recorder.exchanges(&filter, after, limit);
     Ok(Json(Page {
         items: page.items.iter().map(|note| note.to_record()).collect(),
@@ -58,11 +66,24 @@ pub(super) async fn show(
         .parse()
         .map_err(|error| Problem::not_found(format!("there is no such exchange: {error}")))?;
     state.settled().await;
-    let note = state.recorder.exchange(id).ok_or_else(|| {
-        Problem::not_found(format!("exchange {id} is not held any more, or never was"))
-    })?;
+    if let Some(note) = state.recorder.exchange(id) {
+        return Ok(Json(ExplainedRecord {
+            exchange: note.to_record(),
+            nearest_misses: note.near_misses(),
+        }));
+    }
+    let stored = match &state.journal {
+        Some(journal) => journal.exchange(id).await,
+        None => Ok(None),
+    };
+    let exchange = stored
+        .map_err(|error| Problem::store(&error))?
+        .ok_or_else(|| {
+            Problem::not_found(format!("exchange {id} is not held any more, or never was"))
+        })?;
+    // The rules that were in force are another daemon's, or not any more.
     Ok(Json(ExplainedRecord {
-        exchange: note.to_record(),
-        nearest_misses: note.near_misses(),
+        exchange,
+        nearest_misses: None,
     }))
 }

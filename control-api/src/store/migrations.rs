@@ -12,11 +12,18 @@ pub(super) struct Migration {
 }
 
 /// All of them, in order. A script that has been released is never changed.
-const ALL: [Migration; 1] = [Migration {
-    version: 1,
-    sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
-    postgres: include_str!("migrations/postgres/0001_documents.sql"),
-}];
+const ALL: [Migration; 2] = [
+    Migration {
+        version: 1,
+        sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
+        postgres: include_str!("migrations/postgres/0001_documents.sql"),
+    },
+    Migration {
+        version: 2,
+        sqlite: include_str!("migrations/sqlite/0002_exchanges.sql"),
+        postgres: include_str!("migrations/postgres/0002_exchanges.sql"),
+    },
+];
 
 /// What says which version the tables have.
 pub(super) const TABLE: &str =

@@ -11,6 +11,7 @@
 
 mod document;
 mod error;
+mod exchange;
 mod migrations;
 mod place;
 mod postgres;
@@ -18,8 +19,12 @@ mod sqlite;
 
 use std::time::Duration;
 
+use squall_journal::id::ExchangeId;
+use squall_journal::ring::Filter;
+
 pub use self::document::{Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, WriteError};
 pub use self::error::StoreError;
+pub use self::exchange::{ExchangeRow, Keeping, StoredExchange};
 pub use self::place::{BadStoreUrl, Place};
 use self::postgres::Postgres;
 use self::sqlite::Sqlite;
@@ -132,6 +137,74 @@ impl Store {
             }
         });
         written.await?.ok_or(WriteError::Stale)
+    }
+
+    /// Writes exchanges down, all of them or none; those that are there already stay as they are. How
+    /// many were new.
+    pub async fn keep(&self, rows: &[ExchangeRow]) -> Result<u64, StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.keep(rows).await,
+                Database::Postgres(postgres) => postgres.keep(rows).await,
+            }
+        })
+        .await
+    }
+
+    /// At most `limit` exchanges that `filter` wants, newest first, all older than `before`: of every
+    /// daemon that writes to this store.
+    pub async fn exchanges(
+        &self,
+        filter: &Filter,
+        before: Option<ExchangeId>,
+        limit: usize,
+    ) -> Result<Vec<StoredExchange>, StoreError> {
+        bounded(&self.place, async {
+            let mut found = Vec::new();
+            let mut before = before;
+            loop {
+                let rows = match &self.database {
+                    Database::Sqlite(sqlite) => sqlite.exchanges(filter, before, limit).await?,
+                    Database::Postgres(postgres) => {
+                        postgres.exchanges(filter, before, limit).await?
+                    }
+                };
+                let was_last = rows.len() < limit;
+                before = rows.last().and_then(|(id, _)| id.parse().ok());
+                let read = rows
+                    .iter()
+                    .filter_map(|(_, entry)| StoredExchange::read(entry));
+                found.extend(read.filter(|one| filter.holds(one)));
+                if was_last || found.len() >= limit || before.is_none() {
+                    found.truncate(limit);
+                    return Ok(found);
+                }
+            }
+        })
+        .await
+    }
+
+    /// One exchange; `None` when it is not kept, or not any more.
+    pub async fn exchange(&self, id: ExchangeId) -> Result<Option<StoredExchange>, StoreError> {
+        let entry = bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.exchange(id).await,
+                Database::Postgres(postgres) => postgres.exchange(id).await,
+            }
+        });
+        Ok(entry.await?.and_then(|entry| StoredExchange::read(&entry)))
+    }
+
+    /// Deletes exchanges that are not to be kept, the oldest first, at most a thousand; whether there
+    /// are more of them.
+    pub async fn prune(&self, keeping: Keeping) -> Result<bool, StoreError> {
+        let pruned = bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.prune(keeping).await,
+                Database::Postgres(postgres) => postgres.prune(keeping).await,
+            }
+        });
+        Ok(pruned.await? >= exchange::PRUNED_AT_ONCE.unsigned_abs())
     }
 
     /// Closes every connection, once those in use are given back.

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection as _};
+use sqlx::{AssertSqlSafe, Connection as _, Postgres as Sql};
+use squall_journal::id::ExchangeId;
+use squall_journal::ring::Filter;
 
 use super::document::{Row, signed};
 use super::error::Cause;
+use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
 use super::{ACQUIRE, Change, Document, DocumentKind, Key, migrations};
 
 /// Most connections of one daemon.
@@ -121,6 +124,45 @@ impl Postgres {
         }
         transaction.commit().await?;
         Ok(Some(over + 1))
+    }
+
+    pub(super) async fn keep(&self, rows: &[ExchangeRow]) -> Result<u64, Cause> {
+        let mut transaction = self.pool.begin().await?;
+        let mut kept = 0;
+        for rows in rows.chunks(AT_ONCE) {
+            let full = rows.len() == AT_ONCE;
+            let mut query = Sql::insert(rows);
+            let query = query.build().persistent(full);
+            kept += query.execute(&mut *transaction).await?.rows_affected();
+        }
+        transaction.commit().await?;
+        Ok(kept)
+    }
+
+    pub(super) async fn exchanges(
+        &self,
+        filter: &Filter,
+        before: Option<ExchangeId>,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>, Cause> {
+        let mut query = Sql::page(filter, before, limit);
+        let query = query.build_query_as().persistent(false);
+        Ok(query.fetch_all(&self.pool).await?)
+    }
+
+    pub(super) async fn exchange(&self, id: ExchangeId) -> Result<Option<String>, Cause> {
+        let entry = sqlx::query_scalar("SELECT entry FROM exchanges WHERE id = $1");
+        Ok(entry
+            .bind(id.to_string())
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// Deletes what is not to be kept, the oldest first, a bounded number; how many.
+    pub(super) async fn prune(&self, keeping: Keeping) -> Result<u64, Cause> {
+        let mut query = Sql::prune(keeping);
+        let pruned = query.build().execute(&self.pool).await?;
+        Ok(pruned.rows_affected())
     }
 
     pub(super) async fn close(&self) {

@@ -16,8 +16,12 @@ use sqlx::sqlite::{
 };
 use sqlx::{AssertSqlSafe, Connection as _};
 
+use squall_journal::id::ExchangeId;
+use squall_journal::ring::Filter;
+
 use super::document::{Row, signed};
 use super::error::Cause;
+use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
 use super::{ACQUIRE, Change, Document, DocumentKind, Key, migrations};
 
 /// How long a write waits for another process that writes to the same file.
@@ -122,6 +126,38 @@ impl Sqlite {
         finish(writer, written).await
     }
 
+    pub(super) async fn keep(&self, rows: &[ExchangeRow]) -> Result<u64, Cause> {
+        let mut writer = self.begin().await?;
+        let kept = insert(&mut writer, rows).await;
+        finish(writer, kept).await
+    }
+
+    pub(super) async fn exchanges(
+        &self,
+        filter: &Filter,
+        before: Option<ExchangeId>,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>, Cause> {
+        let mut query = Sql::page(filter, before, limit);
+        let query = query.build_query_as().persistent(false);
+        Ok(query.fetch_all(&self.reader).await?)
+    }
+
+    pub(super) async fn exchange(&self, id: ExchangeId) -> Result<Option<String>, Cause> {
+        let entry = sqlx::query_scalar("SELECT entry FROM exchanges WHERE id = ?1");
+        Ok(entry
+            .bind(id.to_string())
+            .fetch_optional(&self.reader)
+            .await?)
+    }
+
+    /// Deletes what is not to be kept, the oldest first, a bounded number; how many.
+    pub(super) async fn prune(&self, keeping: Keeping) -> Result<u64, Cause> {
+        let mut query = Sql::prune(keeping);
+        let pruned = query.build().execute(&self.writer).await?;
+        Ok(pruned.rows_affected())
+    }
+
     /// Begins a transaction that writes: a deferred one that turns out to write fails at once when
     /// somebody else does. sqlx's own transactions are not for here: after a full disk SQLite has
     /// ended the transaction by itself, sqlx would go on counting it, and the one writer would never
@@ -163,6 +199,18 @@ async fn finish<T>(mut writer: PoolConnection<Sql>, done: Result<T, Cause>) -> R
     let done = done?;
     sqlx::query("COMMIT").execute(&mut *writer).await?;
     Ok(done)
+}
+
+/// Writes rows; how many were not there yet.
+async fn insert(writer: &mut SqliteConnection, rows: &[ExchangeRow]) -> Result<u64, Cause> {
+    let mut kept = 0;
+    for rows in rows.chunks(AT_ONCE) {
+        let full = rows.len() == AT_ONCE;
+        let mut query = Sql::insert(rows);
+        let query = query.build().persistent(full);
+        kept += query.execute(&mut *writer).await?.rows_affected();
+    }
+    Ok(kept)
 }
 
 async fn write(

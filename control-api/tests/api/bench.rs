@@ -13,7 +13,9 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use squall_control_api::access::{Access, Token};
 use squall_control_api::store::Store;
-use squall_control_api::{ApiState, Listening, Readiness, StoredProfiles, router};
+use squall_control_api::{
+    ApiState, JournalOptions, Listening, Readiness, StoredJournal, StoredProfiles, router,
+};
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
 use squall_profiles::library::Library;
@@ -107,6 +109,19 @@ impl Api {
         Self::over(stored.expect("a store"), Vec::new(), options, defaults)
     }
 
+    /// Over a store that keeps the journal too; `ring` is how many exchanges are held in memory.
+    pub(crate) async fn with_journal(store: Store, ring: usize, options: JournalOptions) -> Self {
+        let stored = StoredProfiles::load(store.clone(), Library::builtin()).await;
+        let mut recorder = RecorderOptions::default();
+        recorder.ring.entries = ring;
+        let stored = stored.expect("a store");
+        let mut api = Self::over(stored, Vec::new(), recorder, Defaults::default());
+        let state = &mut api.state;
+        state.journal = StoredJournal::start(&store, options, &state.recorder, &state.metrics);
+        api.router = router(api.state.clone());
+        api
+    }
+
     pub(crate) fn with_options(options: RecorderOptions) -> Self {
         Self::with(Vec::new(), options, Defaults::default())
     }
@@ -142,6 +157,7 @@ impl Api {
             chaos,
             profiles,
             recorder,
+            journal: None,
             metrics,
             access: Arc::new(ArcSwap::from_pointee(Access::new(tokens))),
             ca_pem: Arc::new(|| Bytes::from_static(b"-----BEGIN CERTIFICATE-----\n")),

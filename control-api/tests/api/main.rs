@@ -9,4 +9,5 @@ mod exchanges;
 mod problems;
 mod profiles;
 mod store;
+mod stored_journal;
 mod stored_profiles;

@@ -2,9 +2,15 @@
 
 use std::path::Path;
 
+use serde_json::{Value, json};
 use squall_control_api::store::{
-    Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, Place, Store, StoreError, WriteError,
+    Change, DEFAULT_WORKSPACE, Document, DocumentKind, ExchangeRow, Keeping, Key, Place, Store,
+    StoreError, StoredExchange, WriteError,
 };
+use squall_journal::id::ExchangeId;
+use squall_journal::record::{ExchangeRecord, Kind};
+use squall_journal::ring::{Bounds, Filter, Ring, StatusFilter};
+use squall_journal::timestamp;
 use squall_tests::postgres::{Postgres, nobody};
 use tempfile::TempDir;
 
@@ -93,6 +99,10 @@ on_both! {
     of_many_who_write_at_once_one_wins
     any_text_comes_back_as_it_was
     tables_of_a_newer_squall_are_left_alone
+    exchanges_come_back_as_they_were
+    exchanges_are_filtered_as_memory_filters_them
+    pages_of_exchanges_follow_one_another_while_others_come_in
+    the_oldest_exchanges_go_by_number_and_by_age
 }
 
 const MINE: Key<'_> = Key {
@@ -327,6 +337,258 @@ async fn tables_of_a_newer_squall_are_left_alone(ground: &Ground<'_>) {
     assert!(
         error.to_string().contains("use the Squall that wrote it"),
         "{error}"
+    );
+}
+
+/// An exchange that began at `ms`.
+fn exchange(ms: u64, change: impl FnOnce(&mut Value)) -> ExchangeRecord {
+    let mut record = json!({
+        "id": ExchangeId::new(ms, 7, 9).to_string(), "scope": "default", "kind": "tool",
+        "dialect": null, "tool": null, "method": "GET", "url": "https://api.example/v1",
+        "status": 200, "upstream_status": 200, "outcome": "ok", "error": null,
+        "started_at": timestamp::rfc3339(ms), "duration_ms": 12.625, "injected_ms": 0.1,
+        "overhead_us": 71, "request_bytes": 1, "response_bytes": 2, "fingerprint": null,
+        "attempt": null, "seed": u64::MAX, "rules": [], "rules_more": 0, "activation": null,
+        "run": null, "canaries": [], "llm": null,
+    });
+    change(&mut record);
+    serde_json::from_value(record).expect("a record")
+}
+
+fn rule(id: &str, mode: &str, outcome: &str) -> Value {
+    json!({
+        "profile": "p", "rule": id, "family": "tool_faults", "mode": mode, "outcome": outcome,
+        "reason": null, "ordinal": 1, "drawn": 0.125, "parameters": { "delay_ms": 0.1 },
+    })
+}
+
+async fn keep(store: &Store, records: &[ExchangeRecord]) -> u64 {
+    let rows: Vec<_> = records.iter().map(ExchangeRow::of).collect();
+    store.keep(&rows).await.expect("kept")
+}
+
+/// The moments of the exchanges that are found.
+fn moments(found: &[StoredExchange]) -> Vec<u64> {
+    found.iter().map(|one| one.id.started_ms()).collect()
+}
+
+async fn exchanges_come_back_as_they_were(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let odd = exchange(1, |record| {
+        record["tool"] = json!("a\0b'; DROP TABLE exchanges; --");
+        record["error"] = json!("🌪 \u{0} \"quoted\"");
+        record["rules"] = json!([rule("r", "slow", "applied")]);
+    });
+    let records = [odd.clone(), exchange(2, |_| {})];
+    assert_eq!(keep(&store, &records).await, 2);
+    let changed = exchange(2, |record| record["status"] = json!(500));
+    assert_eq!(keep(&store, &[changed]).await, 0, "what is there stays");
+    let found = store
+        .exchanges(&Filter::default(), None, 10)
+        .await
+        .expect("an answer");
+    let found: Vec<_> = found.into_iter().rev().map(|one| one.record).collect();
+    assert_eq!(found, records);
+    let id = odd.id.parse().expect("an id");
+    let one = store
+        .exchange(id)
+        .await
+        .expect("an answer")
+        .expect("it is there");
+    assert_eq!(one.record, odd);
+    let never = store.exchange(ExchangeId::new(3, 0, 0)).await;
+    assert_eq!(never.expect("an answer"), None);
+}
+
+/// Exchanges that differ in everything that filters look at.
+fn varied() -> Vec<ExchangeRecord> {
+    let urls = [
+        "https://API.example/v1",
+        "http://api.example:8080/",
+        "http://[::1]/x",
+        "tunnel.example:443",
+        "http://u:p@api.example",
+        "wss://api.example/live",
+    ];
+    let rules = [
+        json!([]),
+        json!([
+            rule("slow-one", "slow", "applied"),
+            rule("other", "error", "not_drawn")
+        ]),
+        json!([
+            rule("error", "status", "applied"),
+            rule("a_b", "slow", "applied")
+        ]),
+        json!([rule("never", "error", "bypassed")]),
+    ];
+    let statuses = [json!(200), json!(404), json!(503), json!(null)];
+    let tools = [
+        json!(null),
+        json!("search"),
+        json!("a\0b"),
+        json!("book a room"),
+    ];
+    let more = [json!([]), json!(["search", "line\nfeed"])];
+    let varied = (0..96_u64).map(|ms| {
+        let pick = |of: usize, step: u64| usize::try_from(ms / step).expect("small") % of;
+        exchange(1_000 + ms, |record| {
+            record["url"] = json!(urls[pick(urls.len(), 1)]);
+            record["rules"] = rules[pick(rules.len(), 2)].clone();
+            record["status"] = statuses[pick(statuses.len(), 3)].clone();
+            record["more_tools"] = more[pick(more.len(), 3)].clone();
+            record["tool"] = tools[pick(tools.len(), 4)].clone();
+            record["scope"] = json!(["default", "blue", "Blue"][pick(3, 5)]);
+            record["kind"] = json!(["tool", "llm", "mcp", "other"][pick(4, 7)]);
+        })
+    });
+    varied.collect()
+}
+
+/// Each part of a filter with every sort of value, and several together.
+fn filters() -> Vec<Filter> {
+    let mut filters = vec![Filter::default()];
+    let mut add = |part: &dyn Fn(&mut Filter)| {
+        let mut filter = Filter::default();
+        part(&mut filter);
+        filters.push(filter);
+    };
+    let text = |text: &str| Some(text.to_owned());
+    for scope in ["default", "blue", "Blue", "none"] {
+        add(&|filter| filter.scope = text(scope));
+    }
+    for kind in Kind::ALL {
+        add(&|filter| filter.kind = Some(kind));
+    }
+    for tool in [
+        "search",
+        "a\0b",
+        "a\u{fffd}b",
+        "book a room",
+        "book",
+        "line\nfeed",
+        "feed",
+        "%",
+        "",
+    ] {
+        add(&|filter| filter.tool = text(tool));
+    }
+    for fault in ["*", "slow", "error", "a_b", "axb", "slow-one", "%", " "] {
+        add(&|filter| filter.fault = text(fault));
+    }
+    for host in [
+        "api.EXAMPLE",
+        "api.example:443",
+        "api.example:80",
+        "[::1]:80",
+        "[::1]",
+        "example",
+    ] {
+        add(&|filter| filter.host = text(host));
+    }
+    for status in ["200", "5xx", "none", "2xx", "999"] {
+        add(&|filter| filter.status = StatusFilter::parse(status));
+    }
+    for since in [0, 1_050, 1_095, 9_999] {
+        add(&|filter| filter.since_ms = Some(since));
+    }
+    add(&|filter| {
+        filter.scope = text("blue");
+        filter.fault = text("slow");
+        filter.status = StatusFilter::parse("2xx");
+        filter.host = text("api.example");
+    });
+    filters
+}
+
+async fn exchanges_are_filtered_as_memory_filters_them(ground: &Ground<'_>) {
+    let (store, records) = (ground.open().await, varied());
+    keep(&store, &records).await;
+    let mut memory = Ring::new(Bounds::default());
+    for record in records {
+        memory.put(StoredExchange::new(record).expect("an id"));
+    }
+    let mut met = 0;
+    for filter in &filters() {
+        let middle = ExchangeId::new(1_060, 7, 9);
+        for (before, limit) in [(None, 1_000), (None, 3), (Some(middle), 5)] {
+            let found = store
+                .exchanges(filter, before, limit)
+                .await
+                .expect("an answer");
+            let expected = memory.page(filter, before, limit).items;
+            met += expected.len();
+            assert_eq!(
+                moments(&found),
+                moments(&expected),
+                "{filter:?} before {before:?}"
+            );
+        }
+    }
+    assert!(met > 500, "the filters find something: {met}");
+}
+
+async fn pages_of_exchanges_follow_one_another_while_others_come_in(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let records: Vec<_> = (100..170).map(|ms| exchange(ms, |_| {})).collect();
+    keep(&store, &records).await;
+    let (mut shown, mut before, mut newer) = (Vec::new(), None, 1_000);
+    loop {
+        let page = store
+            .exchanges(&Filter::default(), before, 9)
+            .await
+            .expect("an answer");
+        let Some(last) = page.last() else { break };
+        before = Some(last.id);
+        shown.extend(moments(&page));
+        keep(&store, &[exchange(newer, |_| {})]).await;
+        newer += 1;
+    }
+    let expected: Vec<u64> = (100..170).rev().collect();
+    assert_eq!(shown, expected);
+}
+
+async fn the_oldest_exchanges_go_by_number_and_by_age(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let records: Vec<_> = (1..=2_500).map(|ms| exchange(ms, |_| {})).collect();
+    assert_eq!(keep(&store, &records).await, 2_500);
+    let mut left = Vec::new();
+    for (exchanges, since_ms) in [
+        (5_000, 0),
+        (5_000, 101),
+        (300, 0),
+        (300, 2_301),
+        (0, 0),
+        (0, 0),
+    ] {
+        let mut slices = 1;
+        while store
+            .prune(Keeping {
+                exchanges,
+                since_ms,
+            })
+            .await
+            .expect("pruned")
+        {
+            slices += 1;
+        }
+        let found = store
+            .exchanges(&Filter::default(), None, 5_000)
+            .await
+            .expect("an answer");
+        let moments = moments(&found);
+        left.push((slices, moments.len(), moments.last().copied()));
+    }
+    assert_eq!(
+        left,
+        [
+            (1, 2_500, Some(1)),
+            (1, 2_400, Some(101)),
+            (3, 300, Some(2_201)),
+            (1, 200, Some(2_301)),
+            (1, 0, None),
+            (1, 0, None),
+        ]
     );
 }
 

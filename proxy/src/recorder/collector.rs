@@ -100,6 +100,9 @@ impl Collector {
                 if let Some(watch) = self.shared.watch.get() {
                     watch.ended(note);
                 }
+                if let Some(keep) = self.shared.keep.get() {
+                    keep.keep(note);
+                }
             }
         }
         let mut journal = self.shared.journal();

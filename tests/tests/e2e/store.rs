@@ -122,3 +122,58 @@ fn a_run_leaves_nothing_in_the_store() {
         .collect();
     assert!(names.is_empty(), "{names:?}");
 }
+
+#[test]
+fn exchanges_outlive_a_kill() {
+    let mut stage = Stage::new();
+    stage
+        .daemon
+        .api
+        .chaos(&json!({ "tool_faults": [{ "mode": "error", "error_code": 418 }] }));
+    for path in Path::THROUGH {
+        stage.open(path).get("/json");
+    }
+    let before = stage.daemon.api.wait_for_exchanges(Path::THROUGH.len());
+    stage.daemon.kill_and_start_again();
+    assert_eq!(stage.daemon.api.exchanges(), before);
+    let faulted = stage.daemon.api.get("/v1/exchanges?fault=error&status=418");
+    let found = faulted["items"].as_array().unwrap().len();
+    assert_eq!(found, Path::THROUGH.len(), "{faulted}");
+    stage.open(Path::Forward).get("/json");
+    assert_eq!(
+        stage.daemon.api.wait_for_exchanges(before.len() + 1)[..before.len()],
+        before[..]
+    );
+}
+
+#[test]
+fn what_ended_last_is_stored_when_the_daemon_leaves() {
+    let mut stage = Stage::new();
+    for _ in 0..5 {
+        stage.open(Path::Forward).get("/json");
+    }
+    stage.daemon.signal(rustix::process::Signal::TERM);
+    assert_eq!(stage.daemon.wait().code(), Some(0));
+    stage.daemon.kill_and_start_again();
+    assert_eq!(stage.daemon.api.exchanges().len(), 5);
+}
+
+#[test]
+fn daemons_that_share_a_store_show_each_other_s_exchanges() {
+    let server = Postgres::start();
+    let config = json!({ "store": { "url": server.database("squall") } });
+    let stages = [(); 2].map(|()| Stage::with(&config, squall_tests::upstream::standard::serve));
+    for stage in [&stages[0], &stages[1], &stages[0]] {
+        stage.open(Path::Forward).get("/json");
+        // What a daemon shows is written.
+        stage.daemon.api.wait_for_exchanges(1);
+    }
+    let seen = stages
+        .each_ref()
+        .map(|stage| stage.daemon.api.wait_for_exchanges(3));
+    let ids = seen
+        .each_ref()
+        .map(|all| all.iter().map(|one| one["id"].clone()).collect::<Vec<_>>());
+    assert_eq!(ids[0], ids[1]);
+    assert_eq!(ids[0].len(), 3);
+}

@@ -1,0 +1,283 @@
+//! Exchanges as rows: the journal's entry as JSON, beside it what filters look at.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use sqlx::{Database, Encode, QueryBuilder, Type};
+use squall_journal::id::ExchangeId;
+use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
+use squall_journal::ring::{Entry, Filter, StatusFilter, Traits, host_and_port};
+
+/// Rows written by one statement: enough that the way there and back does not count.
+pub(super) const AT_ONCE: usize = 64;
+
+/// An exchange on its way into the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExchangeRow {
+    id: String,
+    scope: String,
+    kind: &'static str,
+    tools: String,
+    host: String,
+    authority: String,
+    status: Option<i32>,
+    faults: String,
+    entry: String,
+}
+
+impl ExchangeRow {
+    /// The row of an exchange that has ended.
+    pub fn of(record: &ExchangeRecord) -> Self {
+        let (host, authority) = at(&record.url);
+        Self {
+            id: record.id.clone(),
+            scope: storable(&record.scope),
+            kind: record.kind.as_str(),
+            tools: storable(&tools(record)),
+            host: storable(&host),
+            authority: storable(&authority),
+            status: record.status.map(i32::from),
+            faults: storable(&faults(record)),
+            entry: json!(record).to_string(),
+        }
+    }
+}
+
+/// Host and authority, as they are compared.
+fn at(url: &str) -> (String, String) {
+    let (host, port) = host_and_port(url);
+    let host = host.to_ascii_lowercase();
+    let authority = match port {
+        Some(port) => format!("{host}:{port}"),
+        None => host.clone(),
+    };
+    (host, authority)
+}
+
+fn tools(record: &ExchangeRecord) -> String {
+    let mut tools = String::new();
+    for tool in record.tool.iter().chain(&record.more_tools) {
+        tools.push_str(if tools.is_empty() { "\n" } else { "" });
+        tools.push_str(tool);
+        tools.push('\n');
+    }
+    tools
+}
+
+fn faults(record: &ExchangeRecord) -> String {
+    let mut faults = String::new();
+    for rule in applied(record) {
+        for name in [&rule.rule, &rule.mode] {
+            if !faults.contains(&format!(" {name} ")) {
+                faults.push_str(if faults.is_empty() { " " } else { "" });
+                faults.push_str(name);
+                faults.push(' ');
+            }
+        }
+    }
+    faults
+}
+
+fn applied(record: &ExchangeRecord) -> impl Iterator<Item = &RuleRecord> {
+    let rules = record.rules.iter();
+    rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
+}
+
+/// PostgreSQL takes no NUL in a text. The entry has it escaped, and filters look there once more.
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// An exchange out of the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredExchange {
+    /// Its id.
+    pub id: ExchangeId,
+    /// The exchange, as the API shows it.
+    pub record: ExchangeRecord,
+    more_tools: Box<[Arc<str>]>,
+}
+
+impl StoredExchange {
+    /// An exchange; `None` if it has no id.
+    pub fn new(record: ExchangeRecord) -> Option<Self> {
+        let more_tools = record.more_tools.iter().map(|tool| tool.as_str().into());
+        Some(Self {
+            id: record.id.parse().ok()?,
+            more_tools: more_tools.collect(),
+            record,
+        })
+    }
+
+    /// Reads an entry; `None` for one that this version cannot read.
+    pub(super) fn read(entry: &str) -> Option<Self> {
+        let record: ExchangeRecord = serde_json::from_str(entry)
+            .inspect_err(|error| tracing::warn!(%error, "an exchange in the store cannot be read"))
+            .ok()?;
+        Self::new(record)
+    }
+}
+
+impl Entry for StoredExchange {
+    fn id(&self) -> ExchangeId {
+        self.id
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            scope: &self.record.scope,
+            kind: self.record.kind,
+            tool: self.record.tool.as_deref(),
+            more_tools: &self.more_tools,
+            url: &self.record.url,
+            status: self.record.status,
+            outcome: self.record.outcome,
+        }
+    }
+
+    fn had_fault(&self, name: &str) -> bool {
+        applied(&self.record).any(|rule| name == "*" || name == rule.mode || name == rule.rule)
+    }
+}
+
+/// How many of the newest exchanges are kept, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keeping {
+    /// Greatest number.
+    pub exchanges: u64,
+    /// Those that began before this go, milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+impl Keeping {
+    /// The id that the first exchange of [`Self::since_ms`] could have.
+    pub(super) fn oldest(self) -> String {
+        ExchangeId::new(self.since_ms, 0, 0).to_string()
+    }
+}
+
+/// Most exchanges that are deleted in one transaction: others wait for it.
+pub(super) const PRUNED_AT_ONCE: i64 = 1_000;
+
+/// What a database must be able to take.
+pub(super) trait Takes: Database
+where
+    for<'v> &'v str: Encode<'v, Self> + Type<Self>,
+    for<'v> Option<i32>: Encode<'v, Self> + Type<Self>,
+    for<'v> String: Encode<'v, Self> + Type<Self>,
+    for<'v> i32: Encode<'v, Self> + Type<Self>,
+    for<'v> i64: Encode<'v, Self> + Type<Self>,
+{
+    /// The position of a text in another, from 1; 0 for none.
+    const POSITION: &'static str;
+    /// The greater of two values.
+    const GREATEST: &'static str;
+
+    /// The statement that writes rows; those that are there already are left as they are.
+    fn insert(rows: &[ExchangeRow]) -> QueryBuilder<Self> {
+        let mut query = QueryBuilder::new(
+            "INSERT INTO exchanges \
+             (id, scope, kind, tools, host, authority, status, faults, entry) ",
+        );
+        query.push_values(rows, |mut values, row| {
+            values
+                .push_bind(row.id.as_str())
+                .push_bind(row.scope.as_str())
+                .push_bind(row.kind)
+                .push_bind(row.tools.as_str())
+                .push_bind(row.host.as_str())
+                .push_bind(row.authority.as_str())
+                .push_bind(row.status)
+                .push_bind(row.faults.as_str())
+                .push_bind(row.entry.as_str());
+        });
+        query.push(" ON CONFLICT (id) DO NOTHING");
+        query
+    }
+
+    /// The statement that reads entries, newest first: all that `filter` wants, and maybe a few more.
+    fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> QueryBuilder<Self> {
+        let mut query = QueryBuilder::new("SELECT id, entry FROM exchanges WHERE TRUE");
+        if let Some(before) = before {
+            query.push(" AND id < ").push_bind(before.to_string());
+        }
+        if let Some(since) = filter.since_ms {
+            let first = ExchangeId::new(since, 0, 0);
+            query.push(" AND id >= ").push_bind(first.to_string());
+        }
+        if let Some(scope) = &filter.scope {
+            query.push(" AND scope = ").push_bind(storable(scope));
+        }
+        if let Some(kind) = filter.kind {
+            query.push(" AND kind = ").push_bind(kind.as_str());
+        }
+        if let Some(tool) = &filter.tool {
+            query.push(" AND ").push(Self::POSITION).push("(tools, ");
+            query.push_bind(storable(&format!("\n{tool}\n")));
+            query.push(") > 0");
+        }
+        if let Some(host) = &filter.host {
+            let host = storable(&host.to_ascii_lowercase());
+            query.push(" AND (host = ").push_bind(host.clone());
+            query.push(" OR authority = ").push_bind(host).push(")");
+        }
+        match filter.fault.as_deref() {
+            None => {}
+            Some("*") => {
+                query.push(" AND faults <> ''");
+            }
+            Some(fault) => {
+                query.push(" AND faults <> '' AND ").push(Self::POSITION);
+                query.push("(faults, ");
+                query.push_bind(storable(&format!(" {fault} ")));
+                query.push(") > 0");
+            }
+        }
+        match filter.status {
+            None => {}
+            Some(StatusFilter::Exactly(status)) => {
+                query.push(" AND status = ").push_bind(i32::from(status));
+            }
+            Some(StatusFilter::Class(class)) => {
+                let first = i32::from(class) * 100;
+                query.push(" AND status >= ").push_bind(first);
+                query.push(" AND status < ").push_bind(first + 100);
+            }
+            Some(StatusFilter::NoAnswer) => {
+                query.push(" AND status IS NULL");
+            }
+        }
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(limit);
+        query
+    }
+
+    /// The statement that deletes the oldest of what is not to be kept any more.
+    fn prune(keeping: Keeping) -> QueryBuilder<Self> {
+        let count = i64::try_from(keeping.exchanges).unwrap_or(i64::MAX);
+        let mut query = QueryBuilder::new(
+            "DELETE FROM exchanges WHERE id IN (SELECT id FROM exchanges WHERE id <= ",
+        );
+        query.push(Self::GREATEST).push("(");
+        query.push_bind(keeping.oldest());
+        query.push(", COALESCE((SELECT id FROM exchanges ORDER BY id DESC LIMIT 1 OFFSET ");
+        query.push_bind(count);
+        query.push("), '')) ORDER BY id LIMIT ");
+        query.push_bind(PRUNED_AT_ONCE).push(")");
+        query
+    }
+}
+
+impl Takes for sqlx::Sqlite {
+    const POSITION: &'static str = "instr";
+    const GREATEST: &'static str = "max";
+}
+
+impl Takes for sqlx::Postgres {
+    const POSITION: &'static str = "strpos";
+    const GREATEST: &'static str = "greatest";
+}

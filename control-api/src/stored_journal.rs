@@ -1,0 +1,471 @@
+//! The journal in the store: what is kept of it, written behind the data plane's back.
+//!
+//! The recorder's thread chooses what is kept and puts it into a bounded queue; it never waits. A task
+//! takes it off in batches and writes each in one transaction. While the store is away a batch is tried
+//! again and the queue fills; what does not fit is dropped and counted, apart from what was never to be
+//! kept. Between batches what is too old or too much is deleted.
+//!
+//! ```text
+//! collector ─ keep() ─▶ queue ─▶ writer ─▶ Store ◀─ prune
+//!                │ full: dropped     └─ away: the same batch again
+//!                └ more than a second's share: sampled out
+//! ```
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use squall_journal::id::ExchangeId;
+use squall_journal::record::ExchangeRecord;
+use squall_journal::ring::{Entry as _, Filter, Page};
+use squall_proxy::metrics::{Metrics, Sink};
+use squall_proxy::recorder::{ExchangeNote, Keep, Recorder};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant as Later, MissedTickBehavior};
+
+use crate::Broken;
+use crate::store::{ExchangeRow, Keeping, Store, StoreError};
+
+/// Most exchanges of one transaction.
+const BATCH: usize = 1_024;
+
+/// How long the first exchange of a batch waits for others.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// Exchanges without a fault that are kept within a second, by [`Kept::Faulted`].
+const SHARE: u32 = 1_000;
+
+/// How long the writer waits before it tries a batch again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How often it is looked for what is too old or too much.
+const PRUNE: Duration = Duration::from_secs(10);
+
+/// How long a reader waits for what is still on its way.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// How long the last batches may take when the daemon stops.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Which exchanges are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Every one.
+    All,
+    /// Those to which a rule was applied or in which a canary was seen; of the others at most 1,000 a
+    /// second.
+    Faulted,
+    /// None.
+    None,
+}
+
+/// How much of the journal is kept, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retain {
+    /// Greatest number of exchanges. Default 100,000.
+    pub exchanges: u64,
+    /// How long ago they may have begun. Default seven days.
+    pub age: Duration,
+}
+
+impl Default for Retain {
+    fn default() -> Self {
+        Self {
+            exchanges: 100_000,
+            age: Duration::from_hours(7 * 24),
+        }
+    }
+}
+
+/// What is kept of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalOptions {
+    /// Which exchanges. Default [`Kept::Faulted`].
+    pub kept: Kept,
+    /// How many of them, and how long.
+    pub retain: Retain,
+    /// Exchanges on their way to the store, at least 1; further ones are dropped and counted. Default
+    /// 8,192.
+    pub queue: usize,
+}
+
+impl Default for JournalOptions {
+    fn default() -> Self {
+        Self {
+            kept: Kept::Faulted,
+            retain: Retain::default(),
+            queue: 8_192,
+        }
+    }
+}
+
+/// The journal in the store, of one daemon.
+#[derive(Debug)]
+pub struct StoredJournal {
+    store: Store,
+    recorder: Recorder,
+    queue: mpsc::Sender<Message>,
+    away: Arc<Mutex<Option<StoreError>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Keep(Arc<ExchangeNote>),
+    /// Whoever sent it waits until everything before is written.
+    Settle(oneshot::Sender<()>),
+    /// Nothing comes after it.
+    Stop,
+}
+
+impl StoredJournal {
+    /// Keeps what ends from now on; needs the runtime that will write. `None` when nothing is kept.
+    pub fn start(
+        store: &Store,
+        options: JournalOptions,
+        recorder: &Recorder,
+        metrics: &Arc<Metrics>,
+    ) -> Option<Arc<Self>> {
+        let share = match options.kept {
+            Kept::All => None,
+            Kept::Faulted => Some(Mutex::new(Share::new(SHARE))),
+            Kept::None => return None,
+        };
+        let (queue, messages) = mpsc::channel(options.queue.max(1));
+        let away = Arc::new(Mutex::new(None));
+        recorder.keep(Box::new(Keeper {
+            queue: queue.clone(),
+            share,
+            metrics: Arc::clone(metrics),
+        }));
+        let writer = Writer {
+            store: store.clone(),
+            retain: options.retain,
+            recorder: recorder.clone(),
+            metrics: Arc::clone(metrics),
+            away: Arc::clone(&away),
+            messages,
+        };
+        Some(Arc::new(Self {
+            store: store.clone(),
+            recorder: recorder.clone(),
+            queue,
+            away,
+            writer: Mutex::new(Some(tokio::spawn(writer.run()))),
+        }))
+    }
+
+    /// A page of exchanges, newest first: those in memory and those in the store. When the store is
+    /// away, what memory has, with the promise of more: only what comes after that is an error.
+    pub(crate) async fn page(
+        &self,
+        filter: &Filter,
+        after: Option<ExchangeId>,
+        limit: usize,
+    ) -> Result<Page<ExchangeRecord>, StoreError> {
+        // Before memory is read: what leaves it meanwhile is then in the store.
+        let stored = self.stored(filter, after, limit).await;
+        let held = self.recorder.exchanges(filter, after, limit + 1).items;
+        let (stored, is_whole) = match stored {
+            Ok(stored) => (stored, true),
+            Err(_) if !held.is_empty() => (Vec::new(), false),
+            Err(error) => return Err(error),
+        };
+        // Both are sorted; one that is in both is shown as memory has it.
+        let mut held = held.into_iter().peekable();
+        let mut stored = stored.into_iter().peekable();
+        let mut items: Vec<(ExchangeId, ExchangeRecord)> = Vec::new();
+        while items.len() <= limit {
+            let from_memory = match (held.peek(), stored.peek()) {
+                (Some(note), Some(stored)) => note.id() >= stored.id,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (None, None) => break,
+            };
+            if from_memory {
+                items.extend(held.next().map(|note| (note.id(), note.to_record())));
+                stored.next_if(|stored| items.last().is_some_and(|(id, _)| *id == stored.id));
+            } else {
+                items.extend(stored.next().map(|stored| (stored.id, stored.record)));
+            }
+        }
+        let more = items.len() > limit || !is_whole;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(|(id, _)| *id);
+        Ok(Page {
+            items: items.into_iter().map(|(_, record)| record).collect(),
+            next,
+        })
+    }
+
+    async fn stored(
+        &self,
+        filter: &Filter,
+        after: Option<ExchangeId>,
+        limit: usize,
+    ) -> Result<Vec<crate::store::StoredExchange>, StoreError> {
+        self.settled().await;
+        self.store.exchanges(filter, after, limit + 1).await
+    }
+
+    /// One exchange that is not in memory any more.
+    pub(crate) async fn exchange(
+        &self,
+        id: ExchangeId,
+    ) -> Result<Option<ExchangeRecord>, StoreError> {
+        self.settled().await;
+        Ok(self.store.exchange(id).await?.map(|found| found.record))
+    }
+
+    /// Waits for what is on its way, unless the store is away.
+    async fn settled(&self) {
+        if self.away().is_some() {
+            return;
+        }
+        let (done, settled) = oneshot::channel();
+        let asked = async {
+            if self.queue.send(Message::Settle(done)).await.is_ok() {
+                // Nobody answers once the writer has ended.
+                let _ = settled.await;
+            }
+        };
+        // A store that takes longer is asked as it is.
+        let _ = tokio::time::timeout(SETTLE, asked).await;
+    }
+
+    fn away(&self) -> Option<StoreError> {
+        lock(&self.away).clone()
+    }
+
+    /// Why exchanges cannot be stored at the moment.
+    pub fn broken(&self) -> Option<Broken> {
+        let error = self.away()?;
+        Some(Broken {
+            file: "store".to_owned(),
+            error: format!("exchanges are not written: {error}"),
+        })
+    }
+
+    /// Writes what is on its way, and ends. Bounded: what a store that is away does not take is lost.
+    pub async fn stop(&self) {
+        let Some(mut writer) = lock(&self.writer).take() else {
+            return;
+        };
+        let ended = async {
+            let _ = self.queue.send(Message::Stop).await;
+            let _ = (&mut writer).await;
+        };
+        if tokio::time::timeout(FAREWELL, ended).await.is_err() {
+            tracing::warn!("the last exchanges could not be stored");
+            writer.abort();
+        }
+    }
+}
+
+/// Chooses what is kept, on the collector's thread.
+struct Keeper {
+    queue: mpsc::Sender<Message>,
+    /// Of exchanges without a fault; `None` when all are kept. Only the collector takes the lock.
+    share: Option<Mutex<Share>>,
+    metrics: Arc<Metrics>,
+}
+
+impl Keep for Keeper {
+    fn keep(&self, note: &Arc<ExchangeNote>) {
+        let matters = || note.had_fault("*") || !note.canaries.is_empty();
+        if let Some(share) = &self.share
+            && !matters()
+            && !lock(share).takes(Instant::now())
+        {
+            self.metrics.sampled_out();
+        } else if self
+            .queue
+            .try_send(Message::Keep(Arc::clone(note)))
+            .is_err()
+        {
+            self.metrics.dropped(Sink::Store, 1);
+        }
+    }
+}
+
+/// At most so many in each second.
+#[derive(Debug)]
+struct Share {
+    most: u32,
+    second: Option<Instant>,
+    taken: u32,
+}
+
+impl Share {
+    fn new(most: u32) -> Self {
+        Self {
+            most,
+            second: None,
+            taken: 0,
+        }
+    }
+
+    fn takes(&mut self, now: Instant) -> bool {
+        let same = |second: Instant| now.saturating_duration_since(second) < Duration::from_secs(1);
+        if !self.second.is_some_and(same) {
+            self.second = Some(now);
+            self.taken = 0;
+        }
+        let takes = self.taken < self.most;
+        self.taken += u32::from(takes);
+        takes
+    }
+}
+
+/// The task that writes.
+struct Writer {
+    store: Store,
+    retain: Retain,
+    recorder: Recorder,
+    metrics: Arc<Metrics>,
+    away: Arc<Mutex<Option<StoreError>>>,
+    messages: mpsc::Receiver<Message>,
+}
+
+/// What was taken off the queue together.
+#[derive(Default)]
+struct Gathered {
+    notes: Vec<Arc<ExchangeNote>>,
+    waiting: Vec<oneshot::Sender<()>>,
+    last: bool,
+}
+
+impl Writer {
+    async fn run(mut self) {
+        let mut looks = tokio::time::interval(PRUNE);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut too_many = false;
+        loop {
+            let first = tokio::select! {
+                message = self.messages.recv() => message,
+                _ = looks.tick() => {
+                    too_many = self.prune().await;
+                    continue;
+                }
+                // One slice at a time, so that what comes in is not kept waiting.
+                () = std::future::ready(()), if too_many => {
+                    too_many = self.prune().await;
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+            };
+            let Some(first) = first else { return };
+            let gathered = self.gather(first).await;
+            self.write(gathered.notes).await;
+            for waiting in gathered.waiting {
+                // It may have waited long enough.
+                let _ = waiting.send(());
+            }
+            if gathered.last {
+                return;
+            }
+        }
+    }
+
+    /// Takes what comes within a moment, or at once when somebody waits.
+    async fn gather(&mut self, first: Message) -> Gathered {
+        let until = Later::now() + GATHER;
+        let mut gathered = Gathered::default();
+        gathered.add(first);
+        while !gathered.is_due()
+            && let Ok(Some(next)) = tokio::time::timeout_at(until, self.messages.recv()).await
+        {
+            gathered.add(next);
+        }
+        gathered
+    }
+
+    /// Writes a batch, however long the store is away.
+    async fn write(&self, notes: Vec<Arc<ExchangeNote>>) {
+        if notes.is_empty() {
+            return;
+        }
+        let count = notes.len() as u64;
+        // Formatting takes longer than the runtime of the API can spare.
+        let format = move || {
+            let records = notes.iter().map(|note| note.to_record());
+            records.map(|record| ExchangeRow::of(&record)).collect()
+        };
+        let rows: Vec<ExchangeRow> = match tokio::task::spawn_blocking(format).await {
+            Ok(rows) => rows,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        loop {
+            match self.store.keep(&rows).await {
+                Ok(_) => {
+                    if lock(&self.away).take().is_some() {
+                        tracing::info!("the store is back: exchanges are written again");
+                    }
+                    self.metrics.stored(count);
+                    return;
+                }
+                Err(error @ StoreError::Refused { .. }) => {
+                    // It would be refused again, and hold up all that come after it.
+                    tracing::error!(count, "exchanges are lost: {error}");
+                    self.metrics.dropped(Sink::Store, count);
+                    return;
+                }
+                Err(error) => {
+                    if lock(&self.away).replace(error.clone()).is_none() {
+                        tracing::error!("exchanges are not written: {error}");
+                    }
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Deletes a slice of what is not to be kept; whether there is more.
+    async fn prune(&self) -> bool {
+        let age = u64::try_from(self.retain.age.as_millis()).unwrap_or(u64::MAX);
+        let keeping = Keeping {
+            exchanges: self.retain.exchanges,
+            since_ms: self.recorder.unix_ms(Instant::now()).saturating_sub(age),
+        };
+        match self.store.prune(keeping).await {
+            Ok(more) => more,
+            Err(error) => {
+                tracing::warn!("old exchanges stay for now: {error}");
+                false
+            }
+        }
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, message: Message) {
+        match message {
+            Message::Keep(note) => self.notes.push(note),
+            Message::Settle(waiting) => self.waiting.push(waiting),
+            Message::Stop => self.last = true,
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.last || !self.waiting.is_empty() || self.notes.len() >= BATCH
+    }
+}
+
+/// Each holds a value that is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_takes_its_share_and_the_next_one_its_own() {
+        let mut share = Share::new(2);
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let taken = [0, 10, 20, 999, 1_000, 1_001, 1_999, 5_000].map(|ms| share.takes(at(ms)));
+        assert_eq!(taken, [true, true, false, false, true, true, false, true]);
+    }
+}

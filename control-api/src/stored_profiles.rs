@@ -3,7 +3,7 @@
 //! A change is tried first ([`Chaos::would_edit`]), then written, then made: the store holds nothing
 //! that was refused, and what could not be stored takes no effect. Other daemons may write to the
 //! same store: a change is made over the version that this one knows, and one that is overtaken reads
-//! what is new and tries again.
+//! what is new and tries again. What others write is heard of at once ([`StoredProfiles::follow`]).
 //!
 //! ```text
 //! PUT ─▶ would it hold? ─▶ write over version n ─▶ edit the library ─▶ activations take it over
@@ -15,17 +15,22 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::env::VarError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use squall_profiles::error::ProfileError;
 use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::variables::Variables;
 use squall_proxy::chaos::{Chaos, EditError};
+use tokio_util::sync::CancellationToken;
 
 use crate::Broken;
 use crate::store::{
     Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, Store, StoreError, WriteError,
 };
+
+/// How long it waits to listen again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How often a change that is overtaken is tried again.
 const TRIES: usize = 5;
@@ -37,6 +42,8 @@ pub struct StoredProfiles {
     /// Changes go one after the other.
     turn: tokio::sync::Mutex<()>,
     held: Mutex<BTreeMap<String, Held>>,
+    /// Why changes of other daemons are not heard.
+    deaf: Mutex<Option<StoreError>>,
 }
 
 /// What this daemon knows of a stored profile.
@@ -111,6 +118,7 @@ impl StoredProfiles {
             store,
             turn: tokio::sync::Mutex::default(),
             held: Mutex::new(held),
+            deaf: Mutex::default(),
         };
         Ok((Arc::new(stored), library))
     }
@@ -121,6 +129,7 @@ impl StoredProfiles {
             store,
             turn: tokio::sync::Mutex::default(),
             held: Mutex::default(),
+            deaf: Mutex::default(),
         })
     }
 
@@ -129,8 +138,12 @@ impl StoredProfiles {
         &self.store
     }
 
-    /// What is stored and not in the library, and why.
+    /// What is stored and not in the library, and why; and that nothing is heard of others.
     pub fn broken(&self) -> Vec<Broken> {
+        let deaf = lock(&self.deaf).as_ref().map(|error| Broken {
+            file: "store".to_owned(),
+            error: format!("changes of other daemons are not heard: {error}"),
+        });
         let held = self.held();
         let broken = held.iter().filter_map(|(name, held)| {
             let (version, why) = (held.version, held.broken.as_ref()?);
@@ -139,7 +152,7 @@ impl StoredProfiles {
                 error: format!("profile `{name}`, version {version}: {why}"),
             })
         });
-        broken.collect()
+        broken.chain(deaf).collect()
     }
 
     /// The stored version of the profile that was put under a name; `None` when there is none.
@@ -164,6 +177,38 @@ impl StoredProfiles {
     pub async fn refresh(&self, chaos: &Chaos) -> Result<(), StoreError> {
         let _turn = self.turn.lock().await;
         self.read_news(chaos).await
+    }
+
+    /// Takes over what other daemons write, as soon as they have, until `stopping`.
+    pub async fn follow(self: Arc<Self>, chaos: Arc<Chaos>, stopping: CancellationToken) {
+        if self.store.is_shared() {
+            let hearing = Box::pin(self.hear(&chaos));
+            stopping.run_until_cancelled(hearing).await;
+        }
+    }
+
+    async fn hear(&self, chaos: &Chaos) {
+        loop {
+            let Err(error) = self.hear_until_lost(chaos).await;
+            if lock(&self.deaf).replace(error.clone()).is_none() {
+                tracing::warn!("changes of other daemons are not heard: {error}");
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    async fn hear_until_lost(&self, chaos: &Chaos) -> Result<Infallible, StoreError> {
+        let Some(mut listener) = self.store.listen().await? else {
+            return std::future::pending().await;
+        };
+        loop {
+            // Also before the first word: it may have been said while nobody listened.
+            self.refresh(chaos).await?;
+            if lock(&self.deaf).take().is_some() {
+                tracing::info!("changes of other daemons are heard again");
+            }
+            listener.changed().await?;
+        }
     }
 
     async fn read_news(&self, chaos: &Chaos) -> Result<(), StoreError> {
@@ -197,12 +242,14 @@ impl StoredProfiles {
                     other @ EditError::InForce { .. } => other.to_string(),
                 })
         }));
-        for (name, held) in &taken {
-            if let Some(why) = &held.broken {
+        let mut all = self.held();
+        for (name, held) in taken {
+            let former = all.insert(name.clone(), held.clone());
+            let known = former.is_some_and(|former| former.broken == held.broken);
+            if let Some(why) = held.broken.filter(|_| !known) {
                 tracing::error!("store: profile `{name}`: {why}; what held before still holds");
             }
         }
-        self.held().extend(taken);
         Ok(())
     }
 
@@ -286,7 +333,7 @@ impl StoredProfiles {
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<String, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }
 
@@ -325,6 +372,11 @@ impl<E> From<EditError<Self>> for NotEdited<E> {
             EditError::InForce { profile, source } => Self::InForce { profile, source },
         }
     }
+}
+
+/// Each holds a value that is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn key(name: &str) -> Key<'_> {

@@ -154,6 +154,8 @@ impl Daemon {
         };
         // Times to live end by themselves, whether or not anybody calls the API.
         tokio::spawn(Arc::clone(&self.chaos).keep_time(self.ending.clone()));
+        let (stored, chaos) = (Arc::clone(&self.stored), Arc::clone(&self.chaos));
+        tokio::spawn(stored.follow(chaos, self.ending.clone()));
         let serving = squall_control_api::serve(listener, state, self.ending.clone());
         self.api = Some(tokio::spawn(async move {
             if let Err(error) = serving.await {

@@ -26,7 +26,7 @@ pub use self::document::{Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key,
 pub use self::error::StoreError;
 pub use self::exchange::{ExchangeRow, Keeping, StoredExchange};
 pub use self::place::{BadStoreUrl, Place};
-use self::postgres::Postgres;
+use self::postgres::{Ear, Postgres};
 use self::sqlite::Sqlite;
 
 /// How long any one question to the store may take.
@@ -207,6 +207,18 @@ impl Store {
         Ok(pruned.await? >= exchange::PRUNED_AT_ONCE.unsigned_abs())
     }
 
+    /// Hears from now on when another daemon changes a document; `None` where there is no other.
+    pub async fn listen(&self) -> Result<Option<Listener>, StoreError> {
+        let Database::Postgres(postgres) = &self.database else {
+            return Ok(None);
+        };
+        let ear = bounded(&self.place, postgres.listen()).await?;
+        Ok(Some(Listener {
+            place: self.place.clone(),
+            ear,
+        }))
+    }
+
     /// Closes every connection, once those in use are given back.
     pub async fn close(&self) {
         let closing = async {
@@ -219,6 +231,29 @@ impl Store {
         if let Err(error) = bounded(&self.place, closing).await {
             tracing::warn!("{error}");
         }
+    }
+}
+
+/// Hears when another daemon changes a document.
+pub struct Listener {
+    place: Place,
+    ear: Ear,
+}
+
+impl Listener {
+    /// Waits until something may have changed. After an error it hears nothing any more: what was told
+    /// since is lost.
+    pub async fn changed(&mut self) -> Result<(), StoreError> {
+        let heard = self.ear.hear().await;
+        heard.map_err(|cause| StoreError::new(&self.place, cause))
+    }
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }
 

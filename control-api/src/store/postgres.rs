@@ -1,8 +1,9 @@
 //! The store as a database of PostgreSQL's, shared by several daemons.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _, Postgres as Sql};
 use squall_journal::id::ExchangeId;
 use squall_journal::ring::Filter;
@@ -10,7 +11,7 @@ use squall_journal::ring::Filter;
 use super::document::{Row, signed};
 use super::error::Cause;
 use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
-use super::{ACQUIRE, Change, Document, DocumentKind, Key, migrations};
+use super::{ACQUIRE, Change, Document, DocumentKind, Key, PATIENCE, migrations};
 
 /// Most connections of one daemon.
 const CONNECTIONS: u32 = 5;
@@ -20,6 +21,12 @@ const IDLE: Duration = Duration::from_mins(1);
 
 /// Daemons that start at once bring the tables up to date one after the other.
 const LOCK: i64 = 0x7371_7561_6c6c;
+
+/// Where daemons tell each other that they have changed a document; its kind is what they say.
+const CHANNEL: &str = "squall";
+
+/// A listener that has heard nothing for so long makes sure that it still could.
+const QUIET: Duration = Duration::from_secs(30);
 
 /// The columns of [`Row`].
 const COLUMNS: &str = "name, version, body, variables, digest, created_at, deleted";
@@ -122,6 +129,12 @@ impl Postgres {
         if written.rows_affected() == 0 {
             return Ok(None);
         }
+        // Told when the transaction is committed, and only then.
+        sqlx::query("SELECT pg_notify($1, $2)")
+            .bind(CHANNEL)
+            .bind(key.kind.as_str())
+            .execute(&mut *transaction)
+            .await?;
         transaction.commit().await?;
         Ok(Some(over + 1))
     }
@@ -165,8 +178,46 @@ impl Postgres {
         Ok(pruned.rows_affected())
     }
 
+    /// Hears what others tell from now on, over a connection of its own.
+    pub(super) async fn listen(&self) -> Result<Ear, Cause> {
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(ACQUIRE)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_lazy_with((*self.pool.connect_options()).clone());
+        let mut listener = PgListener::connect_with(&pool).await?;
+        // What is told while nobody listens is lost, so a lost connection is an error.
+        listener.eager_reconnect(false);
+        listener.listen(CHANNEL).await?;
+        Ok(Ear { listener })
+    }
+
     pub(super) async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+/// Hears what other daemons tell.
+pub(super) struct Ear {
+    listener: PgListener,
+}
+
+impl Ear {
+    /// Waits until something may have changed.
+    pub(super) async fn hear(&mut self) -> Result<(), Cause> {
+        match tokio::time::timeout(QUIET, self.listener.try_recv()).await {
+            Ok(Ok(Some(_))) => Ok(()),
+            Ok(Ok(None)) => Err(Cause::Sql(sqlx::Error::Io(ErrorKind::BrokenPipe.into()))),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => {
+                // A connection that nobody has closed may lead nowhere.
+                let asked = sqlx::query("SELECT 1").execute(&mut self.listener);
+                let answer = tokio::time::timeout(PATIENCE, asked).await;
+                answer.map_err(|_| Cause::silent(PATIENCE))??;
+                Ok(())
+            }
+        }
     }
 }
 

@@ -263,3 +263,15 @@ impl Api {
         self.state.recorder.flush();
     }
 }
+
+/// Asks again and again; a store's own thread decides when it is so.
+pub(crate) async fn eventually<T>(what: &str, found: impl AsyncFn() -> Option<T>) -> T {
+    let deadline = tokio::time::Instant::now() + squall_tests::PATIENCE;
+    loop {
+        if let Some(found) = found().await {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "never saw {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

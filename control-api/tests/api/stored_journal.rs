@@ -9,7 +9,7 @@ use squall_profiles::plan::{Outcome, Verdict};
 use squall_proxy::recorder::ExchangeNote;
 use squall_tests::postgres::Postgres;
 
-use crate::bench::Api;
+use crate::bench::{Api, eventually};
 use crate::store::Ground;
 
 const ALL: JournalOptions = JournalOptions {
@@ -299,16 +299,4 @@ async fn a_store_that_is_away_holds_nothing_up_and_gets_what_the_queue_kept() {
     let all = all.as_array().expect("items");
     assert_eq!(all.last().map(|item| &item["id"]), Some(&json!(first)));
     assert!(all.len() > 6, "what the queue kept is there: {}", all.len());
-}
-
-/// Asks again and again; a store's own thread decides when it is so.
-async fn eventually<T>(what: &str, found: impl AsyncFn() -> Option<T>) -> T {
-    let deadline = tokio::time::Instant::now() + squall_tests::PATIENCE;
-    loop {
-        if let Some(found) = found().await {
-            return found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "never saw {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }

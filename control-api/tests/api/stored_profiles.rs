@@ -5,7 +5,7 @@ use squall_control_api::WITH_VARIABLES;
 use squall_control_api::store::{Place, Store};
 use squall_tests::postgres::Postgres;
 
-use crate::bench::Api;
+use crate::bench::{Api, eventually};
 use crate::store::Ground;
 
 const MINE: &str = "/v1/profiles/mine";
@@ -242,4 +242,118 @@ async fn daemons_that_share_a_store_do_not_overwrite_each_other() {
     assert_eq!(one.get(MINE).await.header("etag"), second.header("etag"));
     assert_eq!(other.delete(MINE).await.status, 204);
     one.delete(MINE).await.problem(404, "not-found");
+}
+
+/// A daemon that hears of the others.
+async fn start_and_follow(ground: &Ground<'_>) -> Api {
+    let api = start(ground).await;
+    let (profiles, state) = (api.state.profiles.clone(), &api.state);
+    tokio::spawn(profiles.follow(state.chaos.clone(), state.stopping.clone()));
+    api
+}
+
+/// The text of a profile once it is `expected`.
+async fn shows(api: &Api, path: &str, expected: Option<&str>) {
+    eventually(&format!("{path} as {expected:?}"), async || {
+        let shown = api
+            .ask("GET", path, &[("accept", "application/yaml")], "")
+            .await;
+        let text = String::from_utf8_lossy(&shown.body).into_owned();
+        let is_so = match expected {
+            Some(expected) => text == expected,
+            None => shown.status == 404,
+        };
+        is_so.then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_one_daemon_puts_the_others_have_and_use() {
+    let server = Postgres::start();
+    let ground = Ground::postgres(&server, "squall");
+    let (one, other) = (
+        start_and_follow(&ground).await,
+        start_and_follow(&ground).await,
+    );
+    one.put_yaml(MINE, SLOW).await;
+    shows(&other, MINE, Some(SLOW)).await;
+    let in_force = other
+        .put("/v1/chaos", json!({ "profile": "mine" }))
+        .await
+        .json();
+    assert_eq!(in_force["rules"], 1);
+    let two = "chaos: { tool_faults: [{ mode: error, tool: a }, { mode: error, tool: b }] }\n";
+    one.put_yaml(MINE, two).await;
+    let again = eventually("the rules of another daemon's edit", async || {
+        let now = other.get("/v1/chaos").await.json();
+        (now["rules"] == 2).then_some(now)
+    });
+    let again = again.await;
+    assert_eq!(again["activation"], in_force["activation"], "it goes on");
+    assert_eq!(
+        one.get("/v1/chaos").await.json()["profile"],
+        "none",
+        "chaos is each daemon's own"
+    );
+    one.delete(MINE).await;
+    shows(&other, MINE, None).await;
+    assert_eq!(
+        other.get("/v1/chaos").await.json()["rules"],
+        2,
+        "what is in force stays"
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_hold_here_is_told_of_and_the_last_that_did_stays() {
+    let server = Postgres::start();
+    let ground = Ground::postgres(&server, "squall");
+    let (one, other) = (
+        start_and_follow(&ground).await,
+        start_and_follow(&ground).await,
+    );
+    one.put_yaml(MINE, DOWN).await;
+    shows(&other, MINE, Some(DOWN)).await;
+    let document = json!({
+        "document": "chaos: { tool_faults: [{ mode: error, message: \"${WORDS}\" }] }",
+        "variables": { "WORDS": "x" },
+    });
+    let headers = [("content-type", WITH_VARIABLES)];
+    let put = one.ask("PUT", MINE, &headers, document.to_string()).await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let broken = eventually("a complaint", async || other.state.profiles.broken().pop());
+    let broken = broken.await;
+    assert!(
+        broken.error.contains("has not been told WORDS"),
+        "{broken:?}"
+    );
+    shows(&other, MINE, Some(DOWN)).await;
+    one.put_yaml(MINE, SLOW).await;
+    shows(&other, MINE, Some(SLOW)).await;
+    assert!(other.state.profiles.broken().is_empty());
+}
+
+#[tokio::test]
+async fn what_was_written_while_nothing_was_heard_is_caught_up_with() {
+    let mut server = Postgres::start();
+    let url = server.database("squall");
+    let place = Place::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
+    let store = Store::open(place.clone()).await.expect("it opens");
+    let api = Api::with_store(store).await;
+    let (profiles, state) = (api.state.profiles.clone(), &api.state);
+    tokio::spawn(profiles.follow(state.chaos.clone(), state.stopping.clone()));
+    api.put_yaml(MINE, SLOW).await;
+    server.stop();
+    let broken = eventually("deafness", async || api.state.profiles.broken().pop());
+    let broken = broken.await;
+    assert!(broken.error.contains("are not heard"), "{broken:?}");
+    server.start_again();
+    let other = Api::with_store(Store::open(place).await.expect("it opens")).await;
+    assert_eq!(other.put_yaml(MINE, DOWN).await.status, 200);
+    shows(&api, MINE, Some(DOWN)).await;
+    eventually("ears", async || {
+        api.state.profiles.broken().is_empty().then_some(())
+    })
+    .await;
 }

@@ -177,3 +177,43 @@ fn daemons_that_share_a_store_show_each_other_s_exchanges() {
     assert_eq!(ids[0], ids[1]);
     assert_eq!(ids[0].len(), 3);
 }
+
+#[test]
+fn an_edit_at_one_daemon_is_the_other_s_at_once_and_outlives_the_first() {
+    let server = Postgres::start();
+    let config = json!({ "store": { "url": server.database("squall") } });
+    let [mut one, mut other] =
+        [(); 2].map(|()| Stage::with(&config, squall_tests::upstream::standard::serve));
+    put(&one.daemon, 418);
+    other.daemon.api.wait("the other's profile", || {
+        let shown = other.daemon.api.call("GET", "/v1/profiles/teapot", None);
+        (shown.status == 200).then_some(())
+    });
+    other
+        .daemon
+        .api
+        .activate("/v1/chaos", &json!({ "profile": "teapot" }));
+    let mut kept = other.open(Path::Forward);
+    assert_eq!(kept.get("/json").status, 418);
+    put(&one.daemon, 503);
+    other.daemon.api.wait("the other's edit on the wire", || {
+        (other.open(Path::Forward).get("/json").status == 503).then_some(())
+    });
+    assert_eq!(
+        kept.get("/json").status,
+        503,
+        "on a connection that is open, too"
+    );
+    assert_eq!(
+        one.open(Path::Forward).get("/json").status,
+        200,
+        "chaos is each daemon's own"
+    );
+    one.daemon.signal(rustix::process::Signal::KILL);
+    one.daemon.wait();
+    put(&other.daemon, 500);
+    assert_eq!(kept.get("/json").status, 500);
+    other.daemon.kill_and_start_again();
+    let shown = other.daemon.api.get("/v1/profiles/teapot");
+    assert_eq!(shown["chaos"], teapot(500)["chaos"]);
+}

@@ -6,6 +6,7 @@ use squall_dialects::mcp;
 
 use super::Exchange;
 use crate::carry_out::body::AgentBody;
+use crate::carry_out::flush::Breaking;
 use crate::mcp_sessions::{Base, Key, Name, Party, Session, SessionStream, Sessions};
 
 /// What a request without messages has to do with a session.
@@ -88,6 +89,7 @@ impl Exchange {
         }
     }
 
+    /// Reads an answer's events as they pass.
     pub(super) fn read_events(
         &self,
         mut answer: Response<AgentBody>,
@@ -96,8 +98,12 @@ impl Exchange {
         let longest = self.connection.worker.engine.inspect.limit();
         let longest = usize::try_from(longest).unwrap_or(usize::MAX);
         answer.headers_mut().remove(CONTENT_LENGTH);
-        answer.map(|body| AgentBody::boxed(stream(body, longest)))
+        let agent = self.context().agent;
+        // What was held of an event that broke off leaves before the break does.
+        answer.map(|body| AgentBody::boxed(Breaking::new(stream(body, longest), agent)))
     }
+
+    /// Whose sessions a request may be of.
     pub(super) fn party(&self, headers: &HeaderMap) -> Party {
         let credentials = headers.get(AUTHORIZATION);
         Party {

@@ -2,7 +2,7 @@ use serde_json::{Value as Json, json};
 use squall_dialects::mcp::Asked;
 
 use super::*;
-use crate::fault::{DriftKind, Placement};
+use crate::fault::{DriftKind, ListDrift, ListDriftKind, Placement};
 use crate::glob::Glob;
 
 const CALL: &str = include_str!("../../../../dialects/corpus/mcp/request_call.json");
@@ -294,8 +294,19 @@ fn an_earlier_answer_is_given_to_this_call_and_nothing_beside_it() {
 }
 
 #[test]
+fn a_message_that_is_given_takes_the_place_of_the_answer_alone() {
+    let given = r#"{"jsonrpc":"2.0","id":3,"result":{}}"#;
+    let change = Change::Given(given.to_owned());
+    let (sent, _) = run(&change, &calls(CALL), Form::Events, STREAM, 9);
+    let (before, answer) = STREAM.split_at(STREAM.rfind("data: ").expect("data") + 6);
+    let after = answer.trim_start_matches(|character| !matches!(character, '\r' | '\n'));
+    assert_eq!(sent, format!("{before}{given}{after}"));
+}
+
+#[test]
 fn no_chunking_changes_what_the_agent_gets() {
     let changes = [
+        Change::Given("{}".to_owned()),
         Change::Mcp(McpEdit::WrongId),
         Change::Truncate(Amount::Bytes(2)),
         drift(DriftKind::Null, Some("content")),

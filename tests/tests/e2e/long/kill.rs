@@ -1,12 +1,14 @@
 //! A daemon that is killed leaves nothing behind that the next one stumbles over.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
-use squall_tests::daemon::squall;
-use squall_tests::{Authority, Daemon, End, Path, Stage};
+use squall_tests::daemon::{squall, start};
+use squall_tests::{Authority, Daemon, End, PATIENCE, Path, Stage};
 
 #[test]
 #[ignore = "takes minutes; run by scripts/kill"]
@@ -67,4 +69,102 @@ fn a_kill_in_the_middle_of_traffic_is_an_end_for_everybody_and_leaves_no_chaos()
         let chaos = next.api.get("/v1/chaos").to_string();
         assert!(!chaos.contains("latency"), "{chaos}");
     }
+}
+
+#[test]
+#[ignore = "takes minutes; run by scripts/kill"]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the moment of the kill is what is varied"
+)]
+fn a_first_start_killed_at_any_moment_leaves_a_store_that_can_be_used() {
+    for moment in 0..60 {
+        let dir = tempfile::TempDir::new().unwrap();
+        let arguments = ["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
+        let mut child = squall(dir.path())
+            .args(arguments)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(700 * moment));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (mut child, log, lines) = start(squall(dir.path()).args(arguments));
+        while !log.lines().iter().any(|line| line.contains("api on")) {
+            let said = lines.recv_timeout(PATIENCE);
+            assert!(said.is_ok(), "after {moment}: {:#?}", log.lines());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+/// What was answered is stored, what was not is there whole or not at all, and versions have no holes.
+#[test]
+#[ignore = "takes minutes; run by scripts/kill"]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the moment of the kill is what is varied"
+)]
+fn a_kill_while_profiles_are_put_loses_none_that_was_answered() {
+    let mut daemon = Daemon::start(&json!({ "store": { "exchanges": "all" } }));
+    let (mut answered, mut begun) = (0, 0);
+    for round in 0..100 {
+        let killer = {
+            let daemon = daemon.id();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_micros(350 * round));
+                let id = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
+                rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+            })
+        };
+        while let Ok(stream) = TcpStream::connect(daemon.api.address) {
+            begun += 1;
+            if put(stream, begun) {
+                answered = begun;
+            } else {
+                break;
+            }
+        }
+        killer.join().unwrap();
+        daemon.kill_and_start_again();
+        let shown = daemon.api.call("GET", "/v1/profiles/counter", None);
+        if shown.status == 404 {
+            assert_eq!(answered, 0);
+            continue;
+        }
+        let held = shown.json()["description"]
+            .as_str()
+            .unwrap()
+            .parse::<u32>()
+            .unwrap();
+        assert!(
+            (answered..=begun).contains(&held),
+            "{answered} <= {held} <= {begun}"
+        );
+        let newest: u32 = shown
+            .header("squall-profile-version")
+            .unwrap()
+            .parse()
+            .unwrap();
+        for version in [1, newest.div_ceil(2), newest] {
+            let path = format!("/v1/profiles/counter?version={version}");
+            assert_eq!(daemon.api.call("GET", &path, None).status, 200, "{path}");
+        }
+        (answered, begun) = (held, held);
+    }
+    assert!(answered > 100, "many were put: {answered}");
+}
+
+/// Puts a profile that says which it is; whether that was answered.
+fn put(mut stream: TcpStream, number: u32) -> bool {
+    let body = json!({ "description": number.to_string(), "chaos": {} }).to_string();
+    let request = format!(
+        "PUT /v1/profiles/counter HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let mut answer = String::new();
+    let sent = stream.write_all(request.as_bytes());
+    sent.is_ok() && stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 20")
 }

@@ -128,6 +128,11 @@ impl Seen {
         }
     }
 
+    /// An open stream names this request's URL for its session's endpoint: its answer comes there.
+    pub(crate) fn is_answered_elsewhere(&mut self) {
+        self.mcp.answered_elsewhere = true;
+    }
+
     /// What an MCP server is asked, once the body is read.
     pub(crate) fn asked(&self) -> Option<&Asked> {
         self.asked.as_ref()

@@ -75,6 +75,7 @@ impl Exchange {
         let (to, told) = unbounded_channel();
         let mut instead = None;
         if self.answered_in_session {
+            self.seen.is_answered_elsewhere();
             instead = self.draft_instead(request, decision, &to);
             self.draft_waits(decision, &mut drafts);
             self.draft_substitute(decision, &mut drafts);

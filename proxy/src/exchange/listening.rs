@@ -1,8 +1,11 @@
 //! The streams of MCP sessions: the GETs that open them, whose they are, and when they end.
 
+use std::rc::Rc;
+
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method, Response, StatusCode};
 use squall_dialects::mcp;
+use squall_profiles::facts::Kind;
 
 use super::Exchange;
 use crate::carry_out::body::AgentBody;
@@ -82,8 +85,10 @@ impl Exchange {
             Some(Part::Listens { .. }) if headers.contains_key(CONTENT_LENGTH) => answer,
             Some(Part::Listens { party, base, .. }) => {
                 let sessions = sessions.clone();
+                let log = Rc::clone(&self.log);
+                let is_mcp = Box::new(move || log.note(|note| note.kind = Kind::Mcp));
                 self.read_events(answer, |body, longest| {
-                    SessionStream::beginning(sessions, party, base, body, longest)
+                    SessionStream::beginning(sessions, party, base, is_mcp, body, longest)
                 })
             }
         }

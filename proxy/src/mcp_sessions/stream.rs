@@ -66,6 +66,8 @@ struct Beginning {
     party: Party,
     base: Base,
     bytes: Vec<u8>,
+    /// Called when it turns out to begin a session.
+    begins_one: Box<dyn FnOnce()>,
 }
 
 /// Bytes for the agent, and what is told once it has them.
@@ -105,11 +107,13 @@ impl SessionStream {
         Self::new(Part::Listening { attached, resumed }, body, longest)
     }
 
-    /// A stream that a GET is answered with that names no session: its first event may.
+    /// A stream that a GET is answered with that names no session: its first event may, and then
+    /// `begins_one` is called.
     pub(crate) fn beginning(
         sessions: Sessions,
         party: Party,
         base: Base,
+        begins_one: Box<dyn FnOnce()>,
         body: AgentBody,
         longest: usize,
     ) -> Self {
@@ -118,6 +122,7 @@ impl SessionStream {
             party,
             base,
             bytes: Vec::new(),
+            begins_one,
         };
         Self::new(Part::Unknown(Box::new(beginning)), body, longest)
     }
@@ -199,21 +204,24 @@ impl SessionStream {
         let room = endpoint::BEGINNING.saturating_sub(beginning.bytes.len());
         let read = &bytes[..room.min(bytes.len())];
         beginning.bytes.extend_from_slice(read);
-        let key = match Begins::of(&beginning.bytes) {
-            Begins::NotYet => return,
-            Begins::Otherwise => None,
-            Begins::Endpoint(reference) => {
-                endpoint::resolve(&beginning.party, &beginning.base, &reference)
-            }
+        let begins = Begins::of(&beginning.bytes);
+        if begins == Begins::NotYet {
+            return;
+        }
+        let Part::Unknown(beginning) = std::mem::replace(&mut self.part, Part::None) else {
+            return;
         };
-        let attached = key.and_then(|key| beginning.sessions.attach(key));
-        self.part = match attached {
-            None => Part::None,
-            Some(attached) => Part::Listening {
+        let Begins::Endpoint(reference) = begins else {
+            return;
+        };
+        (beginning.begins_one)();
+        let key = endpoint::resolve(&beginning.party, &beginning.base, &reference);
+        if let Some(attached) = key.and_then(|key| beginning.sessions.attach(key)) {
+            self.part = Part::Listening {
                 attached,
                 resumed: false,
-            },
-        };
+            };
+        }
     }
 
     fn pass(&mut self, bytes: Bytes) {

@@ -179,7 +179,15 @@ fn beginning(sessions: &Sessions, body: AgentBody) -> SessionStream {
         path: "/sse".to_owned(),
         is_reverse: false,
     };
-    SessionStream::beginning(sessions.clone(), party("default"), base, body, 1 << 20)
+    let begins_one = Box::new(|| {});
+    SessionStream::beginning(
+        sessions.clone(),
+        party("default"),
+        base,
+        begins_one,
+        body,
+        1 << 20,
+    )
 }
 
 #[test]

@@ -513,6 +513,7 @@ fn nobody_else_speaks_in_a_session() {
 fn without_a_rule_the_stream_is_the_server_s_byte_for_byte() {
     let stage = stage();
     for path in Path::THROUGH {
+        let seen = stage.daemon.api.exchanges().len();
         let mut session = Session::begin(&stage, path);
         for id in 1..=3 {
             let asked = call(id, "get_weather");
@@ -522,6 +523,11 @@ fn without_a_rule_the_stream_is_the_server_s_byte_for_byte() {
             let heard = session.stream.receive_until("\r\n\r\n");
             let heard = String::from_utf8(heard).unwrap();
             assert!(heard.ends_with(&event), "{path:?}: {heard}");
+        }
+        drop(session);
+        let entries = stage.daemon.api.wait_for_exchanges(seen + 4);
+        for entry in &entries[seen..] {
+            assert_eq!(entry["kind"], "mcp", "{path:?}: {entry}");
         }
     }
 }

@@ -69,14 +69,13 @@ pub(crate) fn did_you_mean<'a>(found: &str, all: impl IntoIterator<Item = &'a st
 pub(crate) fn nearest<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let found = found.to_lowercase();
     // A third of the letters may be wrong, two at least: what a slip of the fingers does. A word
-    // that was not finished is near too.
+    // that was not finished is near too, and so is one that was shortened.
     let tolerance = (found.chars().count() / 3).max(2);
     let mut near: Vec<_> = all
         .into_iter()
         .map(|word| {
-            let begun = found.len() >= 3 && word.starts_with(&found);
             (
-                if begun {
+                if is_begun(&found, word) {
                     1
                 } else {
                     strsim::damerau_levenshtein(&found, word)
@@ -88,6 +87,17 @@ pub(crate) fn nearest<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -
         .collect();
     near.sort_by_key(|(distance, _)| *distance);
     near.into_iter().take(3).map(|(_, word)| word).collect()
+}
+
+/// Whether `found` is a beginning of `word`, or a short form of it that begins as it does.
+fn is_begun(found: &str, word: &str) -> bool {
+    let mut letters = word.chars();
+    let shortens = found.chars().all(|letter| letters.any(|one| one == letter));
+    let first = found
+        .char_indices()
+        .nth(3)
+        .map_or(found.len(), |(at, _)| at);
+    found.chars().count() >= 3 && shortens && word.starts_with(&found[..first])
 }
 
 /// Words as a list for an error message: `a`, `b`, `c`.
@@ -107,6 +117,7 @@ mod tests {
             ("Rate_Limit", ", did you mean `rate_limit`?"),
             ("eror", ", did you mean `error`?"),
             ("rate", ", did you mean `rate_limit`?"),
+            ("ratel", ", did you mean `rate_limit`?"),
             ("banana", ""),
             ("", ""),
         ] {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::payloads::library;
 use crate::profile::modes;
 use crate::profile::raw::RawProfile;
 use crate::rule::Family;
@@ -26,6 +27,10 @@ pub fn profile_schema() -> Value {
                 });
             }
         }
+    }
+    if let Some(category) = schema.pointer_mut("/$defs/Rule/properties/categories/items") {
+        let names: Vec<_> = library().iter().map(|category| &category.name).collect();
+        category["enum"] = json!(names);
     }
     schema
 }
@@ -60,6 +65,18 @@ fn attacks_schema(found: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn categories_are_those_of_the_library() {
+        let schema = profile_schema();
+        let rule = &schema["$defs"]["Rule"]["properties"];
+        let listed = rule["categories"]["items"]["enum"]
+            .as_array()
+            .expect("listed");
+        assert_eq!(listed.len(), library().len());
+        assert!(listed.contains(&json!("role_play")));
+        assert!(rule["payloads"]["items"].get("enum").is_none());
+    }
 
     #[test]
     fn every_family_lists_its_own_modes() {

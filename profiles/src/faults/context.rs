@@ -236,15 +236,21 @@ fn read_payloads(raw: &RawRule, reader: &mut Reader) -> Payloads {
             reader.error("payloads", payloads.position, message);
         }
     } else if let Some(payloads) = &raw.payloads {
-        texts.clone_from(&payloads.value);
+        texts.extend(payloads.value.iter().map(|text| At {
+            value: text.value.0.clone(),
+            position: text.position,
+        }));
     }
-    let written = [("payloads", &raw.payloads), ("categories", &raw.categories)];
-    for (field, list) in written {
-        if let Some(list) = list.as_ref().filter(|list| list.value.is_empty()) {
+    let payloads = raw.payloads.as_ref();
+    let payloads = payloads.map(|list| (list.value.is_empty(), list.position));
+    let categories = raw.categories.as_ref();
+    let categories = categories.map(|list| (list.value.is_empty(), list.position));
+    for (field, list) in [("payloads", payloads), ("categories", categories)] {
+        if let Some((true, position)) = list {
             let message = format!(
                 "`{field}: []` leaves no payload to choose; leave `{field}` out for the attack's own"
             );
-            reader.error(field, list.position, message);
+            reader.error(field, position, message);
         }
     }
     let categories = raw.categories.as_ref().map(|at| at.value.as_slice());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::located::{At, OneOrMany, Pairs, Word};
+use super::located::{At, OneOrMany, Pairs, Text, Word};
 use crate::error::Position;
 use crate::variables::{Variables, expand, expand_document, recorded};
 
@@ -104,6 +104,12 @@ impl<T: Strings> Strings for Pairs<T> {
             name.expand(position, expansion);
             part.expand(position, expansion);
         }
+    }
+}
+
+impl Strings for Text {
+    fn expand(&mut self, position: Position, expansion: &mut Expansion<'_>) {
+        self.0.expand(position, expansion);
     }
 }
 

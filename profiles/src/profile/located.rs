@@ -144,6 +144,38 @@ impl JsonSchema for Word {
     }
 }
 
+/// A text that no number or flag is taken for: what is written is what somebody reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text(pub(crate) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Tree::deserialize(deserializer)? {
+            Tree::Scalar {
+                text,
+                kind: ScalarKind::Text,
+            } => Ok(Self(text)),
+            Tree::Scalar { .. } | Tree::Null | Tree::List(_) | Tree::Map(_) => {
+                Err(de::Error::custom("expected a text"))
+            }
+        }
+    }
+}
+
+impl JsonSchema for Text {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "string" })
+    }
+}
+
 /// A map in the order written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pairs<T>(pub(crate) Vec<(At<String>, At<T>)>);

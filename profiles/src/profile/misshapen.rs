@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::located::{At, OneOrMany, Pairs, ScalarKind, Tree, Word};
+use super::located::{At, OneOrMany, Pairs, ScalarKind, Text, Tree, Word};
 use super::scalar::{Flag, Number};
 use super::shape::found_at;
 use crate::error::{self, Position, ProfileError};
@@ -181,6 +181,22 @@ impl Shape for Word {
     fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
         if !matches!(node.value, Tree::Scalar { .. }) {
             complaints.found(node.position, "a word or a number");
+        }
+    }
+}
+
+impl Shape for Text {
+    fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
+        match &node.value {
+            Tree::Scalar { kind, .. } if *kind == ScalarKind::Text => {}
+            Tree::Scalar { .. } => {
+                let found = found_at(complaints.text, node.position);
+                let message = format!("found `{found}`, allowed is a text; write `\"{found}\"`");
+                complaints.note(node.position, message);
+            }
+            Tree::Null | Tree::List(_) | Tree::Map(_) => {
+                complaints.found(node.position, "a text");
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::expansion::{Expansion, Strings};
-use super::located::{At, OneOrMany, Pairs, Tree, Word};
+use super::located::{At, OneOrMany, Pairs, Text, Tree, Word};
 use super::misshapen::{Complaints, Shape};
 use super::scalar::{Flag, Number};
 use crate::error::Position;
@@ -209,7 +209,7 @@ raw_rule! {
     /// What is answered: text, or any JSON value.
     payload: Value,
     /// Texts of which one is chosen for each exchange.
-    payloads: Vec<At<String>>,
+    payloads: Vec<At<Text>>,
     /// Categories of Squall's own payloads of which one is chosen for each exchange.
     categories: Vec<At<String>>,
     /// Where in a tool's answer an instruction is put: `field` (default), `comment`, `zero_width`,

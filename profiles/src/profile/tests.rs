@@ -225,12 +225,18 @@ const SENSELESS: &[(&str, &str)] = &[
     ),
     (
         "context_attacks",
-        "{ type: injection_via_context, payload: x, payloads: [y] }",
+        "{ type: injection_via_context, payload: x, payloads: [z] }",
     ),
     (
         "context_attacks",
         "{ type: injection_via_context, payloads: [], categories: [] }",
     ),
+    (
+        "context_attacks",
+        "{ type: indirect_injection, payloads: [x, 3, yes] }",
+    ),
+    ("tool_faults", "{ mode: list_drift, drift: dupes }"),
+    ("tool_faults", "{ mode: truncated, at: model_inpt }"),
     (
         "context_attacks",
         "{ type: indirect_injection, payloads: x }",

@@ -457,6 +457,7 @@ fn real_limits() -> [ModelError; 2] {
             per_minute: 600,
             used: 350,
             requested,
+            beside: None,
         }),
     };
     [limit(Some(Duration::from_secs(5)), 300), limit(None, 601)]

@@ -316,6 +316,7 @@ fn used_up(per_minute: u64) -> LimitFigures {
         per_minute,
         used: per_minute,
         requested: 1,
+        beside: None,
     }
 }
 
@@ -329,6 +330,7 @@ fn groq_limit(
         per_minute,
         used,
         requested,
+        ..
     } = figures;
     let (what, figures) = if figures.is_too_large() {
         let advice = "please reduce your message size and try again";
@@ -364,13 +366,24 @@ fn groq_limit_headers(error: &ModelError) -> Vec<(&'static str, String)> {
         let reset = go_duration(retry_after.unwrap_or(Duration::from_secs(1)));
         let left = figures.map_or(0, LimitFigures::remaining);
         let most = |usual| figures.map_or(usual, |figures| figures.per_minute);
-        let (limits, [requests, tokens], [requests_reset, tokens_reset]) = match scope {
-            LimitScope::Requests => (
+        let beside = figures.and_then(|figures| figures.beside);
+        let (limits, [requests, tokens], [requests_reset, tokens_reset]) = match (scope, beside) {
+            (LimitScope::Requests, Some(tokens)) => (
+                [most(GROQ_REQUESTS), tokens.per_minute],
+                [left, tokens.remaining()],
+                [reset, go_duration(tokens.full_in())],
+            ),
+            (LimitScope::Tokens, Some(requests)) => (
+                [requests.per_minute, most(GROQ_TOKENS)],
+                [requests.remaining(), left],
+                [go_duration(requests.full_in()), reset],
+            ),
+            (LimitScope::Requests, None) => (
                 [most(GROQ_REQUESTS), GROQ_TOKENS],
                 [left, GROQ_TOKENS - 120],
                 [reset, "1.2s".to_owned()],
             ),
-            LimitScope::Tokens => (
+            (LimitScope::Tokens, None) => (
                 [GROQ_REQUESTS, most(GROQ_TOKENS)],
                 [GROQ_REQUESTS - 30, left],
                 ["3m0s".to_owned(), reset],
@@ -451,9 +464,13 @@ fn mistral(error: &ModelError, context: &ErrorContext<'_>) -> Told {
     );
     let mut headers = vec![("mistral-correlation-id", uuid(context.draw, 0))];
     if let ModelError::RateLimit { scope, figures, .. } = error {
-        let requests = figures.filter(|_| *scope == LimitScope::Requests);
-        let most = requests.map_or(60, |figures| figures.per_minute);
-        let left = requests.map_or(0, LimitFigures::remaining);
+        let requests = match scope {
+            LimitScope::Requests => figures.map(|over| (over.per_minute, over.remaining())),
+            LimitScope::Tokens => figures
+                .and_then(|over| over.beside)
+                .map(|requests| (requests.per_minute, requests.remaining())),
+        };
+        let (most, left) = requests.unwrap_or((60, 0));
         headers.extend([
             ("x-ratelimit-limit-req-minute", most.to_string()),
             ("x-ratelimit-remaining-req-minute", left.to_string()),

@@ -192,6 +192,8 @@ pub struct ToolResult<'d> {
     pub content: NodeId,
     /// The texts in it.
     pub texts: Vec<Said<'d>>,
+    /// What tools said as JSON, where it stands in a wrapping of the provider's.
+    pub values: Vec<NodeId>,
 }
 
 /// A text, and the JSON string it stands in.

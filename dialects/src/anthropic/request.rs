@@ -65,6 +65,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
                         place: block.id(),
                         content: content.id(),
                         texts: texts(content),
+                        values: Vec::new(),
                     });
                 }
                 _ => {}

@@ -67,6 +67,10 @@ pub(super) fn conversation<'d>(root: Value<'d>) -> Conversation<'d> {
                     place: result.id(),
                     content: content.id(),
                     texts: texts(Some(content)),
+                    values: items(Some(content))
+                        .filter_map(|block| block.get("json"))
+                        .map(Value::id)
+                        .collect(),
                 });
             }
         }

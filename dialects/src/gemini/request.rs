@@ -77,6 +77,7 @@ fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
         place: response.id(),
         content: content.id(),
         texts: said,
+        values: Vec::new(),
     })
 }
 

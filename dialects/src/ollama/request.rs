@@ -101,6 +101,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
                 place: message.id(),
                 content: content.id(),
                 texts: std::mem::take(&mut said.texts),
+                values: Vec::new(),
             });
         }
         conversation.messages.push(said);

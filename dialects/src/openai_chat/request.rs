@@ -78,6 +78,7 @@ pub(super) fn conversation<'d>(root: Value<'d>) -> Conversation<'d> {
                 place: message.id(),
                 content: content.id(),
                 texts: std::mem::take(&mut said.texts),
+                values: Vec::new(),
             });
         }
         conversation.messages.push(said);

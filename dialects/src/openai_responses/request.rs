@@ -74,6 +74,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
                         place: item.id(),
                         content: output.id(),
                         texts: texts(output),
+                        values: Vec::new(),
                     });
                 }
             }

@@ -93,7 +93,8 @@ fn of_tools<'c, 'd>(
     unseen(conversation).filter(|result| tools.has(result.tool.as_deref()))
 }
 
-/// Keeps the beginning of each of a result's texts; of a result without any, of its JSON.
+/// Keeps the beginning of each of a result's texts; of a result without any, of its JSON. JSON in a
+/// wrapping becomes a text: its beginning is no JSON.
 fn truncate(
     amount: Amount,
     dialect: &dyn Dialect,
@@ -101,6 +102,11 @@ fn truncate(
     result: &ToolResult<'_>,
     edits: &mut Edits<'_>,
 ) -> Result<(), String> {
+    if !result.values.is_empty() {
+        let kept = beginnings(amount, body, result).ok_or(TOO_SHORT)?;
+        dialect.say_result(edits, body, result, ResultSaying::Output(&kept));
+        return Ok(());
+    }
     let content = body.value(result.content);
     let in_place = content.kind() != Kind::Object && !result.texts.is_empty();
     if !in_place {
@@ -127,6 +133,27 @@ fn truncate(
         .any(Option::is_some)
         .then_some(())
         .ok_or(TOO_SHORT.to_owned())
+}
+
+/// The beginnings of all that a result says, a line each, in its order; `None` if none of it is longer.
+fn beginnings(amount: Amount, body: &Document<'_>, result: &ToolResult<'_>) -> Option<String> {
+    let texts = result.texts.iter().map(|said| (said.place, &*said.text));
+    let values = result
+        .values
+        .iter()
+        .map(|place| (*place, body.value(*place).raw()));
+    let mut said: Vec<_> = texts.chain(values).collect();
+    said.sort_by_key(|(place, _)| *place);
+    let kept: Vec<_> = said
+        .iter()
+        .map(|(_, text)| beginning(text, amount).ok_or(*text))
+        .collect();
+    let lines: Vec<_> = kept
+        .iter()
+        .map(|kept| kept.unwrap_or_else(|whole| whole))
+        .filter(|line| !line.is_empty())
+        .collect();
+    kept.iter().any(Result::is_ok).then(|| lines.join("\n"))
 }
 
 const TOO_SHORT: &str = "the tool's result is no longer than that";

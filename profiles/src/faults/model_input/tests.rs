@@ -319,6 +319,42 @@ fn a_result_in_a_vendor_s_words_is_changed_in_them() {
     );
 }
 
+/// The beginning of JSON is none, so it can no longer stand where Bedrock has it.
+#[test]
+fn json_in_bedrock_s_wrapping_is_cut_and_becomes_a_text() {
+    let bedrock = by_name("bedrock").expect("a dialect");
+    let body = |content: &str| {
+        format!(
+            r#"{{"messages":[{{"role":"user","content":[{{"text":"Go"}}]}},
+{{"role":"assistant","content":[{{"toolUse":{{"toolUseId":"a","name":"search","input":{{}}}}}}]}},
+{{"role":"user","content":[{{"toolResult":{{"toolUseId":"a","content":{content}}}}}]}}]}}"#
+        )
+    };
+    for (content, bytes, expected) in [
+        (
+            r#"[{"json": {"wind": 9}}]"#,
+            6,
+            Ok(r#"[{"text":"{\"wind"}]"#),
+        ),
+        (r#"[{"json": {"wind": 9}}]"#, 0, Ok("[]")),
+        (r#"[{"json": {"wind": 9}}]"#, 99, Err(())),
+        (
+            r#"[{"json": [1, 2]}, {"text": "rain"}, {"json": 7}]"#,
+            3,
+            Ok(r#"[{"text":"[1,\nrai\n7"}]"#),
+        ),
+    ] {
+        let edit = all_tools(ResultChange::Truncate(Amount::Bytes(bytes)));
+        let edited = rewrite(&edit, bedrock, body(content).as_bytes());
+        let edited = edited.map(|edited| String::from_utf8(edited).expect("UTF-8"));
+        assert_eq!(
+            edited.map_err(drop),
+            expected.map(body),
+            "{content} {bytes}"
+        );
+    }
+}
+
 #[test]
 fn only_the_named_tool_s_results_change() {
     let sample = with_results().find(|sample| sample.name == "openai-chat/request_tools.json");

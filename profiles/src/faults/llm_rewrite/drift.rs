@@ -319,8 +319,10 @@ fn casual(text: &str, severity: Severity) -> String {
             casual.replace_range(place, &plain);
         }
     }
-    if severity > Severity::Subtle || casual == text {
+    if severity > Severity::Subtle {
         casual.insert_str(0, "Hey! ");
+    } else if casual == text {
+        casual.insert_str(0, "So, ");
     }
     if severity == Severity::Significant {
         casual = casual.replace(". ", "! ");
@@ -463,8 +465,14 @@ mod tests {
                 "Hey! Yep! It's roughly noon, I don't know. Hope that helps, lol!",
             ])
         );
-        let plain = drift(TextDrift::Tone, Severity::Subtle, "Paris.");
-        assert_eq!(plain.as_deref(), Ok("Hey! Paris."));
+        assert_eq!(
+            by_severity(TextDrift::Tone, "Paris."),
+            ok([
+                "So, Paris.",
+                "Hey! Paris.",
+                "Hey! Paris. Hope that helps, lol!"
+            ])
+        );
     }
 
     #[test]

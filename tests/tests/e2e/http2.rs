@@ -1,11 +1,14 @@
 //! HTTP/2 on either side: by prior knowledge, by ALPN, gRPC, resets that hurt no sibling.
 
+use std::error::Error;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Version};
-use http_body_util::{BodyExt as _, Empty};
+
+use http_body_util::{BodyExt as _, Empty, Full};
+use hyper::body::Body;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
@@ -13,6 +16,8 @@ use squall_tests::program::Way;
 use squall_tests::upstream::standard::{self, pattern};
 use squall_tests::{Authority, Daemon, H2Upstream, Path, Stage, Wire, authority};
 use tokio::net::TcpStream;
+
+use crate::matrix::exchange;
 
 type Sender = SendRequest<Empty<Bytes>>;
 
@@ -26,7 +31,10 @@ fn block<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// HTTP/2 by prior knowledge.
-async fn h2c(address: SocketAddr) -> Sender {
+async fn h2c<B>(address: SocketAddr) -> SendRequest<B>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+{
     let socket = TcpStream::connect(address).await.unwrap();
     let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(socket))
         .await
@@ -354,4 +362,52 @@ fn nghttp_sees_no_protocol_error() {
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("200"), "{said}");
     assert!(!said.contains("ERROR"), "{said}");
+}
+
+/// Asks a model, and reads its answer to the end; the status.
+async fn ask(sender: &mut SendRequest<Full<Bytes>>, url: &str, stream: bool) -> u16 {
+    let body = json!({ "model": "gpt-4o", "stream": stream, "messages": [] }).to_string();
+    let request = Request::post(url)
+        .version(Version::HTTP_2)
+        .header("content-type", "application/json")
+        .body(Full::from(body))
+        .unwrap();
+    sender.ready().await.unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    let status = response.status().as_u16();
+    response.into_body().collect().await.unwrap();
+    status
+}
+
+#[test]
+fn a_budget_knows_each_answer_before_the_next_call_of_one_connection() {
+    let stage = Stage::new();
+    let (api, proxy) = (stage.daemon.api, stage.daemon.proxy);
+    let url = format!("http://{proxy}/up/v1/chat/completions");
+    for stream in [false, true] {
+        api.calm();
+        let before = api.exchanges().len();
+        let asked = |calls: usize| {
+            block(async {
+                let mut sender = h2c(proxy).await;
+                let mut statuses = Vec::new();
+                for _ in 0..calls {
+                    statuses.push(ask(&mut sender, &url, stream).await);
+                }
+                statuses
+            })
+        };
+        assert_eq!(asked(1), [200]);
+        let entry = exchange(&stage, before + 1);
+        let of = |field: &str| entry["llm"][field].as_u64().unwrap_or_default();
+        let used = of("input_tokens") + of("output_tokens");
+        assert!(used > 0, "{entry}");
+        for (after_tokens, passing) in [(3 * used, 3), (3 * used + 1, 4)] {
+            let rule = json!({ "mode": "quota_exhausted", "after_tokens": after_tokens });
+            api.chaos(&json!({ "llm_faults": [rule] }));
+            let mut expected = vec![200; passing];
+            expected.push(429);
+            assert_eq!(asked(passing + 1), expected, "{after_tokens} {stream}");
+        }
+    }
 }

@@ -22,6 +22,7 @@ use squall_profiles::faults::mcp_answer::Change;
 use squall_profiles::plan::{Answer, Shape, Substitute, ToolSays, VerdictIndex};
 use squall_profiles::rule::{Family, Rule};
 
+use self::listening::Part;
 use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
@@ -131,11 +132,46 @@ impl Exchange {
         answer
     }
 
-    /// The way of an exchange: decide, answer in the upstream's place or forward, rewrite, shape.
+    /// The way of an exchange.
     async fn go(&mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
         self.observe();
         let part = self.part(request.headers());
-        let (mut request, mut decision) = self.decide(request).await?;
+        match self.decide(request).await? {
+            (request, None) => self.pass(request, part).await,
+            // Boxed: most exchanges are under no rule, and would keep room for what rules do.
+            (request, Some(decision)) => Box::pin(self.under_rules(request, *decision, part)).await,
+        }
+    }
+
+    /// The way of an exchange that no rule is about: forward.
+    async fn pass(
+        &self,
+        request: Request<RequestBody>,
+        part: Option<Box<Part>>,
+    ) -> Result<Response<Observed>, Broken> {
+        let answer = match self.forward(request, &Shape::default()).await? {
+            Forwarded::Answer(answer) => answer,
+            Forwarded::Problem(problem) => {
+                return Ok(self.connection.problem(&problem, Some(&self.log)));
+            }
+        };
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(self.observed(forward::take_over(&self.connection, answer, &self.log)));
+        }
+        self.log.model_answer_head(answer.headers());
+        let agent = self.context().agent;
+        let answer = answer.map(|body| AgentBody::passing(body, agent));
+        Ok(self.observed(self.take_part(part, answer)))
+    }
+
+    /// The way of an exchange that rules are about: answer in the upstream's place or forward,
+    /// rewrite, shape.
+    async fn under_rules(
+        &mut self,
+        mut request: Request<RequestBody>,
+        mut decision: Decision,
+        part: Option<Box<Part>>,
+    ) -> Result<Response<Observed>, Broken> {
         let mut elsewhere = self.elsewhere(&mut request, &mut decision);
         self.wait(&decision.plan.wait_before).await;
         if let Some(taken) = self.taken(&mut elsewhere) {
@@ -151,7 +187,7 @@ impl Exchange {
             }
         }
         let request = self.rewrite(request, &decision);
-        let answer = match self.forward(request, &decision).await? {
+        let answer = match self.forward(request, &decision.plan.shape).await? {
             Forwarded::Answer(answer) => answer,
             Forwarded::Problem(problem) => {
                 return Ok(self.connection.problem(&problem, Some(&self.log)));
@@ -202,15 +238,16 @@ impl Exchange {
     }
 
     /// Asks the activation which rules fire; reads the body first if one of them hangs on it.
+    /// `None`: no rule is about this exchange.
     async fn decide(
         &mut self,
         request: Request<Incoming>,
-    ) -> Result<(Request<RequestBody>, Decision), Broken> {
+    ) -> Result<(Request<RequestBody>, Option<Box<Decision>>), Broken> {
         let passing = |request: Request<Incoming>, log: &Rc<ExchangeLog>| {
             request.map(|body| RequestBody::passing(body, Rc::clone(log)))
         };
         if self.rules.is_empty() {
-            return Ok((passing(request, &self.log), Decision::default()));
+            return Ok((passing(request, &self.log), None));
         }
         let stage = Stage::Request {
             behind_connect: matches!(self.connection.entry, Entry::Tunnel(_)),
@@ -220,7 +257,7 @@ impl Exchange {
             .facts(&self.method, &self.target.url, request.headers());
         let shortlist = self.rules.shortlist(&facts, stage);
         if shortlist.is_empty() {
-            return Ok((passing(request, &self.log), Decision::default()));
+            return Ok((passing(request, &self.log), None));
         }
         // A model call is read for what it asks too: its faults answer in kind.
         // So is what an MCP server is asked.
@@ -244,7 +281,7 @@ impl Exchange {
             self.headers = request.headers().clone();
         }
         self.log.decided(&mut decision);
-        Ok((request, decision))
+        Ok((request, Some(Box::new(decision))))
     }
 
     /// Waits for the vocabulary of the call's model where a rule may count by it: this thread serves
@@ -377,9 +414,8 @@ impl Exchange {
     fn forward(
         &self,
         request: Request<RequestBody>,
-        decision: &Decision,
+        shape: &Shape,
     ) -> impl Future<Output = Result<Forwarded, Broken>> {
-        let shape = &decision.plan.shape;
         let request = request.map(|body| shape::upload(shape, body, &self.context()));
         // Boxed: handed down through futures, of which each would keep room for all of it.
         let request = Box::new(request);
@@ -394,9 +430,6 @@ impl Exchange {
 
     /// Rules that hang on the upstream's status, and what its answer arms.
     fn judge(&mut self, answer: &Response<Received<Outgoing>>, decision: &mut Decision) {
-        if !decision.awaits_response() && self.rules.is_empty() {
-            return;
-        }
         let status = answer.status().as_u16();
         self.rules
             .on_response(decision, status, self.log.chaos().elapsed());

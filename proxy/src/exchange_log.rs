@@ -35,7 +35,8 @@ const MODEL_BYTES: usize = 1 << 20;
 pub(crate) struct ExchangeLog {
     worker: Rc<Worker>,
     listed: Cell<Option<usize>>,
-    note: RefCell<Option<ExchangeNote>>,
+    /// Only this log has it until it is recorded.
+    note: RefCell<Option<Arc<ExchangeNote>>>,
     verdicts: RefCell<Vec<Verdict>>,
     /// Verdicts whose part of the plan only takes time: they leave the outcome `ok`.
     delays: RefCell<Vec<VerdictIndex>>,
@@ -81,7 +82,7 @@ impl ExchangeLog {
             canaries: RefCell::default(),
             again: RefCell::default(),
             started: note.started,
-            note: RefCell::new(Some(note)),
+            note: RefCell::new(Some(Arc::new(note))),
             injected: Cell::default(),
             waited: Cell::default(),
             request_bytes: Cell::new(0),
@@ -115,7 +116,7 @@ impl ExchangeLog {
 
     /// Writes something down.
     pub(crate) fn note(&self, write: impl FnOnce(&mut ExchangeNote)) {
-        if let Some(note) = self.note.borrow_mut().as_mut() {
+        if let Some(note) = self.note.borrow_mut().as_mut().and_then(Arc::get_mut) {
             write(note);
         }
     }
@@ -324,7 +325,7 @@ impl ExchangeLog {
         }
         self.announced.set(true);
         if let Some(note) = self.note.borrow().as_ref() {
-            let mut note = note.clone();
+            let mut note = ExchangeNote::clone(note);
             self.fill(&mut note);
             note.outcome = Outcome::Open;
             self.worker.engine.recorder.record(note);
@@ -370,10 +371,11 @@ impl Drop for ExchangeLog {
         if let Some(listed) = self.listed.get() {
             self.worker.closed(listed);
         }
-        let Some(mut note) = self.note.take() else {
+        let Some(mut kept) = self.note.take() else {
             return;
         };
-        self.fill(&mut note);
+        let note = Arc::make_mut(&mut kept);
+        self.fill(note);
         // Nobody said how it ended: whoever waited for the answer is gone.
         let said = self.outcome.get().unwrap_or(Outcome::ClientGone);
         note.outcome = match said {
@@ -388,7 +390,7 @@ impl Drop for ExchangeLog {
             }
             None => note.model = self.model.take(),
         }
-        self.worker.engine.recorder.record(note);
+        self.worker.engine.recorder.record(kept);
     }
 }
 

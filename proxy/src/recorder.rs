@@ -199,12 +199,12 @@ impl Recorder {
 
     /// Writes an exchange down: when it has ended, and once before with outcome `open` when it runs
     /// for more than a second. Never waits; what does not fit is dropped and counted.
-    pub fn record(&self, note: ExchangeNote) {
+    pub fn record(&self, note: impl Into<Arc<ExchangeNote>>) {
         // Workers that look at the same moment may go over the bound by one note each.
         if self.shared.queue.len() >= self.shared.most_queued {
             self.shared.metrics.dropped(Sink::Journal, 1);
         } else {
-            self.shared.queue.push(Arc::new(note));
+            self.shared.queue.push(note.into());
         }
     }
 

@@ -96,7 +96,14 @@ impl Head {
         let sign = match own {
             true => Sign::Own,
             false if *method == Method::POST && is_json(headers) => Sign::Open,
-            false => Sign::Nothing,
+            // It may open a stream of a session, which has no header of MCP's in the oldest version.
+            false if *method == Method::GET => {
+                return Self {
+                    accepts: Accepts::of(headers),
+                    ..Self::default()
+                };
+            }
+            false => return Self::default(),
         };
         let accepts = Accepts::of(headers);
         // Nothing in the specification tells them apart, but every server names the session in the

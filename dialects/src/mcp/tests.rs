@@ -27,6 +27,8 @@ fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
         .collect()
 }
 
+const JSON: (&str, &str) = ("content-type", "application/json; charset=utf-8");
+
 fn head(fields: &[(&'static str, &str)]) -> Head {
     Head::of(&Method::POST, Target::new("/mcp"), &headers(fields))
 }
@@ -72,13 +74,12 @@ fn a_head_tells_mcp_by_mcp_s_own_headers() {
 
 #[test]
 fn only_a_post_of_json_may_turn_out_to_be_mcp() {
-    let json = ("content-type", "application/json; charset=utf-8");
     for (method, fields, expected) in [
-        (Method::POST, &[json][..], true),
-        (Method::GET, &[json], false),
+        (Method::POST, &[JSON][..], true),
+        (Method::GET, &[JSON], false),
         (Method::POST, &[("content-type", "text/plain")], false),
         (Method::POST, &[], false),
-        (Method::POST, &[json, ("mcp-session-id", "x")], false),
+        (Method::POST, &[JSON, ("mcp-session-id", "x")], false),
     ] {
         let head = Head::of(&method, Target::new("/mcp"), &headers(fields));
         assert_eq!(head.sign == Sign::Open, expected, "{method} {fields:?}");
@@ -95,8 +96,9 @@ fn what_an_agent_accepts_is_read_from_its_list() {
         (Some("Text/Event-Stream;q=0.5,application/*"), true, true),
         (Some("text/html"), false, false),
     ] {
-        let fields = accept.map(|accept| ("accept", accept));
-        let accepts = head(fields.as_slice()).accepts;
+        let accept_field = accept.map(|accept| ("accept", accept));
+        let fields: Vec<_> = [JSON].into_iter().chain(accept_field).collect();
+        let accepts = head(&fields).accepts;
         assert_eq!((accepts.json, accepts.stream), (json, stream), "{accept:?}");
     }
 }
@@ -111,7 +113,8 @@ fn a_message_to_the_endpoint_of_2024_is_answered_elsewhere() {
         ("/mcp?sessionId=0a", &both, false),
         ("/mcp?sessionId=0a", &[("mcp-session-id", "0a")], false),
     ] {
-        let head = Head::of(&Method::POST, Target::new(target), &headers(fields));
+        let fields = [&[JSON], fields].concat();
+        let head = Head::of(&Method::POST, Target::new(target), &headers(&fields));
         assert_eq!(head.answered_elsewhere, expected, "{target} {fields:?}");
     }
 }

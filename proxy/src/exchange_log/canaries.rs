@@ -57,7 +57,7 @@ impl ExchangeLog {
     /// Looks for planted canaries in the next bytes of the body, as they pass. A model call's body is
     /// history: it may repeat what tools have said.
     pub(super) fn look_in_body(&self, bytes: &[u8]) {
-        let is_history = |note: &ExchangeNote| note.kind == Kind::Llm;
+        let is_history = |note: &Arc<ExchangeNote>| note.kind == Kind::Llm;
         if self.note.borrow().as_ref().is_none_or(is_history) {
             return;
         }

@@ -81,11 +81,11 @@ impl<B: OutgoingBody> Http1<B> {
     /// before its first byte was written.
     pub(super) async fn send(
         &mut self,
-        mut request: Request<Sent<B>>,
+        mut request: Box<Request<Sent<B>>>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Sent<B>>>> {
         self.state.expect(request.method());
         request.body_mut().uploading(&self.uploading);
-        let mut head = pin!(self.sender.try_send_request(request));
+        let mut head = pin!(self.sender.try_send_request(*request));
         let driver = &mut self.driver;
         poll_fn(|cx| driver.poll(cx, |cx| head.as_mut().poll(cx))).await
     }

@@ -1,5 +1,6 @@
 //! One request out, one head back.
 
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,8 +76,11 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             Some(connection) => (connection, false),
             None => self.take_or_open().await?,
         };
-        let sending = connection.send(*request);
-        let failed = match self.head_in_time(sending).await? {
+        let sent = {
+            let sending = pin!(connection.send(request));
+            self.head_in_time(sending).await?
+        };
+        let failed = match sent {
             Ok(response) => return self.received(response, connection),
             Err(failed) => failed,
         };
@@ -98,8 +102,11 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             };
             self.shared.counters.count_replaced();
             (connection, pooled) = self.take_or_open().await?;
-            let sending = connection.send(unsent);
-            match self.head_in_time(sending).await? {
+            let sent = {
+                let sending = pin!(connection.send(Box::new(unsent)));
+                self.head_in_time(sending).await?
+            };
+            match sent {
                 Ok(response) => return self.received(response, connection),
                 Err(again) => failed = again,
             }
@@ -120,7 +127,11 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             form::for_http2(&mut request, &self.endpoint.origin);
             let stream = Stream::open(shared_connection.clone(), &self.endpoint);
             let mut sender = shared_connection.sender();
-            match self.head_in_time(sender.try_send_request(*request)).await? {
+            let sent = {
+                let sending = pin!(sender.try_send_request(*request));
+                self.head_in_time(sending).await?
+            };
+            match sent {
                 Ok(response) => {
                     let lease = Lease::H2(stream);
                     return Ok(response.map(|body| Received::new(body, lease, None)));
@@ -228,9 +239,12 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     }
 
     /// Waits for the head, as long as `response_timeout` allows.
+    ///
+    /// `head` stays where its exchange has it: every future that it is handed down to would keep
+    /// room for all of it.
     async fn head_in_time(
         &mut self,
-        head: impl Future<Output = Sending<B>>,
+        head: Pin<&mut impl Future<Output = Sending<B>>>,
     ) -> Result<Sending<B>, Cause> {
         match &mut self.limit {
             None => Ok(head.await),
@@ -241,8 +255,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
 }
 
 impl Limit {
-    async fn keep<F: Future>(&mut self, head: F) -> Result<F::Output, Cause> {
-        let mut head = std::pin::pin!(head);
+    async fn keep<F: Future>(&mut self, mut head: Pin<&mut F>) -> Result<F::Output, Cause> {
         if let Some(ended) = &mut self.ended {
             tokio::select! {
                 biased;

@@ -105,6 +105,9 @@ impl Redactor {
 
 /// Where the user information of a URL is, without its `@`.
 fn user_info(url: &str) -> Option<std::ops::Range<usize>> {
+    if !url.contains('@') {
+        return None;
+    }
     let start = url.find("://").map_or(0, |at| at + 3);
     let rest = &url[start..];
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

@@ -41,7 +41,7 @@ use crate::metrics::Side;
 use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
-use crate::route::{self, Target};
+use crate::route::{self, LastPlace, Target};
 use crate::scope;
 use crate::stage::Stage;
 use crate::tunnel::{Takeover, Tunnel};
@@ -60,6 +60,8 @@ pub(crate) struct Connection {
     pub(crate) control: Rc<Control>,
     /// Where its requests go.
     pub(crate) entry: Entry,
+    /// Where the latest of them went.
+    pub(crate) last_place: LastPlace,
     /// The framing guard; none on HTTP/2.
     guard: Option<Rc<RequestState>>,
     /// How a body may break off.
@@ -142,6 +144,7 @@ where
             worker: Rc::clone(&worker),
             control: Rc::clone(&control),
             entry,
+            last_place: LastPlace::default(),
             guard: Some(guard),
             agent,
             takeover: RefCell::new(None),
@@ -192,6 +195,7 @@ where
             worker: Rc::clone(&worker),
             control,
             entry,
+            last_place: LastPlace::default(),
             guard: None,
             agent: AgentSide::Http2,
             takeover: RefCell::new(None),

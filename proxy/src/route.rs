@@ -1,9 +1,11 @@
 //! Where a request goes: forward mode, a reverse route, or the tunnel it came through.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::HeaderValue;
-use http::uri::{Authority, PathAndQuery};
+use http::uri::{self, Authority, PathAndQuery};
 use http::{Request, StatusCode, Uri, Version};
 use squall_profiles::facts::CanonicalUrl;
 
@@ -64,28 +66,87 @@ impl Target {
     }
 }
 
+/// The place that a connection's latest request in absolute form named: what goes through one
+/// connection to a forward proxy goes to one place for the most part.
+#[derive(Default)]
+pub(crate) struct LastPlace(RefCell<Option<Rc<Place>>>);
+
+/// A place as requests name it.
+struct Place {
+    scheme: uri::Scheme,
+    written: Authority,
+    origin: Origin,
+    authority: String,
+    host: HeaderValue,
+}
+
+impl LastPlace {
+    /// The place that `uri` names, read again only if it is another one.
+    fn of(&self, uri: &Uri) -> Result<Rc<Place>, Problem> {
+        let names_last = |last: &&Rc<Place>| {
+            let authority = uri.authority().map(Authority::as_str);
+            uri.scheme() == Some(&last.scheme) && authority == Some(last.written.as_str())
+        };
+        if let Some(last) = self.0.borrow().as_ref().filter(names_last) {
+            return Ok(Rc::clone(last));
+        }
+        let place = Rc::new(Place::of(uri)?);
+        *self.0.borrow_mut() = Some(Rc::clone(&place));
+        Ok(place)
+    }
+}
+
+impl Place {
+    fn of(uri: &Uri) -> Result<Self, Problem> {
+        let named = Origin::of_uri(uri).zip(uri.scheme().zip(uri.authority()));
+        let Some((origin, (scheme, written))) = named else {
+            let why = "only http:// and https:// URLs can be reached";
+            return Err(unreachable(uri, why));
+        };
+        if let Some(flaw) = flaw(written) {
+            return Err(unreachable(uri, flaw));
+        }
+        let authority = origin.authority();
+        let host = HeaderValue::from_str(&authority).map_err(|_| bad_path(uri))?;
+        Ok(Self {
+            scheme: scheme.clone(),
+            written: written.clone(),
+            origin,
+            authority,
+            host,
+        })
+    }
+}
+
+fn unreachable(uri: &Uri, why: &str) -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad-target",
+        "Bad request target",
+        format!("cannot forward to `{uri}`: {why}"),
+    )
+}
+
 /// Finds where `request` goes.
 pub(crate) fn target<B>(
     live: &Live,
     entry: &Entry,
+    last: &LastPlace,
     request: &Request<B>,
 ) -> Result<Target, Problem> {
     match entry {
         Entry::Tunnel(tunnel) => {
-            let origin = tunnel.origin.clone();
-            forward(
-                origin,
-                &tunnel.authority,
-                request.uri(),
-                tunnel.scope.clone(),
-            )
+            let authority = &tunnel.authority;
+            let host = HeaderValue::from_str(authority).map_err(|_| bad_path(request.uri()))?;
+            let (origin, scope) = (tunnel.origin.clone(), tunnel.scope.clone());
+            Ok(forward(origin, authority, host, request.uri(), scope))
         }
         Entry::Door(Door::Route(place)) => {
             let route = live.route(*place).ok_or_else(|| no_route(request.uri()))?;
             let (scope, path) = scoped_path(path_and_query(request.uri()))?;
             reverse(route, path, scope, request.uri())
         }
-        Entry::Door(Door::Main) if asks_to_forward(live, request) => absolute(request.uri()),
+        Entry::Door(Door::Main) if asks_to_forward(live, request) => absolute(request.uri(), last),
         Entry::Door(Door::Main) => {
             let (scope, path) = scoped_path(path_and_query(request.uri()))?;
             let (route, rest) = live
@@ -107,45 +168,29 @@ fn asks_to_forward<B>(live: &Live, request: &Request<B>) -> bool {
     })
 }
 
-fn absolute(uri: &Uri) -> Result<Target, Problem> {
-    let origin = Origin::of_uri(uri).ok_or_else(|| {
-        Problem::new(
-            StatusCode::BAD_REQUEST,
-            "bad-target",
-            "Bad request target",
-            format!("cannot forward to `{uri}`: only http:// and https:// URLs can be reached"),
-        )
-    })?;
-    if let Some(flaw) = uri.authority().and_then(flaw) {
-        return Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            "bad-target",
-            "Bad request target",
-            format!("cannot forward to `{uri}`: {flaw}"),
-        ));
-    }
-    let authority = origin.authority();
-    let target = forward(origin, &authority, uri, None)?;
+fn absolute(uri: &Uri, last: &LastPlace) -> Result<Target, Problem> {
+    let place = last.of(uri)?;
+    let host = place.host.clone();
     Ok(Target {
         is_forward: true,
-        ..target
+        ..forward(place.origin.clone(), &place.authority, host, uri, None)
     })
 }
 
 fn forward(
     origin: Origin,
     authority: &str,
+    host: HeaderValue,
     uri: &Uri,
     scope: Option<Arc<str>>,
-) -> Result<Target, Problem> {
+) -> Target {
     let path = uri
         .path_and_query()
         .filter(|path| !path.as_str().is_empty())
         .cloned()
         .unwrap_or_else(|| PathAndQuery::from_static("/"));
-    let host = HeaderValue::from_str(authority).map_err(|_| bad_path(uri))?;
     let url = CanonicalUrl::new(origin.scheme().as_str(), authority, path.as_str());
-    Ok(Target {
+    Target {
         origin,
         host,
         path,
@@ -155,7 +200,7 @@ fn forward(
         is_forward: false,
         written: uri.clone(),
         is_reverse: false,
-    })
+    }
 }
 
 fn reverse(

@@ -14,7 +14,7 @@ use crate::chaos::Origin;
 use crate::egress::BodySearch;
 use crate::headers::SCOPE;
 use crate::metrics::Sink;
-use crate::recorder::{CanaryNote, ExchangeNote};
+use crate::recorder::CanaryNote;
 
 /// Most canaries that are written down of one exchange.
 const CANARIES: usize = 64;
@@ -57,8 +57,8 @@ impl ExchangeLog {
     /// Looks for planted canaries in the next bytes of the body, as they pass. A model call's body is
     /// history: it may repeat what tools have said.
     pub(super) fn look_in_body(&self, bytes: &[u8]) {
-        let is_history = |note: &Arc<ExchangeNote>| note.kind == Kind::Llm;
-        if self.note.borrow().as_ref().is_none_or(is_history) {
+        let kind = self.note.borrow().as_ref().map(|note| note.kind);
+        if kind.is_none_or(|kind| kind == Kind::Llm) {
             return;
         }
         let mut search = self.search.borrow_mut();

@@ -24,6 +24,7 @@ mod openai_responses;
 pub mod reader;
 pub mod signature;
 pub mod stream;
+pub mod tally;
 pub mod tokens;
 
 pub use dialect::{
@@ -34,6 +35,7 @@ use http::Method;
 use json::{Document, Kind};
 use model::ModelRequest;
 pub use reader::{ModelCall, Reader, Tokens};
+pub use tally::Tally;
 
 /// Every dialect, in the order in which [`recognise`] asks them.
 pub static ALL: &[&dyn Dialect] = &[

@@ -437,7 +437,7 @@ type TextKey = (u64, u64, DeltaKind);
 ///
 /// It counts as the provider does for the model that was asked for; where that is not known, for the
 /// one that the answer names before it says anything.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Weights {
     /// `None`: the model is not known yet.
     counting: Option<Counting>,

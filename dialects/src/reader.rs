@@ -2,8 +2,9 @@
 
 use crate::dialect::{AnswerForm, Dialect, Event, Target};
 use crate::json::Document;
-use crate::model::{Delta, DeltaKind, Finish, Reading, Weights};
+use crate::model::Finish;
 use crate::stream::{Frame, Framing, Splitter};
+use crate::tally::{Tally, shortened};
 use crate::tokens::Counting;
 
 /// Bytes of an answer that is one JSON document, up to which it is read; a longer one is not.
@@ -11,12 +12,6 @@ pub const ANSWER_LIMIT: usize = 1 << 20;
 
 /// Bytes of one event of a stream, up to which it is read; a longer one is passed over.
 pub const EVENT_LIMIT: usize = 256 << 10;
-
-/// Tool calls whose names are kept.
-pub const TOOL_CALL_LIMIT: usize = 64;
-
-/// Bytes of a name that are kept.
-const NAME_LIMIT: usize = 128;
 
 /// What was read of a model call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,15 +47,10 @@ pub struct Tokens {
 #[derive(Debug)]
 pub struct Reader {
     dialect: &'static dyn Dialect,
-    call: ModelCall,
-    refused: bool,
-    /// What the answer said, to be counted if the provider does not; nothing where it counted in the
-    /// same breath.
-    counted: Weights,
-    /// There is such text.
-    said: bool,
-    /// Tools by choice and call, in the order in which they were called.
-    tools: Vec<((u64, u64), String)>,
+    /// The model asked for.
+    model: Option<String>,
+    stream: bool,
+    tally: Tally,
     answer: Answer,
 }
 
@@ -81,27 +71,20 @@ impl Reader {
             .and_then(|body| crate::read_request(dialect, target, body))
             .unwrap_or_default();
         let counting = request.model.as_deref().map(Counting::of_model);
-        let call = ModelCall {
-            model: request.model.map(|model| shortened(&model)),
-            stream: request.stream,
-            ..ModelCall::default()
-        };
         Self {
             dialect,
-            call,
-            refused: false,
-            counted: Weights::new(counting),
-            said: false,
-            tools: Vec::new(),
+            model: request.model.map(|model| shortened(&model)),
+            stream: request.stream,
+            tally: Tally::new(dialect, counting),
             answer: Answer::Unread,
         }
     }
 
     /// Tells which model was asked for, where the request that was read does not.
     pub fn asked(&mut self, model: &str) {
-        if self.call.model.is_none() {
-            self.call.model = Some(shortened(model));
-            self.counted = Weights::new(Some(Counting::of_model(model)));
+        if self.model.is_none() {
+            self.model = Some(shortened(model));
+            self.tally = Tally::new(self.dialect, Some(Counting::of_model(model)));
         }
     }
 
@@ -110,8 +93,8 @@ impl Reader {
         self.answer = match form {
             Some(AnswerForm::Json) => Answer::Json(Vec::new()),
             Some(AnswerForm::Stream(framing)) => {
-                if self.call.model.is_none() {
-                    self.call.stream = true;
+                if self.model.is_none() {
+                    self.stream = true;
                 }
                 Answer::Stream(framing, Splitter::new(framing, EVENT_LIMIT))
             }
@@ -148,43 +131,25 @@ impl Reader {
         }
     }
 
-    /// What was read so far.
-    pub fn so_far(&self) -> &ModelCall {
-        &self.call
+    /// The model, as far as it is known.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref().or(self.tally.model())
     }
 
     /// How it counts what the provider does not.
     pub fn counting(&self) -> Counting {
-        self.counted.counting()
+        self.tally.counting()
     }
 
-    /// The provider's counts, and Squall's own where the provider gave none to an answer: those of
-    /// the model's vocabulary, where that is public, which is read if need be. `request` counts the
-    /// request's tokens in that way.
-    ///
-    /// A provider that counts while the answer comes (as `anthropic` does: 1 at its beginning) is
-    /// believed once the answer has ended, and before that if it counts more than Squall.
+    /// What the call has used up so far; see [`Tally::tokens`].
     pub fn tokens(&mut self, request: impl FnOnce(Counting) -> u64) -> Tokens {
-        let ended = self.call.finish.is_some();
-        let said = self.said || ended;
-        let (input, output) = (self.call.input_tokens, self.call.output_tokens);
-        let told = output.filter(|told| ended || *told >= self.counted.tokens());
-        let mut tokens = Tokens {
-            input,
-            output,
-            estimated: 0,
-        };
-        if said && input.is_none() {
-            let request = request(self.counting());
-            tokens.input = Some(request);
-            tokens.estimated += request;
-        }
-        if said && told.is_none() {
-            let counted = self.counted.tokens();
-            tokens.output = Some(counted);
-            tokens.estimated += counted;
-        }
-        tokens
+        self.tally.tokens(request)
+    }
+
+    /// The answer was read already, and this is what it said.
+    pub fn was_read(&mut self, tally: Tally) {
+        self.answer = Answer::Unread;
+        self.tally = tally;
     }
 
     /// The answer is over: a whole one is read now. Nothing that is pushed later is read.
@@ -194,7 +159,7 @@ impl Reader {
             Answer::Json(body) => {
                 if let Ok(document) = Document::parse(&body) {
                     let reading = self.dialect.read_answer(&document);
-                    self.note(&reading);
+                    self.tally.note(&reading);
                 }
             }
             Answer::Stream(_, mut splitter) => self.events(&splitter.finish()),
@@ -204,10 +169,7 @@ impl Reader {
     /// The answer is over, or broken off: what was read.
     pub fn finish(mut self) -> ModelCall {
         self.end();
-        // Stable: choice by choice, each in its own order.
-        self.tools.sort_by_key(|((choice, _), _)| *choice);
-        self.call.tool_calls = self.tools.into_iter().map(|(_, name)| name).collect();
-        self.call
+        self.tally.call(self.model, self.stream)
     }
 
     fn events(&mut self, frames: &[Frame]) {
@@ -216,62 +178,8 @@ impl Reader {
                 && let Ok(document) = Document::parse(&data)
             {
                 let reading = self.dialect.read_event(Event::of(frame, &document));
-                self.note(&reading);
+                self.tally.note(&reading);
             }
-        }
-    }
-
-    fn note(&mut self, reading: &Reading<'_>) {
-        if let (None, Some(model)) = (&self.call.model, &reading.model) {
-            self.call.model = Some(shortened(model));
-        }
-        let counts_itself = reading.usage.is_some_and(|usage| usage.output.is_some());
-        if !counts_itself {
-            self.counted.note(reading);
-            self.said |= reading.deltas.iter().any(Delta::speaks);
-        }
-        for delta in &reading.deltas {
-            match delta.kind {
-                DeltaKind::ToolName => self.tool(delta.choice, delta.part, &delta.text),
-                DeltaKind::Refusal => self.refused |= !delta.text.is_empty(),
-                DeltaKind::Text
-                | DeltaKind::Reasoning
-                | DeltaKind::Signature
-                | DeltaKind::ToolId
-                | DeltaKind::ToolArguments => {}
-            }
-        }
-        for finished in &reading.finishes {
-            if self.call.finish.is_none() || finished.choice == 0 {
-                let called = self.dialect.tool_calls_end_as_done()
-                    && self
-                        .tools
-                        .iter()
-                        .any(|((choice, _), _)| *choice == finished.choice);
-                let finish = match &finished.finish {
-                    Finish::Done if self.refused => Finish::Refused,
-                    Finish::Done if called => Finish::Tool,
-                    other => other.clone(),
-                };
-                self.call.finish = Some(match finish {
-                    Finish::Foreign(word) => Finish::Foreign(shortened(&word)),
-                    known => known,
-                });
-            }
-        }
-        if let Some(usage) = reading.usage {
-            self.call.input_tokens = usage.input.or(self.call.input_tokens);
-            self.call.output_tokens = usage.output.or(self.call.output_tokens);
-        }
-        if let Some(error) = &reading.error {
-            self.call.error = Some(shortened(error));
-        }
-    }
-
-    fn tool(&mut self, choice: u64, call: u64, name: &str) {
-        let known = self.tools.iter().any(|(key, _)| *key == (choice, call));
-        if !name.is_empty() && !known && self.tools.len() < TOOL_CALL_LIMIT {
-            self.tools.push(((choice, call), shortened(name)));
         }
     }
 }
@@ -291,21 +199,13 @@ fn next_event(framing: Framing, rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The beginning of a name, as long as names are kept.
-fn shortened(name: &str) -> String {
-    let mut end = name.len().min(NAME_LIMIT);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name[..end].to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::by_name;
+    use crate::tally::{NAME_LIMIT, TOOL_CALL_LIMIT};
 
     const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 
@@ -460,7 +360,7 @@ mod tests {
                    {\"prompt_tokens\":7,\"completion_tokens\":3}}\n\n";
         reader.push(end.as_bytes());
         assert_eq!(reader.tokens(|_| 0).output, Some(3));
-        assert_eq!(reader.counted.weighed(), 0, "nothing was counted");
+        assert_eq!(reader.tally.counted.weighed(), 0, "nothing was counted");
     }
 
     proptest! {

@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use squall_dialects::Tally;
 use squall_profiles::plan::{Ending, VerdictIndex};
 
 /// An exchange that ends without (the rest of) an answer.
@@ -90,4 +91,8 @@ pub trait Ledger {
     fn bypassed(&self, verdict: VerdictIndex, why: String);
     /// A fault held the exchange back for this long.
     fn delayed(&self, by: Duration);
+    /// A rule read all of an answer that it let pass as it came: it need not be read again.
+    fn heard(&self, tally: Box<Tally>) {
+        drop(tally);
+    }
 }

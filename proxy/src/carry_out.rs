@@ -18,6 +18,7 @@
 use std::rc::Rc;
 
 use http::{HeaderMap, Method, StatusCode, header};
+use squall_dialects::Tally;
 use squall_profiles::plan::VerdictIndex;
 
 use crate::broken::Ledger;
@@ -89,6 +90,11 @@ impl Report {
     pub(crate) fn without_bypass(mut self) -> Self {
         self.tells_bypass = false;
         self
+    }
+
+    /// The rule read all of the answer, and let it pass as it came.
+    pub(crate) fn heard(&self, tally: Box<Tally>) {
+        self.ledger.heard(tally);
     }
 
     pub(crate) fn ledger(&self) -> &Rc<dyn Ledger> {

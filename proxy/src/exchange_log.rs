@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
-use squall_dialects::Dialect;
 use squall_dialects::mcp::Asked;
+use squall_dialects::{Dialect, Tally};
 use squall_journal::record::Outcome;
 use squall_profiles::activation::Decision;
 use squall_profiles::facts::Kind;
@@ -53,6 +53,8 @@ pub(crate) struct ExchangeLog {
     outcome: Cell<Option<Outcome>>,
     announced: Cell<bool>,
     model: RefCell<Option<Box<ModelTraffic>>>,
+    /// What a rule has read of the answer that it let pass.
+    heard: RefCell<Option<Box<Tally>>>,
     mcp: RefCell<Option<Box<McpTraffic>>>,
     /// The calls of a request that calls several tools.
     calls: RefCell<Option<Box<Asked>>>,
@@ -90,6 +92,7 @@ impl ExchangeLog {
             outcome: Cell::new(None),
             announced: Cell::new(false),
             model: RefCell::new(None),
+            heard: RefCell::new(None),
             mcp: RefCell::new(None),
             calls: RefCell::new(None),
             meter: RefCell::new(None),
@@ -383,12 +386,17 @@ impl Drop for ExchangeLog {
             other => other,
         };
         note.mcp = self.mcp.take();
-        match self.meter.take().and_then(|meter| meter.finish()) {
-            Some((llm, tokens)) => {
-                note.spend(llm.model.as_deref(), tokens);
-                note.llm = Some(Box::new(llm));
+        if let Some((llm, tokens)) = self.meter.take().and_then(|meter| meter.finish()) {
+            note.spend(llm.model.as_deref(), tokens);
+            note.llm = Some(Box::new(llm));
+        } else {
+            note.model = self.model.take();
+            // Of an answer that was changed by another rule, or cut off, the agent got other bytes.
+            if note.outcome == Outcome::Ok
+                && let (Some(heard), Some(model)) = (self.heard.take(), &mut note.model)
+            {
+                model.was_heard(heard);
             }
-            None => note.model = self.model.take(),
         }
         self.worker.engine.recorder.record(kept);
     }
@@ -411,6 +419,10 @@ impl Ledger for ExchangeLog {
         if let Some(verdict) = self.verdicts.borrow_mut().get_mut(usize::from(verdict)) {
             verdict.outcome = RuleOutcome::Bypassed(why);
         }
+    }
+
+    fn heard(&self, tally: Box<Tally>) {
+        *self.heard.borrow_mut() = Some(tally);
     }
 
     fn delayed(&self, by: Duration) {

@@ -1,6 +1,7 @@
 //! What machines have in common that change an answer as it passes.
 
 use http::StatusCode;
+use squall_dialects::Tally;
 
 use super::llm_stream::{Step, StreamEditor};
 use super::mcp_answer::McpEditor;
@@ -32,6 +33,11 @@ pub trait AnswerEditor {
 
     /// Why nothing was, once the answer has ended; `None` when something was.
     fn untouched_because(&self) -> Option<String>;
+
+    /// What the answer said, once it has passed as it came; `None` where that was not read.
+    fn heard(&mut self) -> Option<Box<Tally>> {
+        None
+    }
 }
 
 impl AnswerEditor for StreamEditor {
@@ -65,6 +71,10 @@ impl AnswerEditor for StreamEditor {
 
     fn untouched_because(&self) -> Option<String> {
         StreamEditor::untouched_because(self)
+    }
+
+    fn heard(&mut self) -> Option<Box<Tally>> {
+        StreamEditor::heard(self)
     }
 }
 

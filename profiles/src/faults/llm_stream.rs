@@ -30,6 +30,7 @@ mod call;
 mod ending;
 mod events;
 mod frames;
+mod heard;
 mod pacing;
 mod rewriting;
 mod said;
@@ -43,7 +44,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use squall_dialects::model::{Delta, ModelRequest, Reading};
 use squall_dialects::stream::Framing;
-use squall_dialects::{AnswerForm, Dialect, ErrorContext};
+use squall_dialects::{AnswerForm, Dialect, ErrorContext, Tally};
 
 use crate::fault::StreamFault;
 use crate::plan::Ending;
@@ -178,6 +179,15 @@ impl StreamEditor {
             Form::Stream(editor) => editor.broke_off(),
             Form::Json(editor) => editor.broke_off(),
             Form::Assembled(editor) => editor.broke_off(),
+        }
+    }
+
+    /// What a stream said that has passed as it came, to its end: whoever wants to know need not read
+    /// it again. `None` for every other answer.
+    pub fn heard(&mut self) -> Option<Box<Tally>> {
+        match &mut self.form {
+            Form::Stream(editor) => editor.heard(),
+            Form::Json(_) | Form::Assembled(_) => None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use http::HeaderMap;
 use squall_dialects::tokens;
-use squall_dialects::{AnswerForm, Dialect, Reader, Target, Tokens};
+use squall_dialects::{AnswerForm, Dialect, Reader, Tally, Target, Tokens};
 use squall_journal::record::LlmRecord;
 
 use crate::carry_out::codec::{Coding, Decoder};
@@ -25,6 +25,8 @@ pub struct ModelTraffic {
     asked: Option<String>,
     form: Option<AnswerForm>,
     coding: Option<Coding>,
+    /// What somebody has read of the answer already: all of it.
+    heard: Option<Box<Tally>>,
 }
 
 /// Bytes that a coded answer may decode to; the rest is not read.
@@ -53,6 +55,7 @@ impl ModelTraffic {
             asked: None,
             form: None,
             coding: None,
+            heard: None,
         }
     }
 
@@ -93,9 +96,20 @@ impl ModelTraffic {
         }
     }
 
+    /// Somebody has read the whole answer already, as the agent got it.
+    pub fn was_heard(&mut self, tally: Box<Tally>) {
+        if self.form.is_some() {
+            self.heard = Some(tally);
+        }
+    }
+
     /// What the call says about itself, and what it used up.
-    pub(super) fn read(self) -> (LlmRecord, Tokens) {
+    pub(super) fn read(mut self) -> (LlmRecord, Tokens) {
         let mut reading = self.begin();
+        if let Some(heard) = self.heard.take() {
+            reading.reader.was_read(*heard);
+            return reading.finish();
+        }
         for chunk in &self.answer.chunks {
             reading.push(chunk);
         }
@@ -200,7 +214,7 @@ impl CallReading {
 
     /// The model, if it is known by now.
     pub(crate) fn model(&self) -> Option<&str> {
-        self.reader.so_far().model.as_deref()
+        self.reader.model()
     }
 
     /// What the call has used up by now.
@@ -284,6 +298,7 @@ mod tests {
 
     use http::HeaderValue;
     use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+    use squall_dialects::json::Document;
 
     use super::*;
 
@@ -329,6 +344,37 @@ mod tests {
             );
             assert_eq!(call.finish.as_deref(), Some("done"), "{coding:?}");
         }
+    }
+
+    #[test]
+    fn what_was_heard_is_not_read_again() {
+        let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        let mut traffic = ModelTraffic::new(dialect, "/v1/chat/completions");
+        traffic.request(
+            &Bytes::from_static(br#"{"model":"gpt-x","stream":true}"#),
+            100,
+        );
+        traffic.answer_head(&headers);
+        traffic.answer(
+            &Bytes::from_static(b"data: {\"usage\":{\"completion_tokens\":9}}\n\n"),
+            100,
+        );
+        let event = Document::parse(br#"{"usage":{"prompt_tokens":7,"completion_tokens":2}}"#);
+        let mut tally = Tally::new(dialect, None);
+        tally.note(&dialect.read_answer(&event.expect("JSON")));
+        traffic.was_heard(Box::new(tally));
+        let call = traffic.read().0;
+        assert_eq!(
+            (
+                call.model.as_deref(),
+                call.stream,
+                call.input_tokens,
+                call.output_tokens
+            ),
+            (Some("gpt-x"), true, Some(7), Some(2))
+        );
     }
 
     #[test]

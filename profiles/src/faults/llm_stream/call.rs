@@ -65,6 +65,11 @@ impl Call {
         self.now = context.now;
     }
 
+    /// The model asked for.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
     /// What a made-up error may mention of it.
     pub(super) fn error_context(&self) -> ErrorContext<'_> {
         ErrorContext {

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+use squall_dialects::Tally;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Delta, Reading, Weights};
 use squall_dialects::stream::{
@@ -11,6 +12,7 @@ use squall_dialects::stream::{
 
 use super::Step;
 use super::call::Call;
+use super::heard::Heard;
 
 /// What a fault does to a stream, event by event.
 pub(super) trait Job: Debug + Send {
@@ -61,6 +63,7 @@ pub(super) struct EventEditor {
     job: Box<dyn Job>,
     /// What the upstream sent so far is worth; from the first event on.
     weights: Option<Weights>,
+    heard: Heard,
     over: bool,
 }
 
@@ -71,6 +74,7 @@ impl EventEditor {
             joiner: Joiner::new(framing),
             job,
             weights: None,
+            heard: Heard::default(),
             over: false,
         }
     }
@@ -114,6 +118,11 @@ impl EventEditor {
         (self.over && !self.job.touched()).then(|| self.job.idle_because(self.seen()))
     }
 
+    /// What a stream said that has passed as it came, to its end; `None` for any other.
+    pub(super) fn heard(&mut self) -> Option<Box<Tally>> {
+        (self.over && !self.job.touched()).then(|| self.heard.take())?
+    }
+
     /// Tokens the upstream sent so far.
     fn seen(&self) -> u64 {
         self.weights.as_ref().map_or(0, Weights::weighed)
@@ -147,6 +156,7 @@ impl EventEditor {
         let weights = self.weights.get_or_insert_with(|| Weights::new(call.asked));
         let event = Event::new(frame, &document, weights, call);
         call.counting = weights.counting();
+        self.heard.note(&event.reading, frame.bytes().len(), call);
         self.job.event(&event, call, steps);
     }
 

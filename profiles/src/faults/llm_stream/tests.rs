@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use squall_dialects::model::ModelError;
 use squall_dialects::stream::Framing;
 use squall_dialects::tokens::{self, Counting};
-use squall_dialects::{by_name, json};
+use squall_dialects::{Reader, Target, by_name, json};
 
 use super::*;
 use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, TextDrift};
@@ -635,6 +635,32 @@ proptest! {
         ] {
             let steps = run_chunked(editor(&fault, form), answer.as_bytes(), ends.clone());
             prop_assert_eq!(received(&steps), (answer.clone(), ""));
+        }
+    }
+
+    #[test]
+    fn what_was_heard_is_what_the_agent_got(
+        fault in any_fault(),
+        (form, answer) in any_answer(),
+        end in 0_usize..1500,
+    ) {
+        let mut editor = editor(&fault, form);
+        let (first, rest) = answer.as_bytes().split_at(end.min(answer.len()));
+        let mut steps = [editor.push(first), editor.push(rest)].concat();
+        steps.extend(editor.finish());
+        if let Some(mut heard) = editor.heard() {
+            // A sign of life may come before events that are held.
+            let said = |text: &str| text.replace(": note\n\n", "");
+            let (text, end) = received(&steps);
+            prop_assert_eq!((said(&text), end), (said(&answer), ""));
+            let mut reader = Reader::new(dialect(), Target::default(), None);
+            reader.head(Some(form));
+            reader.push(answer.as_bytes());
+            reader.end();
+            prop_assert_eq!(heard.tokens(|_| 7), reader.tokens(|_| 7));
+            prop_assert_eq!(heard.call(None, true), reader.finish());
+        } else {
+            prop_assert!(editor.touched() || editor.holds_whole_body());
         }
     }
 

@@ -95,7 +95,7 @@ impl Played {
     }
 
     /// Takes what the source gave.
-    fn take(&mut self, source: Box<Source>, sourced: Sourced) {
+    fn take(&mut self, mut source: Box<Source>, sourced: Sourced) {
         if self.encoder.is_none()
             && let Some(encoder) = source.encoder()
         {
@@ -122,6 +122,9 @@ impl Played {
                 complete,
             } => {
                 self.note_untouched(&source, "the fault changed nothing");
+                if let Some(tally) = source.heard() {
+                    self.report.heard(tally);
+                }
                 self.steps.extend(steps);
                 // A coding that lacks its end upstream lacks it here.
                 if complete {

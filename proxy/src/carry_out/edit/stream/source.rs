@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame};
+use squall_dialects::Tally;
 use squall_profiles::faults::editing::AnswerEditor;
 use squall_profiles::faults::llm_stream::Step;
 
@@ -79,6 +80,11 @@ impl Source {
     /// The editor, for what it says of itself.
     pub(super) fn editor(&self) -> &dyn AnswerEditor {
         &*self.editor
+    }
+
+    /// What the answer said, once it has passed as it came.
+    pub(super) fn heard(&mut self) -> Option<Box<Tally>> {
+        self.editor.heard()
     }
 
     /// An encoder into the answer's coding, once something was decoded.

@@ -1,0 +1,169 @@
+//! What an answer says about itself, added up reading by reading.
+
+use crate::dialect::Dialect;
+use crate::model::{Delta, DeltaKind, Finish, Reading, Weights};
+use crate::reader::{ModelCall, Tokens};
+use crate::tokens::Counting;
+
+/// Tool calls whose names are kept.
+pub const TOOL_CALL_LIMIT: usize = 64;
+
+/// Bytes of a name that are kept.
+pub(crate) const NAME_LIMIT: usize = 128;
+
+/// What an answer has said about itself so far. It is bounded, but for the text that has to be
+/// counted where the provider does not count.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    dialect: &'static dyn Dialect,
+    model: Option<String>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    finish: Option<Finish>,
+    error: Option<String>,
+    refused: bool,
+    /// What the answer said, to be counted if the provider does not; nothing where it counted in the
+    /// same breath.
+    pub(crate) counted: Weights,
+    /// There is such text.
+    said: bool,
+    /// Tools by choice and call, in the order in which they were called.
+    tools: Vec<((u64, u64), String)>,
+}
+
+impl Tally {
+    /// Of an answer in `dialect`, nothing of which was read. `counting`: how its model counts;
+    /// `None` when it is not known which was asked.
+    pub fn new(dialect: &'static dyn Dialect, counting: Option<Counting>) -> Self {
+        Self {
+            dialect,
+            model: None,
+            input_tokens: None,
+            output_tokens: None,
+            finish: None,
+            error: None,
+            refused: false,
+            counted: Weights::new(counting),
+            said: false,
+            tools: Vec::new(),
+        }
+    }
+
+    /// The model that answered.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// How it counts what the provider does not.
+    pub fn counting(&self) -> Counting {
+        self.counted.counting()
+    }
+
+    /// The provider's counts, and Squall's own where the provider gave none to an answer: those of
+    /// the model's vocabulary, where that is public, which is read if need be. `request` counts the
+    /// request's tokens in that way.
+    ///
+    /// A provider that counts while the answer comes (as `anthropic` does: 1 at its beginning) is
+    /// believed once the answer has ended, and before that if it counts more than Squall.
+    pub fn tokens(&mut self, request: impl FnOnce(Counting) -> u64) -> Tokens {
+        let ended = self.finish.is_some();
+        let said = self.said || ended;
+        let (input, output) = (self.input_tokens, self.output_tokens);
+        let told = output.filter(|told| ended || *told >= self.counted.tokens());
+        let mut tokens = Tokens {
+            input,
+            output,
+            estimated: 0,
+        };
+        if said && input.is_none() {
+            let request = request(self.counting());
+            tokens.input = Some(request);
+            tokens.estimated += request;
+        }
+        if said && told.is_none() {
+            let counted = self.counted.tokens();
+            tokens.output = Some(counted);
+            tokens.estimated += counted;
+        }
+        tokens
+    }
+
+    /// The call it answered: that of `model`, or of the model that answered.
+    pub fn call(mut self, model: Option<String>, stream: bool) -> ModelCall {
+        // Stable: choice by choice, each in its own order.
+        self.tools.sort_by_key(|((choice, _), _)| *choice);
+        ModelCall {
+            model: model.or(self.model),
+            stream,
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            finish: self.finish,
+            tool_calls: self.tools.into_iter().map(|(_, name)| name).collect(),
+            error: self.error,
+        }
+    }
+
+    /// Adds what an event, or a whole answer, says.
+    pub fn note(&mut self, reading: &Reading<'_>) {
+        if let (None, Some(model)) = (&self.model, &reading.model) {
+            self.model = Some(shortened(model));
+        }
+        let counts_itself = reading.usage.is_some_and(|usage| usage.output.is_some());
+        if !counts_itself {
+            self.counted.note(reading);
+            self.said |= reading.deltas.iter().any(Delta::speaks);
+        }
+        for delta in &reading.deltas {
+            match delta.kind {
+                DeltaKind::ToolName => self.tool(delta.choice, delta.part, &delta.text),
+                DeltaKind::Refusal => self.refused |= !delta.text.is_empty(),
+                DeltaKind::Text
+                | DeltaKind::Reasoning
+                | DeltaKind::Signature
+                | DeltaKind::ToolId
+                | DeltaKind::ToolArguments => {}
+            }
+        }
+        for finished in &reading.finishes {
+            if self.finish.is_none() || finished.choice == 0 {
+                let called = self.dialect.tool_calls_end_as_done()
+                    && self
+                        .tools
+                        .iter()
+                        .any(|((choice, _), _)| *choice == finished.choice);
+                let finish = match &finished.finish {
+                    Finish::Done if self.refused => Finish::Refused,
+                    Finish::Done if called => Finish::Tool,
+                    other => other.clone(),
+                };
+                self.finish = Some(match finish {
+                    Finish::Foreign(word) => Finish::Foreign(shortened(&word)),
+                    known => known,
+                });
+            }
+        }
+        if let Some(usage) = reading.usage {
+            self.input_tokens = usage.input.or(self.input_tokens);
+            self.output_tokens = usage.output.or(self.output_tokens);
+        }
+        if let Some(error) = &reading.error {
+            self.error = Some(shortened(error));
+        }
+    }
+
+    fn tool(&mut self, choice: u64, call: u64, name: &str) {
+        let known = self.tools.iter().any(|(key, _)| *key == (choice, call));
+        if !name.is_empty() && !known && self.tools.len() < TOOL_CALL_LIMIT {
+            self.tools.push(((choice, call), shortened(name)));
+        }
+    }
+}
+
+/// The beginning of a name, as long as names are kept.
+pub(crate) fn shortened(name: &str) -> String {
+    let mut end = name.len().min(NAME_LIMIT);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].to_owned()
+}

@@ -96,9 +96,9 @@ fn a_store_that_cannot_be_had_is_told_of_at_start() {
             "--store",
             url,
         ];
-        let (mut child, log, _lines) = start(squall(home.path()).args(arguments));
+        let (mut child, _, lines) = start(squall(home.path()).args(arguments));
         let ended = wait(&mut child, "squall serve");
-        let said = log.lines().join("\n");
+        let said = lines.iter().collect::<Vec<_>>().join("\n");
         assert_eq!(ended.code(), Some(code), "{url}: {said}");
         assert!(
             said.contains(word) && !said.contains("secret"),

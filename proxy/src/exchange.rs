@@ -207,6 +207,8 @@ impl Exchange {
             None => answer,
             Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
         };
+        // Rules may have changed how it is laid out: what counts is what the agent gets.
+        self.log.model_answer_head(answer.headers());
         Ok(self.shaped(answer, &decision.plan.shape))
     }
 
@@ -443,7 +445,6 @@ impl Exchange {
         answer: Response<Received<Outgoing>>,
         decision: &mut Decision,
     ) -> Result<Response<AgentBody>, Broken> {
-        self.log.model_answer_head(answer.headers());
         let context = self.context();
         let answer = answer.map(|body| AgentBody::passing(body, context.agent.clone()));
         match decision.plan.afterwards.take() {

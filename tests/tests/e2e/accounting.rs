@@ -65,10 +65,12 @@ fn a_budget_knows_each_answer_before_the_next_call_on_every_path() {
     }
 }
 
-#[test]
-fn a_budget_knows_each_answer_before_the_next_call_in_every_dialect() {
+/// Checks calls in every dialect, whole and streamed, with an upstream that answers them.
+fn in_every_dialect(check: impl Fn(&Stage, Ask)) {
     let stage = Stage::new();
     for ask in [
+        WHOLE,
+        STREAM,
         Ask::Post("/v1/responses", r#"{"model":"m","input":"hi"}"#),
         Ask::Post(
             "/v1/responses",
@@ -83,7 +85,7 @@ fn a_budget_knows_each_answer_before_the_next_call_in_every_dialect() {
             r#"{"model":"m","max_tokens":9,"stream":true,"messages":[]}"#,
         ),
     ] {
-        budget_is_exact(&stage, Path::Reverse, ask);
+        check(&stage, ask);
     }
     let stage = Stage::with(&json!({}), gemini::serve);
     let body = r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
@@ -92,20 +94,41 @@ fn a_budget_knows_each_answer_before_the_next_call_in_every_dialect() {
         "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
         "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
     ] {
-        budget_is_exact(&stage, Path::Reverse, Ask::Post(target, body));
+        check(&stage, Ask::Post(target, body));
     }
     let stage = Stage::with(&json!({}), ollama::serve);
     for body in [
         r#"{"model":"qwen3","messages":[]}"#,
         r#"{"model":"qwen3","messages":[],"stream":false}"#,
     ] {
-        budget_is_exact(&stage, Path::Reverse, Ask::Post("/api/chat", body));
+        check(&stage, Ask::Post("/api/chat", body));
     }
     let stage = Stage::with(&json!({}), bedrock::serve);
     let body = r#"{"messages":[{"role":"user","content":[{"text":"hi"}]}]}"#;
     for target in ["/model/m/converse", "/model/m/converse-stream"] {
-        budget_is_exact(&stage, Path::Reverse, Ask::Post(target, body));
+        check(&stage, Ask::Post(target, body));
     }
+}
+
+#[test]
+fn a_budget_knows_each_answer_before_the_next_call_in_every_dialect() {
+    in_every_dialect(|stage, ask| budget_is_exact(stage, Path::Reverse, ask));
+}
+
+#[test]
+fn a_document_given_for_a_stream_is_read_as_the_stream_would_be() {
+    in_every_dialect(|stage, ask| {
+        let api = stage.daemon.api;
+        api.calm();
+        let before = api.exchanges().len();
+        see(stage, Path::Reverse, ask);
+        let streamed = exchange(stage, before + 1);
+        api.chaos(&json!({ "llm_faults": [{ "mode": "json_for_stream" }] }));
+        see(stage, Path::Reverse, ask);
+        let entry = exchange(stage, before + 2);
+        assert!(tokens(&streamed) > 0, "{ask:?}: {streamed}");
+        assert_eq!(entry["llm"], streamed["llm"], "{ask:?}");
+    });
 }
 
 #[test]
@@ -131,6 +154,7 @@ fn a_budget_counts_what_other_faults_leave_of_an_answer() {
             json!({ "mode": "truncated_response", "max_tokens": 2 }),
         ),
         ("llm_faults", json!({ "mode": "empty" })),
+        ("llm_faults", json!({ "mode": "json_for_stream" })),
         (
             "llm_faults",
             json!({ "mode": "stream_cut", "after_tokens": 2 }),

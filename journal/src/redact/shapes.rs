@@ -12,6 +12,7 @@ pub(super) const REPLACEMENT: &str = "${header}${scheme}REDACTED";
 const SHAPES: &[&str] = &[
     r"(?P<header>\b(?i:authorization)[ :=\x22\x27]{1,4}(?i:bearer|basic|token) +)[A-Za-z0-9._~+/=-]{4,}",
     r"(?P<scheme>\b(?i:bearer)(?: +|%20))[A-Za-z0-9._~+/=-]{16,}",
+    r"\bsquall_[0-9a-f]{64}", // this API's own
     r"\b[Bb]asic [A-Za-z0-9+/]{6,}={1,2}",
     r"\bsk-[A-Za-z0-9_-]{8,}", // OpenAI, Anthropic, OpenRouter, DeepSeek
     r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{8,}", // Stripe
@@ -49,6 +50,11 @@ mod tests {
                 "Incorrect API key provided: REDACTED.",
             ),
             ("sk-ant-api03-abcdefghijk", "REDACTED"),
+            (
+                "token=squall_00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff;",
+                "token=REDACTED;",
+            ),
+            ("squall_events_dropped_total", "squall_events_dropped_total"),
             (
                 "authorization: Bearer abc.def-ghi_123",
                 "authorization: Bearer REDACTED",

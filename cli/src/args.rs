@@ -84,6 +84,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Profile,
     },
+    /// Tokens: who may use the control API
+    Token {
+        #[command(subcommand)]
+        action: Token,
+    },
     /// Print a JSON Schema, for editors
     Schema {
         /// Which file it describes
@@ -361,6 +366,54 @@ pub(crate) enum Profile {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make a token and print it, this once
+    ///
+    /// From the first token on the API asks everybody for one; the first must be an admin's.
+    Create {
+        /// Who it is for: 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`
+        name: String,
+        /// What it allows
+        #[arg(long)]
+        role: Role,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// List tokens, never their secrets
+    List(Remote),
+    /// Make a token good for nothing, at once
+    Revoke {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Read
+    Viewer,
+    /// Switch chaos, edit profiles
+    Operator,
+    /// Everything, tokens included
+    Admin,
+}
+
+impl Role {
+    /// As the API has it.
+    pub(crate) fn as_str(self) -> &'static str {
+        use squall_control_api::access::Role;
+        match self {
+            Self::Viewer => Role::Viewer,
+            Self::Operator => Role::Operator,
+            Self::Admin => Role::Admin,
+        }
+        .as_str()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaOf {
     /// squall.yaml
@@ -394,7 +447,9 @@ mod tests {
             .mut_args(|arg| arg.hide_env(true));
         command.build();
         let mut pages = vec![command.render_long_help().to_string()];
-        for name in ["demo", "serve", "run", "env", "ca", "tail", "profile"] {
+        for name in [
+            "demo", "serve", "run", "env", "ca", "tail", "profile", "token",
+        ] {
             let sub = command.find_subcommand_mut(name).expect(name);
             pages.push(sub.render_long_help().to_string());
         }

@@ -2,130 +2,213 @@
 //!
 //! Without tokens everybody who reaches the API may do everything, so it listens on loopback only,
 //! and no web page may reach it through a browser: a `Host` that is not this machine (a rebound DNS
-//! name) and a foreign `Origin` are refused. With tokens every route asks for one, but for those
-//! that tell nothing and change nothing.
+//! name) and a foreign `Origin` are refused. With tokens every route asks for one that has the role
+//! which the [table of routes](crate::router) says, but for those that tell nothing and change nothing.
+//!
+//! Tokens are looked up in memory, never in the store: chaos can be ended while that is away. They come
+//! from the configuration, and from the store through [`StoredTokens`](crate::StoredTokens).
+
+mod token;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Method, Uri};
-use ring::digest::{SHA256, digest};
+use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::token::new_secret;
+pub use self::token::{Digest, NoRandomness, Role, Token};
 use crate::problem::Problem;
+use crate::store::StoredToken;
 
-/// Paths that need no token.
-const OPEN: &[&str] = &[
-    "/healthz",
-    "/readyz",
-    "/metrics",
-    "/openapi.json",
-    "/docs",
-    "/ca.pem",
-    "/proxy.pac",
-];
-
-/// What a token allows; each role may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Read.
-    Viewer,
-    /// Switch chaos, edit profiles.
-    Operator,
-    /// Everything.
-    Admin,
+/// What a route asks of whoever calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing: it tells no secret and changes nothing.
+    Nothing,
+    /// This role, or one above it.
+    Role(Role),
 }
 
-impl Role {
-    /// `viewer`, `operator` or `admin`.
-    pub fn as_str(self) -> &'static str {
+impl Needs {
+    /// The role it takes.
+    pub(crate) fn role(self) -> Option<Role> {
         match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// What a request of this method takes.
-    fn for_method(method: &Method) -> Self {
-        if method.is_safe() {
-            Self::Viewer
-        } else {
-            Self::Operator
+            Self::Nothing => None,
+            Self::Role(role) => Some(role),
         }
     }
 }
 
-/// A bearer token; the secret itself is not kept.
-#[derive(Debug, Clone)]
-pub struct Token {
-    name: String,
-    role: Role,
-    digest: [u8; 32],
+/// A route, as the guard sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) method: &'static Method,
+    pub(crate) path: &'static str,
+    pub(crate) needs: Needs,
 }
 
-impl Token {
-    /// A token named `name` that allows what `role` does to whoever knows `secret`.
-    pub fn new(name: impl Into<String>, role: Role, secret: &str) -> Self {
-        Self {
-            name: name.into(),
-            role,
-            digest: hash(secret),
-        }
-    }
-
-    /// Its name, for the log.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-/// Who may ask.
-#[derive(Debug, Clone, Default)]
+/// Who may ask. Changes take effect with the next request.
+#[derive(Debug, Default)]
 pub struct Access {
-    tokens: Vec<Token>,
+    doors: ArcSwap<Doors>,
+    /// Changes go one after the other.
+    turn: Mutex<()>,
+}
+
+/// What holds at one moment.
+#[derive(Debug, Clone, Default)]
+struct Doors {
+    /// Whether others than this machine reach the API: then nobody gets in without a token, also when
+    /// there is none.
+    exposed: bool,
+    configured: Vec<Arc<Token>>,
+    stored: Vec<Arc<Token>>,
+    /// Cancelled when a token is asked for from those who have come in without one.
+    closed: CancellationToken,
+}
+
+/// Who calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// `None` where no token is asked for.
+    token: Option<Arc<Token>>,
+    /// Cancelled when what is still open is to end.
+    ended: CancellationToken,
+}
+
+impl Caller {
+    /// Cancelled when the caller's token is revoked, or when one is asked for and it has none.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+
+    /// Whether it would not be let in any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Who it is, for the log.
+    pub(crate) fn name(&self) -> &str {
+        self.token.as_ref().map_or("-", |token| token.name())
+    }
 }
 
 impl Access {
-    /// Those who know one of these; nobody else, unless there are none at all.
-    pub fn new(tokens: Vec<Token>) -> Self {
-        Self { tokens }
+    /// Those who know one of these, the configuration's; nobody else, unless there are none at all.
+    pub fn new(configured: Vec<Token>) -> Self {
+        let access = Self::default();
+        access.configure(configured);
+        access
+    }
+
+    /// Takes over the tokens of a configuration that was read anew.
+    pub fn configure(&self, configured: Vec<Token>) {
+        self.change(|doors| doors.configured = taken_over(&doors.configured, configured));
+    }
+
+    /// Takes over the tokens of the store.
+    pub(crate) fn store(&self, stored: Vec<StoredToken>) {
+        let stored = stored.into_iter().map(Token::from).collect();
+        self.change(|doors| doors.stored = taken_over(&doors.stored, stored));
+    }
+
+    /// Asks for a token from now on, even if there is none: others than this machine reach the API.
+    pub(crate) fn expose(&self) {
+        self.change(|doors| doors.exposed = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Doors)) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doors = Doors::clone(&self.doors.load());
+        let were_open = doors.are_open();
+        change(&mut doors);
+        let closing = were_open && !doors.are_open();
+        let closed = doors.closed.clone();
+        if closing {
+            doors.closed = CancellationToken::new();
+        }
+        self.doors.store(Arc::new(doors));
+        if closing {
+            closed.cancel();
+        }
     }
 
     /// Whether everybody who reaches the API may do everything.
     pub fn is_open(&self) -> bool {
-        self.tokens.is_empty()
+        self.doors.load().are_open()
     }
 
-    fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    /// Whether any of its tokens are the store's.
+    pub fn has_stored(&self) -> bool {
+        !self.doors.load().stored.is_empty()
+    }
+
+    /// Whether others than this machine reach the API.
+    pub(crate) fn is_exposed(&self) -> bool {
+        self.doors.load().exposed
+    }
+
+    /// The configuration's tokens, then the store's.
+    pub(crate) fn tokens(&self) -> Vec<Arc<Token>> {
+        self.doors.load().tokens().cloned().collect()
+    }
+
+    /// Lets a request pass, or says why not. `needs` is what its route asks for; `None` when there is
+    /// none.
+    fn check(
+        &self,
+        needs: Option<Needs>,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Caller, Problem> {
         let host = host(uri, headers)?;
         refuse_foreign_origin(host, headers)?;
-        if self.is_open() {
-            return refuse_foreign_host(host);
+        let doors = self.doors.load();
+        if doors.are_open() {
+            refuse_foreign_host(host)?;
         }
-        if OPEN.contains(&uri.path()) && method.is_safe() {
-            return Ok(());
+        if doors.are_open() || needs == Some(Needs::Nothing) {
+            let ended = doors.closed.clone();
+            return Ok(Caller { token: None, ended });
         }
-        let role = self.role(headers)?;
-        let needed = Role::for_method(method);
-        if role < needed {
+        let token = doors.bearer(headers)?;
+        if let Some(needed) = needs.and_then(Needs::role)
+            && token.role < needed
+        {
             return Err(Problem::forbidden(format!(
-                "a {} token may only read; this needs the role {}",
-                role.as_str(),
+                "the token `{}` has the role {}; this needs the role {}",
+                token.name,
+                token.role.as_str(),
                 needed.as_str()
             )));
         }
-        Ok(())
+        Ok(Caller {
+            ended: token.ended.clone(),
+            token: Some(token),
+        })
+    }
+}
+
+impl Doors {
+    fn are_open(&self) -> bool {
+        !self.exposed && self.tokens().next().is_none()
     }
 
-    fn role(&self, headers: &HeaderMap) -> Result<Role, Problem> {
+    fn tokens(&self) -> impl Iterator<Item = &Arc<Token>> {
+        self.configured.iter().chain(&self.stored)
+    }
+
+    fn bearer(&self, headers: &HeaderMap) -> Result<Arc<Token>, Problem> {
         let Some(given) = headers.get(AUTHORIZATION) else {
             return Err(Problem::unauthenticated(
-                "send a token: `Authorization: Bearer …`; they are in the config's `api.tokens`",
+                "send a token: `Authorization: Bearer …`; an admin makes one with `squall token create`, \
+                 and the config may have some under `api.tokens`",
             ));
         };
         let secret = given.to_str().ok().and_then(|value| value.split_once(' '));
@@ -133,34 +216,69 @@ impl Access {
         else {
             return Err(Problem::unauthenticated("write `Authorization: Bearer …`"));
         };
-        let given = hash(secret.trim());
-        // Digests of what was given tell nothing by the time their comparison takes, and every
-        // token is compared whichever fits.
+        let given = Digest::of(secret.trim());
+        // Every token is compared, whichever fits.
         let mut found = None;
-        for token in &self.tokens {
+        for token in self.tokens() {
             if token.digest == given {
-                found = Some(token.role);
+                found = Some(token);
             }
         }
-        found.ok_or_else(|| Problem::unauthenticated("nobody has this token"))
+        found
+            .cloned()
+            .ok_or_else(|| Problem::unauthenticated("nobody has this token, or not any more"))
     }
 }
 
-fn hash(secret: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
-    bytes
+/// What is new in the place of what was. A token that is in both goes on as it was; one that is not any
+/// more ends what is still open with it.
+fn taken_over(former: &[Arc<Token>], new: Vec<Token>) -> Vec<Arc<Token>> {
+    let kept = |token: Token| {
+        let same = former.iter().find(|former| former.is(&token));
+        same.cloned().unwrap_or_else(|| Arc::new(token))
+    };
+    let tokens: Vec<Arc<Token>> = new.into_iter().map(kept).collect();
+    for gone in former {
+        if !tokens.iter().any(|token| Arc::ptr_eq(token, gone)) {
+            gone.ended.cancel();
+        }
+    }
+    tokens
 }
 
-/// The middleware in front of every route.
+/// What the guard needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    pub(crate) access: Arc<Access>,
+    pub(crate) rules: Arc<[Rule]>,
+}
+
+impl Guard {
+    /// What the route asks for that a request goes to. HEAD goes where GET does.
+    fn needs(&self, method: &Method, path: &str) -> Option<Needs> {
+        let method = if method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| rule.path == path && rule.method == method);
+        rule.map(|rule| rule.needs)
+    }
+}
+
+/// The middleware in front of every route. Whoever has no token does not learn which routes there are.
 pub(crate) async fn guard(
-    State(access): State<Arc<ArcSwap<Access>>>,
-    request: Request,
+    State(guard): State<Guard>,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    access
-        .load()
-        .check(request.method(), request.uri(), request.headers())?;
+    let path = request.extensions().get::<MatchedPath>();
+    let needs = path.and_then(|path| guard.needs(request.method(), path.as_str()));
+    let caller = guard
+        .access
+        .check(needs, request.uri(), request.headers())?;
+    request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
 
@@ -178,8 +296,7 @@ fn refuse_foreign_host(host: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::forbidden(format!(
-        "without `api.tokens` the API is only for this machine: ask for 127.0.0.1 or localhost, \
-         not `{}`",
+        "without tokens the API is only for this machine: ask for 127.0.0.1 or localhost, not `{}`",
         shortened(host)
     )))
 }
@@ -230,7 +347,10 @@ mod tests {
 
     use super::*;
 
-    fn status(access: &Access, method: &Method, path: &str, headers: &[(&str, &str)]) -> u16 {
+    const READ: Option<Needs> = Some(Needs::Role(Role::Viewer));
+    const WRITE: Option<Needs> = Some(Needs::Role(Role::Operator));
+
+    fn status(access: &Access, needs: Option<Needs>, path: &str, headers: &[(&str, &str)]) -> u16 {
         use axum::response::IntoResponse;
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -238,8 +358,8 @@ mod tests {
             map.insert(name, HeaderValue::from_str(value).expect("a value"));
         }
         let uri: Uri = path.parse().expect("a path");
-        match access.check(method, &uri, &map) {
-            Ok(()) => StatusCode::OK.as_u16(),
+        match access.check(needs, &uri, &map) {
+            Ok(_) => StatusCode::OK.as_u16(),
             Err(problem) => problem.into_response().status().as_u16(),
         }
     }
@@ -261,16 +381,16 @@ mod tests {
             ("", 403),
         ] {
             assert_eq!(
-                status(&open, &Method::GET, "/healthz", &[("host", host)]),
+                status(&open, READ, "/healthz", &[("host", host)]),
                 expected,
                 "{host}"
             );
         }
-        assert_eq!(status(&open, &Method::GET, "/healthz", &[]), 400);
+        assert_eq!(status(&open, READ, "/healthz", &[]), 400);
         assert_eq!(
             status(
                 &open,
-                &Method::GET,
+                READ,
                 "http://evil.example/healthz",
                 &[("host", "localhost")]
             ),
@@ -295,7 +415,7 @@ mod tests {
                     ("origin", origin),
                     ("authorization", "Bearer secret"),
                 ];
-                let got = status(&access, &Method::GET, "/v1/chaos", &headers);
+                let got = status(&access, READ, "/v1/chaos", &headers);
                 assert_eq!(got, expected, "{origin}");
             }
         }
@@ -307,25 +427,47 @@ mod tests {
             Token::new("v", Role::Viewer, "see"),
             Token::new("o", Role::Operator, "do"),
         ]);
-        for (method, path, authorization, expected) in [
-            (Method::GET, "/v1/chaos", Some("Bearer see"), 200),
-            (Method::GET, "/v1/chaos", Some("bearer do"), 200),
-            (Method::PUT, "/v1/chaos", Some("Bearer do"), 200),
-            (Method::PUT, "/v1/chaos", Some("Bearer see"), 403),
-            (Method::DELETE, "/v1/chaos", Some("Bearer see"), 403),
-            (Method::GET, "/v1/chaos", Some("Bearer no"), 401),
-            (Method::GET, "/v1/chaos", Some("Basic see"), 401),
-            (Method::GET, "/v1/chaos", Some("Bearer"), 401),
-            (Method::GET, "/v1/chaos", None, 401),
-            (Method::GET, "/nowhere", None, 401),
-            (Method::GET, "/healthz", None, 200),
-            (Method::GET, "/ca.pem", None, 200),
-            (Method::POST, "/healthz", None, 401),
+        for (needs, authorization, expected) in [
+            (READ, Some("Bearer see"), 200),
+            (READ, Some("bearer do"), 200),
+            (WRITE, Some("Bearer do"), 200),
+            (WRITE, Some("Bearer see"), 403),
+            (Some(Needs::Role(Role::Admin)), Some("Bearer do"), 403),
+            (READ, Some("Bearer no"), 401),
+            (READ, Some("Basic see"), 401),
+            (READ, Some("Bearer"), 401),
+            (READ, None, 401),
+            (None, None, 401),
+            (None, Some("Bearer see"), 200),
+            (Some(Needs::Nothing), None, 200),
         ] {
             let mut headers = vec![("host", "squall.example")];
             headers.extend(authorization.map(|value| ("authorization", value)));
-            let got = status(&access, &method, path, &headers);
-            assert_eq!(got, expected, "{method} {path} {authorization:?}");
+            let got = status(&access, needs, "/", &headers);
+            assert_eq!(got, expected, "{needs:?} {authorization:?}");
         }
+    }
+
+    #[test]
+    fn an_exposed_api_without_tokens_lets_nobody_in() {
+        let access = Access::default();
+        let here = [("host", "127.0.0.1:7071")];
+        assert_eq!(status(&access, READ, "/", &here), 200);
+        access.expose();
+        assert_eq!(status(&access, READ, "/", &here), 401);
+        assert_eq!(status(&access, Some(Needs::Nothing), "/", &here), 200);
+    }
+
+    #[test]
+    fn a_token_that_stays_goes_on_and_one_that_goes_ends() {
+        let token = |name: &str| Token::new(name, Role::Viewer, name);
+        let access = Access::new(vec![token("a"), token("b")]);
+        let before = access.tokens();
+        access.configure(vec![token("b"), token("c")]);
+        let after = access.tokens();
+        assert!(Arc::ptr_eq(&before[1], &after[0]));
+        assert!(before[0].ended.is_cancelled() && !after[0].ended.is_cancelled());
+        let bearer = [("host", "h"), ("authorization", "Bearer a")];
+        assert_eq!(status(&access, READ, "/", &bearer), 401);
     }
 }

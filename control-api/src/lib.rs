@@ -21,6 +21,7 @@ mod state;
 pub mod store;
 mod stored_journal;
 mod stored_profiles;
+mod stored_tokens;
 
 pub use self::document::WITH_VARIABLES;
 pub use self::routes::router;
@@ -28,3 +29,4 @@ pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};
 pub use self::stored_journal::{JournalOptions, Kept, Retain, StoredJournal};
 pub use self::stored_profiles::StoredProfiles;
+pub use self::stored_tokens::StoredTokens;

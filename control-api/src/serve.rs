@@ -12,8 +12,8 @@ use crate::{ApiState, router};
 pub enum ServeError {
     /// Everybody on the network could switch chaos.
     #[error(
-        "the control API has no `api.tokens` and would listen on {0}, which is not loopback; give it \
-         tokens, or listen on 127.0.0.1"
+        "the control API has no tokens and would listen on {0}, which is not loopback; give it tokens, or \
+         listen on 127.0.0.1"
     )]
     Exposed(SocketAddr),
     /// The listener failed.
@@ -29,8 +29,12 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let address = listener.local_addr()?;
-    if state.access.load().is_open() && !address.ip().is_loopback() {
-        return Err(ServeError::Exposed(address));
+    if !address.ip().is_loopback() {
+        if state.access.is_open() {
+            return Err(ServeError::Exposed(address));
+        }
+        // From here on a token is asked for, even when the last one is revoked.
+        state.access.expose();
     }
     let state = ApiState {
         stopping: shutdown.clone(),

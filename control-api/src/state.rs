@@ -4,7 +4,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use serde::Serialize;
 use squall_proxy::chaos::Chaos;
@@ -13,7 +12,7 @@ use squall_proxy::recorder::Recorder;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
-use crate::{StoredJournal, StoredProfiles};
+use crate::{StoredJournal, StoredProfiles, StoredTokens};
 
 /// What the routes share; clones share it too.
 #[derive(Clone)]
@@ -28,8 +27,10 @@ pub struct ApiState {
     pub journal: Option<Arc<StoredJournal>>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
-    /// Who may ask; swapped when the config is read anew.
-    pub access: Arc<ArcSwap<Access>>,
+    /// Who may ask.
+    pub access: Arc<Access>,
+    /// Tokens that were made by the API, in the store.
+    pub tokens: Arc<StoredTokens>,
     /// The interception CA's certificate as PEM, asked for each time: it may be rotated.
     pub ca_pem: Arc<dyn Fn() -> Bytes + Send + Sync>,
     /// How the daemon does, asked for each time.

@@ -24,10 +24,10 @@ use squall_profiles::variables::Variables;
 use squall_proxy::chaos::{Chaos, EditError};
 use tokio_util::sync::CancellationToken;
 
-use crate::Broken;
 use crate::store::{
     Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, Store, StoreError, WriteError,
 };
+use crate::{Broken, StoredTokens};
 
 /// How long it waits to listen again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -179,17 +179,22 @@ impl StoredProfiles {
         self.read_news(chaos).await
     }
 
-    /// Takes over what other daemons write, as soon as they have, until `stopping`.
-    pub async fn follow(self: Arc<Self>, chaos: Arc<Chaos>, stopping: CancellationToken) {
+    /// Takes over what other daemons write, tokens included, as soon as they have, until `stopping`.
+    pub async fn follow(
+        self: Arc<Self>,
+        chaos: Arc<Chaos>,
+        tokens: Arc<StoredTokens>,
+        stopping: CancellationToken,
+    ) {
         if self.store.is_shared() {
-            let hearing = Box::pin(self.hear(&chaos));
+            let hearing = Box::pin(self.hear(&chaos, &tokens));
             stopping.run_until_cancelled(hearing).await;
         }
     }
 
-    async fn hear(&self, chaos: &Chaos) {
+    async fn hear(&self, chaos: &Chaos, tokens: &StoredTokens) {
         loop {
-            let Err(error) = self.hear_until_lost(chaos).await;
+            let Err(error) = self.hear_until_lost(chaos, tokens).await;
             if lock(&self.deaf).replace(error.clone()).is_none() {
                 tracing::warn!("changes of other daemons are not heard: {error}");
             }
@@ -197,12 +202,17 @@ impl StoredProfiles {
         }
     }
 
-    async fn hear_until_lost(&self, chaos: &Chaos) -> Result<Infallible, StoreError> {
+    async fn hear_until_lost(
+        &self,
+        chaos: &Chaos,
+        tokens: &StoredTokens,
+    ) -> Result<Infallible, StoreError> {
         let Some(mut listener) = self.store.listen().await? else {
             return std::future::pending().await;
         };
         loop {
             // Also before the first word: it may have been said while nobody listened.
+            tokens.refresh().await?;
             self.refresh(chaos).await?;
             if lock(&self.deaf).take().is_some() {
                 tracing::info!("changes of other daemons are heard again");

@@ -129,6 +129,17 @@ impl Client {
         self.document(response).await
     }
 
+    /// POST, a JSON document both ways.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let request = self.request(Method::POST, path).json(body);
+        let response = self.send(request).await?;
+        self.document(response).await
+    }
+
     /// PUT, a text of some type.
     pub(crate) async fn put_text(
         &self,

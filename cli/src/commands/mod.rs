@@ -11,6 +11,7 @@ mod schema;
 mod serve;
 mod status;
 mod tail;
+mod token;
 
 use crate::args::Command;
 use crate::failure::Failure;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Tail(tail) => on_runtime(tail::run(tail)),
         Command::Explain(explain) => on_runtime(explain::run(explain)),
         Command::Off(off) => on_runtime(off::run(off)),
+        Command::Token { action } => on_runtime(token::run(action)),
     }
 }
 

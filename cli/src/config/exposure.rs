@@ -1,5 +1,7 @@
 //! What a configuration would expose to others than this machine's users.
 
+use squall_control_api::access::Access;
+
 use super::{Config, ConfigError, ConfigErrors};
 
 impl Config {
@@ -16,12 +18,6 @@ impl Config {
             )));
         }
         let api = self.api.listen;
-        if !api.ip().is_loopback() && self.api.tokens.is_empty() {
-            errors.push(ConfigError::anywhere(format!(
-                "the control API would listen on {api} without a token; add one under \
-                 `api.tokens`, or listen on 127.0.0.1"
-            )));
-        }
         if proxy == api && proxy.port() != 0 {
             errors.push(ConfigError::anywhere(format!(
                 "proxy and control API cannot both listen on {proxy}"
@@ -32,6 +28,19 @@ impl Config {
         } else {
             Err(ConfigErrors(errors))
         }
+    }
+
+    /// Refuses a control API that others would reach and that asks nobody for a token. Called once the
+    /// store's tokens are known: they count too.
+    pub(crate) fn check_api(&self, access: &Access) -> Result<(), ConfigErrors> {
+        let api = self.api.listen;
+        if api.ip().is_loopback() || !self.api.tokens.is_empty() || access.has_stored() {
+            return Ok(());
+        }
+        Err(ConfigErrors(vec![ConfigError::anywhere(format!(
+            "the control API would listen on {api} without a token; add one under `api.tokens`, or listen \
+             on 127.0.0.1 and make one there with `squall token create NAME --role admin`"
+        ))]))
     }
 }
 

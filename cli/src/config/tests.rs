@@ -4,6 +4,7 @@ use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use squall_control_api::access::Access;
 use squall_proxy::config::{CaSource, Credentials, Observe, RouteEntry};
 
 use squall_profiles::variables::Variables;
@@ -165,14 +166,20 @@ fn nothing_is_exposed_by_accident() {
         ),
         ("proxy: { listen: 0.0.0.0:1, open: true }", None),
         ("proxy: { listen: 0.0.0.0:1, allow: [\"*.example\"] }", None),
-        ("api: { listen: 0.0.0.0:1 }", Some("without a token")),
+        (
+            "api: { listen: 0.0.0.0:1 }",
+            Some("`squall token create NAME --role admin`"),
+        ),
         (
             "api: { listen: 0.0.0.0:1, tokens: [{name: a, role: admin, token: \"${SQUALL_CI_TOKEN}\"}] }",
             None,
         ),
         ("proxy: { listen: 127.0.0.1:7071 }", Some("both listen on")),
     ] {
-        let checked = read(text).unwrap().check_exposure();
+        let config = read(text).unwrap();
+        let checked = config
+            .check_exposure()
+            .and_then(|()| config.check_api(&Access::default()));
         match (checked, complaint) {
             (Ok(()), None) => {}
             (Err(found), Some(expected)) => {

@@ -21,11 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use squall_control_api::access::Access;
 use squall_control_api::store::Store;
-use squall_control_api::{ApiState, StoredJournal, StoredProfiles};
+use squall_control_api::{ApiState, StoredJournal, StoredProfiles, StoredTokens};
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
@@ -57,7 +56,8 @@ pub(crate) struct Daemon {
     ca: Arc<CertificateAuthority>,
     api_address: SocketAddr,
     api: Option<JoinHandle<()>>,
-    access: Arc<ArcSwap<Access>>,
+    access: Arc<Access>,
+    tokens: Arc<StoredTokens>,
     health: Health,
     ending: CancellationToken,
 }
@@ -82,6 +82,9 @@ impl Daemon {
             .await
             .map_err(|error| Failure::could_not("the CA", error))?;
         let (store, ca) = (store?, Arc::new(authority?));
+        let access = Arc::new(Access::new(parts::tokens(&config)));
+        let tokens = StoredTokens::load(store.clone(), Arc::clone(&access)).await?;
+        config.check_api(&access)?;
         let (stored, library) = StoredProfiles::load(store, reading.library).await?;
         let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
         let recorder = parts::recorder(&config, &metrics)?;
@@ -113,7 +116,8 @@ impl Daemon {
         let journal = StoredJournal::start(stored.store(), options, &recorder, &metrics);
         let daemon = Self {
             health: Health::new(&proxy, api_address),
-            access: Arc::new(ArcSwap::from_pointee(parts::access(&config))),
+            access,
+            tokens,
             ending: CancellationToken::new(),
             api: None,
             api_address,
@@ -147,6 +151,7 @@ impl Daemon {
             journal: self.journal.clone(),
             metrics: Arc::clone(&self.metrics),
             access: Arc::clone(&self.access),
+            tokens: Arc::clone(&self.tokens),
             ca_pem: Arc::new(move || ca_pem.clone()),
             readiness: Arc::new(readiness),
             proxy: self.proxy.address(),
@@ -155,7 +160,8 @@ impl Daemon {
         // Times to live end by themselves, whether or not anybody calls the API.
         tokio::spawn(Arc::clone(&self.chaos).keep_time(self.ending.clone()));
         let (stored, chaos) = (Arc::clone(&self.stored), Arc::clone(&self.chaos));
-        tokio::spawn(stored.follow(chaos, self.ending.clone()));
+        let tokens = Arc::clone(&self.tokens);
+        tokio::spawn(stored.follow(chaos, tokens, self.ending.clone()));
         let serving = squall_control_api::serve(listener, state, self.ending.clone());
         self.api = Some(tokio::spawn(async move {
             if let Err(error) = serving.await {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use squall_control_api::access::{Access, Token};
+use squall_control_api::access::Token;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
 use squall_profiles::tools::ToolNames;
@@ -93,14 +93,12 @@ fn wanted(config: &Config) -> Option<&str> {
         .filter(|name| *name != NO_CHAOS)
 }
 
-/// Who may use the control API.
-pub(super) fn access(config: &Config) -> Access {
+/// The configuration's tokens for the control API.
+pub(super) fn tokens(config: &Config) -> Vec<Token> {
     let tokens = config.api.tokens.iter();
-    Access::new(
-        tokens
-            .map(|token| Token::new(&token.name, token.role, &token.secret))
-            .collect(),
-    )
+    tokens
+        .map(|token| Token::new(&token.name, token.role, &token.secret))
+        .collect()
 }
 
 /// Why the control API cannot have its address.

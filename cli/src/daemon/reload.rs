@@ -4,7 +4,6 @@
 //! where it is broken, and so does `/readyz` until it is mended.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use squall_control_api::Broken;
 use squall_proxy::chaos::DEFAULT_SCOPE;
@@ -43,6 +42,7 @@ impl Daemon {
 
     /// Puts a configuration in force, or none of it.
     fn take(&mut self, mut config: Config) -> Result<(), Failure> {
+        config.check_api(&self.access)?;
         let usage = |error: &dyn std::error::Error| Failure::Usage(error.to_string());
         // A profile that was switched since the start stays, unless the file asks for another.
         let switch = config.chaos != self.config.chaos;
@@ -61,7 +61,7 @@ impl Daemon {
             self.chaos.end(DEFAULT_SCOPE);
             parts::put_in_force(&self.chaos, &config)?;
         }
-        self.access.store(Arc::new(parts::access(&config)));
+        self.access.configure(parts::tokens(&config));
         restart.extend(self.config.needs_restart(&config));
         if restart.is_empty() {
             tracing::info!("configuration reloaded");

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{self, Sse};
 use futures_util::Stream;
@@ -21,6 +22,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::ApiState;
+use crate::access::Caller;
 use crate::problem::Problem;
 use crate::query::Params;
 
@@ -36,6 +38,7 @@ const AT_ONCE: usize = 64;
 /// Events from now on, or after `Last-Event-ID`.
 pub(super) async fn stream(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     mut params: Params,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Problem> {
@@ -51,7 +54,7 @@ pub(super) async fn stream(
             .and_then(|id| id.parse().ok())
             .unwrap_or(EventId::ELSEWHERE)
     });
-    let reader = Reader::new(&state, wanted, resumed);
+    let reader = Reader::new(&state, &caller, wanted, resumed);
     let events = futures_util::stream::unfold(reader, |mut reader| async {
         let event = reader.next().await?;
         Some((Ok(event), reader))
@@ -94,10 +97,12 @@ struct Reader {
     ready: VecDeque<sse::Event>,
     heartbeat: Interval,
     stopping: CancellationToken,
+    /// Cancelled when the reader may not read any more.
+    revoked: CancellationToken,
 }
 
 impl Reader {
-    fn new(state: &ApiState, wanted: Wanted, resumed: Option<EventId>) -> Self {
+    fn new(state: &ApiState, caller: &Caller, wanted: Wanted, resumed: Option<EventId>) -> Self {
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeat.reset();
@@ -117,12 +122,16 @@ impl Reader {
             ready: VecDeque::from([opening]),
             heartbeat,
             stopping: state.stopping.clone(),
+            revoked: caller.ended(),
         }
     }
 
-    /// The next event to send; `None` when the daemon stops.
+    /// The next event to send; `None` when the daemon stops, or the reader's token is revoked.
     async fn next(&mut self) -> Option<sse::Event> {
         loop {
+            if self.revoked.is_cancelled() {
+                return None;
+            }
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
@@ -139,6 +148,7 @@ impl Reader {
                     self.ready.push_back(alive);
                 }
                 () = self.stopping.cancelled() => return None,
+                () = self.revoked.cancelled() => return None,
             }
         }
     }

@@ -13,6 +13,10 @@ pub(super) struct Scope(pub(super) String);
 #[derive(Debug)]
 pub(super) struct ProfileName(pub(super) String);
 
+/// A token in a path, by its name.
+#[derive(Debug)]
+pub(super) struct TokenName(pub(super) String);
+
 /// An exchange in a path.
 #[derive(Debug)]
 pub(super) struct ExchangeName(pub(super) String);
@@ -34,6 +38,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Scope {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for ProfileName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        segment(parts, state).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for TokenName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -12,7 +12,7 @@ pub(super) struct Migration {
 }
 
 /// All of them, in order. A script that has been released is never changed.
-const ALL: [Migration; 2] = [
+const ALL: [Migration; 3] = [
     Migration {
         version: 1,
         sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
@@ -22,6 +22,11 @@ const ALL: [Migration; 2] = [
         version: 2,
         sqlite: include_str!("migrations/sqlite/0002_exchanges.sql"),
         postgres: include_str!("migrations/postgres/0002_exchanges.sql"),
+    },
+    Migration {
+        version: 3,
+        sqlite: include_str!("migrations/sqlite/0003_tokens.sql"),
+        postgres: include_str!("migrations/postgres/0003_tokens.sql"),
     },
 ];
 

@@ -16,6 +16,7 @@ mod migrations;
 mod place;
 mod postgres;
 mod sqlite;
+mod token;
 
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub use self::exchange::{ExchangeRow, Keeping, StoredExchange};
 pub use self::place::{BadStoreUrl, Place};
 use self::postgres::{Ear, Postgres};
 use self::sqlite::Sqlite;
+pub use self::token::StoredToken;
 
 /// How long any one question to the store may take.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -207,7 +209,51 @@ impl Store {
         Ok(pruned.await? >= exchange::PRUNED_AT_ONCE.unsigned_abs())
     }
 
-    /// Hears from now on when another daemon changes a document; `None` where there is no other.
+    /// Every token that is good, by workspace and name.
+    pub async fn tokens(&self) -> Result<Vec<StoredToken>, StoreError> {
+        let rows = bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.tokens().await,
+                Database::Postgres(postgres) => postgres.tokens().await,
+            }
+        });
+        Ok(rows
+            .await?
+            .into_iter()
+            .filter_map(StoredToken::read)
+            .collect())
+    }
+
+    /// Writes a token down; `false` when a good one of its workspace has its name.
+    pub async fn add_token(&self, token: &StoredToken) -> Result<bool, StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.add_token(token).await,
+                Database::Postgres(postgres) => postgres.add_token(token).await,
+            }
+        })
+        .await
+    }
+
+    /// Makes a token good for nothing, for ever, from `at` on (milliseconds since 1970); `false` when
+    /// there is none of that name. Its row stays.
+    pub async fn revoke_token(
+        &self,
+        workspace: &str,
+        name: &str,
+        at: u64,
+    ) -> Result<bool, StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.revoke_token(workspace, name, at).await,
+                Database::Postgres(postgres) => postgres.revoke_token(workspace, name, at).await,
+            }
+        })
+        .await
+    }
+
+    /// Hears from now on when another daemon changes a document or a token; `None` where there is no
+    /// other.
     pub async fn listen(&self) -> Result<Option<Listener>, StoreError> {
         let Database::Postgres(postgres) = &self.database else {
             return Ok(None);
@@ -234,7 +280,7 @@ impl Store {
     }
 }
 
-/// Hears when another daemon changes a document.
+/// Hears when another daemon changes a document or a token.
 pub struct Listener {
     place: Place,
     ear: Ear,

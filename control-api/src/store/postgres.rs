@@ -11,7 +11,9 @@ use squall_journal::ring::Filter;
 use super::document::{Row, signed};
 use super::error::Cause;
 use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
-use super::{ACQUIRE, Change, Document, DocumentKind, Key, PATIENCE, migrations};
+use super::{
+    ACQUIRE, Change, Document, DocumentKind, Key, PATIENCE, StoredToken, migrations, token,
+};
 
 /// Most connections of one daemon.
 const CONNECTIONS: u32 = 5;
@@ -22,8 +24,11 @@ const IDLE: Duration = Duration::from_mins(1);
 /// Daemons that start at once bring the tables up to date one after the other.
 const LOCK: i64 = 0x7371_7561_6c6c;
 
-/// Where daemons tell each other that they have changed a document; its kind is what they say.
+/// Where daemons tell each other what they have changed: a document's kind, or [`TOKENS`].
 const CHANNEL: &str = "squall";
+
+/// What a daemon says that has made or revoked a token.
+const TOKENS: &str = "token";
 
 /// A listener that has heard nothing for so long makes sure that it still could.
 const QUIET: Duration = Duration::from_secs(30);
@@ -129,12 +134,7 @@ impl Postgres {
         if written.rows_affected() == 0 {
             return Ok(None);
         }
-        // Told when the transaction is committed, and only then.
-        sqlx::query("SELECT pg_notify($1, $2)")
-            .bind(CHANNEL)
-            .bind(key.kind.as_str())
-            .execute(&mut *transaction)
-            .await?;
+        tell(&mut transaction, key.kind.as_str()).await?;
         transaction.commit().await?;
         Ok(Some(over + 1))
     }
@@ -178,6 +178,55 @@ impl Postgres {
         Ok(pruned.rows_affected())
     }
 
+    pub(super) async fn tokens(&self) -> Result<Vec<token::Row>, Cause> {
+        let rows = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT {} FROM tokens WHERE revoked_at IS NULL ORDER BY workspace, name",
+            token::COLUMNS
+        )));
+        Ok(rows.fetch_all(&self.pool).await?)
+    }
+
+    /// `false` when the name is taken.
+    pub(super) async fn add_token(&self, token: &StoredToken) -> Result<bool, Cause> {
+        let mut transaction = self.pool.begin().await?;
+        let added = sqlx::query(AssertSqlSafe(format!(
+            "INSERT INTO tokens ({}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+            token::COLUMNS
+        )))
+        .bind(&token.workspace)
+        .bind(&token.name)
+        .bind(token.role.as_str())
+        .bind(token.digest.to_hex())
+        .bind(signed(token.created_at))
+        .execute(&mut *transaction)
+        .await?;
+        tell(&mut transaction, TOKENS).await?;
+        transaction.commit().await?;
+        Ok(added.rows_affected() > 0)
+    }
+
+    /// `false` when there is none.
+    pub(super) async fn revoke_token(
+        &self,
+        workspace: &str,
+        name: &str,
+        at: u64,
+    ) -> Result<bool, Cause> {
+        let mut transaction = self.pool.begin().await?;
+        let revoked = sqlx::query(
+            "UPDATE tokens SET revoked_at = $3 \
+             WHERE workspace = $1 AND name = $2 AND revoked_at IS NULL",
+        )
+        .bind(workspace)
+        .bind(name)
+        .bind(signed(at))
+        .execute(&mut *transaction)
+        .await?;
+        tell(&mut transaction, TOKENS).await?;
+        transaction.commit().await?;
+        Ok(revoked.rows_affected() > 0)
+    }
+
     /// Hears what others tell from now on, over a connection of its own.
     pub(super) async fn listen(&self) -> Result<Ear, Cause> {
         let pool = PgPoolOptions::new()
@@ -219,6 +268,16 @@ impl Ear {
             }
         }
     }
+}
+
+/// Tells other daemons; they hear it when the transaction is committed, and only then.
+async fn tell(connection: &mut PgConnection, what: &str) -> Result<(), Cause> {
+    sqlx::query("SELECT pg_notify($1, $2)")
+        .bind(CHANNEL)
+        .bind(what)
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 /// Brings the tables up to date, all or nothing.

@@ -22,7 +22,7 @@ use squall_journal::ring::Filter;
 use super::document::{Row, signed};
 use super::error::Cause;
 use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
-use super::{ACQUIRE, Change, Document, DocumentKind, Key, migrations};
+use super::{ACQUIRE, Change, Document, DocumentKind, Key, StoredToken, migrations, token};
 
 /// How long a write waits for another process that writes to the same file.
 const BUSY: Duration = Duration::from_secs(2);
@@ -156,6 +156,49 @@ impl Sqlite {
         let mut query = Sql::prune(keeping);
         let pruned = query.build().execute(&self.writer).await?;
         Ok(pruned.rows_affected())
+    }
+
+    pub(super) async fn tokens(&self) -> Result<Vec<token::Row>, Cause> {
+        let rows = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT {} FROM tokens WHERE revoked_at IS NULL ORDER BY workspace, name",
+            token::COLUMNS
+        )));
+        Ok(rows.fetch_all(&self.reader).await?)
+    }
+
+    /// `false` when the name is taken.
+    pub(super) async fn add_token(&self, token: &StoredToken) -> Result<bool, Cause> {
+        let added = sqlx::query(AssertSqlSafe(format!(
+            "INSERT INTO tokens ({}) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            token::COLUMNS
+        )))
+        .bind(&token.workspace)
+        .bind(&token.name)
+        .bind(token.role.as_str())
+        .bind(token.digest.to_hex())
+        .bind(signed(token.created_at))
+        .execute(&self.writer)
+        .await?;
+        Ok(added.rows_affected() > 0)
+    }
+
+    /// `false` when there is none.
+    pub(super) async fn revoke_token(
+        &self,
+        workspace: &str,
+        name: &str,
+        at: u64,
+    ) -> Result<bool, Cause> {
+        let revoked = sqlx::query(
+            "UPDATE tokens SET revoked_at = ?3 \
+             WHERE workspace = ?1 AND name = ?2 AND revoked_at IS NULL",
+        )
+        .bind(workspace)
+        .bind(name)
+        .bind(signed(at))
+        .execute(&self.writer)
+        .await?;
+        Ok(revoked.rows_affected() > 0)
     }
 
     /// Begins a transaction that writes: a deferred one that turns out to write fails at once when

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -14,7 +13,8 @@ use serde_json::Value;
 use squall_control_api::access::{Access, Token};
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, JournalOptions, Listening, Readiness, StoredJournal, StoredProfiles, router,
+    ApiState, JournalOptions, Listening, Readiness, StoredJournal, StoredProfiles, StoredTokens,
+    router,
 };
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
@@ -106,7 +106,9 @@ impl Api {
     pub(crate) async fn with_store(store: Store) -> Self {
         let stored = StoredProfiles::load(store, Library::builtin()).await;
         let (options, defaults) = (RecorderOptions::default(), Defaults::default());
-        Self::over(stored.expect("a store"), Vec::new(), options, defaults)
+        let api = Self::over(stored.expect("a store"), Vec::new(), options, defaults);
+        api.state.tokens.refresh().await.expect("a store");
+        api
     }
 
     /// Over a store that keeps the journal too; `ring` is how many exchanges are held in memory.
@@ -153,13 +155,15 @@ impl Api {
         let recorder = Recorder::start(options, metrics.clone()).expect("a thread");
         let tools = ToolNames::default();
         let chaos = Chaos::new(library, tools, defaults, recorder.clone(), metrics.clone());
+        let access = Arc::new(Access::new(tokens));
         let state = ApiState {
             chaos,
+            tokens: StoredTokens::over(profiles.store().clone(), access.clone()),
             profiles,
             recorder,
             journal: None,
             metrics,
-            access: Arc::new(ArcSwap::from_pointee(Access::new(tokens))),
+            access,
             ca_pem: Arc::new(|| Bytes::from_static(b"-----BEGIN CERTIFICATE-----\n")),
             readiness: Arc::new(|| Readiness {
                 ready: true,

@@ -11,3 +11,4 @@ mod profiles;
 mod store;
 mod stored_journal;
 mod stored_profiles;
+mod tokens;

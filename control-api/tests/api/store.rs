@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use squall_control_api::access::{Digest, Role};
 use squall_control_api::store::{
     Change, DEFAULT_WORKSPACE, Document, DocumentKind, ExchangeRow, Keeping, Key, Place, Store,
-    StoreError, StoredExchange, WriteError,
+    StoreError, StoredExchange, StoredToken, WriteError,
 };
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{ExchangeRecord, Kind};
@@ -38,6 +39,17 @@ impl Ground<'_> {
         match self {
             Self::Sqlite(dir) => Place::in_home(dir.path()),
             Self::Postgres { server, name } => place(&server.url(name)),
+        }
+    }
+
+    /// What is on disk, where the test can read it.
+    pub(crate) fn files(&self) -> Vec<std::path::PathBuf> {
+        match self {
+            Self::Sqlite(dir) => std::fs::read_dir(dir.path())
+                .expect("a directory")
+                .map(|entry| entry.expect("an entry").path())
+                .collect(),
+            Self::Postgres { .. } => Vec::new(),
         }
     }
 
@@ -103,6 +115,35 @@ on_both! {
     exchanges_are_filtered_as_memory_filters_them
     pages_of_exchanges_follow_one_another_while_others_come_in
     the_oldest_exchanges_go_by_number_and_by_age
+    tokens_are_kept_until_they_are_revoked
+}
+
+async fn tokens_are_kept_until_they_are_revoked(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let token = |workspace: &str, name: &str, secret: &str| StoredToken {
+        workspace: workspace.to_owned(),
+        name: name.to_owned(),
+        role: Role::Operator,
+        digest: Digest::of(secret),
+        created_at: 7,
+    };
+    let (one, two) = (token("a", "ci", "1"), token("b", "ci", "2"));
+    assert!(store.add_token(&one).await.expect("an answer"));
+    assert!(store.add_token(&two).await.expect("an answer"));
+    let again = token("a", "ci", "3");
+    assert!(!store.add_token(&again).await.expect("an answer"), "taken");
+    let opened = ground.open().await;
+    assert_eq!(opened.tokens().await.expect("tokens"), [one, two.clone()]);
+    for expected in [true, false] {
+        let revoked = opened.revoke_token("a", "ci", 8).await;
+        assert_eq!(revoked.expect("an answer"), expected);
+    }
+    assert_eq!(store.tokens().await.expect("tokens"), [two.clone()]);
+    assert!(
+        store.add_token(&again).await.expect("an answer"),
+        "free again"
+    );
+    assert_eq!(store.tokens().await.expect("tokens"), [again, two]);
 }
 
 const MINE: Key<'_> = Key {

@@ -248,7 +248,11 @@ async fn daemons_that_share_a_store_do_not_overwrite_each_other() {
 async fn start_and_follow(ground: &Ground<'_>) -> Api {
     let api = start(ground).await;
     let (profiles, state) = (api.state.profiles.clone(), &api.state);
-    tokio::spawn(profiles.follow(state.chaos.clone(), state.stopping.clone()));
+    tokio::spawn(profiles.follow(
+        state.chaos.clone(),
+        state.tokens.clone(),
+        state.stopping.clone(),
+    ));
     api
 }
 
@@ -342,7 +346,11 @@ async fn what_was_written_while_nothing_was_heard_is_caught_up_with() {
     let store = Store::open(place.clone()).await.expect("it opens");
     let api = Api::with_store(store).await;
     let (profiles, state) = (api.state.profiles.clone(), &api.state);
-    tokio::spawn(profiles.follow(state.chaos.clone(), state.stopping.clone()));
+    tokio::spawn(profiles.follow(
+        state.chaos.clone(),
+        state.tokens.clone(),
+        state.stopping.clone(),
+    ));
     api.put_yaml(MINE, SLOW).await;
     server.stop();
     let broken = eventually("deafness", async || api.state.profiles.broken().pop());

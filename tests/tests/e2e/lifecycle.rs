@@ -158,6 +158,8 @@ fn a_token_less_api_is_not_opened_to_others() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("squall token create"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,176 @@
+//! Tokens: made, listed, revoked.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use http::header::CACHE_CONTROL;
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use serde_json::{Value, json};
+use squall_journal::timestamp;
+
+use super::chaos_request::nearest;
+use super::path::TokenName;
+use crate::ApiState;
+use crate::access::{Caller, Role, Token};
+use crate::document::Document;
+use crate::page::{self, Page};
+use crate::problem::{Detail, Problem};
+use crate::query::Params;
+use crate::stored_tokens::{NotMade, NotRevoked};
+
+const MEMBERS: [&str; 2] = ["name", "role"];
+
+/// A line of the list: everything but the secret.
+#[derive(Debug, Serialize)]
+pub(super) struct Listed {
+    name: String,
+    role: &'static str,
+    workspace: String,
+    /// `config` or `api`.
+    source: &'static str,
+    /// RFC 3339; `null` for the configuration's.
+    created_at: Option<String>,
+}
+
+impl Listed {
+    fn of(token: &Token) -> Self {
+        let created_at = token.created_at();
+        Self {
+            name: token.name().to_owned(),
+            role: token.role().as_str(),
+            workspace: token.workspace().to_owned(),
+            source: if created_at.is_some() {
+                "api"
+            } else {
+                "config"
+            },
+            created_at: created_at.map(timestamp::rfc3339),
+        }
+    }
+}
+
+/// Tokens by name.
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    mut params: Params,
+) -> Result<Json<Page<Listed>>, Problem> {
+    let limit = page::limit(&mut params);
+    let cursor = params.take("cursor");
+    params.finish()?;
+    let tokens = state.access.tokens();
+    let mut listed: Vec<Listed> = tokens.iter().map(|token| Listed::of(token)).collect();
+    listed.sort_by(|a, b| a.name.cmp(&b.name));
+    let cursor = cursor.as_deref();
+    Ok(page::by_name(listed, |token| &token.name, cursor, limit))
+}
+
+/// Makes a token. Its secret is in this answer and in no other.
+pub(super) async fn create(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    document: Document,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    let (name, role) = read(&document.value()?).map_err(Problem::invalid)?;
+    let at = state.recorder.unix_ms(Instant::now());
+    let made = Arc::clone(&state.tokens)
+        .make(name, role, at, caller.clone())
+        .await;
+    let made = made.map_err(|error| match error {
+        NotMade::NotAllowedAnyMore => Problem::unauthenticated(error.to_string()),
+        NotMade::NameTaken(_) | NotMade::TooMany => Problem::conflict(error.to_string()),
+        NotMade::FirstMustBeAdmin => Problem::invalid(vec![Detail::at("/role", error.to_string())]),
+        NotMade::NoRandomness(_) => Problem::not_ready(error.to_string()),
+        NotMade::Store(error) => Problem::store(&error),
+    })?;
+    let token = made.token;
+    tracing::info!(
+        token = token.name,
+        role = role.as_str(),
+        by = caller.name(),
+        "token made"
+    );
+    let body = Json(json!({
+        "name": token.name,
+        "role": role.as_str(),
+        "workspace": token.workspace,
+        "source": "api",
+        "created_at": timestamp::rfc3339(token.created_at),
+        "token": made.secret,
+    }));
+    let unkept = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((StatusCode::CREATED, unkept, body).into_response())
+}
+
+/// Makes a token good for nothing, from the next request on.
+pub(super) async fn revoke(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    TokenName(name): TokenName,
+    params: Params,
+) -> Result<StatusCode, Problem> {
+    params.finish()?;
+    let at = state.recorder.unix_ms(Instant::now());
+    let revoked = Arc::clone(&state.tokens)
+        .revoke(name.clone(), at, caller.clone())
+        .await;
+    revoked.map_err(|error| match error {
+        NotRevoked::NotAllowedAnyMore => Problem::unauthenticated(error.to_string()),
+        NotRevoked::Unknown(_) => Problem::not_found(error.to_string()),
+        NotRevoked::Configured(_) | NotRevoked::LastAdmin(_) => {
+            Problem::conflict(error.to_string())
+        }
+        NotRevoked::Store(error) => Problem::store(&error),
+    })?;
+    tracing::info!(token = name, by = caller.name(), "token revoked");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Reads `{name, role}`; everything that is wrong with it is said at once.
+fn read(document: &Value) -> Result<(String, Role), Vec<Detail>> {
+    let Value::Object(members) = document else {
+        let detail =
+            "the document must be an object, like {\"name\": \"ci\", \"role\": \"operator\"}";
+        return Err(vec![Detail::at("", detail)]);
+    };
+    let mut errors = Vec::new();
+    let text = |name: &str| members.get(name).and_then(Value::as_str);
+    let name = text("name").filter(|name| is_name(name));
+    if name.is_none() {
+        errors.push(Detail::at("/name", NAMES));
+    }
+    let role = text("role").and_then(Role::parse);
+    if role.is_none() {
+        errors.push(Detail::at(
+            "/role",
+            "`role` must be viewer, operator or admin",
+        ));
+    }
+    for member in members
+        .keys()
+        .filter(|name| !MEMBERS.contains(&name.as_str()))
+    {
+        let shown: String = member.chars().take(40).collect();
+        let detail = match nearest(member, MEMBERS) {
+            Some(near) => format!("unknown field `{shown}`, did you mean `{near}`?"),
+            None => format!("unknown field `{shown}`; there are name and role"),
+        };
+        errors.push(Detail::at(format!("/{shown}"), detail));
+    }
+    match (name, role) {
+        (Some(name), Some(role)) if errors.is_empty() => Ok((name.to_owned(), role)),
+        _ => Err(errors),
+    }
+}
+
+const NAMES: &str = "`name` must be 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`";
+
+fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=64).contains(&name.len()) && name.bytes().all(fits)
+}

@@ -1,0 +1,214 @@
+//! Tokens that were made by the API: in the store, and in the memory where they are looked up.
+//!
+//! A token counts once it is written, and no longer than until its end is. What other daemons write to the
+//! same store is heard of at once ([`StoredProfiles::follow`](crate::StoredProfiles::follow)).
+
+use std::sync::Arc;
+
+use crate::access::{Access, Caller, Digest, NoRandomness, Role, new_secret};
+use crate::store::{DEFAULT_WORKSPACE, Store, StoreError, StoredToken};
+
+/// Most tokens of one store: each is compared with each request's.
+const MOST: usize = 1000;
+
+/// Tokens of one daemon's store.
+#[derive(Debug)]
+pub struct StoredTokens {
+    store: Store,
+    access: Arc<Access>,
+    /// Changes go one after the other.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// A token that was made.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) token: StoredToken,
+    /// The only time that it is seen.
+    pub(crate) secret: String,
+}
+
+/// Why a token was not made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotMade {
+    #[error("a token is asked for since, or yours is revoked; ask again with one that is good")]
+    NotAllowedAnyMore,
+    #[error("there is a token `{0}`; revoke it first, or take another name")]
+    NameTaken(String),
+    #[error(
+        "the first token must have the role admin: from then on only an admin makes and revokes tokens"
+    )]
+    FirstMustBeAdmin,
+    #[error("there are {MOST} tokens; revoke some first")]
+    TooMany,
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a token was not revoked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotRevoked {
+    #[error("a token is asked for since, or yours is revoked; ask again with one that is good")]
+    NotAllowedAnyMore,
+    #[error("there is no token `{0}`")]
+    Unknown(String),
+    #[error("the token `{0}` is in the configuration; take it out of `api.tokens` there")]
+    Configured(String),
+    #[error(
+        "`{0}` is the last token with the role admin, and nobody could make another; make one first"
+    )]
+    LastAdmin(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl StoredTokens {
+    /// Reads what is stored, for `access` to ask for.
+    pub async fn load(store: Store, access: Arc<Access>) -> Result<Arc<Self>, StoreError> {
+        let tokens = Self::over(store, access);
+        tokens.refresh().await?;
+        Ok(tokens)
+    }
+
+    /// Over a store that holds none.
+    pub fn over(store: Store, access: Arc<Access>) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            access,
+            turn: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Reads what other daemons have written.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
+        self.read_news().await.map(drop)
+    }
+
+    async fn read_news(&self) -> Result<Vec<StoredToken>, StoreError> {
+        let stored = self.store.tokens().await?;
+        self.access.store(stored.clone());
+        Ok(stored)
+    }
+
+    /// Makes a token, at `at` (milliseconds since 1970). It is carried to its end, even if whoever asked
+    /// for it has gone.
+    pub(crate) async fn make(
+        self: Arc<Self>,
+        name: String,
+        role: Role,
+        at: u64,
+        caller: Caller,
+    ) -> Result<Made, NotMade> {
+        to_its_end(async move {
+            let _turn = self.turn.lock().await;
+            self.carry_out_make(name, role, at, &caller).await
+        })
+        .await
+    }
+
+    async fn carry_out_make(
+        &self,
+        name: String,
+        role: Role,
+        at: u64,
+        caller: &Caller,
+    ) -> Result<Made, NotMade> {
+        let mut stored = self.read_news().await?;
+        // Of those who came in while no token was asked for, one makes the first.
+        if caller.has_ended() {
+            return Err(NotMade::NotAllowedAnyMore);
+        }
+        let all = self.access.tokens();
+        if all.iter().any(|token| token.name() == name) {
+            return Err(NotMade::NameTaken(name));
+        }
+        if all.is_empty() && role != Role::Admin {
+            return Err(NotMade::FirstMustBeAdmin);
+        }
+        if stored.len() >= MOST {
+            return Err(NotMade::TooMany);
+        }
+        let secret = new_secret()?;
+        let token = StoredToken {
+            workspace: DEFAULT_WORKSPACE.to_owned(),
+            name,
+            role,
+            digest: Digest::of(&secret),
+            created_at: at,
+        };
+        if !self.store.add_token(&token).await? {
+            return Err(NotMade::NameTaken(token.name));
+        }
+        stored.push(token.clone());
+        self.access.store(stored);
+        Ok(Made { token, secret })
+    }
+
+    /// Revokes a token, at `at` (milliseconds since 1970). What is still open with it ends. It is carried
+    /// to its end, even if whoever asked for it has gone.
+    pub(crate) async fn revoke(
+        self: Arc<Self>,
+        name: String,
+        at: u64,
+        caller: Caller,
+    ) -> Result<(), NotRevoked> {
+        to_its_end(async move {
+            let _turn = self.turn.lock().await;
+            self.carry_out_revoke(name, at, &caller).await
+        })
+        .await
+    }
+
+    async fn carry_out_revoke(
+        &self,
+        name: String,
+        at: u64,
+        caller: &Caller,
+    ) -> Result<(), NotRevoked> {
+        let mut stored = self.read_news().await?;
+        // Two admins that revoke each other at once: one stays.
+        if caller.has_ended() {
+            return Err(NotRevoked::NotAllowedAnyMore);
+        }
+        let Some(token) = stored.iter().find(|token| token.name == name) else {
+            let configured = self.access.tokens();
+            return Err(if configured.iter().any(|token| token.name() == name) {
+                NotRevoked::Configured(name)
+            } else {
+                NotRevoked::Unknown(name)
+            });
+        };
+        if token.role == Role::Admin && self.locks_out(&token.digest) {
+            return Err(NotRevoked::LastAdmin(name));
+        }
+        let workspace = token.workspace.clone();
+        let revoked = self.store.revoke_token(&workspace, &name, at).await?;
+        stored.retain(|token| token.name != name);
+        self.access.store(stored);
+        if revoked {
+            Ok(())
+        } else {
+            Err(NotRevoked::Unknown(name))
+        }
+    }
+
+    /// Whether nobody could make a token any more without this one. Where it is the only one at all, and
+    /// nobody else reaches the API, everybody can.
+    fn locks_out(&self, digest: &Digest) -> bool {
+        let all = self.access.tokens();
+        let mut others = all.iter().filter(|token| !token.has(digest)).peekable();
+        let is_only = others.peek().is_none();
+        let is_last_admin = !others.any(|token| token.role() == Role::Admin);
+        is_last_admin && (!is_only || self.access.is_exposed())
+    }
+}
+
+async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}

@@ -1,0 +1,263 @@
+//! Tokens that the API makes.
+
+use axum::body::Body;
+use http::Request;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use squall_control_api::access::{Role, Token};
+use squall_tests::postgres::Postgres;
+
+use crate::bench::{Answer, Api, eventually};
+use crate::store::Ground;
+
+const TOKENS: &str = "/v1/tokens";
+
+async fn start(ground: &Ground<'_>) -> Api {
+    Api::with_store(ground.open().await).await
+}
+
+/// Asks with a token.
+async fn ask(api: &Api, secret: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let bearer = format!("Bearer {secret}");
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+    ];
+    api.ask(method, path, &headers, body.to_string()).await
+}
+
+async fn create(api: &Api, secret: &str, name: &str, role: &str) -> Answer {
+    let body = json!({ "name": name, "role": role });
+    ask(api, secret, "POST", TOKENS, &body).await
+}
+
+/// The secret of a token that is made.
+async fn made(api: &Api, secret: &str, name: &str, role: &str) -> String {
+    let made = create(api, secret, name, role).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    made.json()["token"].as_str().expect("a secret").to_owned()
+}
+
+async fn status(api: &Api, secret: &str, path: &str) -> u16 {
+    ask(api, secret, "GET", path, &json!({})).await.status
+}
+
+#[tokio::test]
+async fn the_first_token_closes_the_api_and_its_secret_is_seen_once() {
+    let ground = Ground::sqlite();
+    let api = start(&ground).await;
+    assert_eq!(api.get("/v1/chaos").await.status, 200);
+    let first = create(&api, "", "ops", "admin").await;
+    assert_eq!(
+        (first.status, first.header("cache-control")),
+        (201, "no-store")
+    );
+    let document = first.json();
+    let secret = document["token"].as_str().expect("a secret");
+    assert_eq!(
+        (&document["name"], &document["role"], &document["workspace"]),
+        (&json!("ops"), &json!("admin"), &json!("default"))
+    );
+    let refused = api.get("/v1/chaos").await;
+    refused.problem(401, "unauthenticated");
+    assert_eq!(refused.header("www-authenticate"), "Bearer");
+    assert_eq!(status(&api, secret, "/v1/chaos").await, 200);
+    let listed = ask(&api, secret, "GET", TOKENS, &json!({})).await;
+    assert!(!String::from_utf8_lossy(&listed.body).contains(&secret[7..]));
+    let items = &listed.json()["items"];
+    assert_eq!(items[0]["created_at"], document["created_at"]);
+    assert_eq!(
+        (&items[0]["source"], items.as_array().map(Vec::len)),
+        (&json!("api"), Some(1))
+    );
+    for file in ground.files() {
+        let bytes = std::fs::read(&file).expect("it can be read");
+        let found = bytes
+            .windows(16)
+            .any(|some| some == &secret.as_bytes()[7..23]);
+        assert!(!found, "the secret is in {}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn of_many_who_make_the_first_token_at_once_one_does() {
+    let api = Api::new();
+    let names: Vec<String> = (0..20).map(|number| format!("ops-{number}")).collect();
+    let asked = names.iter().map(|name| create(&api, "", name, "admin"));
+    let mut answers = futures_util::future::join_all(asked).await;
+    answers.sort_by_key(|answer| answer.status);
+    assert_eq!(answers[0].status, 201);
+    for refused in &answers[1..] {
+        refused.problem(401, "unauthenticated");
+    }
+}
+
+#[tokio::test]
+async fn of_two_admins_that_revoke_each_other_one_stays() {
+    let api = Api::new();
+    let one = made(&api, "", "one", "admin").await;
+    let two = made(&api, &one, "two", "admin").await;
+    let (nothing, paths) = (json!({}), ["/v1/tokens/one", "/v1/tokens/two"]);
+    let (first, second) = tokio::join!(
+        ask(&api, &one, "DELETE", paths[1], &nothing),
+        ask(&api, &two, "DELETE", paths[0], &nothing),
+    );
+    let mut statuses = [first.status, second.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [204, 401]);
+}
+
+#[tokio::test]
+async fn tokens_outlive_the_daemon_and_so_does_their_end() {
+    let ground = Ground::sqlite();
+    let api = start(&ground).await;
+    let admin = made(&api, "", "ops", "admin").await;
+    let [kept, gone] = [
+        made(&api, &admin, "kept", "viewer").await,
+        made(&api, &admin, "gone", "viewer").await,
+    ];
+    let path = "/v1/tokens/gone";
+    assert_eq!(
+        ask(&api, &admin, "DELETE", path, &json!({})).await.status,
+        204
+    );
+    assert_eq!(status(&api, &gone, "/v1/chaos").await, 401);
+    let again = made(&api, &admin, "gone", "viewer").await;
+    let api = start(&ground).await;
+    for (secret, expected) in [(&admin, 200), (&kept, 200), (&gone, 401), (&again, 200)] {
+        assert_eq!(status(&api, secret, "/v1/chaos").await, expected);
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_locked_out_by_a_slip() {
+    let ground = Ground::sqlite();
+    let api = start(&ground).await;
+    let viewer = create(&api, "", "eye", "viewer").await;
+    assert_eq!(viewer.pointers(422, "invalid"), ["/role"]);
+    let admin = made(&api, "", "ops", "admin").await;
+    made(&api, &admin, "eye", "viewer").await;
+    let taken = create(&api, &admin, "ops", "viewer").await;
+    taken.problem(409, "conflict");
+    let revoke = async |name: &str| {
+        let path = format!("{TOKENS}/{name}");
+        ask(&api, &admin, "DELETE", &path, &json!({})).await
+    };
+    revoke("ops").await.problem(409, "conflict");
+    revoke("nobody").await.problem(404, "not-found");
+    assert_eq!(revoke("eye").await.status, 204);
+    assert_eq!(revoke("ops").await.status, 204, "the last of all");
+    assert_eq!(api.get("/v1/chaos").await.status, 200, "open, as before");
+}
+
+#[tokio::test]
+async fn tokens_of_the_configuration_are_listed_and_stay() {
+    let api = Api::with_tokens(vec![Token::new("boss", Role::Admin, "secret")]);
+    create(&api, "secret", "boss", "viewer")
+        .await
+        .problem(409, "conflict");
+    let path = "/v1/tokens/boss";
+    let revoked = ask(&api, "secret", "DELETE", path, &json!({})).await;
+    revoked.problem(409, "conflict");
+    let other = made(&api, "secret", "other", "admin").await;
+    let listed = ask(&api, &other, "GET", TOKENS, &json!({})).await.json();
+    let lines: Vec<_> = listed["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| (one["name"].clone(), one["source"].clone()))
+        .collect();
+    let line = |name: &str, source: &str| (json!(name), json!(source));
+    assert_eq!(lines, [line("boss", "config"), line("other", "api")]);
+    let path = "/v1/tokens/other";
+    assert_eq!(
+        ask(&api, &other, "DELETE", path, &json!({})).await.status,
+        204
+    );
+}
+
+#[tokio::test]
+async fn what_makes_no_token_says_where() {
+    let api = Api::new();
+    for (body, pointers) in [
+        (json!([]), vec![""]),
+        (json!({}), vec!["/name", "/role"]),
+        (
+            json!({ "name": "a b", "role": "root" }),
+            vec!["/name", "/role"],
+        ),
+        (
+            json!({ "name": "a".repeat(65), "role": "admin" }),
+            vec!["/name"],
+        ),
+        (
+            json!({ "name": "a", "role": "admin", "roles": 1 }),
+            vec!["/roles"],
+        ),
+    ] {
+        let refused = ask(&api, "", "POST", TOKENS, &body).await;
+        assert_eq!(refused.pointers(422, "invalid"), pointers, "{body}");
+    }
+    assert_eq!(api.get("/v1/chaos").await.status, 200, "none was made");
+}
+
+/// A stream of events, and whether it has ended.
+async fn listen(api: &Api, secret: &str) -> Body {
+    let request = Request::builder()
+        .uri("/v1/events")
+        .header("host", "localhost")
+        .header("authorization", format!("Bearer {secret}"));
+    let response = api
+        .send(request.body(Body::empty()).expect("a request"))
+        .await;
+    assert_eq!(response.status(), 200);
+    response.into_body()
+}
+
+#[tokio::test]
+async fn streams_end_with_what_let_them_in() {
+    let api = Api::new();
+    let unasked = listen(&api, "").await;
+    let admin = made(&api, "", "ops", "admin").await;
+    unasked
+        .collect()
+        .await
+        .expect("it ends with the first token");
+    let viewer = made(&api, &admin, "eye", "viewer").await;
+    let stream = listen(&api, &viewer).await;
+    ask(&api, &admin, "DELETE", "/v1/tokens/eye", &json!({})).await;
+    stream.collect().await.expect("it ends with its token");
+}
+
+#[tokio::test]
+async fn what_one_daemon_makes_and_revokes_holds_at_the_others() {
+    let server = Postgres::start();
+    let ground = Ground::postgres(&server, "squall");
+    let [one, other] = [start(&ground).await, start(&ground).await];
+    let state = &other.state;
+    tokio::spawn(state.profiles.clone().follow(
+        state.chaos.clone(),
+        state.tokens.clone(),
+        state.stopping.clone(),
+    ));
+    let admin = made(&one, "", "ops", "admin").await;
+    let viewer = made(&one, &admin, "eye", "viewer").await;
+    eventually("the other daemon's closed door", async || {
+        (status(&other, "", "/v1/chaos").await == 401).then_some(())
+    })
+    .await;
+    eventually("the token at the other daemon", async || {
+        (status(&other, &viewer, "/v1/chaos").await == 200).then_some(())
+    })
+    .await;
+    let stream = listen(&other, &viewer).await;
+    let revoked = ask(&one, &admin, "DELETE", "/v1/tokens/eye", &json!({})).await;
+    assert_eq!(revoked.status, 204);
+    stream
+        .collect()
+        .await
+        .expect("it ends at the other daemon too");
+    assert_eq!(status(&other, &viewer, "/v1/chaos").await, 401);
+    let taken = create(&other, &admin, "ops", "admin").await;
+    taken.problem(409, "conflict");
+}

@@ -1,0 +1,156 @@
+//! Who may use the control API: the real daemon, its real commands.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+use squall_tests::daemon::squall;
+use squall_tests::{Daemon, Wire};
+
+/// What each request takes, as users are told.
+fn documented() -> Vec<(&'static str, &'static str, &'static str)> {
+    include_str!("../../../docs/api.md")
+        .lines()
+        .skip_while(|line| *line != "| request | role |")
+        .skip(2)
+        .map_while(|line| line.strip_prefix("| `")?.strip_suffix(" |"))
+        .filter_map(|line| {
+            let (request, role) = line.split_once("` | ")?;
+            let (method, path) = request.split_once(' ')?;
+            Some((method, path, role))
+        })
+        .collect()
+}
+
+/// `squall token …` at a daemon.
+fn token(daemon: &Daemon, secret: &str, arguments: &[&str]) -> Output {
+    squall(&daemon.home)
+        .arg("token")
+        .args(arguments)
+        .args(["--server", &format!("http://{}", daemon.api.address)])
+        .env("SQUALL_TOKEN", secret)
+        .output()
+        .unwrap()
+}
+
+/// The secret of a token that the command makes.
+fn made(daemon: &Daemon, secret: &str, name: &str, role: &str) -> String {
+    let output = token(daemon, secret, &["create", name, "--role", role]);
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let made = printed.trim_end();
+    assert!(
+        made.starts_with("squall_") && !made.contains('\n'),
+        "{made}"
+    );
+    made.to_owned()
+}
+
+/// The status of an answer that may never end.
+fn status(daemon: &Daemon, secret: &str, method: &str, path: &str) -> u16 {
+    let mut wire = Wire::connect(daemon.api.address);
+    let bearer = format!("Bearer {secret}");
+    let mut headers = vec![("Content-Type", "application/json")];
+    if !secret.is_empty() {
+        headers.push(("Authorization", &bearer));
+    }
+    wire.request(method, path, &headers, b"{}");
+    let line = String::from_utf8(wire.receive_until("\r\n")).unwrap();
+    line.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn every_route_asks_for_its_role() {
+    let daemon = Daemon::start(&json!({}));
+    let admin = made(&daemon, "", "ops", "admin");
+    let callers = [
+        ("none", String::new()),
+        ("viewer", made(&daemon, &admin, "eye", "viewer")),
+        ("operator", made(&daemon, &admin, "ci", "operator")),
+        ("admin", admin),
+    ];
+    let rank = |role: &str| callers.iter().position(|(name, _)| *name == role).unwrap();
+    let documented = documented();
+    assert!(documented.len() > 20, "{documented:?}");
+    for (method, path, needed) in documented {
+        let path = path
+            .replace("{name}", "nobody")
+            .replace("{scope}", "s")
+            .replace("{id}", "x");
+        for (role, secret) in &callers {
+            let found = status(&daemon, secret, method, &path);
+            let lets_in = rank(role) >= rank(needed);
+            let refusal = match (lets_in, *role) {
+                (true, _) => None,
+                (false, "none") => Some(401),
+                (false, _) => Some(403),
+            };
+            let refused = Some(found).filter(|status| [401, 403].contains(status));
+            assert_eq!(refused, refusal, "{role}: {method} {path}: {found}");
+        }
+    }
+    for (path, secret, expected) in [
+        ("/nowhere", "", 401),
+        ("/nowhere", callers[1].1.as_str(), 404),
+    ] {
+        assert_eq!(status(&daemon, secret, "GET", path), expected);
+    }
+}
+
+#[test]
+fn tokens_are_made_listed_and_revoked_by_command() {
+    let mut daemon = Daemon::start(&json!({}));
+    let none = token(&daemon, "", &["list"]);
+    assert!(
+        String::from_utf8_lossy(&none.stdout).contains("squall token create"),
+        "{none:?}"
+    );
+    let first = token(&daemon, "", &["create", "ci", "--role", "operator"]);
+    assert_eq!(first.status.code(), Some(2), "{first:?}");
+    assert!(
+        String::from_utf8_lossy(&first.stderr).contains("admin"),
+        "{first:?}"
+    );
+    let admin = made(&daemon, "", "ops", "admin");
+    let json = token(
+        &daemon,
+        &admin,
+        &["create", "ci", "--role", "operator", "--json"],
+    );
+    let document: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let operator = document["token"].as_str().unwrap();
+    let listed = token(&daemon, &admin, &["list"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(
+        listed.contains("ci") && listed.contains("operator"),
+        "{listed}"
+    );
+    assert_eq!(status(&daemon, operator, "GET", "/v1/chaos"), 200);
+    let refused = token(&daemon, operator, &["list"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let revoked = token(&daemon, &admin, &["revoke", "ci"]);
+    assert!(revoked.status.success(), "{revoked:?}");
+    assert_eq!(status(&daemon, operator, "GET", "/v1/chaos"), 401);
+    daemon.kill_and_start_again();
+    assert_eq!(status(&daemon, &admin, "GET", "/v1/chaos"), 200);
+    assert_eq!(status(&daemon, operator, "GET", "/v1/chaos"), 401);
+    let said = [listed, daemon.log().join("\n")].concat();
+    for secret in [admin.as_str(), operator] {
+        assert!(!said.contains(&secret[7..]), "{said}");
+    }
+}
+
+#[test]
+fn a_stored_token_lets_the_api_listen_for_others_and_the_last_admin_stays() {
+    let mut daemon = Daemon::start(&json!({}));
+    let admin = made(&daemon, "", "ops", "admin");
+    let config = std::fs::read_to_string(&daemon.config).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    config["api"]["listen"] = json!("0.0.0.0:0");
+    daemon.rewrite(&config.to_string());
+    daemon.kill_and_start_again();
+    assert_eq!(status(&daemon, "", "GET", "/v1/chaos"), 401);
+    assert_eq!(status(&daemon, &admin, "GET", "/v1/chaos"), 200);
+    let refused = token(&daemon, &admin, &["revoke", "ops"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert_eq!(status(&daemon, &admin, "GET", "/v1/chaos"), 200);
+}

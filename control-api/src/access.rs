@@ -8,10 +8,12 @@
 //! Tokens are looked up in memory, never in the store: chaos can be ended while that is away. They come
 //! from the configuration, and from the store through [`StoredTokens`](crate::StoredTokens).
 
+mod pace;
 mod token;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use axum::extract::{MatchedPath, Request, State};
@@ -21,6 +23,7 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Method, Uri};
 use tokio_util::sync::CancellationToken;
 
+pub use self::pace::{AT_ONCE, PER_SECOND};
 pub(crate) use self::token::new_secret;
 pub use self::token::{Digest, NoRandomness, Role, Token};
 use crate::problem::Problem;
@@ -33,6 +36,8 @@ pub(crate) enum Needs {
     Nothing,
     /// This role, or one above it.
     Role(Role),
+    /// An operator, however fast requests come: what ends chaos is never refused for haste.
+    Brake,
 }
 
 impl Needs {
@@ -41,6 +46,7 @@ impl Needs {
         match self {
             Self::Nothing => None,
             Self::Role(role) => Some(role),
+            Self::Brake => Some(Role::Operator),
         }
     }
 }
@@ -166,6 +172,7 @@ impl Access {
         needs: Option<Needs>,
         uri: &Uri,
         headers: &HeaderMap,
+        now: Instant,
     ) -> Result<Caller, Problem> {
         let host = host(uri, headers)?;
         refuse_foreign_origin(host, headers)?;
@@ -178,6 +185,11 @@ impl Access {
             return Ok(Caller { token: None, ended });
         }
         let token = doors.bearer(headers)?;
+        if needs != Some(Needs::Brake)
+            && let Err(wait) = token.pace.step(now)
+        {
+            return Err(too_fast(wait));
+        }
         if let Some(needed) = needs.and_then(Needs::role)
             && token.role < needed
         {
@@ -246,6 +258,16 @@ fn taken_over(former: &[Arc<Token>], new: Vec<Token>) -> Vec<Arc<Token>> {
     tokens
 }
 
+fn too_fast(wait: Duration) -> Problem {
+    Problem::too_many(
+        format!(
+            "a token is good for {PER_SECOND} requests a second, after a rest for {AT_ONCE} at once; wait \
+             as long as Retry-After says"
+        ),
+        wait,
+    )
+}
+
 /// What the guard needs to know.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
@@ -277,7 +299,7 @@ pub(crate) async fn guard(
     let needs = path.and_then(|path| guard.needs(request.method(), path.as_str()));
     let caller = guard
         .access
-        .check(needs, request.uri(), request.headers())?;
+        .check(needs, request.uri(), request.headers(), Instant::now())?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
@@ -358,7 +380,7 @@ mod tests {
             map.insert(name, HeaderValue::from_str(value).expect("a value"));
         }
         let uri: Uri = path.parse().expect("a path");
-        match access.check(needs, &uri, &map) {
+        match access.check(needs, &uri, &map, Instant::now()) {
             Ok(_) => StatusCode::OK.as_u16(),
             Err(problem) => problem.into_response().status().as_u16(),
         }
@@ -432,6 +454,8 @@ mod tests {
             (READ, Some("bearer do"), 200),
             (WRITE, Some("Bearer do"), 200),
             (WRITE, Some("Bearer see"), 403),
+            (Some(Needs::Brake), Some("Bearer see"), 403),
+            (Some(Needs::Brake), Some("Bearer do"), 200),
             (Some(Needs::Role(Role::Admin)), Some("Bearer do"), 403),
             (READ, Some("Bearer no"), 401),
             (READ, Some("Basic see"), 401),
@@ -459,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_stays_goes_on_and_one_that_goes_ends() {
+    fn a_token_that_stays_keeps_its_pace_and_one_that_goes_ends() {
         let token = |name: &str| Token::new(name, Role::Viewer, name);
         let access = Access::new(vec![token("a"), token("b")]);
         let before = access.tokens();
@@ -469,5 +493,17 @@ mod tests {
         assert!(before[0].ended.is_cancelled() && !after[0].ended.is_cancelled());
         let bearer = [("host", "h"), ("authorization", "Bearer a")];
         assert_eq!(status(&access, READ, "/", &bearer), 401);
+    }
+
+    #[test]
+    fn haste_is_refused_but_never_the_brake() {
+        let access = Access::new(vec![Token::new("o", Role::Operator, "do")]);
+        let bearer = [("host", "h"), ("authorization", "Bearer do")];
+        let mut tried = 0;
+        while status(&access, WRITE, "/", &bearer) == 200 {
+            tried += 1;
+        }
+        assert_eq!(status(&access, Some(Needs::Brake), "/", &bearer), 200);
+        assert!(tried >= AT_ONCE, "{tried}");
     }
 }

@@ -1,8 +1,10 @@
 //! Why the API refused: RFC 9457 problem details.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 use serde_json::{Value, json};
 use squall_profiles::error::ProfileError;
@@ -21,6 +23,8 @@ pub struct Problem {
     errors: Vec<Detail>,
     /// Further members.
     more: Option<Box<Value>>,
+    /// Seconds until it is worth another try.
+    retry_after: Option<u64>,
 }
 
 /// One thing wrong with what was sent.
@@ -71,6 +75,7 @@ impl Problem {
             detail: detail.into(),
             errors: Vec::new(),
             more: None,
+            retry_after: None,
         }
     }
 
@@ -171,6 +176,21 @@ impl Problem {
         Self::invalid(details.collect())
     }
 
+    /// 429: too fast; `wait` is how long it takes until there is room.
+    pub(crate) fn too_many(detail: impl Into<String>, wait: Duration) -> Self {
+        let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let problem = Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate-limited",
+            "Too many requests",
+            detail,
+        );
+        Self {
+            retry_after: Some(whole.max(1)),
+            ..problem
+        }
+    }
+
     /// 500: our fault.
     pub(crate) fn internal(detail: impl Into<String>) -> Self {
         Self::new(
@@ -248,6 +268,11 @@ impl IntoResponse for Problem {
             // RFC 9110 §15.5.16: what is read instead.
             let read = HeaderValue::from_static("application/json, application/yaml");
             response.headers_mut().insert(ACCEPT, read);
+        }
+        if let Some(seconds) = self.retry_after {
+            // RFC 6585 §4.
+            let seconds = HeaderValue::from(seconds);
+            response.headers_mut().insert(RETRY_AFTER, seconds);
         }
         response
     }

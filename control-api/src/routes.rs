@@ -31,6 +31,7 @@ fn table() -> Vec<Route> {
     let viewer = Needs::Role(Role::Viewer);
     let operator = Needs::Role(Role::Operator);
     let admin = Needs::Role(Role::Admin);
+    let brake = Needs::Brake;
     vec![
         get("/healthz", nothing, daemon::healthz),
         get("/readyz", nothing, daemon::readyz),
@@ -43,11 +44,11 @@ fn table() -> Vec<Route> {
         delete("/v1/profiles/{name}", operator, profiles::delete),
         get("/v1/chaos", viewer, chaos::show_default),
         put("/v1/chaos", operator, chaos::put_default),
-        delete("/v1/chaos", operator, chaos::end_default),
+        delete("/v1/chaos", brake, chaos::end_default),
         get("/v1/scopes", viewer, chaos::list),
         get("/v1/scopes/{scope}/chaos", viewer, chaos::show),
         put("/v1/scopes/{scope}/chaos", operator, chaos::put),
-        delete("/v1/scopes/{scope}/chaos", operator, chaos::end),
+        delete("/v1/scopes/{scope}/chaos", brake, chaos::end),
         get("/v1/exchanges", viewer, exchanges::list),
         get("/v1/exchanges/{id}", viewer, exchanges::show),
         get("/v1/events", viewer, events::stream),

@@ -7,6 +7,7 @@ use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio_util::sync::CancellationToken;
 
+use super::pace::Pace;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
 /// What every secret begins with that Squall makes, so that scanners of secrets know it.
@@ -120,6 +121,7 @@ pub struct Token {
     pub(super) digest: Digest,
     /// Milliseconds since 1970; `None` for one of the configuration.
     pub(super) created_at: Option<u64>,
+    pub(super) pace: Pace,
     /// Cancelled when it is good for nothing any more.
     pub(super) ended: CancellationToken,
 }
@@ -133,6 +135,7 @@ impl Token {
             role,
             digest: Digest::of(secret),
             created_at: None,
+            pace: Pace::default(),
             ended: CancellationToken::new(),
         }
     }
@@ -178,6 +181,7 @@ impl From<StoredToken> for Token {
             role: stored.role,
             digest: stored.digest,
             created_at: Some(stored.created_at),
+            pace: Pace::default(),
             ended: CancellationToken::new(),
         }
     }

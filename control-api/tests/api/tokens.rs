@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use squall_control_api::access::{Role, Token};
+use squall_control_api::access::{AT_ONCE, Role, Token};
 use squall_tests::postgres::Postgres;
 
 use crate::bench::{Answer, Api, eventually};
@@ -260,4 +260,26 @@ async fn what_one_daemon_makes_and_revokes_holds_at_the_others() {
     assert_eq!(status(&other, &viewer, "/v1/chaos").await, 401);
     let taken = create(&other, &admin, "ops", "admin").await;
     taken.problem(409, "conflict");
+}
+
+#[tokio::test]
+async fn a_token_in_haste_is_told_when_to_come_again_and_can_end_chaos() {
+    let api = Api::with_tokens(vec![
+        Token::new("hasty", Role::Operator, "fast"),
+        Token::new("calm", Role::Operator, "slow"),
+    ]);
+    let mut let_through = 0;
+    let refused = loop {
+        let answer = ask(&api, "fast", "GET", "/v1/scopes", &json!({})).await;
+        if answer.status != 200 {
+            break answer;
+        }
+        let_through += 1;
+    };
+    refused.problem(429, "rate-limited");
+    assert_eq!(refused.header("retry-after"), "1");
+    assert!(let_through >= AT_ONCE, "{let_through}");
+    let ended = ask(&api, "fast", "DELETE", "/v1/chaos", &json!({})).await;
+    assert_eq!(ended.status, 204);
+    assert_eq!(status(&api, "slow", "/v1/scopes").await, 200);
 }

@@ -88,6 +88,16 @@ impl Reader {
         }
     }
 
+    /// The tokens out that the answer announces were counted by Squall, not by the provider.
+    pub fn counted_anew(&mut self) {
+        self.tally.counted_anew = true;
+    }
+
+    /// Whether Squall has counted any tokens of a call that has used up these.
+    pub fn has_counted(&self, tokens: Tokens) -> bool {
+        tokens.estimated > 0 || self.tally.counted_anew
+    }
+
     /// The answer's head has come; `None` when its form or its coding cannot be read.
     pub fn head(&mut self, form: Option<AnswerForm>) {
         self.answer = match form {

@@ -27,6 +27,8 @@ pub struct Tally {
     pub(crate) counted: Weights,
     /// There is such text.
     said: bool,
+    /// The tokens out that the answer announces were counted by Squall, not by the provider.
+    pub(crate) counted_anew: bool,
     /// Tools by choice and call, in the order in which they were called.
     tools: Vec<((u64, u64), String)>,
 }
@@ -45,6 +47,7 @@ impl Tally {
             refused: false,
             counted: Weights::new(counting),
             said: false,
+            counted_anew: false,
             tools: Vec::new(),
         }
     }
@@ -84,6 +87,8 @@ impl Tally {
             let counted = self.counted.tokens();
             tokens.output = Some(counted);
             tokens.estimated += counted;
+        } else if self.counted_anew {
+            tokens.estimated += output.unwrap_or_default();
         }
         tokens
     }

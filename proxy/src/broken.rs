@@ -91,6 +91,8 @@ pub trait Ledger {
     fn bypassed(&self, verdict: VerdictIndex, why: String);
     /// A fault held the exchange back for this long.
     fn delayed(&self, by: Duration);
+    /// The tokens out that an answer announces are a rule's count, from here on.
+    fn counted_anew(&self) {}
     /// A rule read all of an answer that it let pass as it came: it need not be read again.
     fn heard(&self, tally: Box<Tally>) {
         drop(tally);

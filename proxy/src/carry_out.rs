@@ -92,6 +92,12 @@ impl Report {
         self
     }
 
+    /// The rule counted the tokens out that the answer announces; to be called before the agent can
+    /// have them.
+    pub(crate) fn counted_anew(&self) {
+        self.ledger.counted_anew();
+    }
+
     /// The rule read all of the answer, and let it pass as it came.
     pub(crate) fn heard(&self, tally: Box<Tally>) {
         self.ledger.heard(tally);

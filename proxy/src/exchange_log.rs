@@ -421,6 +421,15 @@ impl Ledger for ExchangeLog {
         }
     }
 
+    fn counted_anew(&self) {
+        if let Some(model) = self.model.borrow_mut().as_mut() {
+            model.counted_anew();
+        }
+        if let Some(meter) = self.meter.borrow_mut().as_mut() {
+            meter.counted_anew();
+        }
+    }
+
     fn heard(&self, tally: Box<Tally>) {
         *self.heard.borrow_mut() = Some(tally);
     }

@@ -34,6 +34,11 @@ pub trait AnswerEditor {
     /// Why nothing was, once the answer has ended; `None` when something was.
     fn untouched_because(&self) -> Option<String>;
 
+    /// Whether the tokens out that the answer announces were counted here, not by the provider.
+    fn counts_anew(&self) -> bool {
+        false
+    }
+
     /// What the answer said, once it has passed as it came; `None` where that was not read.
     fn heard(&mut self) -> Option<Box<Tally>> {
         None
@@ -71,6 +76,10 @@ impl AnswerEditor for StreamEditor {
 
     fn untouched_because(&self) -> Option<String> {
         StreamEditor::untouched_because(self)
+    }
+
+    fn counts_anew(&self) -> bool {
+        StreamEditor::counts_anew(self)
     }
 
     fn heard(&mut self) -> Option<Box<Tally>> {

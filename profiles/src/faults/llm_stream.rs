@@ -200,6 +200,16 @@ impl StreamEditor {
         }
     }
 
+    /// Whether the tokens out that the answer announces were counted here, not by the provider: it
+    /// ends before the model has, or says other words.
+    pub fn counts_anew(&self) -> bool {
+        match &self.form {
+            Form::Stream(editor) => editor.counts_anew(),
+            Form::Json(editor) => editor.counts_anew(),
+            Form::Assembled(_) => false,
+        }
+    }
+
     /// Why the fault changed nothing, once the answer has ended; `None` when it did.
     pub fn untouched_because(&self) -> Option<String> {
         match &self.form {

@@ -38,6 +38,13 @@ impl Meter {
         self.reading.is_some()
     }
 
+    /// The tokens out that the answer announces are Squall's own count.
+    pub(crate) fn counted_anew(&mut self) {
+        if let Some(reading) = &mut self.reading {
+            reading.counted_anew();
+        }
+    }
+
     /// These bytes of the answer's body are the agent's next.
     pub(crate) fn answer(&mut self, bytes: &[u8]) {
         if let Some(reading) = &mut self.reading {

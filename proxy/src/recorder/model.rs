@@ -27,6 +27,8 @@ pub struct ModelTraffic {
     coding: Option<Coding>,
     /// What somebody has read of the answer already: all of it.
     heard: Option<Box<Tally>>,
+    /// The tokens out that the answer announces are Squall's own count.
+    counted_anew: bool,
 }
 
 /// Bytes that a coded answer may decode to; the rest is not read.
@@ -56,6 +58,7 @@ impl ModelTraffic {
             form: None,
             coding: None,
             heard: None,
+            counted_anew: false,
         }
     }
 
@@ -96,6 +99,11 @@ impl ModelTraffic {
         }
     }
 
+    /// The tokens out that the answer announces are Squall's own count.
+    pub fn counted_anew(&mut self) {
+        self.counted_anew = true;
+    }
+
     /// Somebody has read the whole answer already, as the agent got it.
     pub fn was_heard(&mut self, tally: Box<Tally>) {
         if self.form.is_some() {
@@ -125,6 +133,9 @@ impl ModelTraffic {
         let decoder = self.coding.map(Decoder::new).transpose();
         if let Some(model) = &self.asked {
             reader.asked(model);
+        }
+        if self.counted_anew {
+            reader.counted_anew();
         }
         reader.head(self.form.filter(|_| decoder.is_ok()));
         CallReading {
@@ -207,6 +218,11 @@ impl CallReading {
         }
     }
 
+    /// The tokens out that the answer announces are Squall's own count.
+    pub(crate) fn counted_anew(&mut self) {
+        self.reader.counted_anew();
+    }
+
     /// The answer's body is over.
     pub(crate) fn end(&mut self) {
         self.reader.end();
@@ -229,14 +245,15 @@ impl CallReading {
     pub(crate) fn finish(mut self) -> (LlmRecord, Tokens) {
         self.reader.end();
         let tokens = self.tokens();
-        let counted_by = (tokens.estimated > 0).then(|| self.reader.counting().name());
+        let estimated = self.reader.has_counted(tokens);
+        let counted_by = estimated.then(|| self.reader.counting().name());
         let call = self.reader.finish();
         let record = LlmRecord {
             model: call.model,
             stream: call.stream,
             input_tokens: tokens.input,
             output_tokens: tokens.output,
-            estimated: tokens.estimated > 0,
+            estimated,
             counted_by: counted_by.map(str::to_owned),
             finish: call.finish.map(|finish| finish.as_str().to_owned()),
             tool_calls: call.tool_calls,

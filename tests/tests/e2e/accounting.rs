@@ -132,6 +132,35 @@ fn a_document_given_for_a_stream_is_read_as_the_stream_would_be() {
 }
 
 #[test]
+fn tokens_of_an_answer_that_a_rule_ends_or_words_anew_are_marked_as_estimated() {
+    in_every_dialect(|stage, ask| {
+        let api = stage.daemon.api;
+        for rule in [
+            json!({ "mode": "truncated_response", "max_tokens": 2 }),
+            json!({ "mode": "refusal" }),
+            json!({ "mode": "empty" }),
+        ] {
+            // A budget reads the call as it passes, the journal afterwards.
+            for more in [
+                &[][..],
+                &[json!({ "mode": "quota_exhausted", "after_tokens": 9999 })],
+            ] {
+                let before = api.exchanges().len();
+                let rules = [std::slice::from_ref(&rule), more].concat();
+                api.chaos(&json!({ "llm_faults": rules }));
+                see(stage, Path::Reverse, ask);
+                let entry = exchange(stage, before + 1);
+                assert_eq!(entry["rules"][0]["outcome"], "applied", "{ask:?}: {entry}");
+                assert_eq!(entry["llm"]["estimated"], true, "{ask:?}: {entry}");
+                let exact = entry["llm"]["model"] == "gpt-4o";
+                let counted_by = if exact { "o200k_base" } else { "estimate" };
+                assert_eq!(entry["llm"]["counted_by"], counted_by, "{ask:?}: {entry}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_budget_counts_what_other_faults_leave_of_an_answer() {
     let stage = Stage::new();
     let api = stage.daemon.api;

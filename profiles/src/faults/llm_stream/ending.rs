@@ -184,6 +184,10 @@ impl Job for EarlyEnd {
         self.touched
     }
 
+    fn counts_anew(&self) -> bool {
+        self.touched
+    }
+
     fn idle_because(&self, tokens: u64) -> String {
         self.how.idle_because(tokens)
     }

@@ -40,6 +40,11 @@ pub(super) trait Job: Debug + Send {
     /// Whether anything was changed or delayed so far.
     fn touched(&self) -> bool;
 
+    /// Whether counts that the stream announces are made up here.
+    fn counts_anew(&self) -> bool {
+        false
+    }
+
     /// Why nothing was, in a stream of so many tokens that has ended.
     fn idle_because(&self, tokens: u64) -> String;
 }
@@ -112,6 +117,10 @@ impl EventEditor {
 
     pub(super) fn touched(&self) -> bool {
         self.job.touched()
+    }
+
+    pub(super) fn counts_anew(&self) -> bool {
+        self.job.counts_anew()
     }
 
     pub(super) fn untouched_because(&self) -> Option<String> {

@@ -137,6 +137,10 @@ impl WholeEditor {
         matches!(self.state, State::Touched)
     }
 
+    pub(super) fn counts_anew(&self) -> bool {
+        self.touched() && matches!(self.job, Job::End(_))
+    }
+
     pub(super) fn untouched_because(&self) -> Option<String> {
         match &self.state {
             State::Passing(reason) => Some(reason.clone()),

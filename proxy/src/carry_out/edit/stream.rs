@@ -112,6 +112,9 @@ async fn whole(
         }
     };
     report.applied();
+    if editor.counts_anew() {
+        report.counted_anew();
+    }
     if let Some(media_type) = editor.media_type() {
         let media_type = HeaderValue::from_static(media_type);
         head.headers.insert(header::CONTENT_TYPE, media_type);

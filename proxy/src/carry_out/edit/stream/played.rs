@@ -111,6 +111,9 @@ impl Played {
         if source.editor().touched() {
             self.report.applied();
         }
+        if source.editor().counts_anew() {
+            self.report.counted_anew();
+        }
         match sourced {
             Sourced::Steps(steps) => {
                 self.steps.extend(steps);

@@ -46,13 +46,13 @@ pub struct Layout {
     pub typed: bool,
 }
 
-/// The answer to each of `calls`; those that wait for none get none.
+/// The answer to each of these calls with what it says; those that wait for none get none.
 ///
 /// A tool's failure is the result of a tool call; to anything else it is an error of the protocol.
-pub fn answer(calls: &[&Call], says: Says<'_>, layout: Layout) -> WireReply {
+pub fn answer(calls: &[(&Call, Says<'_>)], layout: Layout) -> WireReply {
     let messages: Vec<String> = calls
         .iter()
-        .filter_map(|call| message(call, says, layout.typed))
+        .filter_map(|(call, says)| message(call, *says, layout.typed))
         .collect();
     let as_json = |content_type: &'static str, body: String| WireReply {
         status: StatusCode::OK,
@@ -61,7 +61,8 @@ pub fn answer(calls: &[&Call], says: Says<'_>, layout: Layout) -> WireReply {
     };
     if layout.accepts.json || !layout.accepts.stream {
         let body = if layout.batch {
-            let closed = if says == Says::Broken { "" } else { "]" };
+            let is_broken = calls.iter().any(|(_, says)| *says == Says::Broken);
+            let closed = if is_broken { "" } else { "]" };
             format!("[{}{closed}", messages.join(","))
         } else {
             messages.concat()

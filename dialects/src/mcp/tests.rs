@@ -318,13 +318,13 @@ fn a_list_s_tools_are_found_by_name() {
 
 fn made(body: &str, says: Says<'_>, accepts: Accepts) -> WireParts {
     let asked = Asked::read(body.as_bytes()).expect("a sample");
-    let calls: Vec<&Call> = asked.calls.iter().collect();
+    let calls: Vec<_> = asked.calls.iter().map(|call| (call, says)).collect();
     let layout = Layout {
         accepts,
         batch: asked.batch,
         typed: false,
     };
-    let reply = answer(&calls, says, layout);
+    let reply = answer(&calls, layout);
     let body = String::from_utf8(reply.body.to_vec()).expect("a sample");
     (reply.status, reply.headers, body)
 }

@@ -63,18 +63,25 @@ impl McpCall<'_> {
             | ToolSays::Broken => {}
         }
         self.can_be_answered()?;
-        let first = self
+        if self.meant.is_empty() {
+            return Err("the request waits for no answer".to_owned());
+        }
+        // Of each call apart: what is said may name its tool.
+        let calls: Vec<_> = self
             .meant
-            .first()
-            .ok_or("the request waits for no answer")?;
-        let says = said(&answer.says, first);
-        let calls: Vec<&Call> = self.meant.iter().collect();
+            .iter()
+            .map(|call| (call, said(&answer.says, call)))
+            .collect();
+        let calls: Vec<_> = calls
+            .iter()
+            .map(|(call, said)| (*call, said.as_says()))
+            .collect();
         let layout = Layout {
             accepts: self.head.accepts,
             batch: self.asked.is_some_and(|asked| asked.batch),
             typed: self.typed(),
         };
-        Ok(reply(mcp::answer(&calls, says.as_says(), layout)))
+        Ok(reply(mcp::answer(&calls, layout)))
     }
 
     /// What a server says that has lost the session.

@@ -95,3 +95,24 @@ fn a_whole_batch_is_answered_call_by_call() {
     }
     assert_eq!(forwarded_calls(&stage), 0);
 }
+
+#[test]
+fn what_fails_of_a_whole_batch_names_the_tool_of_each_call() {
+    let stage = stage();
+    let asked = json!([call(1, "get_weather"), call(2, "book")]);
+    for rule in [
+        json!({ "mode": "error" }),
+        json!({ "mode": "error", "tool": "*" }),
+        json!({ "mode": "commit_then_fail" }),
+    ] {
+        stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
+        let answers = post(&stage, Path::Reverse, "/2025/stateless", &asked).json();
+        for (at, tool) in [(0, "get_weather"), (1, "book")] {
+            assert_eq!(
+                answers[at]["result"]["content"][0]["text"],
+                format!("Error executing tool {tool}: Service Unavailable"),
+                "{rule}"
+            );
+        }
+    }
+}

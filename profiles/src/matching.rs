@@ -235,7 +235,7 @@ impl Match {
             Touches::Calls | Touches::Lists | Touches::Sessions => {}
             Touches::Results => return (facts.kind == Kind::Llm).into(),
             Touches::Either if facts.kind == Kind::Llm => return Holds::Yes,
-            Touches::Either => return is_a_tool(facts),
+            Touches::Either => return self.is_a_call(facts),
         }
         match family {
             None | Some(Family::Network) => Holds::Yes,
@@ -248,8 +248,18 @@ impl Match {
             Some(Family::Tool) if self.touches == Touches::Sessions && is_of_a_session(facts) => {
                 Holds::Yes
             }
-            Some(Family::Tool) => is_a_tool(facts),
+            Some(Family::Tool) => self.is_a_call(facts),
         }
+    }
+
+    /// A call of a tool; a stream of MCP's first version that is opened to listen on, only where
+    /// the rule says where, or by which method.
+    fn is_a_call(&self, facts: &Facts<'_>) -> Holds {
+        let is_asked_for = !self.urls.is_empty() || self.methods.is_some();
+        if !is_asked_for && may_only_listen(facts) {
+            return Holds::No;
+        }
+        is_a_tool(facts)
     }
 
     fn tool_holds(&self, facts: &Facts<'_>, tool_urls: &[UrlGlobs]) -> Holds {
@@ -263,7 +273,7 @@ impl Match {
             return is_a_list(facts);
         }
         if tool.name.is_everything() {
-            return is_a_tool(facts);
+            return self.is_a_call(facts);
         }
         if facts.tools.iter().any(|name| tool.name.matches(name)) {
             return Holds::Yes;
@@ -301,6 +311,15 @@ fn is_a_tool(facts: &Facts<'_>) -> Holds {
         Kind::Tool => Holds::Yes,
         Kind::Mcp | Kind::Llm | Kind::Other => Holds::No,
     }
+}
+
+/// Whether it is a GET for events of something without a name: so begins a session of MCP 2024-11-05,
+/// and nothing tells before the answer.
+fn may_only_listen(facts: &Facts<'_>) -> bool {
+    facts.kind == Kind::Tool
+        && facts.tools.is_empty()
+        && facts.method == Method::GET
+        && mcp::asks_for_events(facts.headers)
 }
 
 /// Whether the head names an MCP session.

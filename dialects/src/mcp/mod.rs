@@ -24,4 +24,4 @@ pub use made::{
     INTERNAL_ERROR, Layout, Says, answer, error_body, event, message, progress, session_expired,
     stream_headers,
 };
-pub use request::{Accepts, Asked, Call, Head, Id, SESSION, Sign};
+pub use request::{Accepts, Asked, Call, Head, Id, SESSION, Sign, asks_for_events};

@@ -138,6 +138,11 @@ impl Head {
     }
 }
 
+/// Whether a head asks for a stream of events by name.
+pub fn asks_for_events(headers: &HeaderMap) -> bool {
+    Accepts::of(headers).stream
+}
+
 impl Accepts {
     fn of(headers: &HeaderMap) -> Self {
         let mut said = headers.get_all(ACCEPT).iter().peekable();

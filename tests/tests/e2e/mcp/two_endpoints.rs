@@ -476,6 +476,37 @@ fn a_server_that_names_its_endpoint_from_the_root_has_a_listener_of_its_own() {
 }
 
 #[test]
+fn a_session_s_stream_is_no_call_of_a_tool() {
+    let stage = stage();
+    let target = format!("{NEAR}sse");
+    for (more, is_hit) in [
+        (json!({}), false),
+        (json!({ "tool": "*" }), false),
+        (json!({ "tool": "*", "methods": ["GET"] }), true),
+        (json!({ "match_url": "*/2024/*" }), true),
+    ] {
+        let mut rule = more.clone();
+        rule["mode"] = json!("error");
+        rule["error_code"] = json!(503);
+        stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
+        let mut stream = stage.open(Path::Forward);
+        stream.request("GET", &target, &[("accept", "text/event-stream")], b"");
+        let answer = if is_hit {
+            "HTTP/1.1 503"
+        } else {
+            "event: endpoint"
+        };
+        stream.receive_until(answer);
+    }
+    // Without events to listen on it is a tool as any other.
+    let rule = json!({ "tool": "*", "mode": "error", "error_code": 503 });
+    stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
+    let mut wire = stage.open(Path::Forward);
+    wire.request("GET", &target, &[("accept", "application/json")], b"");
+    assert_eq!(wire.response().status, 503);
+}
+
+#[test]
 fn nobody_else_speaks_in_a_session() {
     let stage = stage();
     let own = [("authorization", "Bearer one")];

@@ -1,7 +1,7 @@
 //! What the journal says about a model call, read beside the forwarding path.
 
 use crate::dialect::{AnswerForm, Dialect, Event, Target};
-use crate::json::Document;
+use crate::json::{Document, close_string};
 use crate::model::Finish;
 use crate::stream::{Frame, Framing, Splitter};
 use crate::tally::{Tally, shortened};
@@ -166,12 +166,7 @@ impl Reader {
     pub fn end(&mut self) {
         match std::mem::replace(&mut self.answer, Answer::Unread) {
             Answer::Unread => {}
-            Answer::Json(body) => {
-                if let Ok(document) = Document::parse(&body) {
-                    let reading = self.dialect.read_answer(&document);
-                    self.tally.note(&reading);
-                }
-            }
+            Answer::Json(body) => self.document(body),
             Answer::Stream(_, mut splitter) => self.events(&splitter.finish()),
         }
     }
@@ -180,6 +175,21 @@ impl Reader {
     pub fn finish(mut self) -> ModelCall {
         self.end();
         self.tally.call(self.model, self.stream)
+    }
+
+    /// Reads a whole answer; of one that broke off what has come of it.
+    fn document(&mut self, mut body: Vec<u8>) {
+        if let Ok(document) = Document::parse(&body) {
+            self.tally.note(&self.dialect.read_answer(&document));
+            return;
+        }
+        close_string(&mut body);
+        if let Some(document) = Document::parse_prefix(&body) {
+            let mut reading = self.dialect.read_answer(&document);
+            // It has not ended, whatever it says of that at its beginning.
+            reading.finishes.clear();
+            self.tally.note(&reading);
+        }
     }
 
     fn events(&mut self, frames: &[Frame]) {
@@ -302,6 +312,40 @@ mod tests {
             };
             assert_eq!(reader.tokens(|_| 100), expected, "{events:?}");
         }
+    }
+
+    #[test]
+    fn a_document_that_broke_off_is_worth_the_text_that_has_come() {
+        let answer = r#"{"model":"gpt-4","choices":[{"index":0,"finish_reason":"stop","message":{"content":"one two\nthree \u00e9\\ four"}}],"usage":{"prompt_tokens":7,"completion_tokens":3}}"#;
+        let count = |text: &str| crate::tokens::count(Counting::of_model("gpt-4"), text);
+        for (up_to, said) in [
+            ("\"content\":", None),
+            ("\"one", Some("one")),
+            ("one two", Some("one two")),
+            ("two\\", Some("one two")),
+            ("two\\n", Some("one two\n")),
+            ("three \\u00", Some("one two\nthree ")),
+            ("\\u00e9", Some("one two\nthree é")),
+            (" four\"}}", Some("one two\nthree é\\ four")),
+            ("_tokens\":7", Some("one two\nthree é\\ four")),
+        ] {
+            let cut = answer.find(up_to).expect("a part of it") + up_to.len();
+            let mut reader = reader(Some(AnswerForm::Json));
+            reader.push(&answer.as_bytes()[..cut]);
+            reader.end();
+            let tokens = reader.tokens(|_| 100);
+            assert_eq!(tokens.output, said.map(count), "{up_to}");
+            assert_eq!(tokens.input, said.map(|_| 100), "{up_to}");
+            assert_eq!(reader.finish().finish, None, "{up_to}");
+        }
+        let mut reader = reader(Some(AnswerForm::Json));
+        reader.push(&answer.as_bytes()[..answer.len() - 1]);
+        reader.end();
+        assert_eq!(
+            reader.tokens(|_| 100).output,
+            Some(3),
+            "the provider counted"
+        );
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Observed {
     fn broke(&mut self, broken: &Broken) {
         self.connection.break_off(broken);
         if let Some(log) = self.log.take() {
+            log.sent_all();
             if broken.is_by_rule() {
                 log.end(Outcome::Injected, None);
             } else {

@@ -18,7 +18,7 @@ mod text;
 pub use document::{Document, Items, Kind, Members, NodeId, Value};
 pub use edit::Edits;
 use std::ops::Range;
-pub use text::{quote, raw_length};
+pub use text::{close_string, quote, raw_length};
 
 /// Levels of objects and arrays that are read; deeper text counts as not JSON.
 pub const MAX_DEPTH: usize = 512;

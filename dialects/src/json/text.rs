@@ -26,6 +26,29 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
+/// Closes the string in which a JSON text was cut off, if it was in one, behind its last whole
+/// character.
+pub fn close_string(text: &mut Vec<u8>) {
+    let (mut at, mut inside) = (0, false);
+    while let Some(&byte) = text.get(at) {
+        let length = match (byte, text.get(at + 1)) {
+            (b'\\', Some(b'u')) if inside => 6,
+            (b'\\', _) if inside => 2,
+            _ => 1,
+        };
+        if at + length > text.len() {
+            text.truncate(at);
+        }
+        inside ^= byte == b'"';
+        at += length;
+    }
+    if inside {
+        let whole = std::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
+        text.truncate(whole);
+        text.push(b'"');
+    }
+}
+
 /// How many bytes of a JSON string's raw text, counted from its opening quote, hold the first
 /// `decoded` bytes of what it says. The result never lies inside an escape or a character.
 pub fn raw_length(raw: &str, decoded: usize) -> usize {

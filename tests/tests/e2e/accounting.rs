@@ -161,6 +161,26 @@ fn tokens_of_an_answer_that_a_rule_ends_or_words_anew_are_marked_as_estimated() 
 }
 
 #[test]
+fn what_has_come_of_an_answer_that_broke_off_is_counted() {
+    in_every_dialect(|stage, ask| {
+        let api = stage.daemon.api;
+        let before = api.exchanges().len();
+        api.chaos(&json!({ "llm_faults": [{ "mode": "stream_cut", "after_tokens": 2 }] }));
+        see(stage, Path::Reverse, ask);
+        let entry = exchange(stage, before + 1);
+        assert_eq!(entry["rules"][0]["outcome"], "applied", "{ask:?}: {entry}");
+        let llm = &entry["llm"];
+        assert_eq!(llm["finish"], Value::Null, "{ask:?}: {entry}");
+        // Some begin with an event of more tokens than that.
+        if entry["response_bytes"] == 0 {
+            return;
+        }
+        assert!(llm["output_tokens"].as_u64() > Some(0), "{ask:?}: {entry}");
+        assert!(llm["input_tokens"].as_u64() > Some(0), "{ask:?}: {entry}");
+    });
+}
+
+#[test]
 fn a_budget_counts_what_other_faults_leave_of_an_answer() {
     let stage = Stage::new();
     let api = stage.daemon.api;
@@ -195,11 +215,7 @@ fn a_budget_counts_what_other_faults_leave_of_an_answer() {
             see(&stage, Path::Reverse, ask);
             let entry = exchange(&stage, before + 1);
             let used = tokens(&entry);
-            // A whole answer that is cut is no JSON.
-            assert!(used > 0 || rule["mode"] == "stream_cut", "{rule}: {entry}");
-            if used == 0 {
-                continue;
-            }
+            assert!(used > 0, "{rule}: {entry}");
             let quota = json!({ "mode": "quota_exhausted", "after_tokens": 4 * used });
             let mut rules = json!({ "llm_faults": [quota] });
             match rules[family].as_array_mut() {

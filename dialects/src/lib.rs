@@ -13,6 +13,7 @@
 mod anthropic;
 mod bedrock;
 pub mod dialect;
+pub mod endpoint;
 mod figures;
 mod gemini;
 pub mod json;

@@ -5,7 +5,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use http::{Method, Request};
 use squall_dialects::mcp::{Asked, Head, Id, Sign};
 use squall_dialects::model::ModelRequest;
-use squall_dialects::{Dialect, Target};
+use squall_dialects::{Dialect, Target, endpoint};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
 use squall_profiles::faults::model_input;
 use squall_profiles::rule::Rule;
@@ -19,8 +19,8 @@ pub(crate) struct Seen {
     pub(crate) kind: Kind,
     pub(crate) dialect: Option<&'static dyn Dialect>,
     pub(crate) tools: Vec<String>,
-    /// The dialect was named by the user, so the body need not look like it.
-    named: bool,
+    /// The dialect that the user says the endpoint speaks, where the request may be a model call.
+    named: Option<&'static dyn Dialect>,
     /// What the head says of MCP.
     mcp: Head,
     /// What an MCP server is asked, once the body is read.
@@ -38,7 +38,10 @@ impl Seen {
         let headers = request.headers();
         let target = Target::new(url.path_and_query());
         let named = live.llm_dialect(url);
-        let dialect = named.or_else(|| squall_dialects::recognise(request.method(), target));
+        let dialect = match named {
+            Some(named) => endpoint::at(named, request.method(), target, headers),
+            None => squall_dialects::recognise(request.method(), target),
+        };
         let mcp = Head::of(request.method(), target, headers);
         let of_url = live.tools.names(url).into_iter();
         let mut tools: Vec<String> = of_url.map(str::to_owned).collect();
@@ -53,7 +56,7 @@ impl Seen {
             kind,
             dialect,
             tools,
-            named: named.is_some(),
+            named: named.filter(|_| dialect.is_some()),
             mcp,
             asked: None,
             call: None,
@@ -65,8 +68,11 @@ impl Seen {
     /// Adds what the whole body tells.
     pub(crate) fn read_body(&mut self, method: &Method, url: &CanonicalUrl, body: Bytes) {
         let target = Target::new(url.path_and_query());
-        if self.dialect.is_some() && !self.named {
-            self.dialect = squall_dialects::confirm(method, target, &body);
+        if self.dialect.is_some() {
+            self.dialect = match self.named {
+                Some(named) => endpoint::confirm_at(named, method, target, &body),
+                None => squall_dialects::confirm(method, target, &body),
+            };
             if self.dialect.is_none() {
                 self.kind = match self.mcp.sign {
                     Sign::Own => Kind::Mcp,
@@ -114,6 +120,13 @@ impl Seen {
             .and_then(|asked| asked.tools().first().copied());
         let called = called.or_else(|| self.mcp.tool());
         called.or_else(|| self.tools.first().map(String::as_str))
+    }
+
+    /// Whether only the body says for sure that a model is called: the user names the endpoint, and
+    /// the path says nothing.
+    pub(crate) fn may_be_model_call(&self, method: &Method, url: &CanonicalUrl) -> bool {
+        let target = Target::new(url.path_and_query());
+        self.named.is_some() && squall_dialects::recognise(method, target).is_none()
     }
 
     /// Whether the body may say that the exchange is MCP, or which tool it calls.

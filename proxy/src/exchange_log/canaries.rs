@@ -20,9 +20,14 @@ use crate::recorder::CanaryNote;
 const CANARIES: usize = 64;
 
 impl ExchangeLog {
+    /// Whether canaries are planted in the scope, so that what leaves is searched.
+    pub(crate) fn looks_for_canaries(&self) -> bool {
+        self.chaos.planted().any()
+    }
+
     /// Looks for planted canaries in a request's head: URL and headers.
     pub(crate) fn leaves(&self, url: &str, headers: &HeaderMap) {
-        if !self.chaos.planted().any() {
+        if !self.looks_for_canaries() {
             return;
         }
         for found in Search::all(url.as_bytes()) {
@@ -49,7 +54,7 @@ impl ExchangeLog {
         let is_websocket = answer
             .get(UPGRADE)
             .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
-        if is_websocket && self.chaos.planted().any() {
+        if is_websocket && self.looks_for_canaries() {
             *self.search.borrow_mut() = Some(Box::new(BodySearch::websocket()));
         }
     }

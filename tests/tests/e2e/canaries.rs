@@ -137,6 +137,57 @@ fn the_history_of_a_model_call_is_no_egress() {
     assert_eq!(seen[2]["canaries"], egress(&planted, "header", "raw"));
 }
 
+/// Plants a canary in `scope`, posts it in the body to each of `paths`, and says in which of them it
+/// was seen to leave, with the exchange's kind.
+fn posted(stage: &Stage, scope: &str, paths: &[&str], body: &Value) -> Vec<(String, bool)> {
+    stage.daemon.api.chaos_in(scope, &plant());
+    let mut wire = stage.open(Path::Forward);
+    let headers = [
+        ("x-squall-scope", scope),
+        ("content-type", "application/json"),
+    ];
+    wire.request("GET", "/tool", &headers, b"");
+    wire.response();
+    let planted = exchanges(stage, scope, 1).remove(0);
+    let canary = planted["canaries"][0]["canary"].as_str().unwrap();
+    let body = body.to_string().replace("CANARY", canary);
+    for path in paths {
+        wire.request("POST", path, &headers, body.as_bytes());
+        wire.response();
+    }
+    let seen = exchanges(stage, scope, 1 + paths.len());
+    let seen = seen[1..].iter().map(|one| {
+        let left = one["canaries"].as_array().unwrap();
+        let left = left.iter().any(|one| one["event"] == "egress");
+        (one["kind"].as_str().unwrap().to_owned(), left)
+    });
+    seen.collect()
+}
+
+#[test]
+fn what_a_named_gateway_is_sent_beside_model_calls_is_egress() {
+    let stage = gateway();
+    let asked = json!({ "model": "any", "messages": [{ "role": "user", "content": "CANARY" }] });
+    let paths = [
+        "/custom/generate",
+        "/custom/v1/files",
+        "/custom/v1/embeddings",
+    ];
+    let kinds = [("llm", false), ("tool", true), ("tool", true)];
+    let kinds = kinds.map(|(kind, left)| (kind.to_owned(), left));
+    assert_eq!(posted(&stage, "calls", &paths, &asked), kinds);
+    // A path that says nothing: the body does.
+    let other = json!({ "name": "helper", "instructions": "CANARY" });
+    let left = posted(&stage, "agents", &["/custom/agents"], &other);
+    assert_eq!(left, [("tool".to_owned(), true)]);
+}
+
+/// With an endpoint that the configuration names.
+fn gateway() -> Stage {
+    let config = json!({ "llm": [{ "match_url": "*/custom/*", "dialect": "openai-chat" }] });
+    Stage::with(&config, squall_tests::upstream::standard::serve)
+}
+
 #[test]
 fn what_is_planted_in_a_model_s_input_is_seen_on_its_way_out() {
     let stage = Stage::new();

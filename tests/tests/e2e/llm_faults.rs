@@ -400,6 +400,56 @@ fn llm_rules_leave_tools_alone() {
 }
 
 #[test]
+fn a_named_gateway_speaks_several_dialects_and_does_more_than_model_calls() {
+    let config = json!({ "llm": [{ "match_url": "*/custom/*", "dialect": "openai-chat" }] });
+    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+    stage
+        .daemon
+        .api
+        .chaos(&json!({ "llm_faults": [{ "mode": "rate_limit" }] }));
+    let openai = r#"{"model":"any","messages":[]}"#;
+    let anthropic = r#"{"model":"any","max_tokens":9,"messages":[]}"#;
+    let gemini = r#"{"contents":[]}"#;
+    for (method, path, body, expected) in [
+        (
+            "POST",
+            "/custom/generate",
+            openai,
+            Some("rate_limit_exceeded"),
+        ),
+        (
+            "POST",
+            "/custom/v1/messages",
+            anthropic,
+            Some("rate_limit_error"),
+        ),
+        (
+            "POST",
+            "/custom/v1beta/models/gemini-pro:generateContent",
+            gemini,
+            Some("RESOURCE_EXHAUSTED"),
+        ),
+        ("GET", "/custom/v1/models", "", None),
+        ("DELETE", "/custom/v1/files/f1", "", None),
+        ("POST", "/custom/v1/files", r#"{"purpose":"x"}"#, None),
+        ("POST", "/custom/v1/embeddings", r#"{"input":"x"}"#, None),
+        ("POST", "/custom/agents", r#"{"name":"x"}"#, None),
+    ] {
+        let mut wire = stage.open(Path::Forward);
+        let headers = [("content-type", "application/json")];
+        wire.request(method, path, &headers, body.as_bytes());
+        let answer = wire.response();
+        match expected {
+            Some(word) => {
+                assert_eq!(answer.status, 429, "{path}");
+                assert!(answer.text().contains(word), "{path}: {answer:?}");
+            }
+            None => assert_ne!(answer.status, 429, "{path}"),
+        }
+    }
+}
+
+#[test]
 fn rules_can_be_narrowed_to_a_model_and_to_streams() {
     let stage = Stage::new();
     stage.daemon.api.chaos(&json!({ LLM: [

@@ -1,0 +1,292 @@
+//! What a request asks of an endpoint beside a model's answer: which dialect it speaks where the user
+//! names one, and whether its body is a conversation all the same.
+
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method};
+
+use crate::dialect::media_type;
+use crate::json::{Document, Kind};
+use crate::{Dialect, Target, confirm, recognise};
+
+/// Operations that the last piece of a path names and that are no model call in any dialect.
+const OPERATIONS: &[&str] = &[
+    "batches",
+    "compact",
+    "containers",
+    "conversations",
+    "count-tokens",
+    "count_tokens",
+    "detokenize",
+    "embed",
+    "embeddings",
+    "files",
+    "input_tokens",
+    "jobs",
+    "models",
+    "moderations",
+    "rerank",
+    "tokenize",
+    "uploads",
+    "vector_stores",
+];
+
+/// Collections of things that are no model calls, whatever follows them in a path.
+const COLLECTIONS: &[&str] = &[
+    "audio",
+    "batches",
+    "containers",
+    "files",
+    "fine_tuning",
+    "images",
+    "uploads",
+    "vector_stores",
+    "videos",
+];
+
+/// Methods of Google's APIs, which stand behind a colon, that are no model call.
+const METHODS: &[&str] = &[
+    "asyncBatchEmbedContent",
+    "batchEmbedContents",
+    "batchGenerateContent",
+    "computeTokens",
+    "countTokens",
+    "embedContent",
+    "predict",
+    "predictLongRunning",
+];
+
+/// Ends of paths that take a conversation and do not answer it: they count, compress or queue it, or
+/// go on with it in a form that is no dialect here.
+const HISTORY: &[&str] = &[
+    "/messages/count_tokens",
+    "/messages/batches",
+    "/responses/input_tokens",
+    "/responses/compact",
+    "/count-tokens",
+    "/count-tokens:rawPredict",
+    "/completions",
+    ":countTokens",
+    ":batchGenerateContent",
+    ":asyncBatchGenerateContent",
+];
+
+/// The dialect of a request to an endpoint that the user says speaks `named`, as far as its head can
+/// tell. `None`: it is no model call.
+///
+/// A path that another dialect has to itself is that dialect's: one gateway may serve several. What
+/// lists, stores, embeds or counts is no call; neither is a request without a body, or with a form.
+pub fn at(
+    named: &'static dyn Dialect,
+    method: &Method,
+    target: Target<'_>,
+    headers: &HeaderMap,
+) -> Option<&'static dyn Dialect> {
+    match recognise(method, target) {
+        Some(other) if is_sure(other) && other.name() != named.name() => Some(other),
+        Some(_) => Some(named),
+        None => may_be_call(method, target, headers).then_some(named),
+    }
+}
+
+/// The dialect of a request to such an endpoint whose body was read, where [`at`] told one.
+pub fn confirm_at(
+    named: &'static dyn Dialect,
+    method: &Method,
+    target: Target<'_>,
+    body: &[u8],
+) -> Option<&'static dyn Dialect> {
+    let other = confirm(method, target, body).filter(|other| is_sure(*other));
+    if let Some(other) = other.filter(|other| other.name() != named.name()) {
+        return Some(other);
+    }
+    let document = Document::parse_prefix(body)?;
+    let root = document.root();
+    // What is asked may leave out what tells its dialect from others, which its user did already.
+    let says = |key, kind| root.get(key).is_some_and(|value| value.kind() == kind);
+    let talks = says("messages", Kind::Array) || says("prompt", Kind::String);
+    (talks || named.confirms(root)).then_some(named)
+}
+
+/// Whether a request's body is a conversation with a model, though the request is no call in any
+/// dialect: such a body repeats what tools said.
+pub fn takes_history(method: &Method, target: Target<'_>) -> bool {
+    method == Method::POST && HISTORY.iter().any(|end| target.path().ends_with(end))
+}
+
+/// Whether a dialect's paths are nobody else's. Ollama's are what anybody would call them.
+fn is_sure(dialect: &dyn Dialect) -> bool {
+    dialect.name() != "ollama"
+}
+
+fn may_be_call(method: &Method, target: Target<'_>, headers: &HeaderMap) -> bool {
+    let nothing_in_it = headers
+        .get(CONTENT_LENGTH)
+        .is_some_and(|length| length == "0");
+    let is_form = media_type(headers).is_some_and(|kind| kind.starts_with("multipart/"));
+    let mut pieces = target.path().rsplit('/');
+    let last = pieces.next().unwrap_or_default();
+    let of_google = last
+        .rsplit_once(':')
+        .is_some_and(|(_, called)| METHODS.contains(&called));
+    method == Method::POST
+        && !nothing_in_it
+        && !is_form
+        && !of_google
+        && !OPERATIONS.contains(&last)
+        && !pieces.any(|piece| COLLECTIONS.contains(&piece))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use http::header::CONTENT_TYPE;
+
+    use super::*;
+
+    fn named(name: &str) -> &'static dyn Dialect {
+        crate::of_endpoint(name).expect("a dialect")
+    }
+
+    fn json() -> HeaderMap {
+        HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))])
+    }
+
+    #[test]
+    fn a_named_endpoint_speaks_its_dialect_where_a_request_may_be_a_call() {
+        let chat = named("openai-chat/mistral");
+        for (method, path, expected) in [
+            ("POST", "/custom/chat", Some("openai-chat")),
+            ("POST", "/custom", Some("openai-chat")),
+            ("POST", "/custom/agents", Some("openai-chat")),
+            (
+                "POST",
+                "/custom/v1/chat/completions?x=1",
+                Some("openai-chat"),
+            ),
+            ("POST", "/custom/models/llama/run", Some("openai-chat")),
+            ("POST", "/custom/api/chat", Some("openai-chat")),
+            ("POST", "/custom/v1/messages", Some("anthropic")),
+            ("POST", "/custom/v1/responses", Some("openai-responses")),
+            ("POST", "/v1beta/models/g:generateContent", Some("gemini")),
+            ("POST", "/model/m/converse", Some("bedrock")),
+            ("GET", "/custom/v1/chat/completions", None),
+            ("GET", "/custom/v1/models", None),
+            ("POST", "/custom/v1/models", None),
+            ("POST", "/custom/v1/files", None),
+            ("DELETE", "/custom/v1/files/f1", None),
+            ("POST", "/custom/v1/uploads/u1/complete", None),
+            ("POST", "/custom/v1/embeddings", None),
+            ("POST", "/custom/v1/images/generations", None),
+            ("POST", "/custom/v1/messages/count_tokens", None),
+            ("POST", "/custom/v1beta/models/g:embedContent", None),
+        ] {
+            let method = Method::from_bytes(method.as_bytes()).expect("a method");
+            let found = at(chat, &method, Target::new(path), &json());
+            assert_eq!(found.map(Dialect::name), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_body_or_is_a_form_is_no_call() {
+        let chat = named("openai-chat");
+        let target = Target::new("/custom/chat");
+        for (field, value, expected) in [
+            (CONTENT_LENGTH, "0", false),
+            (CONTENT_LENGTH, "7", true),
+            (CONTENT_TYPE, "multipart/form-data; boundary=x", false),
+            (CONTENT_TYPE, "application/json", true),
+        ] {
+            let headers = HeaderMap::from_iter([(field, HeaderValue::from_static(value))]);
+            let found = at(chat, &Method::POST, target, &headers);
+            assert_eq!(found.is_some(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_body_tells_what_a_named_endpoint_is_asked() {
+        for (name, path, body, expected) in [
+            (
+                "openai-chat",
+                "/custom",
+                r#"{"messages":[]}"#,
+                Some("openai-chat"),
+            ),
+            (
+                "anthropic",
+                "/custom",
+                r#"{"messages":[]}"#,
+                Some("anthropic"),
+            ),
+            (
+                "openai-chat",
+                "/custom",
+                r#"{"prompt":"Hi"}"#,
+                Some("openai-chat"),
+            ),
+            (
+                "openai-responses",
+                "/custom",
+                r#"{"input":"Hi"}"#,
+                Some("openai-responses"),
+            ),
+            (
+                "openai-chat",
+                "/custom/v1/messages",
+                r#"{"messages":[],"max_tokens":1}"#,
+                Some("anthropic"),
+            ),
+            // The path is another's, the body is not.
+            (
+                "openai-chat",
+                "/custom/v1/messages",
+                r#"{"messages":[]}"#,
+                Some("openai-chat"),
+            ),
+            (
+                "openai-chat",
+                "/api/chat",
+                r#"{"model":"m","messages":[]}"#,
+                Some("openai-chat"),
+            ),
+            (
+                "openai-chat",
+                "/custom/agents",
+                r#"{"name":"a","instructions":"Be kind."}"#,
+                None,
+            ),
+            ("openai-chat", "/custom", "no JSON", None),
+        ] {
+            let found = confirm_at(
+                named(name),
+                &Method::POST,
+                Target::new(path),
+                body.as_bytes(),
+            );
+            assert_eq!(found.map(Dialect::name), expected, "{name} {path} {body}");
+        }
+    }
+
+    #[test]
+    fn conversations_are_sent_to_counters_and_queues_too() {
+        for (path, expected) in [
+            ("/v1/messages/count_tokens?beta=true", true),
+            ("/v1/messages/batches", true),
+            ("/v1/responses/input_tokens", true),
+            ("/v1/responses/compact/", true),
+            ("/v1beta/models/g:countTokens", true),
+            ("/v1beta/models/g:batchGenerateContent", true),
+            ("/model/m/count-tokens", true),
+            ("/v1/completions", true),
+            ("/v1/messages/batches/b1/cancel", false),
+            ("/v1/files", false),
+            ("/v1/embeddings", false),
+            ("/v1beta/models/g:embedContent", false),
+            ("/count_tokens", false),
+        ] {
+            let found = takes_history(&Method::POST, Target::new(path));
+            assert_eq!(found, expected, "{path}");
+        }
+        let target = Target::new("/v1/messages/batches");
+        assert!(!takes_history(&Method::GET, target));
+    }
+}

@@ -129,6 +129,12 @@ impl Seen {
         self.named.is_some() && squall_dialects::recognise(method, target).is_none()
     }
 
+    /// Whether the body is a conversation with a model, though none is asked to answer.
+    pub(crate) fn takes_history(&self, method: &Method, url: &CanonicalUrl) -> bool {
+        let target = Target::new(url.path_and_query());
+        self.kind == Kind::Tool && endpoint::takes_history(method, target)
+    }
+
     /// Whether the body may say that the exchange is MCP, or which tool it calls.
     pub(crate) fn may_call_over_mcp(&self) -> bool {
         self.kind == Kind::Mcp || (self.kind == Kind::Tool && self.mcp.sign == Sign::Open)

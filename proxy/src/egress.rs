@@ -47,6 +47,11 @@ impl BodySearch {
         })
     }
 
+    /// Of a body that is not looked at.
+    pub(crate) fn none() -> Self {
+        Self::within(Wrapping::Sealed)
+    }
+
     /// Of what an agent sends over a WebSocket, from the first byte after the upgrade.
     pub(crate) fn websocket() -> Self {
         Self::within(Wrapping::Frames(Frames::default()))

@@ -106,6 +106,9 @@ impl Exchange {
         note.rules = Arc::downgrade(&chaos.activation().rules());
         let log = ExchangeLog::open(&connection.worker, note, chaos);
         log.leaves(target.url.as_str(), request.headers());
+        if seen.takes_history(request.method(), &target.url) {
+            log.has_history_for_body();
+        }
         Ok(Self {
             connection: Rc::clone(connection),
             live,

@@ -49,6 +49,13 @@ impl ExchangeLog {
         }
     }
 
+    /// The body repeats what tools said, though no model is called: it is not searched.
+    pub(crate) fn has_history_for_body(&self) {
+        if self.looks_for_canaries() {
+            *self.search.borrow_mut() = Some(Box::new(BodySearch::none()));
+        }
+    }
+
     /// From here on the agent sends what a granted upgrade says: the rest is searched accordingly.
     pub(crate) fn upgraded(&self, answer: &HeaderMap) {
         let is_websocket = answer

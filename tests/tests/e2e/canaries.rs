@@ -165,6 +165,28 @@ fn posted(stage: &Stage, scope: &str, paths: &[&str], body: &Value) -> Vec<(Stri
 }
 
 #[test]
+fn a_conversation_that_is_counted_or_queued_is_no_egress() {
+    let stage = Stage::new();
+    let counted = [
+        "/v1/messages/count_tokens",
+        "/v1/messages/batches",
+        "/v1beta/models/gemini-pro:countTokens",
+        "/v1/responses/input_tokens",
+        "/v1/responses/compact",
+        "/model/any/count-tokens",
+        "/v1/completions",
+    ];
+    let others = ["/v1/embeddings", "/v1/files", "/count"];
+    let paths = [&counted[..], &others].concat();
+    let body = json!({ "model": "any", "messages": [{ "role": "tool", "content": "CANARY" }] });
+    let seen = posted(&stage, "counted", &paths, &body);
+    for (path, seen) in paths.iter().zip(&seen) {
+        let expected = ("tool".to_owned(), others.contains(path));
+        assert_eq!(*seen, expected, "{path}");
+    }
+}
+
+#[test]
 fn what_a_named_gateway_is_sent_beside_model_calls_is_egress() {
     let stage = gateway();
     let asked = json!({ "model": "any", "messages": [{ "role": "user", "content": "CANARY" }] });

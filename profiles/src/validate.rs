@@ -1,6 +1,7 @@
 //! What is allowed in a profile and still surely not meant.
 
 use crate::error::ProfileError;
+use crate::faults::llm_stream::gaps;
 use crate::library::Library;
 use crate::matching::{Match, Touches};
 use crate::plan::{Plan, Substitute};
@@ -8,7 +9,7 @@ use crate::profile::Profile;
 use crate::rule::{Family, Rule};
 use crate::tools::ToolNames;
 
-/// Rules that shadow each other, rules that can never match or fire, and a profile that would do
+/// Rules that shadow each other, rules that can never match, fire or act, and a profile that would do
 /// nothing, each with its line. Empty: nothing to report. `tools` are the names the config gives.
 ///
 /// What is wrong between profiles (`extends`, `armed_by`) is reported too, and then nothing else.
@@ -21,7 +22,9 @@ pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<
     let mut findings = Vec::new();
     let mut idle = 0;
     for (number, rule) in rules.iter().enumerate() {
-        let never = never_fires(rule).or_else(|| never_matches(rule));
+        let never = never_fires(rule)
+            .or_else(|| never_matches(rule))
+            .or_else(|| never_acts(rule));
         idle += usize::from(never.is_some());
         let doubt = never.or_else(|| unknown_tool(rule, tools));
         let doubt = doubt.or_else(|| shadowed(rule, rules[..number].iter().map(AsRef::as_ref)));
@@ -88,6 +91,25 @@ fn never_matches(rule: &Rule) -> Option<String> {
         return None;
     };
     Some(format!("rule `{}` can never match: {why}", rule.id))
+}
+
+/// A model fault about calls whose answers it has no form in.
+fn never_acts(rule: &Rule) -> Option<String> {
+    if rule.family != Family::Llm {
+        return None;
+    }
+    let more = rule.matching.more.as_ref()?;
+    let stream = more.stream?;
+    let gap = gaps::gap(rule.mode, stream, more.dialect.as_deref())?;
+    let form = if stream { "streams" } else { "whole answers" };
+    let of = gap
+        .dialect
+        .map_or_else(String::new, |name| format!(" of `{name}`"));
+    Some(format!(
+        "rule `{}` can never act: `{}` has no form in {form}{of} ({}); leave out `stream: {stream}` \
+         or write `stream: {}`",
+        rule.id, rule.mode, gap.why, !stream
+    ))
 }
 
 /// A glob that begins like no URL, with what is missing at its beginning.

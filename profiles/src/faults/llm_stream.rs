@@ -30,6 +30,7 @@ mod call;
 mod ending;
 mod events;
 mod frames;
+pub(crate) mod gaps;
 mod heard;
 mod pacing;
 mod rewriting;

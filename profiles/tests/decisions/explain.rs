@@ -109,6 +109,9 @@ fn validate_tells_what_is_surely_not_meant() {
         "llm_faults:\n  - { id: down, mode: overloaded }\ncontext_attacks: { overflow: { id: filler } }\n",
         "context_attacks: { overflow: { tool: search }, indirect_injection: { tool: search } }\n",
         "tool_faults:\n  - { id: wire, mode: error }\n  - { mode: empty, at: model_input, tool: search, model: 'gpt*' }\n",
+        "llm_faults:\n  - { mode: stream_error, stream: false }\n  - { mode: stream_error }\n",
+        "llm_faults:\n  - { mode: malformed_tool_call, stream: false, dialect: anthropic }\n",
+        "llm_faults:\n  - { mode: malformed_tool_call, stream: false }\n  - { mode: json_for_stream, stream: true }\n",
         "extends: api_outge\n",
         "extends: api_outage\ntool_faults:\n  - { mode: slow, armed_by: { rule: nobody } }\n",
     ];

@@ -17,6 +17,7 @@ use squall_dialects::json::Document;
 use squall_dialects::stream::{DEFAULT_LIMIT, Splitter};
 use squall_dialects::{ALL, ErrorContext, Event, Target, WireReply};
 
+use super::super::gaps::gap;
 use super::dialects::{Sample, bytes, edited, samples};
 use super::*;
 use crate::plan::{Answer, Edit, Plan};
@@ -299,6 +300,24 @@ fn page() -> String {
         writeln!(page, "| `{mode}` | {form} | {dialects} | {why} |").expect("text");
     }
     page
+}
+
+/// What validation knows of faults that cannot be is what comes of them: no more and no less.
+#[test]
+fn the_gaps_that_rules_are_checked_for_are_those_of_the_page() {
+    let samples = samples();
+    for mode in modes::of_family(Family::Llm) {
+        let plan = plan(mode);
+        for dialect in ALL {
+            let cell = cell(&plan, *dialect, &samples);
+            for (at, stream) in [(0, false), (1, true)] {
+                let known = gap(mode.name, stream, Some(dialect.name())).map(|gap| gap.why);
+                let seen = cell.why(at).map(String::as_str);
+                let of = if stream { "streams" } else { "whole answers" };
+                assert_eq!(known, seen, "{} in {of} of {}", mode.name, dialect.name());
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use http::{Method, Request};
-use squall_dialects::mcp::{Asked, Head, Id, Sign};
+use squall_dialects::mcp::{Asked, Head, Id, Output, Sign};
 use squall_dialects::model::ModelRequest;
 use squall_dialects::{Dialect, Target, endpoint};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
@@ -150,6 +150,15 @@ impl Seen {
     /// An open stream names this request's URL for its session's endpoint: its answer comes there.
     pub(crate) fn is_answered_elsewhere(&mut self) {
         self.mcp.answered_elsewhere = true;
+    }
+
+    /// Adds what is known of the results of the tools that are called.
+    pub(crate) fn promised(&mut self, output: impl Fn(&str) -> Output) {
+        for call in self.asked.iter_mut().flat_map(|asked| &mut asked.calls) {
+            if let Some(tool) = call.tool.as_deref() {
+                call.output = output(tool);
+            }
+        }
     }
 
     /// What an MCP server is asked, once the body is read.

@@ -17,6 +17,7 @@ use crate::engine::{Engine, Figures};
 use crate::listener::{Door, Listener};
 use crate::live::{ConfigError, Live};
 use crate::mcp_sessions::Sessions;
+use crate::mcp_tools::Tools;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::tls::{CertificateAuthority, LeafCache, LeafError};
@@ -103,6 +104,7 @@ impl Proxy {
             inspect: Inspect::new(inspect_limit, limits.inspect_memory),
             recall: Recall::new(inspect_limit, limits.inspect_memory),
             sessions: Sessions::default(),
+            mcp_tools: Tools::default(),
         });
         engine.metrics.ask(Box::new(Figures(Arc::clone(&engine))));
         let (workers, threads) = Workers::start(&engine, workers).map_err(StartError::Worker)?;

@@ -10,6 +10,7 @@ use crate::carry_out::whole::Inspect;
 use crate::chaos::Chaos;
 use crate::live::Live;
 use crate::mcp_sessions::Sessions;
+use crate::mcp_tools::Tools;
 use crate::metrics::{Metrics, Source};
 use crate::recorder::Recorder;
 use crate::tls::LeafCache;
@@ -31,6 +32,8 @@ pub(crate) struct Engine {
     pub(crate) recall: Recall,
     /// MCP sessions whose answers may come elsewhere than in the answer to the call.
     pub(crate) sessions: Sessions,
+    /// What MCP servers have listed.
+    pub(crate) mcp_tools: Tools,
 }
 
 impl Engine {

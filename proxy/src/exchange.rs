@@ -4,6 +4,7 @@
 //! act: everything a rule may do stands in the plan before the first byte goes upstream.
 
 mod elsewhere;
+mod listed;
 mod listening;
 
 use std::future::ready;
@@ -203,6 +204,7 @@ impl Exchange {
             return Box::pin(self.switch(answer, decision)).await;
         }
         let answer = self.substitute(answer, &mut decision).await?;
+        let answer = self.read_list(answer);
         let answer = self.take_part(part, answer);
         let answer = self.meet(elsewhere, answer, &mut decision.plan);
         let answer = self.edit(answer, &decision).await;
@@ -321,6 +323,8 @@ impl Exchange {
                 .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
             if let Some(asked) = self.seen.asked() {
                 self.log.calls_tools(asked);
+                let (tools, server) = self.mcp_tools();
+                self.seen.promised(|tool| tools.output(&server, tool));
             }
             if let Some(model) = self.seen.model() {
                 self.log.asked(model);

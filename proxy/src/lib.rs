@@ -18,6 +18,7 @@ mod headers;
 mod listener;
 mod live;
 mod mcp_sessions;
+mod mcp_tools;
 pub mod metrics;
 mod observed;
 pub mod problem;

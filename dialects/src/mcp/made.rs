@@ -5,6 +5,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::request::{Accepts, Call, Id};
+use super::structured::structured;
 use crate::dialect::WireReply;
 use crate::json::quote;
 use crate::stream::{Framing, Made, Template};
@@ -17,12 +18,12 @@ pub const INTERNAL_ERROR: i64 = -32603;
 /// What a call is answered with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says<'a> {
-    /// A result that holds this text.
+    /// A result that holds this text; a tool's also in the structure that it promises.
     Text(&'a str),
     /// A result that says that the tool failed (`isError`), in this text: the model is meant to see
     /// it and to do something about it.
     Failure(&'a str),
-    /// A result without content.
+    /// A result without content; a tool's with as little as fits the structure that it promises.
     Nothing,
     /// An error of the protocol: nobody but the client's code sees it.
     Error {
@@ -95,17 +96,30 @@ fn message_to(call: &Call, id: &Id, says: Says<'_>, typed: bool) -> String {
     let id = id.as_json();
     let result =
         |result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{{kind}{result}}}}}");
+    let structured = |text: &str| {
+        let structured = structured(&call.output, text).filter(|_| call.is_tool_call());
+        structured.map_or_else(String::new, |it| format!("\"structuredContent\":{it},"))
+    };
     let content = |text: &str, is_error: bool| {
+        // A failure need not fit.
+        let structured = if is_error {
+            String::new()
+        } else {
+            structured(text)
+        };
         let text = quote(text);
         result(&format!(
-            "\"content\":[{{\"type\":\"text\",\"text\":{text}}}],\"isError\":{is_error}"
+            "\"content\":[{{\"type\":\"text\",\"text\":{text}}}],{structured}\"isError\":{is_error}"
         ))
     };
     match says {
         Says::Text(text) => content(text, false),
         Says::Failure(text) if call.is_tool_call() => content(text, true),
         Says::Failure(message) => error(id, INTERNAL_ERROR, message),
-        Says::Nothing => result("\"content\":[],\"isError\":false"),
+        Says::Nothing => {
+            let structured = structured("");
+            result(&format!("\"content\":[],{structured}\"isError\":false"))
+        }
         Says::Error { code, message } => error(id, code, message),
         Says::Broken => {
             let whole = content(

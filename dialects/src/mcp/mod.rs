@@ -16,6 +16,7 @@
 mod answer;
 mod made;
 mod request;
+mod structured;
 #[cfg(test)]
 mod tests;
 
@@ -25,3 +26,4 @@ pub use made::{
     stream_headers,
 };
 pub use request::{Accepts, Asked, Call, Head, Id, SESSION, Sign, asks_for_events};
+pub use structured::Output;

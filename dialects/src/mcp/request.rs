@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, Method};
 
+use super::structured::Output;
 use crate::dialect::Target;
 use crate::json::{Document, Edits, Kind, Value};
 
@@ -229,6 +230,8 @@ pub struct Call {
     pub tool: Option<String>,
     /// The token for notifications of progress, as JSON, if the client wants some.
     pub progress_token: Option<String>,
+    /// What is known of the structure of the tool's results: nothing in the request itself.
+    pub output: Output,
 }
 
 impl Call {
@@ -267,6 +270,7 @@ impl Call {
             method: method.map(Cow::into_owned),
             tool: tool.map(Cow::into_owned),
             progress_token: token.map(|token| token.0),
+            output: Output::Unknown,
         })
     }
 }

@@ -337,7 +337,11 @@ fn an_answer_has_the_id_of_its_call() {
     for (says, expected) in [
         (
             Says::Text("a \"b\""),
-            json!({ "result": { "content": [{ "type": "text", "text": "a \"b\"" }], "isError": false } }),
+            json!({ "result": {
+                "content": [{ "type": "text", "text": "a \"b\"" }],
+                "structuredContent": { "result": "a \"b\"" },
+                "isError": false,
+            } }),
         ),
         (
             Says::Failure("no"),
@@ -345,7 +349,9 @@ fn an_answer_has_the_id_of_its_call() {
         ),
         (
             Says::Nothing,
-            json!({ "result": { "content": [], "isError": false } }),
+            json!({ "result": {
+                "content": [], "structuredContent": { "result": "" }, "isError": false,
+            } }),
         ),
         (
             Says::Error {

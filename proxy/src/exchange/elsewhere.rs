@@ -63,10 +63,15 @@ impl Exchange {
         request: &mut Request<RequestBody>,
         decision: &mut Decision,
     ) -> Option<Box<Elsewhere>> {
-        if decision.plan.verdicts.is_empty() || !self.seen.is_mcp() {
+        if !self.seen.is_mcp() {
             return None;
         }
-        let mut drafts: Vec<Draft> = self.seen.asked()?.requests().map(Draft::of).collect();
+        let asked = self.seen.asked()?;
+        // What is listed is read where it comes, whatever rules do.
+        if decision.plan.verdicts.is_empty() && !asked.lists_tools() {
+            return None;
+        }
+        let mut drafts: Vec<Draft> = asked.requests().map(Draft::of).collect();
         if drafts.is_empty() {
             return None;
         }
@@ -263,7 +268,9 @@ impl Exchange {
         let most = self.sessions().bounds().answers;
         let mut all = Vec::new();
         for draft in drafts {
+            let lists = self.answered_in_session && draft.call.is_tool_list();
             let awaited = Awaited {
+                lists: lists.then(|| self.mcp_tools()),
                 call: draft.call,
                 typed,
                 changes: draft.changes,

@@ -12,6 +12,7 @@ use squall_profiles::plan::VerdictIndex;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::carry_out::recall::{Owner, Recall};
+use crate::mcp_tools::{Server, Tools};
 
 /// What came of a rule, for the account of the POST.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub(crate) struct Awaited {
     pub(crate) remember: Vec<(Owner, u64)>,
     /// Where they keep it.
     pub(crate) recall: Recall,
+    /// It lists tools: where that is kept, and of which server.
+    pub(crate) lists: Option<(Tools, Server)>,
     /// Who is told.
     pub(crate) teller: Teller,
 }
@@ -80,6 +83,7 @@ impl Awaited {
             || !self.changes.is_empty()
             || !self.holds.is_empty()
             || !self.remember.is_empty()
+            || self.lists.is_some()
     }
 
     /// Whether somebody is to be told what came of it.
@@ -135,6 +139,9 @@ pub(super) fn carry_out(
         for (owner, call) in awaited.remember.iter().filter(|_| remembers) {
             let message = Bytes::copy_from_slice(message.value().raw().as_bytes());
             awaited.recall.note_message(owner, *call, message);
+        }
+        if let Some((tools, server)) = &awaited.lists {
+            tools.learn(server, message);
         }
         let told = carried.take(&awaited);
         carried.told.push((awaited, told));

@@ -242,7 +242,11 @@ impl SessionStream {
         let Some(carried) = carried else {
             return self.pass(frame.into_bytes());
         };
-        let bytes = carried.data.map(|data| frame.with(None, &data));
+        let as_it_came = frame.data();
+        let bytes = carried.data.map(|data| match &as_it_came {
+            Some(same) if same[..] == data[..] => frame.bytes().clone(),
+            Some(_) | None => frame.with(None, &data),
+        });
         let event = Ready {
             bytes: bytes.unwrap_or_default(),
             told: carried.told,

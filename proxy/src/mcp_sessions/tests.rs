@@ -54,6 +54,7 @@ fn wrong_id(id: u64) -> (Arc<Awaited>, UnboundedReceiver<Told>) {
         withheld: false,
         remember: Vec::new(),
         recall: Recall::default(),
+        lists: None,
         teller: Teller::new(to),
     };
     (Arc::new(awaited), told)

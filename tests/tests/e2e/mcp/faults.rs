@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use squall_tests::Path;
 
-use super::cases::{Case, case, common, holds, of_results, unstructured};
-use super::{BOTH, CLIENT, ERAS, JSON, call, forwarded_calls, outcome, stage, with_rule};
+use super::cases::{Case, case, common, holds, of_results, promised, unstructured};
+use super::{BOTH, CLIENT, ERAS, JSON, call, forwarded_calls, outcome, post, stage, with_rule};
 
 #[test]
 fn an_instruction_comes_in_what_the_model_reads_of_a_result() {
@@ -38,6 +38,40 @@ fn an_instruction_comes_in_what_the_model_reads_of_a_result() {
         assert_eq!(hostile["calls"][1], clean["calls"][1], "{endpoint}");
         assert!(!clean.to_string().contains("Obey"), "{clean}");
     }
+}
+
+#[test]
+fn a_made_up_result_has_the_structure_that_the_tool_promises() {
+    let stage = stage();
+    promised(&stage, "/2025/json", &["--era", "legacy"]);
+    promised(&stage, "/2026/events", &["--era", "2026-07-28"]);
+    promised(&stage, "/2024/near/sse", &["--era", "sse"]);
+}
+
+#[test]
+fn a_made_up_result_of_a_tool_that_was_never_listed_has_the_structure_of_a_string() {
+    let stage = stage();
+    let rule = json!({ "tool": "get_weather", "mode": "silent_noop", "payload": "hi" });
+    stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
+    let asked = call(1, "get_weather");
+    let ask = || post(&stage, Path::Reverse, "/2025/stateless", &asked).json();
+    assert_eq!(
+        ask()["result"]["structuredContent"],
+        json!({ "result": "hi" })
+    );
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    post(&stage, Path::Reverse, "/2025/stateless", &list);
+    let listed = json!({ "city": "hi", "celsius": 0 });
+    assert_eq!(ask()["result"]["structuredContent"], listed);
+    // It is listed without a structure.
+    let rule = json!({ "tool": "book", "mode": "silent_noop", "payload": "hi" });
+    stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
+    let booked = post(&stage, Path::Reverse, "/2025/stateless", &call(3, "book")).json();
+    assert_eq!(booked["result"]["content"][0]["text"], "hi");
+    assert!(
+        booked["result"].get("structuredContent").is_none(),
+        "{booked}"
+    );
 }
 
 #[test]

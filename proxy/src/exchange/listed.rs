@@ -1,0 +1,51 @@
+//! Lists of an MCP server's tools, read as they pass.
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Response, StatusCode};
+use squall_dialects::mcp::Asked;
+
+use super::Exchange;
+use super::listening::is_events;
+use crate::carry_out::body::AgentBody;
+use crate::carry_out::codec::Coding;
+use crate::mcp_tools::{Listed, Server, Tools};
+
+impl Exchange {
+    /// What is known of MCP servers' tools, and the server that is asked.
+    pub(super) fn mcp_tools(&self) -> (Tools, Server) {
+        let target = self.target.url.path_and_query();
+        let path = target.split('?').next().unwrap_or_default();
+        let server = Server {
+            origin: self.target.origin.clone(),
+            path: path.to_owned(),
+            scope: self.log.chaos().scope().clone(),
+        };
+        let tools = &self.connection.worker.engine.mcp_tools;
+        (tools.clone(), server)
+    }
+
+    /// Reads an answer that lists tools as it passes, unless it is encoded.
+    pub(super) fn read_list(&self, answer: Response<AgentBody>) -> Response<AgentBody> {
+        let lists = self.seen.asked().is_some_and(Asked::lists_tools);
+        let is_plain = Coding::of(answer.headers()) == Ok(None);
+        if !lists || !is_plain || answer.status() != StatusCode::OK {
+            return answer;
+        }
+        let (tools, server) = self.mcp_tools();
+        let inspect = &self.connection.worker.engine.inspect;
+        if is_events(answer.headers()) {
+            let longest = usize::try_from(inspect.limit()).unwrap_or(usize::MAX);
+            answer.map(|body| AgentBody::boxed(Listed::events(body, tools, server, longest)))
+        } else if is_json(answer.headers()) {
+            answer.map(|body| AgentBody::boxed(Listed::json(body, tools, server, inspect)))
+        } else {
+            answer
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}

@@ -202,9 +202,10 @@ pub struct CanaryRecord {
     pub planted_by: String,
     /// Id of the rule that planted it.
     pub rule: String,
-    /// Id of the payload that carried it, in the library; `null` for one that the rule gives.
+    /// Id of the payload that carried it, in the library; of several that the rule gives its place
+    /// there, as in `payloads[1]`; `null` for the only one.
     pub payload: Option<String>,
-    /// The payload's category; `null` likewise.
+    /// The category of a payload of the library; `null` for any other.
     pub category: Option<String>,
 }
 

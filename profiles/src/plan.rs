@@ -56,7 +56,7 @@ pub struct Planting {
     pub by: VerdictIndex,
     /// Which canary.
     pub canary: Canary,
-    /// The payload of the library that carries it; `None` for one that is given in the rule.
+    /// The payload that carries it; `None` for the only one that is given in the rule.
     pub payload: Option<PayloadName>,
 }
 

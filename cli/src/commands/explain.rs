@@ -215,7 +215,7 @@ mod tests {
             encoding: None,
             planted_by: "x1".into(),
             rule: "attack".into(),
-            payload: None,
+            payload: Some("payloads[1]".into()),
             category: None,
         };
         record.canaries = vec![

@@ -49,11 +49,12 @@ pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
     line
 }
 
-/// The payload of the library that carried a canary, to be said behind it; nothing for another.
+/// The payload that carried a canary, to be said behind it; nothing for the only one of a rule.
 pub(crate) fn payload(canary: &CanaryRecord) -> String {
     match (&canary.payload, &canary.category) {
         (Some(id), Some(category)) => format!(", payload {id} ({category})"),
-        _ => String::new(),
+        (Some(place), None) => format!(", {place}"),
+        (None, _) => String::new(),
     }
 }
 

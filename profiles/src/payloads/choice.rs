@@ -1,5 +1,7 @@
 //! Which payload an attack takes.
 
+use std::fmt::{self, Display, Formatter};
+
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -21,26 +23,50 @@ pub struct Payloads {
 /// The payload of one exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen<'a> {
-    /// What it is called in the library; `None` for a literal one.
+    /// What it is called; `None` for the only literal one.
     pub name: Option<PayloadName>,
     /// The instruction, for [`Canary::carried_by`](crate::canary::Canary::carried_by).
     pub text: &'a str,
 }
 
 impl<'a> Chosen<'a> {
-    /// A payload that is given in the rule.
+    /// The only payload that is given in the rule.
     pub fn literal(text: &'a str) -> Self {
         Self { name: None, text }
     }
 }
 
-/// What a payload of the library is called.
+/// What a payload is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PayloadName {
-    /// Its id, unique in the library.
-    pub id: &'static str,
-    /// Its category.
-    pub category: &'static str,
+pub enum PayloadName {
+    /// One of the library.
+    Library {
+        /// Its id, unique in the library.
+        id: &'static str,
+        /// Its category.
+        category: &'static str,
+    },
+    /// One of several literal ones: its place among the rule's `payloads`, from 0.
+    Literal(usize),
+}
+
+impl PayloadName {
+    /// Its category, if it is one of the library.
+    pub fn category(self) -> Option<&'static str> {
+        match self {
+            Self::Library { category, .. } => Some(category),
+            Self::Literal(_) => None,
+        }
+    }
+}
+
+impl Display for PayloadName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library { id, .. } => f.write_str(id),
+            Self::Literal(place) => write!(f, "payloads[{place}]"),
+        }
+    }
 }
 
 impl Payloads {
@@ -93,7 +119,7 @@ impl Payloads {
         let of = |category: &'static Category| {
             let payloads = category.payloads.iter();
             let payload = winner(payloads.map(|payload| (payload.id.as_str(), payload)), draw)?;
-            let name = PayloadName {
+            let name = PayloadName::Library {
                 id: &payload.id,
                 category: &category.name,
             };
@@ -105,9 +131,16 @@ impl Payloads {
                 text: &payload.text,
             };
         }
-        let texts = self.literal.iter();
-        let text = winner(texts.map(|text| (text.as_str(), text.as_str())), draw);
-        Chosen::literal(text.unwrap_or_default())
+        let texts = self.literal.iter().enumerate();
+        let won = winner(
+            texts.map(|(place, text)| (text.as_str(), (place, text))),
+            draw,
+        );
+        let (place, text) = won.map_or((0, ""), |(place, text)| (place, text));
+        Chosen {
+            name: (self.literal.len() > 1).then_some(PayloadName::Literal(place)),
+            text,
+        }
     }
 
     /// What was written, in the words of files: `payloads`, `categories`. The version of the library
@@ -240,11 +273,12 @@ mod tests {
             let mut seen = BTreeMap::new();
             for draw in 0..4000 {
                 let chosen = read.choose(draw);
-                let group = chosen.name.map_or("literal", |name| {
-                    let holds =
-                        |category: &&Category| category.payloads.iter().any(|p| p.id == name.id);
+                let category = chosen.name.and_then(PayloadName::category);
+                let group = category.map_or("literal", |category| {
+                    let id = chosen.name.unwrap().to_string();
+                    let holds = |category: &&Category| category.payloads.iter().any(|p| p.id == id);
                     let holder = &library().iter().find(holds).unwrap().name;
-                    assert_eq!(name.category, holder);
+                    assert_eq!(category, holder);
                     holder
                 });
                 *seen.entry(group.to_owned()).or_insert(0) += 1;
@@ -297,7 +331,7 @@ mod tests {
     #[test]
     fn a_draw_stands_for_the_same_payload_in_every_release() {
         let library = Payloads::default();
-        let drawn = [1, 2, 3].map(|draw| library.choose(draw).name.unwrap().id);
+        let drawn = [1, 2, 3].map(|draw| library.choose(draw).name.unwrap().to_string());
         assert_eq!(
             drawn,
             [
@@ -311,6 +345,13 @@ mod tests {
             [1, 2, 3, 4].map(|draw| literal.choose(draw).text),
             ["z", "z", "y", "x"]
         );
+        let named = |draw| literal.choose(draw).name.unwrap().to_string();
+        assert_eq!(
+            [1, 3, 4].map(named),
+            ["payloads[2]", "payloads[1]", "payloads[0]"]
+        );
+        let only = Payloads::literal(["x".to_owned()]);
+        assert_eq!(only.choose(1).name, None);
     }
 
     #[test]

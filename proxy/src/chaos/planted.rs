@@ -31,7 +31,7 @@ pub struct Origin {
     pub exchange: ExchangeId,
     /// Id of the rule that planted it.
     pub rule: String,
-    /// The payload of the library that carried it, if it was one.
+    /// The payload that carried it; `None` for the only one that the rule gives.
     pub payload: Option<PayloadName>,
 }
 

@@ -15,6 +15,7 @@ use squall_journal::timestamp;
 use squall_profiles::activation::Fingerprint;
 use squall_profiles::canary::{Canary, Encoding};
 use squall_profiles::facts::Kind;
+use squall_profiles::payloads::PayloadName;
 use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::secrets::Secrets;
@@ -237,8 +238,12 @@ impl CanaryNote {
             encoding: self.left.map(|(_, encoding)| spelling(encoding)),
             planted_by: self.origin.exchange.to_string(),
             rule: self.origin.rule.clone(),
-            payload: self.origin.payload.map(|name| name.id.to_owned()),
-            category: self.origin.payload.map(|name| name.category.to_owned()),
+            payload: self.origin.payload.map(|name| name.to_string()),
+            category: self
+                .origin
+                .payload
+                .and_then(PayloadName::category)
+                .map(str::to_owned),
         }
     }
 

@@ -261,6 +261,42 @@ fn what_is_planted_in_a_model_s_input_is_seen_on_its_way_out() {
 }
 
 #[test]
+fn which_of_several_payloads_was_planted_is_told() {
+    let stage = Stage::new();
+    for (scope, attack) in [
+        ("own", json!({ "type": "conflicting_context" })),
+        (
+            "given",
+            json!({ "type": "conflicting_context", "payloads": ["Alpha {canary}.", "Beta {canary}."] }),
+        ),
+    ] {
+        let chaos = json!({ "context_attacks": [attack] });
+        stage.daemon.api.chaos_in(scope, &chaos);
+        let body = r#"{"model":"any","messages":[{"role":"user","content":"Hello?"}]}"#;
+        let headers = [
+            ("x-squall-scope", scope),
+            ("content-type", "application/json"),
+        ];
+        let mut wire = stage.open(Path::Forward);
+        wire.request("POST", "/v1/chat/completions", &headers, body.as_bytes());
+        assert_eq!(wire.response().status, 200);
+        let entry = exchanges(&stage, scope, 1)[0].clone();
+        let planted = &entry["canaries"][0];
+        let payloads = entry["rules"][0]["parameters"]["payloads"].as_array();
+        let named = |index: &usize| planted["payload"] == format!("payloads[{index}]");
+        let place = (0..payloads.unwrap().len()).find(named).expect("its place");
+        let canary = planted["canary"].as_str().unwrap();
+        let text = payloads.unwrap()[place].as_str().unwrap();
+        let sent = stage.plain.requests().pop().unwrap();
+        let read = String::from_utf8_lossy(&sent.body).into_owned();
+        assert!(
+            read.contains(&text.replace("{canary}", canary)),
+            "{entry}: {read}"
+        );
+    }
+}
+
+#[test]
 fn nothing_is_looked_for_where_nothing_was_planted() {
     let stage = Stage::new();
     let next = stage.url(Path::Forward, "/next");

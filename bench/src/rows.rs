@@ -85,6 +85,10 @@ const GROUPS: &[Group] = &[
         measure: throughput::busy,
     },
     Group {
+        name: "store",
+        measure: throughput::with_store,
+    },
+    Group {
         name: "content",
         measure: faults::content,
     },
@@ -132,14 +136,22 @@ pub fn run(run: &Run) -> Result<()> {
 fn turns<T>(
     stage: &Stage,
     mode: Mode,
+    turn: impl FnMut(&Contestant<'_>) -> Result<T>,
+) -> Result<Scores<T>> {
+    between(stage.rounds, &stage.contestants(mode)?, turn)
+}
+
+/// The same between any contestants.
+fn between<T>(
+    rounds: usize,
+    contestants: &[Contestant<'_>],
     mut turn: impl FnMut(&Contestant<'_>) -> Result<T>,
 ) -> Result<Scores<T>> {
-    let contestants = stage.contestants(mode)?;
     let mut scores: Vec<_> = contestants
         .iter()
         .map(|one| (one.name, Vec::new()))
         .collect();
-    for _ in 0..stage.rounds {
+    for _ in 0..rounds {
         for (contestant, (name, reached)) in contestants.iter().zip(&mut scores) {
             reached.push(turn(contestant).with_context(|| format!("on the way of {name}"))?);
         }

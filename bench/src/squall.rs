@@ -13,6 +13,15 @@ use serde_json::Value;
 use crate::pki::Pki;
 use crate::process::{Process, Said};
 
+/// Where a daemon keeps what must outlive it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    /// Nowhere: profiles and journal go with it.
+    Memory,
+    /// In SQLite, as it comes.
+    Default,
+}
+
 /// A running daemon.
 #[derive(Debug)]
 pub struct Squall {
@@ -31,16 +40,26 @@ pub struct Squall {
 
 impl Squall {
     /// Starts `binary serve` in `home` with a reverse route to `upstream`.
-    pub fn start(binary: &Path, home: &Path, upstream: SocketAddr, pki: &Pki) -> Result<Self> {
+    pub fn start(
+        binary: &Path,
+        home: &Path,
+        upstream: SocketAddr,
+        pki: &Pki,
+        store: Store,
+    ) -> Result<Self> {
         fs::create_dir_all(home)?;
         let reverse = free_port()?;
         let config = home.join("squall.yaml");
+        let store = match store {
+            Store::Memory => "store: { url: \"sqlite::memory:\", exchanges: none }\n",
+            Store::Default => "",
+        };
         fs::write(
             &config,
             format!(
                 "proxy:\n  listen: 127.0.0.1:0\n  upstream_ca: [{}]\n\
                  routes:\n  - {{ name: bench, listen: \"{reverse}\", upstream: \"http://{upstream}\" }}\n\
-                 api:\n  listen: 127.0.0.1:0\n",
+                 api:\n  listen: 127.0.0.1:0\n{store}",
                 pki.ca.display()
             ),
         )?;

@@ -15,7 +15,7 @@ use crate::Run;
 use crate::pki::{Pki, client_config};
 use crate::process::{Process, Said};
 use crate::route::Route;
-use crate::squall::Squall;
+use crate::squall::{Squall, Store};
 
 /// The name that handshakes are for. hudsucker has no certificates for addresses.
 const NAME: &str = "upstream.bench.test";
@@ -57,7 +57,8 @@ pub struct Contestant<'a> {
 }
 
 impl<'a> Contestant<'a> {
-    fn through(name: &'static str, route: Route, process: &'a Process) -> Self {
+    /// One whose process is this.
+    pub fn through(name: &'static str, route: Route, process: &'a Process) -> Self {
         Self {
             name,
             route,
@@ -128,7 +129,7 @@ impl Stage {
         )?;
         let squall = match &binary {
             Some(binary) => {
-                let squall = Squall::start(binary, &dir.join("squall"), http, &pki)?;
+                let squall = Squall::start(binary, &dir.join("squall"), http, &pki, Store::Memory)?;
                 let trust = client_config(&squall.ca)?;
                 Some((squall, trust))
             }

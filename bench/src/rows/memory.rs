@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{at_most, median, turns};
 use crate::idle::per_connection;
-use crate::squall::Squall;
+use crate::squall::{Squall, Store};
 use crate::stage::{Mode, Stage};
 use crate::table::Row;
 
@@ -19,7 +19,7 @@ pub(super) fn start(stage: &Stage) -> Result<Vec<Row>> {
     if let Some(binary) = &stage.binary {
         let home = stage.dir.join("started");
         for turn in 0..=STARTS {
-            let squall = Squall::start(binary, &home, stage.http, &stage.pki)?;
+            let squall = Squall::start(binary, &home, stage.http, &stage.pki, Store::Memory)?;
             if turn > 0 {
                 times.push(squall.started_in.as_secs_f64() * 1e3);
                 memory.push(squall.process.resident()? as f64 / 1e6);

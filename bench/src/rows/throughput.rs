@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 
-use super::{CONNECTIONS, at_least, at_most, turns};
+use super::{CONNECTIONS, at_least, at_most, between, turns};
 use crate::load::{Outcome, Work, full};
+use crate::route::Route;
+use crate::squall::{Squall, Store};
 use crate::stage::{Contestant, Mode, Stage};
 use crate::table::Row;
 
@@ -32,6 +34,32 @@ pub(super) fn reverse(stage: &Stage) -> Result<Vec<Row>> {
             aim: "≥ 1.3 H and ≥ .38",
         },
     ])
+}
+
+/// Reverse proxying of small answers by a daemon with a store, as it comes, and by one without.
+pub(super) fn with_store(stage: &Stage) -> Result<Vec<Row>> {
+    let row = |reached, ratio| Row {
+        metric: "reverse rps with a store (to that without)".into(),
+        reached,
+        judged: vec![at_least(ratio, 0.85, 0.95)],
+        must: "≥ .85",
+        aim: "≥ .95",
+    };
+    let (Some(binary), Some(without)) = (&stage.binary, stage.squall()) else {
+        return Ok(vec![row(Vec::new(), None)]);
+    };
+    let home = stage.dir.join("with-a-store");
+    let with = Squall::start(binary, &home, stage.http, &stage.pki, Store::Default)?;
+    let scores = between(
+        stage.rounds,
+        &[
+            Contestant::through("without", Route::to(without.reverse), &without.process),
+            Contestant::through("with", Route::to(with.reverse), &with.process),
+        ],
+        |one| small(stage, one, CONNECTIONS),
+    )?;
+    let ratio = scores.ratio("with", "without", rate);
+    Ok(vec![row(scores.tell_two(" µs/rps", cpu, rate), ratio)])
 }
 
 /// Forward proxying in clear.

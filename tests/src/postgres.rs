@@ -100,11 +100,14 @@ impl Postgres {
 
     /// Ends the server; its data stay.
     pub fn stop(&mut self) {
-        if let Some((mut server, _)) = self.server.take() {
-            // SIGINT: connections are cut, what was committed is kept.
-            kill_process(pid(&server), Signal::INT).expect("the server runs");
-            wait(&mut server, "PostgreSQL");
+        // Left in its place until it has ended: its log is shown if it does not.
+        if let Some((server, _)) = &mut self.server {
+            // SIGQUIT: it ends without a last checkpoint, which a busy machine may take long for. What was
+            // committed is kept: it is read from the log at the next start.
+            kill_process(pid(server), Signal::QUIT).expect("the server runs");
+            wait(server, "PostgreSQL");
         }
+        self.server = None;
     }
 
     /// Starts the server again where it was.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Instant;
 
+use rustix::fs::statvfs;
 use rustix::process::{Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
@@ -31,7 +32,7 @@ impl Postgres {
     /// Makes a cluster and starts a server on it.
     pub fn start() -> Self {
         let programs = programs();
-        let dir = TempDir::new().expect("a temporary directory");
+        let dir = TempDir::new_in(place()).expect("a temporary directory");
         if geteuid().is_root() {
             let owner = std::process::Command::new("chown")
                 .arg(ACCOUNT)
@@ -100,14 +101,12 @@ impl Postgres {
 
     /// Ends the server; its data stay.
     pub fn stop(&mut self) {
-        // Left in its place until it has ended: its log is shown if it does not.
-        if let Some((server, _)) = &mut self.server {
+        if let Some((mut server, _)) = self.server.take() {
             // SIGQUIT: it ends without a last checkpoint, which a busy machine may take long for. What was
             // committed is kept: it is read from the log at the next start.
-            kill_process(pid(server), Signal::QUIT).expect("the server runs");
-            wait(server, "PostgreSQL");
+            kill_process(pid(&server), Signal::QUIT).expect("the server runs");
+            server.wait().expect("PostgreSQL can be waited for");
         }
-        self.server = None;
     }
 
     /// Starts the server again where it was.
@@ -179,6 +178,19 @@ impl Drop for Postgres {
             let _ = kill_process(pid(&server), Signal::QUIT);
             let _ = server.wait();
         }
+    }
+}
+
+/// Where clusters are made: in memory if there is room, since a disk that is busy with builds keeps a
+/// server from ending for half a minute.
+fn place() -> PathBuf {
+    const ROOM: u64 = 2 << 30;
+    let memory = PathBuf::from("/dev/shm");
+    let free = statvfs(&memory).map_or(0, |system| system.f_bavail * system.f_frsize);
+    if free >= ROOM {
+        memory
+    } else {
+        std::env::temp_dir()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::process::{Process, Said};
 pub enum Store {
     /// Nowhere: profiles and journal go with it.
     Memory,
-    /// In SQLite, as it comes.
+    /// In `SQLite`, as it comes.
     Default,
 }
 

@@ -57,8 +57,18 @@ impl Counting {
             .unwrap_or(model)
             .to_ascii_lowercase();
         let name = name.strip_prefix("ft:").unwrap_or(&name);
+        // As Amazon names vendors.
+        let name = name.strip_prefix("openai.").unwrap_or(name);
         let is = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-        if is(&["gpt-4o", "gpt-4.1", "gpt-5", "chatgpt-"]) || family(name, &["o1", "o3", "o4"]) {
+        let named = is(&[
+            "gpt-4o",
+            "gpt-4.1",
+            "gpt-5",
+            "gpt-oss",
+            "chatgpt-",
+            "codex-mini",
+        ]);
+        if named || family(name, &["o1", "o3", "o4"]) {
             Self::O200k
         } else if family(name, &["gpt-4", "gpt-4-turbo"])
             || is(&["gpt-3.5", "gpt-35", "text-embedding-3"])
@@ -390,6 +400,9 @@ mod tests {
             ("gpt-4o-mini-2024-07-18", Counting::O200k),
             ("gpt-4.1-nano", Counting::O200k),
             ("gpt-5", Counting::O200k),
+            ("gpt-oss:20b", Counting::O200k),
+            ("openai.gpt-oss-120b-1:0", Counting::O200k),
+            ("codex-mini-latest", Counting::O200k),
             ("o1", Counting::O200k),
             ("o3-mini", Counting::O200k),
             ("openai/o4-mini", Counting::O200k),

@@ -20,7 +20,8 @@ use squall_profiles::rule::Family;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::listening::session_name;
-use super::{Exchange, remembers, rule};
+use super::recalled::remembers;
+use super::{Exchange, rule};
 use crate::broken::Ledger as _;
 use crate::carry_out::edit;
 use crate::mcp_sessions::{Awaited, Name, Says, Session, Teller, Told};

@@ -1,0 +1,112 @@
+//! Old answers given again: what is kept of each exchange, and what is given in its place.
+
+use http::Response;
+use squall_profiles::activation::Decision;
+use squall_profiles::faults::mcp_answer::Change;
+use squall_profiles::plan::{Substitute, VerdictIndex};
+use squall_profiles::rule::Rule;
+
+use super::{Exchange, rule};
+use crate::broken::Ledger as _;
+use crate::carry_out::body::AgentBody;
+use crate::carry_out::recall::{Kept, Owner};
+
+impl Exchange {
+    /// Lets rules that give old answers again see this one.
+    pub(super) fn remember(
+        &self,
+        mut answer: Response<AgentBody>,
+        decision: &Decision,
+    ) -> Response<AgentBody> {
+        if self.answered_in_session {
+            return answer;
+        }
+        let answers_one_call = !self.seen.is_mcp() || self.seen.only_call().is_some();
+        for verdict in &decision.plan.verdicts {
+            if remembers(&verdict.rule) && answers_one_call {
+                let owner = self.owner(&verdict.rule);
+                let recall = &self.connection.worker.engine.recall;
+                answer = recall.note(owner, self.call(decision), answer);
+            }
+        }
+        answer
+    }
+
+    /// An answer given before, in place of this one.
+    pub(super) async fn recall(
+        &self,
+        verdict: VerdictIndex,
+        which: &Substitute,
+        answer: Response<AgentBody>,
+        decision: &Decision,
+    ) -> Response<AgentBody> {
+        if self.seen.is_mcp() && self.seen.only_call().is_none() {
+            let why = "old answers are kept of single MCP calls, and this is none";
+            self.log.bypassed(verdict, why.to_owned());
+            return answer;
+        }
+        let recall = &self.connection.worker.engine.recall;
+        let Some((owner, kept)) = self.kept(verdict, which, decision) else {
+            self.log
+                .bypassed(verdict, "there is no earlier answer to give again".into());
+            return self.remember(answer, decision);
+        };
+        let again = kept.into_response(&self.method);
+        let again = match self.seen.only_call() {
+            None => again,
+            // It was another call's: its id is not this one's.
+            Some(id) => {
+                let change = Change::AnswerTo(id.clone());
+                self.change(change, Vec::new(), again, verdict).await
+            }
+        };
+        self.log.applied(verdict);
+        let inspect = &self.connection.worker.engine.inspect;
+        // Read unseen, to be the earlier answer of the next exchange.
+        recall
+            .note_unseen(owner, self.call(decision), answer, inspect)
+            .await;
+        again
+    }
+
+    /// The earlier answer that a rule gives again, if there is one.
+    pub(super) fn kept(
+        &self,
+        verdict: VerdictIndex,
+        which: &Substitute,
+        decision: &Decision,
+    ) -> Option<(Owner, Kept)> {
+        let recall = &self.connection.worker.engine.recall;
+        let owner = self.owner(rule(decision, verdict)?);
+        let kept = match which {
+            Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
+            _ => recall.stale(&owner),
+        };
+        let kept = kept.filter(|kept| !self.seen.is_mcp() || !kept.lacks_answer());
+        kept.map(|kept| (owner, kept))
+    }
+
+    pub(super) fn owner(&self, rule: &Rule) -> Owner {
+        Owner {
+            activation: self.log.chaos().activation().id.clone(),
+            scope: self.log.chaos().scope().to_string(),
+            rule: rule.id.clone(),
+        }
+    }
+
+    /// What tells this call from others: its fingerprint, or method and URL where none was taken.
+    pub(super) fn call(&self, decision: &Decision) -> u64 {
+        decision.fingerprint.map_or_else(
+            || {
+                let call = format!("{} {}", self.method, self.target.url.as_str());
+                xxhash_rust::xxh3::xxh3_64(call.as_bytes())
+            },
+            |fingerprint| fingerprint.0,
+        )
+    }
+}
+
+/// Whether a rule may give an answer again that it saw before.
+pub(super) fn remembers(rule: &Rule) -> bool {
+    matches!(rule.mode, "stale" | "swapped")
+}

@@ -173,6 +173,9 @@ impl Sqlite {
     }
 
     pub(super) async fn tokens(&self) -> Result<Vec<token::Row>, Cause> {
+        if self.is_blank() {
+            return Ok(Vec::new());
+        }
         let rows = sqlx::query_as(AssertSqlSafe(format!(
             "SELECT {} FROM tokens WHERE revoked_at IS NULL ORDER BY workspace, name",
             token::COLUMNS

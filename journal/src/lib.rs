@@ -1,4 +1,5 @@
-//! What was seen: exchange records, redaction, the ring they are kept in, the log of events.
+//! What was seen: exchange records, redaction, the ring they are kept in, the log of events; and the
+//! trait by which runs reach the proxy that sees it ([`reach::Reach`]).
 //!
 //! Nothing here does I/O or reads a clock: times come in with what is recorded, so every answer
 //! can be tested without a port.
@@ -11,6 +12,7 @@
 pub mod activation;
 pub mod events;
 pub mod id;
+pub mod reach;
 pub mod record;
 pub mod redact;
 pub mod ring;

@@ -1,0 +1,252 @@
+//! How a run reaches the proxy: put chaos in force for a scope, end it, read what went through.
+//!
+//! Whoever drives agents holds an [`Arc<dyn Reach>`](std::sync::Arc) and knows nothing else of the
+//! proxy, so that agents can be driven and judged without a port. One invocation of an agent is one
+//! activation of the scope it runs in:
+//!
+//! ```text
+//! begin(scope, chaos) ──▶ the agent is asked, its calls go through ──▶ seen(activation) ──▶ judged
+//!         └── the activation before it in the scope is over, and counters are at zero
+//! ```
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::activation::ActivationRecord;
+use crate::record::{ExchangeRecord, Place};
+
+/// What is on its way; not begun before it is polled.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The proxy as runs see it.
+pub trait Reach: Send + Sync {
+    /// Puts chaos in force for a scope as a new activation, in place of what was there: counters,
+    /// windows and attempts begin at zero, kept-alive connections of the scope are closed and its
+    /// open exchanges ended.
+    fn begin<'a>(
+        &'a self,
+        scope: &'a str,
+        chaos: Wanted,
+    ) -> Pending<'a, Result<ActivationRecord, ReachError>>;
+
+    /// Ends a scope's own activation; it is under the default one again. Whether there was one.
+    fn end<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<bool, ReachError>>;
+
+    /// Ends every activation that a run has begun, in one swap where it can. How many there were.
+    fn end_run<'a>(&'a self, run: &'a str) -> Pending<'a, Result<usize, ReachError>>;
+
+    /// What went through under an activation, oldest first. Waits until its open exchanges have
+    /// ended and all of them are written down, but no longer than `patience`; what is open even then
+    /// is among them with outcome `open`.
+    fn seen<'a>(
+        &'a self,
+        activation: &'a str,
+        patience: Duration,
+    ) -> Pending<'a, Result<Seen, ReachError>>;
+}
+
+/// Chaos that a run wants in force for a scope.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// Id of the run, which its exchanges then carry.
+    pub run: String,
+    /// The rules.
+    pub rules: Rules,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Stands for the scope in the draws, 1 to 256 bytes: scenario, prompt and repeat, so that a
+    /// second run with the same seed draws the same.
+    pub key: String,
+    /// What the journal reads.
+    pub observe: Observe,
+    /// How long it holds at most; `None`: until it is ended, or as long as the config allows.
+    pub ttl: Option<Duration>,
+}
+
+/// Where the rules of an activation come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rules {
+    /// No rule: the scope is kept clean, whatever else is in force.
+    Nothing,
+    /// A profile by its name.
+    Profile(String),
+    /// A document with what stands under `chaos:` in a profile, YAML or JSON, variables expanded.
+    Document(String),
+}
+
+/// What the journal reads of the exchanges under an activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Observe {
+    /// Heads only.
+    Headers,
+    /// Heads, and of model and MCP exchanges what they say about themselves.
+    Model,
+    /// Whole bodies, bounded.
+    Bodies,
+}
+
+impl Observe {
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Headers => "headers",
+            Self::Model => "model",
+            Self::Bodies => "bodies",
+        }
+    }
+}
+
+/// What went through under one activation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Seen {
+    /// The exchanges that began under it, oldest first, those that were still open included.
+    pub exchanges: Vec<SeenExchange>,
+    /// Exchanges that began under it and are not among them: they did not fit in the journal. With
+    /// one of these, what did not happen cannot be told from what was not seen.
+    pub lost: u64,
+}
+
+impl Seen {
+    /// Whether everything is here and nothing is open.
+    pub fn is_complete(&self) -> bool {
+        self.lost == 0 && self.exchanges.iter().all(|seen| seen.ended.is_some())
+    }
+}
+
+/// One exchange as a judge needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenExchange {
+    /// As the journal keeps it.
+    pub record: ExchangeRecord,
+    /// When its request's head was there, since the activation was put in force.
+    pub began: Duration,
+    /// When the agent had the end of the answer, or the exchange broke off; `None` while it is open.
+    pub ended: Option<Duration>,
+    /// What the agent sent; `None` when it was not kept.
+    pub request: Option<Message>,
+    /// What the agent received; `None` when it was not kept, or there was no answer.
+    pub response: Option<Message>,
+}
+
+/// A request or an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Message {
+    /// Names and values in order, as they were on the wire; secrets redacted.
+    pub headers: Vec<(String, String)>,
+    /// The body; `None` when bodies are not kept for the activation.
+    pub body: Option<Body>,
+    /// What detectors found in it, URL and headers included, before it was redacted; `None` when
+    /// nobody looked.
+    pub detected: Option<Vec<Detected>>,
+}
+
+impl Message {
+    /// The first value of a header, by its name in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let named = |(found, _): &&(String, String)| found.eq_ignore_ascii_case(name);
+        let (_, value) = self.headers.iter().find(named)?;
+        Some(value)
+    }
+}
+
+/// The body of a message, content codings undone, secrets redacted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Body {
+    /// What was kept of it.
+    pub bytes: Vec<u8>,
+    /// Whether this is all that was sent; `false` when it was longer than is kept, or broke off.
+    pub whole: bool,
+}
+
+/// A secret or a person's data that stood in a message. What it was is not told.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Detected {
+    /// Name of the detector.
+    pub detector: String,
+    /// Whether it is a person's data; otherwise it is a secret.
+    pub personal: bool,
+    /// Where it stood.
+    pub place: Place,
+}
+
+/// Why the proxy could not be reached, or did not do what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReachError {
+    /// No profile has that name.
+    #[error("there is no profile `{0}`")]
+    UnknownProfile(String),
+    /// The rules cannot be read or compiled.
+    #[error("the chaos cannot be put in force: {0}")]
+    BadRules(String),
+    /// Nobody knows that activation, or its exchanges are not kept any more.
+    #[error("nothing is known of activation `{0}`; its exchanges are not kept any more")]
+    UnknownActivation(String),
+    /// The daemon ends all chaos by itself, or is stopping.
+    #[error("the daemon puts no more chaos in force: {0}")]
+    Refused(String),
+    /// The journal or the store did not answer.
+    #[error("what went through cannot be read: {0}")]
+    Unreadable(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nobody;
+
+    impl Reach for Nobody {
+        fn begin<'a>(
+            &'a self,
+            _: &'a str,
+            chaos: Wanted,
+        ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
+            let Rules::Profile(name) = chaos.rules else {
+                return Box::pin(async { Err(ReachError::Refused("stopping".into())) });
+            };
+            Box::pin(async { Err(ReachError::UnknownProfile(name)) })
+        }
+
+        fn end<'a>(&'a self, _: &'a str) -> Pending<'a, Result<bool, ReachError>> {
+            Box::pin(async { Ok(false) })
+        }
+
+        fn end_run<'a>(&'a self, _: &'a str) -> Pending<'a, Result<usize, ReachError>> {
+            Box::pin(async { Ok(0) })
+        }
+
+        fn seen<'a>(&'a self, _: &'a str, _: Duration) -> Pending<'a, Result<Seen, ReachError>> {
+            Box::pin(async { Ok(Seen::default()) })
+        }
+    }
+
+    #[test]
+    fn it_can_be_held_as_an_object_by_several_threads() {
+        fn takes(_: std::sync::Arc<dyn Reach>) {}
+        takes(std::sync::Arc::new(Nobody));
+    }
+
+    #[test]
+    fn a_header_is_found_in_any_case_and_the_first_one_counts() {
+        let message = Message {
+            headers: vec![
+                ("Retry-After".into(), "2".into()),
+                ("retry-after".into(), "9".into()),
+            ],
+            ..Message::default()
+        };
+        assert_eq!(message.header("RETRY-AFTER"), Some("2"));
+        assert_eq!(message.header("retry"), None);
+    }
+
+    #[test]
+    fn what_was_lost_makes_it_incomplete() {
+        assert!(Seen::default().is_complete());
+        let lost = Seen {
+            lost: 1,
+            ..Seen::default()
+        };
+        assert!(!lost.is_complete());
+    }
+}

@@ -9,6 +9,8 @@
 //!         └── the activation before it in the scope is over, and counters are at zero
 //! ```
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -71,8 +73,39 @@ pub enum Rules {
     Nothing,
     /// A profile by its name.
     Profile(String),
-    /// A document with what stands under `chaos:` in a profile, YAML or JSON, variables expanded.
-    Document(String),
+    /// A profile as it is written, YAML or JSON, that nobody has put anywhere.
+    Document {
+        /// Its text, variables not expanded.
+        text: String,
+        /// What the variables in it stand for. They are secrets: never stored, logged or shown.
+        variables: Values,
+    },
+}
+
+/// What variables stand for, by name. Printing it shows the names only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Values(BTreeMap<String, String>);
+
+impl Values {
+    /// What the variable of this name stands for.
+    pub fn find(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Values {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
+        let owned = pairs
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        Self(owned.collect())
+    }
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// What the journal reads of the exchanges under an activation.
@@ -225,6 +258,18 @@ mod tests {
     fn it_can_be_held_as_an_object_by_several_threads() {
         fn takes(_: std::sync::Arc<dyn Reach>) {}
         takes(std::sync::Arc::new(Nobody));
+    }
+
+    #[test]
+    fn what_variables_stand_for_is_found_and_not_printed() {
+        let values: Values = [("TOKEN", "hunter2")].into_iter().collect();
+        assert_eq!(values.find("TOKEN"), Some("hunter2"));
+        let document = Rules::Document {
+            text: "chaos: {}".into(),
+            variables: values,
+        };
+        let printed = format!("{document:?}");
+        assert!(printed.contains("TOKEN") && !printed.contains("hunter2"));
     }
 
     #[test]

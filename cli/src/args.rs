@@ -377,6 +377,9 @@ pub(crate) enum Token {
         /// What it allows
         #[arg(long)]
         role: Role,
+        /// The workspace it belongs to [default: that of the token this is asked with]
+        #[arg(long, value_name = "NAME")]
+        workspace: Option<String>,
         #[command(flatten)]
         remote: Remote,
     },
@@ -386,6 +389,9 @@ pub(crate) enum Token {
     Revoke {
         /// Its name
         name: String,
+        /// The workspace it belongs to [default: that of the token this is asked with]
+        #[arg(long, value_name = "NAME")]
+        workspace: Option<String>,
         #[command(flatten)]
         remote: Remote,
     },

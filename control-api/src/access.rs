@@ -27,7 +27,7 @@ pub use self::pace::{AT_ONCE, PER_SECOND};
 pub(crate) use self::token::new_secret;
 pub use self::token::{Digest, NoRandomness, Role, Token};
 use crate::problem::Problem;
-use crate::store::StoredToken;
+use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
 /// What a route asks of whoever calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +97,18 @@ impl Caller {
     /// Whether it would not be let in any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
+    }
+
+    /// Whose things it sees and changes; what belongs to another workspace is not there for it (404).
+    pub(crate) fn workspace(&self) -> &str {
+        self.token
+            .as_ref()
+            .map_or(DEFAULT_WORKSPACE, |token| token.workspace())
+    }
+
+    /// Whether it is of the workspace of everybody who has no other, which administers the rest.
+    pub(crate) fn is_of_default_workspace(&self) -> bool {
+        self.workspace() == DEFAULT_WORKSPACE
     }
 
     /// Who it is, for the log.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::access::{Access, Caller, Digest, NoRandomness, Role, new_secret};
+use crate::access::{Access, Caller, Digest, NoRandomness, Role, Token, new_secret};
 use crate::store::{DEFAULT_WORKSPACE, Store, StoreError, StoredToken};
 
 /// Most tokens of one store: each is compared with each request's.
@@ -18,6 +18,14 @@ pub struct StoredTokens {
     access: Arc<Access>,
     /// Changes go one after the other.
     turn: tokio::sync::Mutex<()>,
+}
+
+/// A token that is asked for.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) workspace: String,
+    pub(crate) name: String,
+    pub(crate) role: Role,
 }
 
 /// A token that was made.
@@ -36,7 +44,8 @@ pub(crate) enum NotMade {
     #[error("there is a token `{0}`; revoke it first, or take another name")]
     NameTaken(String),
     #[error(
-        "the first token must have the role admin: from then on only an admin makes and revokes tokens"
+        "the first token must have the role admin and no workspace: from then on only an admin makes and \
+         revokes tokens"
     )]
     FirstMustBeAdmin,
     #[error("there are {MOST} tokens; revoke some first")]
@@ -57,7 +66,8 @@ pub(crate) enum NotRevoked {
     #[error("the token `{0}` is in the configuration; take it out of `api.tokens` there")]
     Configured(String),
     #[error(
-        "`{0}` is the last token with the role admin, and nobody could make another; make one first"
+        "`{0}` is the last token with the role admin in the default workspace, and nobody could make \
+         another; make one first"
     )]
     LastAdmin(String),
     #[error(transparent)]
@@ -97,35 +107,33 @@ impl StoredTokens {
     /// for it has gone.
     pub(crate) async fn make(
         self: Arc<Self>,
-        name: String,
-        role: Role,
+        wish: Wish,
         at: u64,
         caller: Caller,
     ) -> Result<Made, NotMade> {
         to_its_end(async move {
             let _turn = self.turn.lock().await;
-            self.carry_out_make(name, role, at, &caller).await
+            self.carry_out_make(wish, at, &caller).await
         })
         .await
     }
 
-    async fn carry_out_make(
-        &self,
-        name: String,
-        role: Role,
-        at: u64,
-        caller: &Caller,
-    ) -> Result<Made, NotMade> {
+    async fn carry_out_make(&self, wish: Wish, at: u64, caller: &Caller) -> Result<Made, NotMade> {
         let mut stored = self.read_news().await?;
         // Of those who came in while no token was asked for, one makes the first.
         if caller.has_ended() {
             return Err(NotMade::NotAllowedAnyMore);
         }
         let all = self.access.tokens();
-        if all.iter().any(|token| token.name() == name) {
+        let Wish {
+            workspace,
+            name,
+            role,
+        } = wish;
+        if all.iter().any(|token| token.is_named(&workspace, &name)) {
             return Err(NotMade::NameTaken(name));
         }
-        if all.is_empty() && role != Role::Admin {
+        if all.is_empty() && (role != Role::Admin || workspace != DEFAULT_WORKSPACE) {
             return Err(NotMade::FirstMustBeAdmin);
         }
         if stored.len() >= MOST {
@@ -133,7 +141,7 @@ impl StoredTokens {
         }
         let secret = new_secret()?;
         let token = StoredToken {
-            workspace: DEFAULT_WORKSPACE.to_owned(),
+            workspace,
             name,
             role,
             digest: Digest::of(&secret),
@@ -151,19 +159,21 @@ impl StoredTokens {
     /// to its end, even if whoever asked for it has gone.
     pub(crate) async fn revoke(
         self: Arc<Self>,
+        workspace: String,
         name: String,
         at: u64,
         caller: Caller,
     ) -> Result<(), NotRevoked> {
         to_its_end(async move {
             let _turn = self.turn.lock().await;
-            self.carry_out_revoke(name, at, &caller).await
+            self.carry_out_revoke(&workspace, name, at, &caller).await
         })
         .await
     }
 
     async fn carry_out_revoke(
         &self,
+        workspace: &str,
         name: String,
         at: u64,
         caller: &Caller,
@@ -173,20 +183,22 @@ impl StoredTokens {
         if caller.has_ended() {
             return Err(NotRevoked::NotAllowedAnyMore);
         }
-        let Some(token) = stored.iter().find(|token| token.name == name) else {
+        let is_it = |token: &StoredToken| token.workspace == workspace && token.name == name;
+        let Some(token) = stored.iter().find(|token| is_it(token)) else {
             let configured = self.access.tokens();
-            return Err(if configured.iter().any(|token| token.name() == name) {
+            let is_configured = |token: &Arc<Token>| token.is_named(workspace, &name);
+            return Err(if configured.iter().any(is_configured) {
                 NotRevoked::Configured(name)
             } else {
                 NotRevoked::Unknown(name)
             });
         };
-        if token.role == Role::Admin && self.locks_out(&token.digest) {
+        let makes_tokens = token.role == Role::Admin && workspace == DEFAULT_WORKSPACE;
+        if makes_tokens && self.locks_out(&token.digest) {
             return Err(NotRevoked::LastAdmin(name));
         }
-        let workspace = token.workspace.clone();
-        let revoked = self.store.revoke_token(&workspace, &name, at).await?;
-        stored.retain(|token| token.name != name);
+        let revoked = self.store.revoke_token(workspace, &name, at).await?;
+        stored.retain(|token| !is_it(token));
         self.access.store(stored);
         if revoked {
             Ok(())
@@ -201,7 +213,10 @@ impl StoredTokens {
         let all = self.access.tokens();
         let mut others = all.iter().filter(|token| !token.has(digest)).peekable();
         let is_only = others.peek().is_none();
-        let is_last_admin = !others.any(|token| token.role() == Role::Admin);
+        let makes_tokens = |token: &Arc<Token>| {
+            token.role() == Role::Admin && token.workspace() == DEFAULT_WORKSPACE
+        };
+        let is_last_admin = !others.any(makes_tokens);
         is_last_admin && (!is_only || self.access.is_exposed())
     }
 }

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use squall_control_api::store::DEFAULT_WORKSPACE;
+
 use crate::args::{Remote, Token};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
@@ -14,15 +16,32 @@ const TOKENS: &str = "/v1/tokens";
 
 pub(super) async fn run(action: Token) -> Result<(), Failure> {
     match action {
-        Token::Create { name, role, remote } => create(&name, role.as_str(), &remote).await,
+        Token::Create {
+            name,
+            role,
+            workspace,
+            remote,
+        } => create(&name, role.as_str(), workspace.as_deref(), &remote).await,
         Token::List(remote) => list(&remote).await,
-        Token::Revoke { name, remote } => revoke(&name, &remote).await,
+        Token::Revoke {
+            name,
+            workspace,
+            remote,
+        } => revoke(&name, workspace.as_deref(), &remote).await,
     }
 }
 
 /// The secret is the one thing on stdout, so that a script can take it from there.
-async fn create(name: &str, role: &str, remote: &Remote) -> Result<(), Failure> {
-    let body = json!({ "name": name, "role": role });
+async fn create(
+    name: &str,
+    role: &str,
+    workspace: Option<&str>,
+    remote: &Remote,
+) -> Result<(), Failure> {
+    let mut body = json!({ "name": name, "role": role });
+    if let Some(workspace) = workspace {
+        body["workspace"] = json!(workspace);
+    }
     let made: Value = Client::new(remote)?.post(TOKENS, &body).await?;
     if remote.json {
         return output::json(&made);
@@ -30,8 +49,12 @@ async fn create(name: &str, role: &str, remote: &Remote) -> Result<(), Failure> 
     let secret = made["token"].as_str().unwrap_or_default();
     output::line(secret)?;
     let paint = Paint::stderr();
+    let workspace = match made["workspace"].as_str() {
+        Some(DEFAULT_WORKSPACE) | None => String::new(),
+        Some(other) => format!(" of workspace {other}"),
+    };
     eprintln!(
-        "token {}, {role}; it is not shown again. Commands take it as SQUALL_TOKEN or `--token`, other \
+        "token {}, {role}{workspace}; it is not shown again. Commands take it as SQUALL_TOKEN or `--token`, other \
          programs send `Authorization: Bearer …`",
         paint.name(name)
     );
@@ -43,6 +66,7 @@ async fn create(name: &str, role: &str, remote: &Remote) -> Result<(), Failure> 
 struct Listed {
     name: String,
     role: String,
+    workspace: String,
     source: String,
     created_at: Option<String>,
 }
@@ -61,11 +85,12 @@ async fn list(remote: &Remote) -> Result<(), Failure> {
         );
     }
     let paint = Paint::stdout();
-    let mut table = Table::new(["NAME", "ROLE", "FROM", "SINCE"]);
+    let mut table = Table::new(["NAME", "ROLE", "WORKSPACE", "FROM", "SINCE"]);
     for listed in items {
         table.row([
             paint.name(&listed.name),
             listed.role,
+            listed.workspace,
             listed.source,
             listed.created_at.unwrap_or_default(),
         ]);
@@ -73,8 +98,11 @@ async fn list(remote: &Remote) -> Result<(), Failure> {
     output::print(&table.render())
 }
 
-async fn revoke(name: &str, remote: &Remote) -> Result<(), Failure> {
-    let path = format!("{TOKENS}/{}", segment(name));
+async fn revoke(name: &str, workspace: Option<&str>, remote: &Remote) -> Result<(), Failure> {
+    let mut path = format!("{TOKENS}/{}", segment(name));
+    if let Some(workspace) = workspace {
+        path = format!("{path}?workspace={}", segment(workspace));
+    }
     Client::new(remote)?.delete(&path).await?;
     if remote.json {
         output::json(&json!({ "revoked": name }))

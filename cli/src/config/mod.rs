@@ -116,6 +116,8 @@ pub(crate) struct Token {
     pub(crate) name: String,
     /// What it allows.
     pub(crate) role: Role,
+    /// The workspace it belongs to.
+    pub(crate) workspace: String,
     /// The secret itself.
     pub(crate) secret: String,
 }
@@ -125,6 +127,7 @@ impl std::fmt::Debug for Token {
         f.debug_struct("Token")
             .field("name", &self.name)
             .field("role", &self.role)
+            .field("workspace", &self.workspace)
             .finish_non_exhaustive()
     }
 }

@@ -186,6 +186,8 @@ pub(crate) struct RawToken {
     pub(crate) role: Scalar,
     /// The secret, from a variable: `${SQUALL_CI_TOKEN}`.
     pub(crate) token: Scalar,
+    /// The workspace it belongs to. Default `default`.
+    pub(crate) workspace: Option<Scalar>,
 }
 
 /// Where the control plane keeps what must outlive the daemon.

@@ -79,6 +79,7 @@ fn every_field_arrives() {
     assert_eq!(config.api.listen.to_string(), "[::1]:7171");
     assert_eq!(config.api.tokens[0].name, "ci");
     assert_eq!(config.api.tokens[0].role, Role::Operator);
+    assert_eq!(config.api.tokens[0].workspace, "payments");
     assert_eq!(config.api.tokens[0].secret, "s3cret");
     assert_eq!(proxy.tools[0].0, "web_search");
     assert_eq!(proxy.tools[0].1, ["http://search:5001/*"]);
@@ -124,6 +125,7 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  tokens: [{ name: ci, role: admin, token: abc }]\n",
         "api:\n  tokens: [{ name: ci, role: admin, token: \"${NOPE:-abc}\" }, { name: b, role: admin, token: \"x${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: root, token: \"${SQUALL_CI_TOKEN}\" }]\n",
+        "api:\n  tokens: [{ name: ci, role: admin, workspace: a.b, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  env: []\n",
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
         "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7 }\n",

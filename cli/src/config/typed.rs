@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use squall_control_api::store::Place;
+use squall_control_api::store::{DEFAULT_WORKSPACE, Place};
 use squall_profiles::variables::{Variables, expand, is_one_variable};
 use squall_proxy::config::{CaSource, LlmEndpoint, ProxyConfig, Route, RouteEntry};
 
@@ -285,10 +285,18 @@ impl Typing<'_> {
         if secret.is_empty() {
             self.complain(raw.token.at, format!("the token of `{name}` is empty"));
         }
-        if tokens.iter().any(|other| other.name == name) {
+        let mut workspace = DEFAULT_WORKSPACE.to_owned();
+        self.set(&mut workspace, raw.workspace.as_ref(), words::workspace);
+        let is_twin = |other: &Token| other.name == name && other.workspace == workspace;
+        if tokens.iter().any(is_twin) {
             self.complain(raw.name.at, format!("two tokens are named `{name}`"));
         }
-        tokens.push(Token { name, role, secret });
+        tokens.push(Token {
+            name,
+            role,
+            workspace,
+            secret,
+        });
     }
 
     fn llm(&mut self, proxy: &mut ProxyConfig, match_url: &Scalar, dialect: &Scalar) {

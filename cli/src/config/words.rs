@@ -77,6 +77,15 @@ pub(super) fn role(text: &str) -> Result<Role, String> {
     }
 }
 
+pub(super) fn workspace(text: &str) -> Result<String, String> {
+    if squall_control_api::is_workspace_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "`{text}` cannot be a workspace; write 1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`"
+    ))
+}
+
 pub(super) fn whole_number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| format!("`{text}` is not a whole number in range"))

@@ -97,7 +97,9 @@ fn wanted(config: &Config) -> Option<&str> {
 pub(super) fn tokens(config: &Config) -> Vec<Token> {
     let tokens = config.api.tokens.iter();
     tokens
-        .map(|token| Token::new(&token.name, token.role, &token.secret))
+        .map(|token| {
+            Token::new(&token.name, token.role, &token.secret).of_workspace(&token.workspace)
+        })
         .collect()
 }
 

@@ -140,6 +140,16 @@ impl Token {
         }
     }
 
+    /// The token of a workspace, in the place of the default one; a name as
+    /// [`is_workspace_name`](crate::is_workspace_name) takes it.
+    #[must_use]
+    pub fn of_workspace(self, workspace: impl Into<String>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            ..self
+        }
+    }
+
     /// Its name, for the log.
     pub fn name(&self) -> &str {
         &self.name
@@ -153,6 +163,11 @@ impl Token {
     /// Whose it is.
     pub(crate) fn workspace(&self) -> &str {
         &self.workspace
+    }
+
+    /// Whether it is the token of that name in that workspace.
+    pub(crate) fn is_named(&self, workspace: &str, name: &str) -> bool {
+        self.workspace == workspace && self.name == name
     }
 
     /// When it was made; `None` for one of the configuration.

@@ -20,9 +20,11 @@ use crate::document::Document;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
-use crate::stored_tokens::{NotMade, NotRevoked};
+use crate::store::DEFAULT_WORKSPACE;
+use crate::stored_tokens::{NotMade, NotRevoked, Wish};
+use crate::workspace::is_workspace_name;
 
-const MEMBERS: [&str; 2] = ["name", "role"];
+const MEMBERS: [&str; 3] = ["name", "role", "workspace"];
 
 /// A line of the list: everything but the secret.
 #[derive(Debug, Serialize)]
@@ -53,19 +55,34 @@ impl Listed {
     }
 }
 
-/// Tokens by name.
+/// Tokens by name: those of the caller's workspace, to the default one's all.
 pub(super) async fn list(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     mut params: Params,
 ) -> Result<Json<Page<Listed>>, Problem> {
     let limit = page::limit(&mut params);
     let cursor = params.take("cursor");
     params.finish()?;
     let tokens = state.access.tokens();
-    let mut listed: Vec<Listed> = tokens.iter().map(|token| Listed::of(token)).collect();
-    listed.sort_by(|a, b| a.name.cmp(&b.name));
-    let cursor = cursor.as_deref();
-    Ok(page::by_name(listed, |token| &token.name, cursor, limit))
+    let seen = tokens.iter().filter(|token| {
+        caller.is_of_default_workspace() || token.workspace() == caller.workspace()
+    });
+    let mut listed: Vec<_> = seen.map(|token| (key(token), Listed::of(token))).collect();
+    listed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let Json(page) = page::by_name(listed, |(key, _)| key, cursor.as_deref(), limit);
+    Ok(Json(Page {
+        items: page.items.into_iter().map(|(_, token)| token).collect(),
+        next_cursor: page.next_cursor,
+    }))
+}
+
+/// What a token is found by in the list: no two have the same.
+fn key(token: &Token) -> String {
+    match token.workspace() {
+        DEFAULT_WORKSPACE => token.name().to_owned(),
+        other => format!("{}/{other}", token.name()),
+    }
 }
 
 /// Makes a token. Its secret is in this answer and in no other.
@@ -76,10 +93,24 @@ pub(super) async fn create(
     document: Document,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    let (name, role) = read(&document.value()?).map_err(Problem::invalid)?;
+    let asked = read(&document.value()?).map_err(Problem::invalid)?;
+    let workspace = asked
+        .workspace
+        .unwrap_or_else(|| caller.workspace().to_owned());
+    if workspace != caller.workspace() && !caller.is_of_default_workspace() {
+        return Err(Problem::forbidden(format!(
+            "only an admin of the default workspace makes tokens for others; this token is of `{}`",
+            caller.workspace()
+        )));
+    }
+    let wish = Wish {
+        workspace,
+        name: asked.name,
+        role: asked.role,
+    };
     let at = state.recorder.unix_ms(Instant::now());
     let made = Arc::clone(&state.tokens)
-        .make(name, role, at, caller.clone())
+        .make(wish, at, caller.clone())
         .await;
     let made = made.map_err(|error| match error {
         NotMade::NotAllowedAnyMore => Problem::unauthenticated(error.to_string()),
@@ -91,13 +122,14 @@ pub(super) async fn create(
     let token = made.token;
     tracing::info!(
         token = token.name,
-        role = role.as_str(),
+        role = token.role.as_str(),
+        workspace = token.workspace,
         by = caller.name(),
         "token made"
     );
     let body = Json(json!({
         "name": token.name,
-        "role": role.as_str(),
+        "role": token.role.as_str(),
         "workspace": token.workspace,
         "source": "api",
         "created_at": timestamp::rfc3339(token.created_at),
@@ -112,12 +144,17 @@ pub(super) async fn revoke(
     State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     TokenName(name): TokenName,
-    params: Params,
+    mut params: Params,
 ) -> Result<StatusCode, Problem> {
+    let workspace = params.take("workspace");
     params.finish()?;
+    let workspace = workspace.unwrap_or_else(|| caller.workspace().to_owned());
+    if workspace != caller.workspace() && !caller.is_of_default_workspace() {
+        return Err(Problem::not_found(format!("there is no token `{name}`")));
+    }
     let at = state.recorder.unix_ms(Instant::now());
     let revoked = Arc::clone(&state.tokens)
-        .revoke(name.clone(), at, caller.clone())
+        .revoke(workspace.clone(), name.clone(), at, caller.clone())
         .await;
     revoked.map_err(|error| match error {
         NotRevoked::NotAllowedAnyMore => Problem::unauthenticated(error.to_string()),
@@ -127,12 +164,21 @@ pub(super) async fn revoke(
         }
         NotRevoked::Store(error) => Problem::store(&error),
     })?;
-    tracing::info!(token = name, by = caller.name(), "token revoked");
+    tracing::info!(token = name, workspace, by = caller.name(), "token revoked");
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads `{name, role}`; everything that is wrong with it is said at once.
-fn read(document: &Value) -> Result<(String, Role), Vec<Detail>> {
+/// What a document asks for.
+#[derive(Debug)]
+struct Asked {
+    name: String,
+    role: Role,
+    /// `None`: the caller's.
+    workspace: Option<String>,
+}
+
+/// Reads `{name, role, workspace}`; everything that is wrong with it is said at once.
+fn read(document: &Value) -> Result<Asked, Vec<Detail>> {
     let Value::Object(members) = document else {
         let detail =
             "the document must be an object, like {\"name\": \"ci\", \"role\": \"operator\"}";
@@ -140,7 +186,7 @@ fn read(document: &Value) -> Result<(String, Role), Vec<Detail>> {
     };
     let mut errors = Vec::new();
     let text = |name: &str| members.get(name).and_then(Value::as_str);
-    let name = text("name").filter(|name| is_name(name));
+    let name = text("name").filter(|name| is_token_name(name));
     if name.is_none() {
         errors.push(Detail::at("/name", NAMES));
     }
@@ -151,26 +197,40 @@ fn read(document: &Value) -> Result<(String, Role), Vec<Detail>> {
             "`role` must be viewer, operator or admin",
         ));
     }
-    for member in members
-        .keys()
-        .filter(|name| !MEMBERS.contains(&name.as_str()))
-    {
-        let shown: String = member.chars().take(40).collect();
-        let detail = match nearest(member, MEMBERS) {
-            Some(near) => format!("unknown field `{shown}`, did you mean `{near}`?"),
-            None => format!("unknown field `{shown}`; there are name and role"),
-        };
-        errors.push(Detail::at(format!("/{shown}"), detail));
+    let given = members.get("workspace").filter(|value| !value.is_null());
+    let workspace = given.and_then(Value::as_str);
+    if given.is_some() && !workspace.is_some_and(is_workspace_name) {
+        errors.push(Detail::at(
+            "/workspace",
+            "`workspace` must be 1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`",
+        ));
     }
+    errors.extend(members.keys().filter_map(|member| unknown(member)));
     match (name, role) {
-        (Some(name), Some(role)) if errors.is_empty() => Ok((name.to_owned(), role)),
+        (Some(name), Some(role)) if errors.is_empty() => Ok(Asked {
+            name: name.to_owned(),
+            role,
+            workspace: workspace.map(str::to_owned),
+        }),
         _ => Err(errors),
     }
 }
 
+fn unknown(member: &str) -> Option<Detail> {
+    if MEMBERS.contains(&member) {
+        return None;
+    }
+    let shown: String = member.chars().take(40).collect();
+    let detail = match nearest(member, MEMBERS) {
+        Some(near) => format!("unknown field `{shown}`, did you mean `{near}`?"),
+        None => format!("unknown field `{shown}`; there are {}", MEMBERS.join(", ")),
+    };
+    Some(Detail::at(format!("/{shown}"), detail))
+}
+
 const NAMES: &str = "`name` must be 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`";
 
-fn is_name(name: &str) -> bool {
+fn is_token_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=64).contains(&name.len()) && name.bytes().all(fits)
 }

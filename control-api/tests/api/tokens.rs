@@ -194,6 +194,15 @@ async fn what_makes_no_token_says_where() {
             json!({ "name": "a", "role": "admin", "roles": 1 }),
             vec!["/roles"],
         ),
+        (
+            json!({ "name": "a", "role": "admin", "workspace": "a.b" }),
+            vec!["/workspace"],
+        ),
+        (
+            // Nobody could make a token for the default workspace then.
+            json!({ "name": "a", "role": "admin", "workspace": "w" }),
+            vec!["/role"],
+        ),
     ] {
         let refused = ask(&api, "", "POST", TOKENS, &body).await;
         assert_eq!(refused.pointers(422, "invalid"), pointers, "{body}");
@@ -282,4 +291,44 @@ async fn a_token_in_haste_is_told_when_to_come_again_and_can_end_chaos() {
     let ended = ask(&api, "fast", "DELETE", "/v1/chaos", &json!({})).await;
     assert_eq!(ended.status, 204);
     assert_eq!(status(&api, "slow", "/v1/scopes").await, 200);
+}
+
+#[tokio::test]
+async fn an_admin_of_a_workspace_has_only_its_tokens_and_one_of_the_default_has_all() {
+    let api = Api::new();
+    let boss = made(&api, "", "ops", "admin").await;
+    let of = |workspace: &str, name: &str| json!({ "name": name, "role": "admin", "workspace": workspace });
+    let mut secrets = Vec::new();
+    for workspace in ["one", "two"] {
+        let made = ask(&api, &boss, "POST", TOKENS, &of(workspace, "ops")).await;
+        assert_eq!(made.json()["workspace"], workspace, "{made:?}");
+        secrets.push(made.json()["token"].as_str().expect("a secret").to_owned());
+    }
+    let listed = async |secret: &str, query: &str| {
+        let path = format!("{TOKENS}{query}");
+        let list = ask(&api, secret, "GET", &path, &json!({})).await.json();
+        let items = list["items"].as_array().expect("a list").clone();
+        let workspaces: Vec<_> = items.iter().map(|one| one["workspace"].clone()).collect();
+        (workspaces, list["next_cursor"].clone())
+    };
+    let all = [json!("default"), json!("one"), json!("two")];
+    assert_eq!(listed(&boss, "").await.0, all);
+    assert_eq!(listed(&secrets[0], "").await.0, [json!("one")]);
+    let mut cursor = String::new();
+    for workspace in all {
+        let (page, next) = listed(&boss, &format!("?limit=1{cursor}")).await;
+        assert_eq!(page, [workspace]);
+        cursor = format!("&cursor={}", next.as_str().unwrap_or_default());
+    }
+    let foreign = ask(&api, &secrets[0], "POST", TOKENS, &of("two", "spy")).await;
+    foreign.problem(403, "forbidden");
+    let own = made(&api, &secrets[0], "eye", "viewer").await;
+    assert_eq!(status(&api, &own, "/v1/scopes").await, 200);
+    let path = "/v1/tokens/ops?workspace=two";
+    let hidden = ask(&api, &secrets[0], "DELETE", path, &json!({})).await;
+    hidden.problem(404, "not-found");
+    let revoked = ask(&api, &boss, "DELETE", path, &json!({})).await;
+    assert_eq!(revoked.status, 204);
+    assert_eq!(status(&api, &secrets[1], "/v1/scopes").await, 401);
+    assert_eq!(status(&api, &secrets[0], "/v1/scopes").await, 200);
 }

@@ -13,6 +13,7 @@ use serde::de::IgnoredAny;
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::variables::Variables;
 
+use crate::Trust;
 use crate::problem::{Detail, Problem};
 
 /// Longest document, bytes.
@@ -97,14 +98,16 @@ impl<S: Send + Sync> FromRequest<S> for Document {
 }
 
 impl Document {
-    /// The document as a profile with that name in errors. One that is announced as JSON and is none
+    /// The document as a profile with that name in errors. Without values for its variables it may name
+    /// those that `trust` lists. One that is announced as JSON and is none
     /// is refused: YAML takes more.
-    pub(crate) fn profile(&self, name: &str) -> Result<Profile, Problem> {
+    pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, Problem> {
+        let sent = || trust.variables(|variables| profile::parse_file(name, &self.text, variables));
         let profile = match self.form {
-            Form::Unstated | Form::Yaml => profile::parse(name, &self.text),
+            Form::Unstated | Form::Yaml => sent(),
             Form::Json => {
                 serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
-                profile::parse(name, &self.text)
+                sent()
             }
             Form::WithVariables => {
                 let sent: WithVariables =

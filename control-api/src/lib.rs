@@ -22,6 +22,7 @@ pub mod store;
 mod stored_journal;
 mod stored_profiles;
 mod stored_tokens;
+mod trust;
 mod workspace;
 
 pub use self::document::WITH_VARIABLES;
@@ -31,4 +32,5 @@ pub use self::state::{ApiState, Broken, Listening, Readiness};
 pub use self::stored_journal::{JournalOptions, Kept, Retain, StoredJournal};
 pub use self::stored_profiles::StoredProfiles;
 pub use self::stored_tokens::StoredTokens;
+pub use self::trust::{Terms, Trust};
 pub use self::workspace::is_workspace_name;

@@ -12,7 +12,7 @@ use squall_proxy::recorder::Recorder;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
-use crate::{StoredJournal, StoredProfiles, StoredTokens};
+use crate::{StoredJournal, StoredProfiles, StoredTokens, Trust};
 
 /// What the routes share; clones share it too.
 #[derive(Clone)]
@@ -31,6 +31,8 @@ pub struct ApiState {
     pub access: Arc<Access>,
     /// Tokens that were made by the API, in the store.
     pub tokens: Arc<StoredTokens>,
+    /// What documents that arrive may do.
+    pub trust: Arc<Trust>,
     /// The interception CA's certificate as PEM, asked for each time: it may be rotated.
     pub ca_pem: Arc<dyn Fn() -> Bytes + Send + Sync>,
     /// How the daemon does, asked for each time.

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::store::{
     Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, Store, StoreError, WriteError,
 };
-use crate::{Broken, StoredTokens};
+use crate::{Broken, StoredTokens, Trust};
 
 /// How long it waits to listen again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -44,6 +44,8 @@ pub struct StoredProfiles {
     held: Mutex<BTreeMap<String, Held>>,
     /// Why changes of other daemons are not heard.
     deaf: Mutex<Option<StoreError>>,
+    /// What documents without values for their variables may name.
+    trust: Arc<Trust>,
 }
 
 /// What this daemon knows of a stored profile.
@@ -97,7 +99,11 @@ pub(crate) enum NotEdited<E> {
 impl StoredProfiles {
     /// Reads what is stored into a library. What cannot be read is told of by [`Self::broken`] and
     /// left out.
-    pub async fn load(store: Store, library: Library) -> Result<(Arc<Self>, Library), StoreError> {
+    pub async fn load(
+        store: Store,
+        library: Library,
+        trust: Arc<Trust>,
+    ) -> Result<(Arc<Self>, Library), StoreError> {
         let documents = store
             .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
             .await?;
@@ -107,7 +113,7 @@ impl StoredProfiles {
         for document in &deleted {
             held.insert(document.name.clone(), Held::of(document, None));
         }
-        let laid = lay(&live, &Library::default(), |name, profile| {
+        let laid = lay(&live, &Library::default(), &trust, |name, profile| {
             library = library
                 .with_api(name, profile.clone())
                 .map_err(|error| error.to_string())?;
@@ -119,18 +125,25 @@ impl StoredProfiles {
             turn: tokio::sync::Mutex::default(),
             held: Mutex::new(held),
             deaf: Mutex::default(),
+            trust,
         };
         Ok((Arc::new(stored), library))
     }
 
     /// None, over a store that holds none.
-    pub fn empty(store: Store) -> Arc<Self> {
+    pub fn empty(store: Store, trust: Arc<Trust>) -> Arc<Self> {
         Arc::new(Self {
             store,
             turn: tokio::sync::Mutex::default(),
             held: Mutex::default(),
             deaf: Mutex::default(),
+            trust,
         })
+    }
+
+    /// What documents that arrive may do.
+    pub fn trust(&self) -> &Arc<Trust> {
+        &self.trust
     }
 
     /// Where they are stored.
@@ -244,14 +257,19 @@ impl StoredProfiles {
             let broken = edited.err().map(|error| error.to_string());
             taken.push((document.name.clone(), Held::of(document, broken)));
         }
-        taken.extend(lay(&live, &chaos.library(), |name, profile| {
-            chaos
-                .edit(|library| library.with_api(name, profile.clone()))
-                .map_err(|error| match error {
-                    EditError::Change(error) => error.to_string(),
-                    other @ EditError::InForce { .. } => other.to_string(),
-                })
-        }));
+        taken.extend(lay(
+            &live,
+            &chaos.library(),
+            &self.trust,
+            |name, profile| {
+                chaos
+                    .edit(|library| library.with_api(name, profile.clone()))
+                    .map_err(|error| match error {
+                        EditError::Change(error) => error.to_string(),
+                        other @ EditError::InForce { .. } => other.to_string(),
+                    })
+            },
+        ));
         let mut all = self.held();
         for (name, held) in taken {
             let former = all.insert(name.clone(), held.clone());
@@ -410,12 +428,13 @@ fn changed<E>(library: &Library, name: &str, edit: &Edit) -> Result<Library, Not
 fn lay(
     documents: &[Document],
     library: &Library,
+    trust: &Trust,
     mut take: impl FnMut(&str, &Profile) -> Result<(), String>,
 ) -> Vec<(String, Held)> {
     let mut laid = Vec::new();
     let mut waiting = Vec::new();
     for document in documents {
-        match read(document, library) {
+        match read(document, library, trust) {
             Ok(profile) => waiting.push((document, profile)),
             Err(why) => laid.push((document.name.clone(), Held::of(document, Some(why)))),
         }
@@ -445,11 +464,13 @@ fn lay(
 }
 
 /// A stored profile. Values of variables are never stored: those that the profile of that name has
-/// here stand in for them.
-fn read(document: &Document, library: &Library) -> Result<Profile, String> {
+/// here stand in for them, or, where the document came without any, what the config lists.
+fn read(document: &Document, library: &Library, trust: &Trust) -> Result<Profile, String> {
     let name = document.name.as_str();
     let Some(needed) = &document.variables else {
-        return profile::parse(name, &document.body).map_err(|errors| first(&errors));
+        return trust
+            .variables(|variables| profile::parse_file(name, &document.body, variables))
+            .map_err(|errors| first(&errors));
     };
     let known: BTreeMap<&str, &str> = match library.get(name) {
         Some((Source::Api, former)) => former.version().1.iter().collect(),

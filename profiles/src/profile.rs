@@ -135,8 +135,22 @@ pub fn parse_file(
 /// Reads inline chaos: what a profile has under `chaos:`, alone. `name` stands for the profile's
 /// name in verdicts.
 pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
-    let raw = shape::read::<RawChaos>(file, text, Variables::Refused)?.raw;
-    let mut reader = Reader::new(file, Secrets::default());
+    parse_chaos_with(file, name, text, Variables::Refused)
+}
+
+/// [`parse_chaos`], with variables expanded in every string; what they stand for is secret.
+pub fn parse_chaos_with(
+    file: &str,
+    name: &str,
+    text: &str,
+    variables: Variables<'_>,
+) -> Result<Profile, Vec<ProfileError>> {
+    let Read {
+        raw,
+        secrets,
+        expanded,
+    } = shape::read::<RawChaos>(file, text, variables)?;
+    let mut reader = Reader::new(file, secrets.clone());
     let rules = read_chaos(name, &raw, &mut reader);
     ids::check_references(&rules, &mut reader);
     finish(
@@ -148,8 +162,8 @@ pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<Pr
             rules,
             file: file.into(),
             text: text.into(),
-            expanded: Arc::default(),
-            secrets: Secrets::default(),
+            expanded: Arc::new(expanded),
+            secrets,
         },
     )
 }

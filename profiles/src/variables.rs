@@ -6,7 +6,7 @@ use std::env::VarError;
 
 use serde_json::Value;
 
-/// What the variables that a text names stand for.
+/// What the variables that a text names stand for. Their values are secret: see [`crate::secrets`].
 #[derive(Clone, Copy)]
 pub enum Variables<'a> {
     /// A variable is an error: a document that somebody sent must not read this process's
@@ -14,6 +14,9 @@ pub enum Variables<'a> {
     Refused,
     /// A variable stands for what this gives for its name.
     From(&'a dyn Fn(&str) -> Result<String, VarError>),
+    /// Some variables stand for what this gives for their names, any other (`None`) is an error: a
+    /// document that somebody sent may read what the config's `api.env` lists.
+    Listed(&'a dyn Fn(&str) -> Option<Result<String, VarError>>),
 }
 
 impl std::fmt::Debug for Variables<'_> {
@@ -21,6 +24,7 @@ impl std::fmt::Debug for Variables<'_> {
         f.write_str(match self {
             Self::Refused => "Refused",
             Self::From(_) => "From(..)",
+            Self::Listed(_) => "Listed(..)",
         })
     }
 }
@@ -97,16 +101,25 @@ pub(crate) fn recorded<T>(
     variables: Variables<'_>,
     read: impl FnOnce(Variables<'_>) -> T,
 ) -> (T, Expanded) {
-    let Variables::From(lookup) = variables else {
-        return (read(variables), Expanded::default());
-    };
     let found = RefCell::new(BTreeMap::new());
-    let recording = |name: &str| {
-        let value = lookup(name)?;
-        found.borrow_mut().insert(name.to_owned(), value.clone());
-        Ok(value)
+    let keep = |name: &str, value: &Result<String, VarError>| {
+        if let Ok(value) = value {
+            found.borrow_mut().insert(name.to_owned(), value.clone());
+        }
     };
-    let read = read(Variables::From(&recording));
+    let read = match variables {
+        Variables::Refused => read(Variables::Refused),
+        Variables::From(lookup) => read(Variables::From(&|name| {
+            let value = lookup(name);
+            keep(name, &value);
+            value
+        })),
+        Variables::Listed(lookup) => read(Variables::Listed(&|name| {
+            let value = lookup(name)?;
+            keep(name, &value);
+            Some(value)
+        })),
+    };
     (read, Expanded(found.into_inner()))
 }
 
@@ -143,13 +156,22 @@ fn value(inside: &str, variables: Variables<'_>) -> Result<String, String> {
             "`${{{inside}}}` does not name a variable; write `${{NAME}}` or `${{NAME:-default}}`"
         ));
     }
-    let Variables::From(lookup) = variables else {
+    let found = match variables {
+        Variables::Refused => None,
+        Variables::From(lookup) => Some(lookup(name)),
+        Variables::Listed(lookup) => lookup(name),
+    };
+    let Some(found) = found else {
+        let list = match variables {
+            Variables::Listed(_) => format!("list `{name}` in the config's `api.env`, "),
+            Variables::Refused | Variables::From(_) => String::new(),
+        };
         return Err(format!(
-            "`${{{inside}}}` does not expand in a document that arrives by API; write the value, or \
+            "`${{{inside}}}` does not expand in a document that arrives by API; {list}write the value, or \
              `$${{{inside}}}` for the text itself"
         ));
     };
-    match (lookup(name), default) {
+    match (found, default) {
         (Ok(value), None) => Ok(value),
         (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
         (_, Some(default)) => Ok(default.to_owned()),
@@ -214,6 +236,23 @@ mod tests {
         let error = expand("${HOST:-x}", Variables::Refused).unwrap_err();
         assert!(error.contains("`${HOST:-x}` does not expand"), "{error}");
         assert_eq!(expand("$${HOST}", Variables::Refused).unwrap(), "${HOST}");
+    }
+
+    #[test]
+    fn a_document_that_was_sent_names_listed_variables_only() {
+        let listed = |name: &str| (name != "HOST").then(|| table(name));
+        let (expanded, kept) = recorded(Variables::Listed(&listed), |variables| {
+            expand("${EMPTY}${NOPE:-x}", variables)
+        });
+        assert_eq!(expanded.unwrap(), "x");
+        assert_eq!(kept.iter().collect::<Vec<_>>(), [("EMPTY", "")]);
+        for (written, said) in [
+            ("${HOST:-x}", "list `HOST` in the config's `api.env`"),
+            ("${NOPE}", "`NOPE` is not set"),
+        ] {
+            let error = expand(written, Variables::Listed(&listed)).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
     }
 
     #[test]

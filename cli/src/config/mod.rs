@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use squall_control_api::access::Role;
 use squall_control_api::store::Place as StorePlace;
-use squall_control_api::{JournalOptions, Kept};
+use squall_control_api::{JournalOptions, Kept, Terms};
 use squall_profiles::variables::Variables;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
@@ -63,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) places: Places,
     /// What ends chaos by itself.
     pub(crate) safety: Safety,
+    /// What documents that arrive by API may do.
+    pub(crate) trust: Terms,
     /// What outlives the daemon.
     pub(crate) store: StoreConfig,
     /// Regular expressions whose whole match is a secret.
@@ -161,6 +163,7 @@ impl Config {
             chaos_place: None,
             places: Places::default(),
             safety: Safety::default(),
+            trust: Terms::default(),
             redact: Vec::new(),
         }
     }

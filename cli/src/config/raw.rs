@@ -170,8 +170,8 @@ pub(crate) struct RawApi {
     pub(crate) listen: Option<Scalar>,
     /// Who may use it; none needed on loopback.
     pub(crate) tokens: Option<Vec<RawToken>>,
-    #[schemars(skip)]
-    pub(crate) env: Option<NotYet>,
+    /// Names of this process's variables that documents which arrive by API may expand. Default: none.
+    pub(crate) env: Option<Vec<Scalar>>,
 }
 
 /// A bearer token of the control API.
@@ -259,7 +259,7 @@ pub(crate) struct RawSafety {
     pub(crate) ttl: Option<Scalar>,
     /// When all chaos is ended because too much goes wrong.
     pub(crate) halt: Option<RawHalt>,
-    /// Whether documents that arrive by API may start programs; only `false` in this version.
+    /// Whether documents that arrive by API may start programs. Default false.
     #[schemars(with = "Option<bool>")]
     pub(crate) commands: Option<Scalar>,
 }

@@ -92,6 +92,8 @@ fn every_field_arrives() {
     let halt = config.safety.halt.unwrap();
     assert_eq!((halt.faults, halt.error_share), (Some(10_000), Some(0.9)));
     assert_eq!(halt.over, Duration::from_secs(30));
+    assert!(config.trust.commands);
+    assert!(config.trust.variables.contains("STAGING_KEY"));
     assert_eq!(config.redact, ["acct_[0-9]{10}"]);
 }
 
@@ -126,10 +128,10 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  tokens: [{ name: ci, role: admin, token: \"${NOPE:-abc}\" }, { name: b, role: admin, token: \"x${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: root, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: admin, workspace: a.b, token: \"${SQUALL_CI_TOKEN}\" }]\n",
-        "api:\n  env: []\n",
+        "api:\n  env: [\"$KEY\", A-B]\n",
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
         "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7 }\n",
-        "safety: { ttl: forever, commands: true, halt: { error_share: 90, faults: many } }\n",
+        "safety: { ttl: forever, commands: yes, halt: { error_share: 90, faults: many } }\n",
         "redact: [\"acct_[0-9\"]\napproval: []\n",
         "tools: { search: {} }\n",
         "tools: { search: { match_url: [] } }\n",

@@ -75,6 +75,8 @@ pub(crate) fn lay_over(
     }
     if let Some(safety) = &raw.safety {
         typing.safety(&mut config.safety, safety);
+        let commands = &mut config.trust.commands;
+        typing.set(commands, safety.commands.as_ref(), quantity::boolean);
     }
     if let Some(store) = &raw.store {
         typing.store(config, store);
@@ -254,11 +256,10 @@ impl Typing<'_> {
 
     fn api(&mut self, config: &mut Config, raw: &RawApi) {
         self.set(&mut config.api.listen, raw.listen.as_ref(), words::address);
-        self.refuse(
-            "api.env",
-            "documents that arrive by API expand no variable",
-            raw.env.as_ref(),
-        );
+        for name in raw.env.iter().flatten() {
+            let name = self.parsed(name, words::variable);
+            config.trust.variables.extend(name);
+        }
         for token in raw.tokens.iter().flatten() {
             self.token(&mut config.api.tokens, token);
         }
@@ -309,15 +310,6 @@ impl Typing<'_> {
 
     fn safety(&mut self, safety: &mut Safety, raw: &RawSafety) {
         self.optional(&mut safety.ttl, raw.ttl.as_ref(), words::some_time);
-        let mut commands = false;
-        self.set(&mut commands, raw.commands.as_ref(), quantity::boolean);
-        if let (true, Some(scalar)) = (commands, &raw.commands) {
-            self.complain(
-                scalar.at,
-                "`safety.commands: true` is not available in this version (no document that \
-                 arrives by API can start a program); remove it",
-            );
-        }
         if let Some(raw) = &raw.halt {
             let mut halt = Halt {
                 faults: None,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use squall_control_api::Kept;
 use squall_control_api::access::Role;
 use squall_profiles::tools::ToolNames;
+use squall_profiles::variables::is_one_variable;
 use squall_proxy::config::{Credentials, Observe};
 use squall_proxy::upstream::HostPatterns;
 
@@ -75,6 +76,15 @@ pub(super) fn role(text: &str) -> Result<Role, String> {
         "admin" => Ok(Role::Admin),
         other => Err(unknown("role", other, &["viewer", "operator", "admin"])),
     }
+}
+
+pub(super) fn variable(text: &str) -> Result<String, String> {
+    if is_one_variable(&format!("${{{text}}}")) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "`{text}` is not the name of a variable; write `STAGING_KEY`, without `${{}}`"
+    ))
 }
 
 pub(super) fn workspace(text: &str) -> Result<String, String> {

@@ -24,7 +24,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use squall_control_api::access::Access;
 use squall_control_api::store::Store;
-use squall_control_api::{ApiState, StoredJournal, StoredProfiles, StoredTokens};
+use squall_control_api::{ApiState, StoredJournal, StoredProfiles, StoredTokens, Trust};
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
@@ -57,6 +57,7 @@ pub(crate) struct Daemon {
     api_address: SocketAddr,
     api: Option<JoinHandle<()>>,
     access: Arc<Access>,
+    trust: Arc<Trust>,
     tokens: Arc<StoredTokens>,
     health: Health,
     ending: CancellationToken,
@@ -85,7 +86,9 @@ impl Daemon {
         let access = Arc::new(Access::new(parts::tokens(&config)));
         let tokens = StoredTokens::load(store.clone(), Arc::clone(&access)).await?;
         config.check_api(&access)?;
-        let (stored, library) = StoredProfiles::load(store, reading.library).await?;
+        let trust = Arc::new(Trust::new(config.trust.clone()));
+        let loading = StoredProfiles::load(store, reading.library, Arc::clone(&trust));
+        let (stored, library) = loading.await?;
         let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
         let recorder = parts::recorder(&config, &metrics)?;
         let chaos = Chaos::new(
@@ -117,6 +120,7 @@ impl Daemon {
         let daemon = Self {
             health: Health::new(&proxy, api_address),
             access,
+            trust,
             tokens,
             ending: CancellationToken::new(),
             api: None,
@@ -152,6 +156,7 @@ impl Daemon {
             metrics: Arc::clone(&self.metrics),
             access: Arc::clone(&self.access),
             tokens: Arc::clone(&self.tokens),
+            trust: Arc::clone(&self.trust),
             ca_pem: Arc::new(move || ca_pem.clone()),
             readiness: Arc::new(readiness),
             proxy: self.proxy.address(),

@@ -62,6 +62,7 @@ impl Daemon {
             parts::put_in_force(&self.chaos, &config)?;
         }
         self.access.configure(parts::tokens(&config));
+        self.trust.configure(config.trust.clone());
         restart.extend(self.config.needs_restart(&config));
         if restart.is_empty() {
             tracing::info!("configuration reloaded");

@@ -82,7 +82,11 @@ pub(super) async fn put(
     document: Document,
 ) -> Result<Json<ActivationRecord>, Problem> {
     params.finish()?;
-    let request = chaos_request::read(&document.value()?).map_err(Problem::invalid)?;
+    let sent = document.value()?;
+    let request = state
+        .trust
+        .variables(|variables| chaos_request::read(&sent, variables))
+        .map_err(Problem::invalid)?;
     let is_inline = matches!(request.rules, Wanted::Inline(_));
     state.chaos.read_vocabularies(&request.rules).await;
     match state.chaos.put(&scope, request) {

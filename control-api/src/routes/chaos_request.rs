@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use squall_profiles::activation::Observe;
+use squall_profiles::variables::Variables;
 use squall_profiles::{duration, profile};
 use squall_proxy::chaos::{INLINE, Request, Wanted};
 
@@ -15,8 +16,9 @@ const MEMBERS: [&str; 6] = ["profile", "chaos", "seed", "ttl", "key", "observe"]
 /// Longest `key`, bytes.
 const KEY: usize = 256;
 
-/// Reads the document; everything that is wrong with it is said at once.
-pub(super) fn read(document: &Value) -> Result<Request, Vec<Detail>> {
+/// Reads the document; everything that is wrong with it is said at once. `variables` expand in inline
+/// chaos.
+pub(super) fn read(document: &Value, variables: Variables<'_>) -> Result<Request, Vec<Detail>> {
     let Value::Object(members) = document else {
         return Err(vec![Detail::at(
             "",
@@ -24,7 +26,7 @@ pub(super) fn read(document: &Value) -> Result<Request, Vec<Detail>> {
         )]);
     };
     let mut errors = Vec::new();
-    let rules = rules(members, &mut errors);
+    let rules = rules(members, variables, &mut errors);
     let member = |name, expected| Member { name, expected };
     let seed = member("seed", "a whole number from 0 to 18446744073709551615").read(
         members,
@@ -70,7 +72,11 @@ pub(super) fn read(document: &Value) -> Result<Request, Vec<Detail>> {
     }
 }
 
-fn rules(members: &Map<String, Value>, errors: &mut Vec<Detail>) -> Option<Wanted> {
+fn rules(
+    members: &Map<String, Value>,
+    variables: Variables<'_>,
+    errors: &mut Vec<Detail>,
+) -> Option<Wanted> {
     match (given(members, "profile"), given(members, "chaos")) {
         (Some(Value::String(name)), None) => Some(Wanted::Profile(name.clone())),
         (Some(_), None) => {
@@ -81,7 +87,7 @@ fn rules(members: &Map<String, Value>, errors: &mut Vec<Detail>) -> Option<Wante
             None
         }
         (None, Some(chaos)) => {
-            match profile::parse_chaos("chaos", INLINE, &chaos.to_string()) {
+            match profile::parse_chaos_with("chaos", INLINE, &chaos.to_string(), variables) {
                 Ok(profile) => Some(Wanted::Inline(Arc::new(profile))),
                 Err(found) => {
                     errors.extend(found.into_iter().map(|error| {
@@ -173,12 +179,16 @@ mod tests {
 
     use super::*;
 
+    fn read_sent(document: &Value) -> Result<Request, Vec<Detail>> {
+        read(document, Variables::Refused)
+    }
+
     #[test]
     fn a_profile_alone_is_enough_and_everything_may_be_given() {
-        let request = read(&json!({ "profile": "api_outage" })).expect("valid");
+        let request = read_sent(&json!({ "profile": "api_outage" })).expect("valid");
         assert!(matches!(request.rules, Wanted::Profile(name) if name == "api_outage"));
         assert_eq!((request.seed, request.ttl, request.key), (None, None, None));
-        let request = read(&json!({
+        let request = read_sent(&json!({
             "profile": "x", "seed": u64::MAX, "ttl": "1m30s", "key": "k", "observe": "bodies",
         }))
         .expect("valid");
@@ -214,7 +224,7 @@ mod tests {
                 vec!["/seed", "/ttl"],
             ),
         ] {
-            let errors = read(&document).expect_err("invalid");
+            let errors = read_sent(&document).expect_err("invalid");
             let pointers: Vec<_> = errors
                 .iter()
                 .map(|error| error.pointer.as_deref().unwrap_or("-"))
@@ -225,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_nearest_word_is_offered() {
-        let errors = read(&json!({ "profile": "x", "sede": 1 })).expect_err("invalid");
+        let errors = read_sent(&json!({ "profile": "x", "sede": 1 })).expect_err("invalid");
         assert_eq!(
             errors[0].detail,
             "unknown field `sede`, did you mean `seed`?"

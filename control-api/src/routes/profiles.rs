@@ -152,7 +152,7 @@ pub(super) async fn put(
 ) -> Result<Response, Problem> {
     params.finish()?;
     check_name(&name)?;
-    let profile = document.profile(&name)?;
+    let profile = document.profile(&name, &state.trust)?;
     if let Some(named) = profile.name.as_ref().filter(|named| **named != name) {
         let detail = format!("the document names the profile `{named}`, the path `{name}`");
         return Err(Problem::invalid(vec![Detail::at("/name", detail)]));

@@ -14,7 +14,7 @@ use squall_control_api::access::{Access, Token};
 use squall_control_api::store::Store;
 use squall_control_api::{
     ApiState, JournalOptions, Listening, Readiness, StoredJournal, StoredProfiles, StoredTokens,
-    router,
+    Terms, Trust, router,
 };
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
@@ -104,7 +104,13 @@ impl Api {
 
     /// Over a store, as a daemon starts.
     pub(crate) async fn with_store(store: Store) -> Self {
-        let stored = StoredProfiles::load(store, Library::builtin()).await;
+        Self::with_trust(store, Terms::default()).await
+    }
+
+    /// Over a store, as a daemon starts whose documents may do this.
+    pub(crate) async fn with_trust(store: Store, terms: Terms) -> Self {
+        let trust = Arc::new(Trust::new(terms));
+        let stored = StoredProfiles::load(store, Library::builtin(), trust).await;
         let (options, defaults) = (RecorderOptions::default(), Defaults::default());
         let api = Self::over(stored.expect("a store"), Vec::new(), options, defaults);
         api.state.tokens.refresh().await.expect("a store");
@@ -113,7 +119,7 @@ impl Api {
 
     /// Over a store that keeps the journal too; `ring` is how many exchanges are held in memory.
     pub(crate) async fn with_journal(store: Store, ring: usize, options: JournalOptions) -> Self {
-        let stored = StoredProfiles::load(store.clone(), Library::builtin()).await;
+        let stored = StoredProfiles::load(store.clone(), Library::builtin(), Arc::default()).await;
         let mut recorder = RecorderOptions::default();
         recorder.ring.entries = ring;
         let stored = stored.expect("a store");
@@ -138,11 +144,8 @@ impl Api {
     }
 
     fn with(tokens: Vec<Token>, options: RecorderOptions, defaults: Defaults) -> Self {
-        let stored = (
-            StoredProfiles::empty(Store::in_memory()),
-            Library::builtin(),
-        );
-        Self::over(stored, tokens, options, defaults)
+        let profiles = StoredProfiles::empty(Store::in_memory(), Arc::default());
+        Self::over((profiles, Library::builtin()), tokens, options, defaults)
     }
 
     fn over(
@@ -158,6 +161,7 @@ impl Api {
         let access = Arc::new(Access::new(tokens));
         let state = ApiState {
             chaos,
+            trust: profiles.trust().clone(),
             tokens: StoredTokens::over(profiles.store().clone(), access.clone()),
             profiles,
             recorder,

@@ -12,3 +12,4 @@ mod store;
 mod stored_journal;
 mod stored_profiles;
 mod tokens;
+mod trust;

@@ -16,4 +16,5 @@ pub mod reach;
 pub mod record;
 pub mod redact;
 pub mod ring;
+pub mod tape;
 pub mod timestamp;

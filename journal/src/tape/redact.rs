@@ -1,0 +1,176 @@
+//! Secrets taken out of what is recorded, and out of what is looked up, in the same way.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use regex::Regex;
+
+use super::content::{Content, Data};
+use super::recorded::Recorded;
+use crate::redact::{REDACTED, Redactor};
+
+/// Members of JSON whose values are secrets by their names, also in JSON inside a text. Narrower than
+/// the names of query parameters: `token` and `key` are common words of answers.
+static MEMBERS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"(?i)(?P<before>\\*"(?:[a-z0-9]+[_-])*(?:"#,
+        r"api[_-]?key|access[_-]?token|refresh[_-]?token|id[_-]?token|auth[_-]?token|session[_-]?token|",
+        r"client[_-]?secret|secret[_-]?key|access[_-]?key|private[_-]?key|secret|passwd|password|",
+        r#"authorization)\\*"\s*:\s*\\*")[^"\\]+"#,
+    ))
+    .expect("the pattern is a constant and compiles")
+});
+
+/// How bodies of some media type are looked at.
+fn is_form(media_type: Option<&str>) -> bool {
+    media_type.is_some_and(|media_type| {
+        media_type
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("application/x-www-form-urlencoded")
+    })
+}
+
+/// The body without what looks like a secret; the same bytes where there is none.
+pub fn body(redactor: &Redactor, media_type: Option<&str>, body: &Bytes) -> Bytes {
+    if body.is_empty() {
+        return Bytes::new();
+    }
+    if let Ok(text) = std::str::from_utf8(body) {
+        let redacted = text_of(redactor, is_form(media_type), text);
+        return if redacted == text {
+            body.clone()
+        } else {
+            redacted.into()
+        };
+    }
+    // Every byte as the character of that number, so that keys in it are found and nothing is lost.
+    let text: String = body.iter().map(|byte| char::from(*byte)).collect();
+    let redacted = text_of(redactor, false, &text);
+    if redacted == text {
+        return body.clone();
+    }
+    redacted
+        .chars()
+        .map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?'))
+        .collect()
+}
+
+fn text_of(redactor: &Redactor, form: bool, text: &str) -> String {
+    let mut redacted = if form {
+        // A form is what stands behind the `?` of a URL.
+        let mut url = format!("?{text}");
+        redactor.url(&mut url, usize::MAX);
+        url.split_off(1)
+    } else {
+        let mut redacted = text.to_owned();
+        redactor.text(&mut redacted, usize::MAX);
+        redacted
+    };
+    if MEMBERS.is_match(&redacted) {
+        redacted = MEMBERS
+            .replace_all(&redacted, format!("${{before}}{REDACTED}"))
+            .into_owned();
+    }
+    redacted
+}
+
+/// The URL without secrets.
+pub fn url(redactor: &Redactor, url: &str) -> String {
+    let mut url = url.to_owned();
+    redactor.url(&mut url, usize::MAX);
+    url
+}
+
+/// Takes secrets out of a whole exchange, request and answer.
+pub fn recorded(redactor: &Redactor, recorded: &mut Recorded) {
+    recorded.request.url = url(redactor, &recorded.request.url);
+    headers(redactor, &mut recorded.request.headers);
+    let sent = media_type(&recorded.request.headers).map(str::to_owned);
+    recorded.request.body = Data(body(redactor, sent.as_deref(), &recorded.request.body.0));
+    if let Some(input) = &mut recorded.input {
+        *input = text_of(redactor, false, input);
+    }
+    if let Some(answer) = &mut recorded.answer {
+        headers(redactor, &mut answer.headers);
+        let got = media_type(&answer.headers).map(str::to_owned);
+        match &mut answer.content {
+            Content::Body(data) => data.0 = body(redactor, got.as_deref(), &data.0),
+            Content::Stream(pieces) => {
+                for piece in pieces {
+                    piece.data.0 = body(redactor, got.as_deref(), &piece.data.0);
+                }
+            }
+        }
+    }
+}
+
+fn media_type(headers: &[(String, String)]) -> Option<&str> {
+    let found = headers.iter().find(|(name, _)| name == "content-type");
+    found.map(|(_, value)| value.as_str())
+}
+
+fn headers(redactor: &Redactor, headers: &mut [(String, String)]) {
+    for (name, value) in headers {
+        let redacted = if name == "location" || name == "referer" {
+            url(redactor, value)
+        } else {
+            redactor.header(name, value).into_owned()
+        };
+        *value = redacted;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_in_bodies_are_taken_out_and_nothing_else_is() {
+        let redactor = Redactor::default();
+        for (media_type, given, expected) in [
+            (
+                None,
+                r#"{"q":"sk-abcdefgh12"}"#,
+                Some(r#"{"q":"REDACTED"}"#),
+            ),
+            (None, r#"{"token":" the","key":"colour"}"#, None),
+            (
+                None,
+                r#"{"access_token": "abc", "user":{"password":"x"}}"#,
+                Some(r#"{"access_token": "REDACTED", "user":{"password":"REDACTED"}}"#),
+            ),
+            (
+                None,
+                r#"{"arguments":"{\"api_key\":\"abc\",\"n\":1}"}"#,
+                Some(r#"{"arguments":"{\"api_key\":\"REDACTED\",\"n\":1}"}"#),
+            ),
+            (
+                None,
+                r#"{"OPENAI_API_KEY":"abc"}"#,
+                Some(r#"{"OPENAI_API_KEY":"REDACTED"}"#),
+            ),
+            (
+                Some("application/x-www-form-urlencoded; charset=utf-8"),
+                "client_id=a&client_secret=b",
+                Some("client_id=a&client_secret=REDACTED"),
+            ),
+            (None, "client_id=a&client_secret=b", None),
+        ] {
+            let bytes = Bytes::from_static(given.as_bytes());
+            let redacted = body(&redactor, media_type, &bytes);
+            assert_eq!(redacted, expected.unwrap_or(given), "{given}");
+            // What is looked up is redacted as what is kept was.
+            assert_eq!(body(&redactor, media_type, &redacted), redacted, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_key_among_bytes_is_taken_out_of_them() {
+        let given = Bytes::from_static(b"\xff\xfesk-abcdefgh12\x00\xe9");
+        let redacted = body(&Redactor::default(), None, &given);
+        assert_eq!(&redacted[..], b"\xff\xfeREDACTED\x00\xe9");
+        let harmless = Bytes::from_static(b"\xff\x00");
+        assert_eq!(body(&Redactor::default(), None, &harmless), harmless);
+    }
+}

@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use squall_profiles::profile::{self, Profile};
@@ -41,9 +42,11 @@ enum Form {
 /// never asked.
 pub const WITH_VARIABLES: &str = "application/vnd.squall.profile+json";
 
-#[derive(Deserialize)]
+/// A profile, and what the variables in it stand for.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct WithVariables {
+#[schemars(rename = "ProfileWithVariables")]
+pub(crate) struct WithVariables {
     /// The profile's text, YAML or JSON.
     document: String,
     /// Names and values.

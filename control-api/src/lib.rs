@@ -12,6 +12,7 @@
 
 pub mod access;
 mod document;
+mod openapi;
 mod page;
 pub mod problem;
 mod query;

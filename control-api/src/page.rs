@@ -1,6 +1,9 @@
 //! Lists in pages: `{"items": […], "next_cursor": "…" | null}`.
 
+use std::borrow::Cow;
+
 use axum::Json;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use crate::query::Params;
@@ -11,11 +14,30 @@ const USUAL: usize = 100;
 const MOST: usize = 1000;
 
 /// One page of a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub(crate) struct Page<T> {
+    /// Its entries.
     pub(crate) items: Vec<T>,
     /// `cursor` of the next page; `null` on the last one.
     pub(crate) next_cursor: Option<String>,
+}
+
+/// What the parameter `limit` may be.
+pub(crate) struct Limit;
+
+impl JsonSchema for Limit {
+    fn schema_name() -> Cow<'static, str> {
+        "Limit".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": MOST, "default": USUAL })
+    }
 }
 
 /// The parameter `limit`: 1 to 1000, 100 when it is not given.

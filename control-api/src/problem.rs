@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use squall_profiles::error::ProfileError;
@@ -28,7 +29,8 @@ pub struct Problem {
 }
 
 /// One thing wrong with what was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ProblemDetail")]
 pub struct Detail {
     /// What is wrong, and what to write instead.
     pub detail: String,
@@ -38,6 +40,72 @@ pub struct Detail {
     /// Name of the query parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
+}
+
+/// A problem as it is written down; some have further members.
+#[derive(JsonSchema)]
+#[schemars(rename = "Problem")]
+#[expect(dead_code, reason = "says what `Problem::document` writes")]
+pub(crate) struct ProblemDocument {
+    /// `urn:squall:problem:` and one word.
+    #[schemars(rename = "type", regex(pattern = "^urn:squall:problem:[a-z-]+$"))]
+    kind: String,
+    /// What kind of problem it is.
+    title: String,
+    /// The answer's status.
+    #[schemars(range(min = 400, max = 599))]
+    status: u16,
+    /// What is wrong here, and what to do instead.
+    detail: String,
+    /// Each thing that is wrong.
+    #[schemars(default)]
+    errors: Vec<Detail>,
+}
+
+/// A status that problems have.
+pub(crate) struct Status {
+    pub(crate) code: u16,
+    /// When.
+    pub(crate) when: &'static str,
+    /// A header that comes with it, and what it says.
+    pub(crate) header: Option<(&'static str, &'static str)>,
+}
+
+/// Every status that a problem has, for the API's description.
+pub(crate) const STATUSES: [Status; 12] = [
+    Status::of(
+        400,
+        "The document, the query, or a name in the path cannot be read",
+    ),
+    Status::of(401, "No token, or one that nobody has").with("WWW-Authenticate", "`Bearer`"),
+    Status::of(403, "Not from here, or not with this role"),
+    Status::of(404, "There is no such thing"),
+    Status::of(405, "Not with this method").with("Allow", "The methods that there are"),
+    Status::of(409, "What is there stands against it"),
+    Status::of(412, "`If-Match` or `If-None-Match` does not hold"),
+    Status::of(413, "More than is read"),
+    Status::of(415, "A form that nobody reads here").with("Accept", "What is read instead"),
+    Status::of(422, "It can be read and makes no sense"),
+    Status::of(429, "Faster than a token may")
+        .with("Retry-After", "Seconds until there is room again"),
+    Status::of(503, "The store, or Squall itself, is not ready"),
+];
+
+impl Status {
+    const fn of(code: u16, when: &'static str) -> Self {
+        Self {
+            code,
+            when,
+            header: None,
+        }
+    }
+
+    const fn with(self, name: &'static str, about: &'static str) -> Self {
+        Self {
+            header: Some((name, about)),
+            ..self
+        }
+    }
 }
 
 impl Detail {

@@ -5,6 +5,7 @@ mod chaos_request;
 mod daemon;
 mod events;
 mod exchanges;
+mod openapi;
 mod path;
 mod profiles;
 mod tokens;
@@ -16,16 +17,20 @@ use axum::{Router, middleware};
 use http::{Method, Uri};
 
 use crate::access::{Guard, Needs, Role, Rule};
+use crate::openapi::Operation;
 use crate::problem::Problem;
 use crate::{ApiState, access, document};
 
-/// A method of a path: what it asks of whoever calls it, and what answers.
+/// A method of a path: what it asks of whoever calls it, what answers, and how it is described.
 struct Route {
     rule: Rule,
     answers: MethodRouter<ApiState>,
+    /// Says how it is called.
+    operation: fn() -> Operation,
 }
 
-/// Everything there is. Docs: `docs/api.md` says the same to those who call it, and a test compares.
+/// Everything there is, a line each. Docs: `docs/api.md` says the same to those who call it, and a test compares.
+#[rustfmt::skip]
 fn table() -> Vec<Route> {
     let nothing = Needs::Nothing;
     let viewer = Needs::Role(Role::Viewer);
@@ -33,28 +38,29 @@ fn table() -> Vec<Route> {
     let admin = Needs::Role(Role::Admin);
     let brake = Needs::Brake;
     vec![
-        get("/healthz", nothing, daemon::healthz),
-        get("/readyz", nothing, daemon::readyz),
-        get("/metrics", nothing, daemon::metrics),
-        get("/ca.pem", nothing, daemon::ca_pem),
-        get("/proxy.pac", nothing, daemon::proxy_pac),
-        get("/v1/profiles", viewer, profiles::list),
-        get("/v1/profiles/{name}", viewer, profiles::show),
-        put("/v1/profiles/{name}", operator, profiles::put),
-        delete("/v1/profiles/{name}", operator, profiles::delete),
-        get("/v1/chaos", viewer, chaos::show_default),
-        put("/v1/chaos", operator, chaos::put_default),
-        delete("/v1/chaos", brake, chaos::end_default),
-        get("/v1/scopes", viewer, chaos::list),
-        get("/v1/scopes/{scope}/chaos", viewer, chaos::show),
-        put("/v1/scopes/{scope}/chaos", operator, chaos::put),
-        delete("/v1/scopes/{scope}/chaos", brake, chaos::end),
-        get("/v1/exchanges", viewer, exchanges::list),
-        get("/v1/exchanges/{id}", viewer, exchanges::show),
-        get("/v1/events", viewer, events::stream),
-        get("/v1/tokens", admin, tokens::list),
-        post("/v1/tokens", admin, tokens::create),
-        delete("/v1/tokens/{name}", admin, tokens::revoke),
+        get("/healthz", nothing, daemon::healthz, daemon::healthz_operation),
+        get("/readyz", nothing, daemon::readyz, daemon::readyz_operation),
+        get("/metrics", nothing, daemon::metrics, daemon::metrics_operation),
+        get("/ca.pem", nothing, daemon::ca_pem, daemon::ca_pem_operation),
+        get("/openapi.json", nothing, openapi::show, openapi::show_operation),
+        get("/proxy.pac", nothing, daemon::proxy_pac, daemon::proxy_pac_operation),
+        get("/v1/profiles", viewer, profiles::list, profiles::list_operation),
+        get("/v1/profiles/{name}", viewer, profiles::show, profiles::show_operation),
+        put("/v1/profiles/{name}", operator, profiles::put, profiles::put_operation),
+        delete("/v1/profiles/{name}", operator, profiles::delete, profiles::delete_operation),
+        get("/v1/chaos", viewer, chaos::show_default, chaos::show_default_operation),
+        put("/v1/chaos", operator, chaos::put_default, chaos::put_default_operation),
+        delete("/v1/chaos", brake, chaos::end_default, chaos::end_default_operation),
+        get("/v1/scopes", viewer, chaos::list, chaos::list_operation),
+        get("/v1/scopes/{scope}/chaos", viewer, chaos::show, chaos::show_operation),
+        put("/v1/scopes/{scope}/chaos", operator, chaos::put, chaos::put_operation),
+        delete("/v1/scopes/{scope}/chaos", brake, chaos::end, chaos::end_operation),
+        get("/v1/exchanges", viewer, exchanges::list, exchanges::list_operation),
+        get("/v1/exchanges/{id}", viewer, exchanges::show, exchanges::show_operation),
+        get("/v1/events", viewer, events::stream, events::stream_operation),
+        get("/v1/tokens", admin, tokens::list, tokens::list_operation),
+        post("/v1/tokens", admin, tokens::create, tokens::create_operation),
+        delete("/v1/tokens/{name}", admin, tokens::revoke, tokens::revoke_operation),
     ]
 }
 
@@ -65,6 +71,7 @@ macro_rules! methods {
             path: &'static str,
             needs: Needs,
             handler: H,
+            operation: fn() -> Operation,
         ) -> Route {
             Route {
                 rule: Rule {
@@ -73,6 +80,7 @@ macro_rules! methods {
                     needs,
                 },
                 answers: on(MethodFilter::$method, handler),
+                operation,
             }
         }
     )* };
@@ -116,6 +124,8 @@ async fn not_this_method(method: Method, uri: Uri) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::table;
     use crate::access::Role;
 
@@ -138,5 +148,31 @@ mod tests {
             })
             .collect();
         assert_eq!(documented, written);
+    }
+
+    #[test]
+    fn the_description_has_every_route_with_its_role_and_no_other() {
+        let document = super::openapi::description();
+        let paths = document["paths"].as_object().expect("paths");
+        let described: BTreeSet<_> = paths
+            .iter()
+            .flat_map(|(path, methods)| {
+                let methods = methods.as_object().expect("methods");
+                methods.iter().map(move |(method, operation)| {
+                    let role = operation["x-squall-role"].as_str().unwrap_or_default();
+                    let asked = operation["security"].as_array().map_or(0, Vec::len);
+                    assert_eq!(asked == 0, role == "none", "{method} {path}");
+                    format!("{} {path} {role}", method.to_uppercase())
+                })
+            })
+            .collect();
+        let routes = table().into_iter().map(|route| route.rule);
+        let there: BTreeSet<_> = routes
+            .map(|rule| {
+                let role = rule.needs.role().map_or("none", Role::as_str);
+                format!("{} {} {role}", rule.method, rule.path)
+            })
+            .collect();
+        assert_eq!(described, there);
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
@@ -52,7 +53,7 @@ impl fmt::Debug for ApiState {
 }
 
 /// How the daemon does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Readiness {
     /// Whether traffic can come in.
     #[serde(skip)]
@@ -65,16 +66,17 @@ pub struct Readiness {
 }
 
 /// A listener.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Listening {
     /// `proxy`, `api`, or a route's name.
     pub name: String,
     /// Its address with the port it really has.
+    #[schemars(with = "String")]
     pub address: SocketAddr,
 }
 
 /// A file that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Broken {
     /// The file.
     pub file: String,

@@ -1,12 +1,13 @@
 //! What is in force for a scope, and what changed: the shapes of `GET /v1/chaos` and of `chaos`
 //! events.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::SpentRecord;
 
 /// What is in force for one scope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActivationRecord {
     /// The scope; `default` is everything that no other scope takes.
     pub scope: String,
@@ -38,7 +39,7 @@ pub struct ActivationRecord {
 }
 
 /// Who set a time to live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TtlFrom {
     /// Whoever put the activation in force.
     #[serde(rename = "request")]
@@ -49,7 +50,7 @@ pub enum TtlFrom {
 }
 
 /// A change of what is in force for one scope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChaosEvent {
     /// When, RFC 3339.
     pub at: String,
@@ -62,7 +63,7 @@ pub struct ChaosEvent {
 }
 
 /// What happened to an activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It was put in force.

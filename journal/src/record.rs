@@ -1,11 +1,12 @@
 //! One exchange as the journal keeps it: the shape of `GET /v1/exchanges/{id}`.
 
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// One request and its response (or failure) through the proxy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExchangeRecord {
     /// Unique, and sorting by start within one daemon.
     pub id: String,
@@ -65,7 +66,9 @@ pub struct ExchangeRecord {
 }
 
 /// What an exchange is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A model call in a recognised dialect.
@@ -99,7 +102,9 @@ impl Kind {
 }
 
 /// How an exchange ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Still running.
@@ -134,7 +139,7 @@ impl Outcome {
 }
 
 /// What became of one eligible rule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleRecord {
     /// The rule's profile.
     pub profile: String,
@@ -160,7 +165,7 @@ pub struct RuleRecord {
 }
 
 /// What model calls have used up.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpentRecord {
     /// Calls that used up anything.
     pub calls: u64,
@@ -175,7 +180,9 @@ pub struct SpentRecord {
 }
 
 /// What became of an eligible rule, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleOutcome {
     /// It was carried out.
@@ -187,7 +194,7 @@ pub enum RuleOutcome {
 }
 
 /// A canary that was planted in an exchange, or that left through it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CanaryRecord {
     /// `sq-` and 12 hexadecimal digits.
     pub canary: String,
@@ -210,7 +217,7 @@ pub struct CanaryRecord {
 }
 
 /// Whether a canary came or went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CanaryEvent {
     /// A rule put it before the agent.
@@ -220,7 +227,9 @@ pub enum CanaryEvent {
 }
 
 /// A part of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// The URL, its host included.
@@ -232,7 +241,9 @@ pub enum Place {
 }
 
 /// How a canary is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Spelling {
     /// As it was planted.
@@ -272,7 +283,7 @@ impl Spelling {
 }
 
 /// What was read of a model call.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LlmRecord {
     /// Model asked for.
     pub model: Option<String>,
@@ -296,7 +307,7 @@ pub struct LlmRecord {
 }
 
 /// A rule in force that failed to match an exchange on exactly one condition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NearMissRecord {
     /// The rule's profile.
     pub profile: String,
@@ -311,7 +322,7 @@ pub struct NearMissRecord {
 }
 
 /// One exchange with why each rule did or did not fire: `GET /v1/exchanges/{id}`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ExplainedRecord {
     /// The exchange, eligible rules included.
     #[serde(flatten)]

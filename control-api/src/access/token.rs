@@ -5,6 +5,7 @@ use std::hint::black_box;
 
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
+use schemars::JsonSchema;
 use tokio_util::sync::CancellationToken;
 
 use super::pace::Pace;
@@ -14,7 +15,8 @@ use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 const PREFIX: &str = "squall_";
 
 /// What a token allows; each role may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
 pub enum Role {
     /// Read.
     Viewer,

@@ -10,6 +10,7 @@ use super::chaos_request;
 use super::path::Scope;
 use crate::ApiState;
 use crate::document::Document;
+use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
@@ -22,6 +23,14 @@ pub(super) async fn show_default(
     show(state, Scope(DEFAULT_SCOPE.to_owned()), params).await
 }
 
+pub(super) fn show_default_operation() -> Operation {
+    Operation::new(
+        "show_chaos",
+        "What is in force for everything that is in no named scope",
+    )
+    .answers::<ActivationRecord>(200, "What is in force")
+}
+
 /// Puts chaos in force for everything that is in no named scope.
 pub(super) async fn put_default(
     state: State<ApiState>,
@@ -29,6 +38,15 @@ pub(super) async fn put_default(
     document: Document,
 ) -> Result<Json<ActivationRecord>, Problem> {
     put(state, Scope(DEFAULT_SCOPE.to_owned()), params, document).await
+}
+
+pub(super) fn put_default_operation() -> Operation {
+    Operation::new(
+        "put_chaos",
+        "Puts chaos in force for everything that is in no named scope",
+    )
+    .takes::<chaos_request::ChaosRequest>()
+    .answers::<ActivationRecord>(200, "What is in force from now on")
 }
 
 /// Ends the default scope's chaos; with `all=true` every scope's, in one swap.
@@ -44,6 +62,15 @@ pub(super) async fn end_default(
         state.chaos.end(DEFAULT_SCOPE);
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) fn end_default_operation() -> Operation {
+    Operation::new(
+        "end_chaos",
+        "Ends the default scope's chaos, or every scope's",
+    )
+    .query::<bool>("all", "Ends every scope's, in one swap")
+    .empty(204, "There is none any more, or there was none")
 }
 
 /// Scopes that are known: those with chaos of their own and those seen under the default one.
@@ -64,6 +91,11 @@ pub(super) async fn list(
     ))
 }
 
+pub(super) fn list_operation() -> Operation {
+    Operation::new("list_scopes", "Scopes that are known, by name")
+        .pages::<ActivationRecord>("What is in force for each")
+}
+
 /// What is in force for one scope, its own or the default one's.
 pub(super) async fn show(
     State(state): State<ApiState>,
@@ -72,6 +104,14 @@ pub(super) async fn show(
 ) -> Result<Json<ActivationRecord>, Problem> {
     params.finish()?;
     Ok(Json(state.chaos.look(&scope)))
+}
+
+pub(super) fn show_operation() -> Operation {
+    Operation::new(
+        "show_scope_chaos",
+        "What is in force for one scope, its own or the default one's",
+    )
+    .answers::<ActivationRecord>(200, "What is in force")
 }
 
 /// Puts chaos in force for one scope, in place of what was there.
@@ -111,6 +151,15 @@ pub(super) async fn put(
     }
 }
 
+pub(super) fn put_operation() -> Operation {
+    Operation::new(
+        "put_scope_chaos",
+        "Puts chaos in force for one scope, in place of what was there",
+    )
+    .takes::<chaos_request::ChaosRequest>()
+    .answers::<ActivationRecord>(200, "What is in force from now on")
+}
+
 /// Ends one scope's own chaos: it is under the default one again.
 pub(super) async fn end(
     State(state): State<ApiState>,
@@ -120,4 +169,12 @@ pub(super) async fn end(
     params.finish()?;
     state.chaos.end(&scope);
     Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) fn end_operation() -> Operation {
+    Operation::new(
+        "end_scope_chaos",
+        "Ends one scope's own chaos: it is under the default one again",
+    )
+    .empty(204, "It has none of its own any more, or had none")
 }

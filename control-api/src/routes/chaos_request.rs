@@ -3,18 +3,62 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use squall_profiles::activation::Observe;
 use squall_profiles::variables::Variables;
 use squall_profiles::{duration, profile};
 use squall_proxy::chaos::{INLINE, Request, Wanted};
 
+use crate::openapi::ChaosRules;
 use crate::problem::Detail;
 
 const MEMBERS: [&str; 6] = ["profile", "chaos", "seed", "ttl", "key", "observe"];
 
 /// Longest `key`, bytes.
 const KEY: usize = 256;
+
+/// What to put in force: `profile` or `chaos`, one of the two.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, extend("oneOf" = [
+    { "required": ["profile"], "properties": { "profile": { "type": "string" } } },
+    { "required": ["chaos"], "properties": { "chaos": { "type": "object" } } },
+]))]
+#[expect(dead_code, reason = "says what `read` takes")]
+pub(super) struct ChaosRequest {
+    /// The name of a profile; `none` for no chaos.
+    profile: Option<String>,
+    /// What a profile has under `chaos:`.
+    chaos: Option<ChaosRules>,
+    /// Of every draw; the config's, else 42.
+    seed: Option<u64>,
+    /// How long it holds: a duration like `1h30m`, or a number of seconds.
+    ttl: Option<TimeToLive>,
+    /// Stands for the scope in the draws; the scope's name.
+    #[schemars(length(min = 1, max = 256))]
+    key: Option<String>,
+    /// What the journal reads: `model` if absent.
+    observe: Option<Observed>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "says what `ttl` takes")]
+enum TimeToLive {
+    Text(#[schemars(regex(pattern = DURATION))] String),
+    Seconds(#[schemars(range(min = 0.001, max = 1e15))] f64),
+}
+
+const DURATION: &str = r"^([1-9][0-9]{0,5}(ms|s|m|h))$";
+
+#[derive(JsonSchema)]
+#[schemars(inline, rename_all = "snake_case")]
+#[expect(dead_code, reason = "says what `observe` takes")]
+enum Observed {
+    Headers,
+    Model,
+    Bodies,
+}
 
 /// Reads the document; everything that is wrong with it is said at once. `variables` expand in inline
 /// chaos.

@@ -5,25 +5,57 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
-use crate::ApiState;
+use crate::openapi::Operation;
 use crate::problem::Problem;
+use crate::{ApiState, Readiness};
+
+/// How it does.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Health {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// How it does, with what listens and what is broken.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Readiness")]
+pub(super) struct Ready {
+    #[serde(flatten)]
+    readiness: Readiness,
+    /// `ready`.
+    status: &'static str,
+}
 
 /// The process answers.
-pub(super) async fn healthz() -> Json<Value> {
-    Json(json!({ "status": "ok" }))
+pub(super) async fn healthz() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+pub(super) fn healthz_operation() -> Operation {
+    Operation::new("healthz", "Whether the process answers").answers::<Health>(200, "It does")
 }
 
 /// Traffic can come in; files that are broken are named either way.
-pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Value>, Problem> {
+pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Ready>, Problem> {
     let readiness = (state.readiness)();
-    let mut details = json!(readiness);
     if !readiness.ready {
+        let details = json!(readiness);
         return Err(Problem::not_ready("the listeners are not up").with_more(details));
     }
-    details["status"] = json!("ready");
-    Ok(Json(details))
+    Ok(Json(Ready {
+        readiness,
+        status: "ready",
+    }))
+}
+
+pub(super) fn readyz_operation() -> Operation {
+    Operation::new("readyz", "Whether traffic can come in, and what is broken")
+        .answers::<Ready>(200, "It can")
+        .problems([503])
 }
 
 /// Prometheus' text format.
@@ -33,12 +65,29 @@ pub(super) async fn metrics(State(state): State<ApiState>) -> Result<Response, P
         .metrics
         .render()
         .map_err(|error| Problem::internal(error.to_string()))?;
-    Ok(typed("text/plain; version=0.0.4; charset=utf-8", text))
+    Ok(typed(PROMETHEUS, text))
+}
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(super) fn metrics_operation() -> Operation {
+    Operation::new("metrics", "What is counted, for Prometheus").answers_as::<String>(
+        200,
+        "text/plain",
+        "Its text format",
+    )
 }
 
 /// The interception CA's certificate.
 pub(super) async fn ca_pem(State(state): State<ApiState>) -> Response {
-    typed("application/x-pem-file", (state.ca_pem)())
+    typed(PEM, (state.ca_pem)())
+}
+
+const PEM: &str = "application/x-pem-file";
+
+pub(super) fn ca_pem_operation() -> Operation {
+    Operation::new("ca_pem", "The interception CA's certificate")
+        .answers_as::<String>(200, PEM, "PEM")
 }
 
 /// What browsers and operating systems are pointed at: everything goes through the proxy.
@@ -62,7 +111,14 @@ pub(super) async fn proxy_pac(State(state): State<ApiState>, headers: HeaderMap)
         "function FindProxyForURL(url, host) {{ return {}; }}\n",
         json!(format!("PROXY {proxy}"))
     );
-    typed("application/x-ns-proxy-autoconfig", script)
+    typed(PAC, script)
+}
+
+const PAC: &str = "application/x-ns-proxy-autoconfig";
+
+pub(super) fn proxy_pac_operation() -> Operation {
+    Operation::new("proxy_pac", "What sends browsers through the proxy")
+        .answers_as::<String>(200, PAC, "A script")
 }
 
 fn typed(content_type: &'static str, body: impl IntoResponse) -> Response {

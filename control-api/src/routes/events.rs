@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ApiState;
 use crate::access::Caller;
+use crate::openapi::Operation;
 use crate::problem::Problem;
 use crate::query::Params;
 
@@ -60,6 +61,19 @@ pub(super) async fn stream(
         Some((Ok(event), reader))
     });
     Ok(Sse::new(events))
+}
+
+pub(super) fn stream_operation() -> Operation {
+    Operation::new("stream_events", "What happens, as it happens, as server-sent events")
+        .about(
+            "`exchange`: an exchange that has ended, as in the list. `chaos`: what is in force for a scope \
+             from now on, and why. `gap`: how many events are no longer held. The stream does not end by \
+             itself.",
+        )
+        .query::<String>("scope", "Only this scope's")
+        .query::<bool>("faults", "Of exchanges only those to which a rule was applied")
+        .header::<String>("Last-Event-ID", "Goes on after this event; from now on if absent")
+        .answers_as::<String>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")
 }
 
 /// Which events a stream wants.

@@ -9,6 +9,7 @@ use squall_journal::timestamp;
 
 use super::path::ExchangeName;
 use crate::ApiState;
+use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
@@ -55,6 +56,25 @@ pub(super) async fn list(
     }))
 }
 
+pub(super) fn list_operation() -> Operation {
+    Operation::new("list_exchanges", "What went through, newest first")
+        .query::<String>("scope", "Only of this scope")
+        .query::<Kind>("kind", "Only of this kind")
+        .query::<String>("host", "Only to this host, with or without its port")
+        .query::<String>("tool", "Only calls of this tool")
+        .query::<String>(
+            "fault",
+            "Only those to which a rule of this id or mode was applied; `*` for any",
+        )
+        .query::<String>(
+            "status",
+            "What the agent got: `503`, `5xx`, or `none` for no answer",
+        )
+        .query::<String>("since", "Begun at or after this time, RFC 3339")
+        .pages::<ExchangeRecord>("Exchanges; a cursor stays where it is whatever comes in")
+        .asks_store()
+}
+
 /// One exchange, with why each rule did or did not fire.
 pub(super) async fn show(
     State(state): State<ApiState>,
@@ -86,4 +106,14 @@ pub(super) async fn show(
         exchange,
         nearest_misses: None,
     }))
+}
+
+pub(super) fn show_operation() -> Operation {
+    Operation::new(
+        "show_exchange",
+        "One exchange, with why each rule did or did not fire",
+    )
+    .answers::<ExplainedRecord>(200, "The exchange")
+    .problems([404])
+    .asks_store()
 }

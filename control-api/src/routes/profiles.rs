@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use ring::digest::{Context, SHA256};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use squall_profiles::library::{Library, RemoveError, Source};
@@ -19,7 +20,8 @@ use squall_proxy::chaos::{INLINE, NO_CHAOS};
 use super::chaos_request::nearest;
 use super::path::ProfileName;
 use crate::ApiState;
-use crate::document::Document;
+use crate::document::{Document, WITH_VARIABLES, WithVariables};
+use crate::openapi::{Operation, ProfileDocument, YAML};
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
@@ -27,11 +29,28 @@ use crate::store::WriteError;
 use crate::stored_profiles::{Edit, Edited, NotEdited};
 
 /// A line of the list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ProfileLine")]
 pub(super) struct Listed {
+    /// Its name.
     name: String,
+    /// `builtin`, `file` or `api`.
     source: &'static str,
+    /// What it is for, in a sentence.
     description: String,
+    /// How many rules it has.
+    rules: usize,
+}
+
+/// A profile that was put.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PutProfile")]
+struct PutAnswer {
+    /// Its name.
+    name: String,
+    /// `api`.
+    source: &'static str,
+    /// How many rules it has.
     rules: usize,
 }
 
@@ -62,6 +81,14 @@ pub(super) async fn list(
         cursor.as_deref(),
         limit,
     ))
+}
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new(
+        "list_profiles",
+        "Profiles by name: the API's over files over built-in ones",
+    )
+    .pages::<Listed>("Profiles")
 }
 
 /// One profile as the document it was written as: JSON, or with `Accept: application/yaml` its own
@@ -116,6 +143,38 @@ pub(super) async fn show(
     Ok(response)
 }
 
+pub(super) fn show_operation() -> Operation {
+    Operation::new(
+        "show_profile",
+        "One profile, as the document it was written as",
+    )
+    .about(
+        "With `Accept: application/yaml`, or of an older version, its own text, comments and all.",
+    )
+    .query::<Version>(
+        "version",
+        "This version of those that were put, also if it was replaced since",
+    )
+    .header::<String>("If-None-Match", "304 if this is its `ETag`")
+    .answers::<ProfileDocument>(200, "The profile")
+    .or_as::<String>(YAML)
+    .with("ETag", "Its version, for `If-Match`")
+    .with("squall-profile-source", "`builtin`, `file` or `api`")
+    .with(
+        "squall-profile-version",
+        "Which version of those that were put",
+    )
+    .empty(304, "It is the version that `If-None-Match` names")
+    .problems([404])
+    .asks_store()
+}
+
+/// What the parameter `version` may be.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "says what `version` takes")]
+struct Version(#[schemars(range(min = 1, max = i64::MAX))] i64);
+
 /// A version of a profile that was put, as its own text: it may be one that this Squall would not
 /// take any more.
 async fn show_version(state: &ApiState, name: &str, version: i64) -> Result<Response, Problem> {
@@ -169,9 +228,37 @@ pub(super) async fn put(
     } else {
         StatusCode::OK
     };
-    let body = Json(json!({ "name": name, "source": Source::Api.as_str(), "rules": rules }));
+    let body = Json(PutAnswer {
+        name,
+        source: Source::Api.as_str(),
+        rules,
+    });
     let version = HeaderValue::from(edited.version);
     Ok((status, [(ETAG, tag), (VERSION, version)], body).into_response())
+}
+
+pub(super) fn put_operation() -> Operation {
+    Operation::new(
+        "put_profile",
+        "Puts a profile; in force, it takes effect at once",
+    )
+    .guarded()
+    .takes::<ProfileDocument>()
+    .takes_as::<WithVariables>(WITH_VARIABLES)
+    .answers::<PutAnswer>(200, "It is in the place of the API's one of that name")
+    .with("ETag", "Its version, for `If-Match`")
+    .with(
+        "squall-profile-version",
+        "Which version of those that were put",
+    )
+    .answers::<PutAnswer>(201, "The API had none of that name")
+    .with("ETag", "Its version, for `If-Match`")
+    .with(
+        "squall-profile-version",
+        "Which version of those that were put",
+    )
+    .problems([409])
+    .asks_store()
 }
 
 /// Deletes a profile that the API put; what it stood over, if anything, holds again.
@@ -184,6 +271,17 @@ pub(super) async fn delete(
     params.finish()?;
     change(&state, &name, Edit::Delete, headers).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) fn delete_operation() -> Operation {
+    Operation::new(
+        "delete_profile",
+        "Deletes a profile that the API put; what it stood over holds again",
+    )
+    .guarded()
+    .empty(204, "It is deleted")
+    .problems([404, 409])
+    .asks_store()
 }
 
 /// Changes a profile in store and library, if it is the version that `headers` name.

@@ -8,8 +8,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use squall_journal::timestamp;
 
 use super::chaos_request::nearest;
@@ -17,6 +18,7 @@ use super::path::TokenName;
 use crate::ApiState;
 use crate::access::{Caller, Role, Token};
 use crate::document::Document;
+use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
@@ -26,16 +28,45 @@ use crate::workspace::is_workspace_name;
 
 const MEMBERS: [&str; 3] = ["name", "role", "workspace"];
 
-/// A line of the list: everything but the secret.
-#[derive(Debug, Serialize)]
-pub(super) struct Listed {
+/// What to make.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "says what `read` takes")]
+pub(super) struct NewToken {
+    /// Its name; no other token has it.
+    #[schemars(regex(pattern = "^[A-Za-z0-9._-]{1,64}$"))]
     name: String,
+    /// What it allows.
+    role: Role,
+    /// Whose it is; the caller's if absent.
+    workspace: Option<String>,
+}
+
+/// A line of the list: everything but the secret.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TokenLine")]
+pub(super) struct Listed {
+    /// Its name.
+    name: String,
+    /// What it allows.
+    #[schemars(with = "Role")]
     role: &'static str,
+    /// Whose it is.
     workspace: String,
     /// `config` or `api`.
     source: &'static str,
     /// RFC 3339; `null` for the configuration's.
     created_at: Option<String>,
+}
+
+/// A token that was made, with its secret.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MadeToken")]
+struct MadeAnswer {
+    #[serde(flatten)]
+    line: Listed,
+    /// The secret. It is shown this once.
+    token: String,
 }
 
 impl Listed {
@@ -85,6 +116,10 @@ fn key(token: &Token) -> String {
     }
 }
 
+pub(super) fn list_operation() -> Operation {
+    Operation::new("list_tokens", "Tokens by name, without their secrets").pages::<Listed>("Tokens")
+}
+
 /// Makes a token. Its secret is in this answer and in no other.
 pub(super) async fn create(
     State(state): State<ApiState>,
@@ -127,16 +162,30 @@ pub(super) async fn create(
         by = caller.name(),
         "token made"
     );
-    let body = Json(json!({
-        "name": token.name,
-        "role": token.role.as_str(),
-        "workspace": token.workspace,
-        "source": "api",
-        "created_at": timestamp::rfc3339(token.created_at),
-        "token": made.secret,
-    }));
+    let body = Json(MadeAnswer {
+        line: Listed {
+            name: token.name,
+            role: token.role.as_str(),
+            workspace: token.workspace,
+            source: "api",
+            created_at: Some(timestamp::rfc3339(token.created_at)),
+        },
+        token: made.secret,
+    });
     let unkept = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok((StatusCode::CREATED, unkept, body).into_response())
+}
+
+pub(super) fn create_operation() -> Operation {
+    Operation::new(
+        "create_token",
+        "Makes a token; its secret is in this answer and in no other",
+    )
+    .takes::<NewToken>()
+    .answers::<MadeAnswer>(201, "The token, with its secret")
+    .with("Cache-Control", "`no-store`")
+    .problems([409])
+    .asks_store()
 }
 
 /// Makes a token good for nothing, from the next request on.
@@ -166,6 +215,16 @@ pub(super) async fn revoke(
     })?;
     tracing::info!(token = name, workspace, by = caller.name(), "token revoked");
     Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) fn revoke_operation() -> Operation {
+    Operation::new(
+        "revoke_token",
+        "Makes a token good for nothing, from the next request on",
+    )
+    .empty(204, "It is revoked")
+    .problems([404, 409])
+    .asks_store()
 }
 
 /// What a document asks for.

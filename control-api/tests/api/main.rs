@@ -6,6 +6,7 @@ mod chaos;
 mod daemon;
 mod events;
 mod exchanges;
+mod openapi;
 mod problems;
 mod profiles;
 mod store;

@@ -6,19 +6,18 @@ use serde_json::{Value, json};
 use squall_tests::daemon::squall;
 use squall_tests::{Daemon, Wire};
 
-/// What each request takes, as users are told.
-fn documented() -> Vec<(&'static str, &'static str, &'static str)> {
-    include_str!("../../../docs/api.md")
-        .lines()
-        .skip_while(|line| *line != "| request | role |")
-        .skip(2)
-        .map_while(|line| line.strip_prefix("| `")?.strip_suffix(" |"))
-        .filter_map(|line| {
-            let (request, role) = line.split_once("` | ")?;
-            let (method, path) = request.split_once(' ')?;
-            Some((method, path, role))
+/// What each request takes, as the daemon itself describes it.
+fn described(daemon: &Daemon) -> Vec<(String, String, String)> {
+    let document = daemon.api.get("/openapi.json");
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.iter().flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().iter();
+        methods.map(move |(method, operation)| {
+            let role = operation["x-squall-role"].as_str().unwrap();
+            (method.to_uppercase(), path.clone(), role.to_owned())
         })
-        .collect()
+    });
+    operations.collect()
 }
 
 /// `squall token …` at a daemon.
@@ -69,16 +68,16 @@ fn every_route_asks_for_its_role() {
         ("admin", admin),
     ];
     let rank = |role: &str| callers.iter().position(|(name, _)| *name == role).unwrap();
-    let documented = documented();
-    assert!(documented.len() > 20, "{documented:?}");
-    for (method, path, needed) in documented {
+    let described = described(&daemon);
+    assert!(described.len() > 20, "{described:?}");
+    for (method, path, needed) in described {
         let path = path
             .replace("{name}", "nobody")
             .replace("{scope}", "s")
             .replace("{id}", "x");
         for (role, secret) in &callers {
-            let found = status(&daemon, secret, method, &path);
-            let lets_in = rank(role) >= rank(needed);
+            let found = status(&daemon, secret, &method, &path);
+            let lets_in = rank(role) >= rank(&needed);
             let refusal = match (lets_in, *role) {
                 (true, _) => None,
                 (false, "none") => Some(401),

@@ -39,6 +39,7 @@ pub(super) struct NewToken {
     /// What it allows.
     role: Role,
     /// Whose it is; the caller's if absent.
+    #[schemars(regex(pattern = "^[A-Za-z0-9_-]{1,64}$"))]
     workspace: Option<String>,
 }
 
@@ -222,6 +223,7 @@ pub(super) fn revoke_operation() -> Operation {
         "revoke_token",
         "Makes a token good for nothing, from the next request on",
     )
+    .query::<String>("workspace", "Whose it is; the caller's if absent")
     .empty(204, "It is revoked")
     .problems([404, 409])
     .asks_store()

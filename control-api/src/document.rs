@@ -147,6 +147,63 @@ impl Document {
     }
 }
 
+/// Deepest nesting of a document.
+const DEPTH: usize = 64;
+
+/// Most aliases of a YAML document, and most parts that it may have with what they stand for.
+const ALIASES: usize = 1_000;
+const PARTS: usize = 100_000;
+
+impl Document {
+    /// The document as a value: what does not say how it is written is YAML, which JSON is too. Bounded
+    /// in depth and in what its aliases make of it.
+    pub(crate) fn tree(&self) -> Result<serde_json::Value, Problem> {
+        let tree = match self.form {
+            Form::Json | Form::WithVariables => self.value()?,
+            Form::Unstated | Form::Yaml => tree(&self.text).map_err(|error| {
+                let detail = format!("the document cannot be read: {error}");
+                Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
+            })?,
+        };
+        if depth(&tree) > DEPTH {
+            let detail = format!("the document is nested deeper than {DEPTH} levels");
+            let errors = vec![Detail::at("", detail.clone())];
+            return Err(Problem::malformed(detail).with_errors(errors));
+        }
+        Ok(tree)
+    }
+}
+
+/// A YAML text as a value.
+pub(crate) fn tree(text: &str) -> Result<serde_json::Value, serde_saphyr::Error> {
+    let budget = serde_saphyr::budget! {
+        max_depth: DEPTH,
+        max_documents: 1,
+        max_aliases: ALIASES,
+        max_nodes: PARTS,
+        max_events: 4 * PARTS,
+    };
+    let alias_limits = serde_saphyr::alias_limits! {
+        max_total_replayed_events: PARTS,
+        max_alias_expansions_per_anchor: ALIASES,
+    };
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        budget: budget,
+        alias_limits: alias_limits,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// How deep a value is nested; its reader has bounded it to a hundred or so.
+fn depth(value: &serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        serde_json::Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 fn not_json(error: &serde_json::Error) -> Problem {
     let detail = format!("the document is not JSON: {error}");
     Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])

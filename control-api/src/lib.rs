@@ -12,14 +12,17 @@
 
 pub mod access;
 mod document;
+mod nearest;
 mod openapi;
 mod page;
 pub mod problem;
 mod query;
 mod routes;
+mod runs;
 mod serve;
 mod state;
 pub mod store;
+mod stored_documents;
 mod stored_journal;
 mod stored_profiles;
 mod stored_tokens;
@@ -30,6 +33,7 @@ pub use self::document::WITH_VARIABLES;
 pub use self::routes::router;
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};
+pub use self::stored_documents::StoredDocuments;
 pub use self::stored_journal::{JournalOptions, Kept, Retain, StoredJournal};
 pub use self::stored_profiles::StoredProfiles;
 pub use self::stored_tokens::StoredTokens;

@@ -2,13 +2,17 @@
 
 mod chaos;
 mod chaos_request;
+mod contracts;
 mod daemon;
+mod documents;
 mod events;
 mod exchanges;
 mod openapi;
 mod path;
 mod profiles;
+mod suites;
 mod tokens;
+mod versions;
 
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
@@ -58,6 +62,14 @@ fn table() -> Vec<Route> {
         get("/v1/exchanges", viewer, exchanges::list, exchanges::list_operation),
         get("/v1/exchanges/{id}", viewer, exchanges::show, exchanges::show_operation),
         get("/v1/events", viewer, events::stream, events::stream_operation),
+        get("/v1/suites", viewer, suites::list, suites::list_operation),
+        get("/v1/suites/{name}", viewer, suites::show, suites::show_operation),
+        put("/v1/suites/{name}", operator, suites::put, suites::put_operation),
+        delete("/v1/suites/{name}", operator, suites::delete, suites::delete_operation),
+        get("/v1/contracts", viewer, contracts::list, contracts::list_operation),
+        get("/v1/contracts/{name}", viewer, contracts::show, contracts::show_operation),
+        put("/v1/contracts/{name}", operator, contracts::put, contracts::put_operation),
+        delete("/v1/contracts/{name}", operator, contracts::delete, contracts::delete_operation),
         get("/v1/tokens", admin, tokens::list, tokens::list_operation),
         post("/v1/tokens", admin, tokens::create, tokens::create_operation),
         delete("/v1/tokens/{name}", admin, tokens::revoke, tokens::revoke_operation),

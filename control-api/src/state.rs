@@ -13,7 +13,7 @@ use squall_proxy::recorder::Recorder;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
-use crate::{StoredJournal, StoredProfiles, StoredTokens, Trust};
+use crate::{StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust};
 
 /// What the routes share; clones share it too.
 #[derive(Clone)]
@@ -22,6 +22,8 @@ pub struct ApiState {
     pub chaos: Arc<Chaos>,
     /// Profiles that were put, in the store.
     pub profiles: Arc<StoredProfiles>,
+    /// Suites and contracts that were put, in the store.
+    pub documents: Arc<StoredDocuments>,
     /// What went through.
     pub recorder: Recorder,
     /// What of it is in the store; `None` when nothing is kept there.

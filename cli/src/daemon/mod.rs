@@ -24,7 +24,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use squall_control_api::access::Access;
 use squall_control_api::store::Store;
-use squall_control_api::{ApiState, StoredJournal, StoredProfiles, StoredTokens, Trust};
+use squall_control_api::{
+    ApiState, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust,
+};
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
@@ -151,6 +153,7 @@ impl Daemon {
         let state = ApiState {
             chaos: Arc::clone(&self.chaos),
             profiles: Arc::clone(&self.stored),
+            documents: StoredDocuments::over(self.stored.store().clone()),
             recorder: self.recorder.clone(),
             journal: self.journal.clone(),
             metrics: Arc::clone(&self.metrics),

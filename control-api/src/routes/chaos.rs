@@ -10,6 +10,7 @@ use super::chaos_request;
 use super::path::Scope;
 use crate::ApiState;
 use crate::document::Document;
+use crate::nearest::nearest;
 use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
@@ -136,7 +137,7 @@ pub(super) async fn put(
             let listed = library.list();
             let names = listed.iter().map(|profile| profile.name.as_str());
             let mut detail = format!("there is no profile `{name}`");
-            if let Some(nearest) = chaos_request::nearest(&name, names) {
+            if let Some(nearest) = nearest(&name, names) {
                 detail = format!("{detail}, did you mean `{nearest}`?");
             }
             Err(Problem::invalid(vec![Detail::at("/profile", detail)]))

@@ -10,6 +10,7 @@ use squall_profiles::variables::Variables;
 use squall_profiles::{duration, profile};
 use squall_proxy::chaos::{INLINE, Request, Wanted};
 
+use crate::nearest::nearest;
 use crate::openapi::ChaosRules;
 use crate::problem::Detail;
 
@@ -203,18 +204,6 @@ fn unknown(name: &str) -> Detail {
         detail = format!("unknown field `{name}`, did you mean `{nearest}`?");
     }
     Detail::at(pointer, detail)
-}
-
-/// The name most like the one given, if it is like it at all.
-pub(super) fn nearest<'a>(
-    given: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let near = names
-        .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(given, name), name));
-    let (distance, name) = near.min_by_key(|(distance, _)| *distance)?;
-    (distance <= 1.max(name.len() / 3)).then_some(name)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use axum::extract::{FromRequestParts, Path};
 use http::request::Parts;
 
-use crate::problem::Problem;
+use crate::problem::{Detail, Problem};
 
 /// A scope in a path: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, as the proxy takes them.
 #[derive(Debug)]
@@ -12,6 +12,10 @@ pub(super) struct Scope(pub(super) String);
 /// A profile in a path: any non-empty text; the library knows which names there are.
 #[derive(Debug)]
 pub(super) struct ProfileName(pub(super) String);
+
+/// A suite or a contract in a path: any non-empty text; one that is put is [checked](check_name).
+#[derive(Debug)]
+pub(super) struct DocumentName(pub(super) String);
 
 /// A token in a path, by its name.
 #[derive(Debug)]
@@ -45,6 +49,14 @@ impl<S: Send + Sync> FromRequestParts<S> for ProfileName {
     }
 }
 
+impl<S: Send + Sync> FromRequestParts<S> for DocumentName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        segment(parts, state).await.map(Self)
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for TokenName {
     type Rejection = Problem;
 
@@ -59,6 +71,20 @@ impl<S: Send + Sync> FromRequestParts<S> for ExchangeName {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         segment(parts, state).await.map(Self)
     }
+}
+
+/// What is put must have a name that files and commands can write. `what` is `profile`, `suite`, ….
+pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
+    let fits = (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if fits {
+        return Ok(());
+    }
+    let detail =
+        format!("a {what}'s name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`");
+    Err(Problem::invalid(vec![Detail::at("/name", detail)]))
 }
 
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {

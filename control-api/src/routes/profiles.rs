@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
+use http::header::{ACCEPT, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
@@ -17,10 +17,11 @@ use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::profile::Profile;
 use squall_proxy::chaos::{INLINE, NO_CHAOS};
 
-use super::chaos_request::nearest;
-use super::path::ProfileName;
+use super::path::{self, ProfileName};
+use super::versions;
 use crate::ApiState;
 use crate::document::{Document, WITH_VARIABLES, WithVariables};
+use crate::nearest::nearest;
 use crate::openapi::{Operation, ProfileDocument, YAML};
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
@@ -111,15 +112,11 @@ pub(super) async fn show(
         return Err(unknown(&library, &name));
     };
     let tag = etag(profile);
-    let is_known = headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .any(|known| names(known, &tag));
     let wants_yaml = headers
         .get_all(ACCEPT)
         .iter()
         .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("yaml")));
-    let mut response = if is_known {
+    let mut response = if versions::is_known(&headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else if wants_yaml {
         let content_type = HeaderValue::from_static("application/yaml");
@@ -318,51 +315,18 @@ async fn change(
 
 /// A profile that is put must have a name that files and commands can write.
 fn check_name(name: &str) -> Result<(), Problem> {
-    let fits = (1..=64).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    let detail = if !fits {
-        "a profile's name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`".to_owned()
-    } else if [NO_CHAOS, INLINE].contains(&name) {
-        format!("`{name}` is reserved; give the profile another name")
-    } else {
-        return Ok(());
-    };
-    Err(Problem::invalid(vec![Detail::at("/name", detail)]))
-}
-
-/// `If-Match` and `If-None-Match`, RFC 9110 §13.1, against the profile that holds.
-fn check_version(library: &Library, name: &str, headers: &HeaderMap) -> Result<(), Problem> {
-    let current = library.get(name).map(|(_, profile)| etag(profile));
-    let matches = |header: HeaderName| {
-        headers.get_all(header).iter().any(|value| match &current {
-            Some(tag) => value == "*" || names(value, tag),
-            None => false,
-        })
-    };
-    if headers.contains_key(IF_MATCH) && !matches(IF_MATCH) {
-        return Err(Problem::precondition_failed(format!(
-            "profile `{name}` is not the version named by If-Match; get it again and edit that"
-        )));
-    }
-    if matches(IF_NONE_MATCH) {
-        return Err(Problem::precondition_failed(format!(
-            "profile `{name}` exists"
-        )));
+    path::check_name("profile", name)?;
+    if [NO_CHAOS, INLINE].contains(&name) {
+        let detail = format!("`{name}` is reserved; give the profile another name");
+        return Err(Problem::invalid(vec![Detail::at("/name", detail)]));
     }
     Ok(())
 }
 
-/// Whether a list of entity tags names this one; weak tags compare by their text.
-fn names(list: &HeaderValue, tag: &HeaderValue) -> bool {
-    let Ok(list) = list.to_str() else {
-        return false;
-    };
-    list.split(',').any(|one| {
-        let one = one.trim();
-        one.strip_prefix("W/").unwrap_or(one) == tag
-    })
+/// The conditions of a request, against the profile that holds.
+fn check_version(library: &Library, name: &str, headers: &HeaderMap) -> Result<(), Problem> {
+    let current = library.get(name).map(|(_, profile)| etag(profile));
+    versions::check(headers, current.as_ref(), &format!("profile `{name}`"))
 }
 
 /// Half of a digest of the text, in quotes, and of what variables stand for in it. Nobody can try

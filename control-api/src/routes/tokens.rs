@@ -13,11 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 use squall_journal::timestamp;
 
-use super::chaos_request::nearest;
 use super::path::TokenName;
 use crate::ApiState;
 use crate::access::{Caller, Role, Token};
 use crate::document::Document;
+use crate::nearest::nearest;
 use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};

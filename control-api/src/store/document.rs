@@ -82,14 +82,19 @@ impl<'a> Change<'a> {
 
     /// SHA-256 of the text, 64 hex digits.
     pub(super) fn digest(self) -> String {
-        use std::fmt::Write as _;
-        let mut hex = String::with_capacity(64);
-        for byte in digest(&SHA256, self.body().as_bytes()).as_ref() {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-        }
-        hex
+        digest_of(self.body())
     }
+}
+
+/// What a text is known by: its SHA-256 as 64 hex digits.
+pub(crate) fn digest_of(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut hex = String::with_capacity(64);
+    for byte in digest(&SHA256, text.as_bytes()).as_ref() {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// One version of a document.
@@ -128,6 +133,36 @@ impl From<Row> for Document {
         }
     }
 }
+
+/// The newest version of a document, without its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedDocument {
+    /// Its name.
+    pub name: String,
+    /// Which version, from 1.
+    pub version: i64,
+    /// SHA-256 of the text, 64 hex digits.
+    pub digest: String,
+    /// When it was written, milliseconds since 1970.
+    pub created_at: u64,
+}
+
+impl From<(String, i64, String, i64)> for ListedDocument {
+    fn from((name, version, digest, created_at): (String, i64, String, i64)) -> Self {
+        Self {
+            name,
+            version,
+            digest,
+            created_at: u64::try_from(created_at).unwrap_or_default(),
+        }
+    }
+}
+
+/// Reads documents that are not deleted, by name, without their texts. In the words of both databases.
+pub(super) const LISTED: &str = "SELECT name, version, digest, created_at FROM documents AS newest \
+     WHERE workspace = $1 AND kind = $2 AND name > $3 AND NOT deleted AND version = \
+     (SELECT MAX(version) FROM documents WHERE workspace = $1 AND kind = $2 AND name = newest.name) \
+     ORDER BY name LIMIT $4";
 
 impl Document {
     /// Whether `change` would leave it as it is.

@@ -23,7 +23,10 @@ use std::time::Duration;
 use squall_journal::id::ExchangeId;
 use squall_journal::ring::Filter;
 
-pub use self::document::{Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, WriteError};
+pub(crate) use self::document::digest_of;
+pub use self::document::{
+    Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, ListedDocument, WriteError,
+};
 pub use self::error::StoreError;
 pub use self::exchange::{ExchangeRow, Keeping, StoredExchange};
 pub use self::place::{BadStoreUrl, Place};
@@ -98,6 +101,38 @@ impl Store {
             match &self.database {
                 Database::Sqlite(sqlite) => sqlite.documents(workspace, kind).await,
                 Database::Postgres(postgres) => postgres.documents(workspace, kind).await,
+            }
+        })
+        .await
+    }
+
+    /// At most `limit` documents of a kind in a workspace that are not deleted, by name, those whose name
+    /// comes after `after` (empty: from the first).
+    pub async fn listed(
+        &self,
+        workspace: &str,
+        kind: DocumentKind,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<ListedDocument>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.listed(workspace, kind, after, limit).await,
+                Database::Postgres(postgres) => {
+                    postgres.listed(workspace, kind, after, limit).await
+                }
+            }
+        })
+        .await
+    }
+
+    /// The newest version of a document, which may be its deletion; `None` when it was never put.
+    pub async fn newest(&self, key: Key<'_>) -> Result<Option<Document>, StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.newest(key).await,
+                Database::Postgres(postgres) => postgres.newest(key).await,
             }
         })
         .await

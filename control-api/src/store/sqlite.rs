@@ -19,7 +19,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use squall_journal::id::ExchangeId;
 use squall_journal::ring::Filter;
 
-use super::document::{Row, signed};
+use super::document::{LISTED, ListedDocument, Row, signed};
 use super::error::Cause;
 use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
 use super::{ACQUIRE, Change, Document, DocumentKind, Key, StoredToken, migrations, token};
@@ -107,6 +107,42 @@ impl Sqlite {
         .fetch_all(&self.reader)
         .await?;
         Ok(rows.into_iter().map(Document::from).collect())
+    }
+
+    pub(super) async fn listed(
+        &self,
+        workspace: &str,
+        kind: DocumentKind,
+        after: &str,
+        limit: i64,
+    ) -> Result<Vec<ListedDocument>, Cause> {
+        if self.is_blank() {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<(String, i64, String, i64)> = sqlx::query_as(LISTED)
+            .bind(workspace)
+            .bind(kind.as_str())
+            .bind(after)
+            .bind(limit)
+            .fetch_all(&self.reader)
+            .await?;
+        Ok(rows.into_iter().map(ListedDocument::from).collect())
+    }
+
+    pub(super) async fn newest(&self, key: Key<'_>) -> Result<Option<Document>, Cause> {
+        if self.is_blank() {
+            return Ok(None);
+        }
+        let row: Option<Row> = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM documents WHERE workspace = ?1 AND kind = ?2 AND name = ?3 \
+             ORDER BY version DESC LIMIT 1"
+        )))
+        .bind(key.workspace)
+        .bind(key.kind.as_str())
+        .bind(key.name)
+        .fetch_optional(&self.reader)
+        .await?;
+        Ok(row.map(Document::from))
     }
 
     pub(super) async fn document(

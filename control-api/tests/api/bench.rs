@@ -13,8 +13,8 @@ use serde_json::Value;
 use squall_control_api::access::{Access, Token};
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, JournalOptions, Listening, Readiness, StoredJournal, StoredProfiles, StoredTokens,
-    Terms, Trust, router,
+    ApiState, JournalOptions, Listening, Readiness, StoredDocuments, StoredJournal, StoredProfiles,
+    StoredTokens, Terms, Trust, router,
 };
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
@@ -162,6 +162,7 @@ impl Api {
         let state = ApiState {
             chaos,
             trust: profiles.trust().clone(),
+            documents: StoredDocuments::over(profiles.store().clone()),
             tokens: StoredTokens::over(profiles.store().clone(), access.clone()),
             profiles,
             recorder,

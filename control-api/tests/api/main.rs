@@ -4,6 +4,7 @@ mod access;
 mod bench;
 mod chaos;
 mod daemon;
+mod documents;
 mod events;
 mod exchanges;
 mod openapi;

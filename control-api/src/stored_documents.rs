@@ -1,0 +1,153 @@
+//! Suites and contracts that were put: in the store, each of their versions kept.
+//!
+//! Nothing of them is held in memory: they are read when a run or a request asks for them, so what
+//! another daemon wrote is there at once.
+
+use std::sync::Arc;
+
+use crate::store::{
+    Change, Document, DocumentKind, Key, ListedDocument, Store, StoreError, WriteError,
+};
+
+/// How often a change that is overtaken is tried again.
+const TRIES: usize = 5;
+
+/// Whose documents, and of which kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Collection {
+    pub(crate) workspace: String,
+    pub(crate) kind: DocumentKind,
+}
+
+impl Collection {
+    fn key<'a>(&'a self, name: &'a str) -> Key<'a> {
+        Key {
+            workspace: &self.workspace,
+            kind: self.kind,
+            name,
+        }
+    }
+}
+
+/// Suites and contracts, in the store.
+#[derive(Debug)]
+pub struct StoredDocuments {
+    store: Store,
+}
+
+/// What has become of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Edited {
+    /// Whether there was none of that name before.
+    pub(crate) created: bool,
+    /// The version that was written.
+    pub(crate) version: i64,
+}
+
+/// Why a document was not changed.
+#[derive(Debug)]
+pub(crate) enum NotEdited<E> {
+    /// By the caller's guard.
+    Refused(E),
+    /// There is nothing to delete.
+    Unknown,
+    /// It could not be written.
+    Write(WriteError),
+}
+
+impl StoredDocuments {
+    /// Over a store.
+    pub fn over(store: Store) -> Arc<Self> {
+        Arc::new(Self { store })
+    }
+
+    /// A page of them by name, without their texts.
+    pub(crate) async fn list(
+        &self,
+        collection: &Collection,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<ListedDocument>, StoreError> {
+        let Collection { workspace, kind } = collection;
+        self.store.listed(workspace, *kind, after, limit).await
+    }
+
+    /// The newest version; `None` when there is none, or it is deleted.
+    pub(crate) async fn newest(
+        &self,
+        collection: &Collection,
+        name: &str,
+    ) -> Result<Option<Document>, StoreError> {
+        let found = self.store.newest(collection.key(name)).await?;
+        Ok(found.filter(|found| !found.deleted))
+    }
+
+    /// One version, whatever has become of the document since.
+    pub(crate) async fn at_version(
+        &self,
+        collection: &Collection,
+        name: &str,
+        version: i64,
+    ) -> Result<Option<Document>, StoreError> {
+        let found = self.store.document(collection.key(name), version).await?;
+        Ok(found.filter(|found| !found.deleted))
+    }
+
+    /// Puts a document, or with no `body` deletes it, if `guard` lets the version pass that it is
+    /// written over. It is carried to its end, even if whoever asked for it has gone. `at` is
+    /// milliseconds since 1970.
+    pub(crate) async fn edit<E: Send + 'static>(
+        self: Arc<Self>,
+        collection: Collection,
+        name: String,
+        body: Option<String>,
+        at: u64,
+        guard: impl Fn(Option<&Document>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Result<Edited, NotEdited<E>> {
+        let carried = tokio::spawn(async move {
+            let change = match &body {
+                Some(body) => Change::Put {
+                    body,
+                    variables: None,
+                },
+                None => Change::Delete,
+            };
+            self.write_over(collection.key(&name), change, at, guard)
+                .await
+        });
+        match carried.await {
+            Ok(edited) => edited,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    async fn write_over<E>(
+        &self,
+        key: Key<'_>,
+        change: Change<'_>,
+        at: u64,
+        guard: impl Fn(Option<&Document>) -> Result<(), E>,
+    ) -> Result<Edited, NotEdited<E>> {
+        for _ in 0..TRIES {
+            let newest = self.store.newest(key).await.map_err(WriteError::from);
+            let newest = newest.map_err(NotEdited::Write)?;
+            let over = newest.as_ref().map_or(0, |newest| newest.version);
+            let held = newest.as_ref().filter(|newest| !newest.deleted);
+            guard(held).map_err(NotEdited::Refused)?;
+            if held.is_none() && matches!(change, Change::Delete) {
+                return Err(NotEdited::Unknown);
+            }
+            match self.store.write(key, change, over, at).await {
+                Ok(version) => {
+                    return Ok(Edited {
+                        created: held.is_none(),
+                        version,
+                    });
+                }
+                Err(WriteError::Stale) => {}
+                Err(error) => return Err(NotEdited::Write(error)),
+            }
+        }
+        Err(NotEdited::Write(WriteError::Stale))
+    }
+}

@@ -1,0 +1,252 @@
+use serde_json::{Value, json};
+use squall_control_api::Terms;
+use squall_control_api::store::Store;
+
+use crate::bench::Api;
+
+const SUITE: &str = "\
+# Kept as it is.
+agent: { endpoint: http://127.0.0.1:8000/invoke }
+golden_prompts: [What is the weather?]
+invariants: [{ type: completes }]
+contract: bookings
+";
+
+fn suite() -> Value {
+    json!({
+        "agent": { "endpoint": "http://127.0.0.1:8000/invoke" },
+        "golden_prompts": ["What is the weather?"],
+        "invariants": [{ "type": "completes" }],
+    })
+}
+
+fn with(member: &str, value: Value) -> Value {
+    let mut suite = suite();
+    let (parent, name) = member.rsplit_once('/').expect("a pointer");
+    suite.pointer_mut(parent).expect("a parent")[name] = value;
+    suite
+}
+
+#[tokio::test]
+async fn a_suite_is_put_shown_in_both_forms_and_deleted() {
+    let api = Api::new();
+    let put = api.put_yaml("/v1/suites/weather", SUITE).await;
+    assert_eq!(put.status, 201, "{put:?}");
+    assert_eq!(put.json(), json!({ "name": "weather", "version": 1 }));
+    let shown = api.get("/v1/suites/weather").await;
+    assert_eq!(shown.header("etag"), put.header("etag"));
+    assert_eq!(shown.header("squall-document-version"), "1");
+    assert_eq!(shown.json()["contract"], "bookings");
+    let text = api
+        .ask(
+            "GET",
+            "/v1/suites/weather",
+            &[("accept", "application/yaml")],
+            "",
+        )
+        .await;
+    assert_eq!(text.body, SUITE);
+    let known = [("if-none-match", shown.header("etag"))];
+    let again = api.ask("GET", "/v1/suites/weather", &known, "").await;
+    assert_eq!(again.status, 304);
+    assert_eq!(api.delete("/v1/suites/weather").await.status, 204);
+    api.get("/v1/suites/weather")
+        .await
+        .problem(404, "not-found");
+    api.delete("/v1/suites/weather")
+        .await
+        .problem(404, "not-found");
+}
+
+#[tokio::test]
+async fn every_put_is_a_version_and_edits_are_guarded() {
+    let api = Api::new();
+    let path = "/v1/contracts/bookings";
+    let contract = |max: u32| json!({ "invariants": [{ "type": "max_calls", "max": max }] });
+    let first = api.put(path, contract(1)).await;
+    let second = api.put(path, contract(2)).await;
+    assert_eq!((first.status, second.status), (201, 200));
+    assert_eq!(second.json()["version"], 2);
+    let json = ("content-type", "application/json");
+    let stale = [json, ("if-match", first.header("etag"))];
+    let refused = api.ask("PUT", path, &stale, contract(3).to_string()).await;
+    refused.problem(412, "precondition-failed");
+    let fresh = [json, ("if-match", second.header("etag"))];
+    let third = api.ask("PUT", path, &fresh, contract(3).to_string()).await;
+    assert_eq!(third.json()["version"], 3);
+    let exists = [json, ("if-none-match", "*")];
+    let refused = api.ask("PUT", path, &exists, contract(4).to_string()).await;
+    refused.problem(412, "precondition-failed");
+    let old = api.get("/v1/contracts/bookings?version=1").await;
+    assert_eq!(old.body, contract(1).to_string());
+    api.get("/v1/contracts/bookings?version=9")
+        .await
+        .problem(404, "not-found");
+    api.delete(path).await;
+    let back = api.put(path, contract(3)).await;
+    assert_eq!((back.status, &back.json()["version"]), (201, &json!(5)));
+}
+
+#[tokio::test]
+async fn suites_are_listed_by_name_in_pages_that_others_do_not_shift() {
+    let api = Api::new();
+    for name in ["b", "d", "c"] {
+        api.put(&format!("/v1/suites/{name}"), suite()).await;
+    }
+    let first = api.get("/v1/suites?limit=2").await.json();
+    let names = |page: &Value| {
+        let items = page["items"].as_array().expect("a list").clone();
+        let names = items
+            .iter()
+            .map(|one| one["name"].as_str().expect("a name").to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&first), ["b", "c"]);
+    api.put("/v1/suites/a", suite()).await;
+    let cursor = first["next_cursor"].as_str().expect("more");
+    let second = api.get(&format!("/v1/suites?cursor={cursor}")).await.json();
+    assert_eq!(names(&second), ["d"]);
+    assert_eq!(second["next_cursor"], Value::Null);
+    api.delete("/v1/suites/b").await;
+    let all = api.get("/v1/suites").await.json();
+    assert_eq!(names(&all), ["a", "c", "d"]);
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_with_its_place() {
+    let api = Api::new();
+    for (document, pointer, word) in [
+        (json!([]), "", "map"),
+        (
+            with("/goldn_prompts", json!([])),
+            "/goldn_prompts",
+            "did you mean `golden_prompts`?",
+        ),
+        (
+            with("/golden_prompts", json!([])),
+            "/golden_prompts",
+            "at least one",
+        ),
+        (
+            with("/agent/endpoint", json!("ftp://x")),
+            "/agent/endpoint",
+            "no URL",
+        ),
+        (
+            with("/agent/type", json!("telepathy")),
+            "/agent/type",
+            "there are http",
+        ),
+        (
+            with("/agent/type", json!("python")),
+            "/agent/type",
+            "safety.commands",
+        ),
+        (
+            with("/agent/start", json!({ "command": ["x"] })),
+            "/agent/start",
+            "safety.commands",
+        ),
+        (
+            with("/agent/reset_function", json!("a:b")),
+            "/agent/reset_function",
+            "safety.commands",
+        ),
+        (
+            with("/contract", json!("./contract.yaml")),
+            "/contract",
+            "names a file",
+        ),
+        (
+            with("/contract", json!({ "invariant": [] })),
+            "/contract/invariant",
+            "did you mean",
+        ),
+        (
+            with("/replays", json!({ "sessions": [{ "file": "x" }] })),
+            "/replays/sessions/0/file",
+            "names a file",
+        ),
+        (
+            with("/agent/headers", json!({ "X-Api-Key": "k" })),
+            "/agent/headers/X-Api-Key",
+            "secret",
+        ),
+        (
+            with("/agent/headers", json!({ "x": "${HOME}" })),
+            "/agent/headers/x",
+            "api.env",
+        ),
+        (
+            with("/model", json!({ "api_key": "k" })),
+            "/model/api_key",
+            "key",
+        ),
+    ] {
+        let refused = api.put("/v1/suites/s", document.clone()).await;
+        let problem = refused.problem(422, "invalid");
+        let errors = problem["errors"].as_array().expect("errors");
+        let told = errors.iter().any(|error| {
+            error["pointer"] == pointer && error["detail"].as_str().expect("a text").contains(word)
+        });
+        assert!(told, "{document} at {pointer}: {problem}");
+    }
+    let name = "x".repeat(65);
+    for name in [&*name, "a%20b", "a%2Fb"] {
+        api.put(&format!("/v1/suites/{name}"), suite())
+            .await
+            .problem(422, "invalid");
+    }
+    assert_eq!(api.get("/v1/suites").await.json()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn programs_may_be_started_where_the_config_says_so() {
+    let api = Api::new();
+    api.state.trust.configure(Terms {
+        commands: true,
+        ..Terms::default()
+    });
+    let starts = with("/agent/start", json!({ "command": ["x"] }));
+    assert_eq!(api.put("/v1/suites/s", starts).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_document_is_bounded_in_size_depth_and_aliases() {
+    let api = Api::new();
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for (last, this) in ["ab", "bc", "cd", "de", "ef", "fg"].map(|pair| pair.split_at(1)) {
+        let ten = vec![format!("*{last}"); 10].join(", ");
+        bomb.push_str(&[this, ": &", this, " [", &ten, "]\n"].concat());
+    }
+    for text in [
+        deep.as_str(),
+        &bomb,
+        "a: 1\n---\nb: 2\n",
+        "a: [",
+        "a: 1\na: 2\n",
+    ] {
+        let refused = api.put_yaml("/v1/suites/s", text).await;
+        refused.problem(400, "malformed");
+    }
+    let json = [("content-type", "application/json")];
+    let refused = api.ask("PUT", "/v1/suites/s", &json, deep).await;
+    refused.problem(400, "malformed");
+    let long = format!("# {}\n", "x".repeat(1 << 20));
+    api.put_yaml("/v1/suites/s", &long)
+        .await
+        .problem(413, "too-large");
+}
+
+#[tokio::test]
+async fn suites_and_contracts_are_worlds_apart_and_outlive_the_daemon() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let place = squall_control_api::store::Place::in_home(dir.path());
+    let store = Store::open(place).await.expect("a store");
+    let api = Api::with_store(store.clone()).await;
+    api.put("/v1/suites/one", suite()).await;
+    api.get("/v1/contracts/one").await.problem(404, "not-found");
+    let next = Api::with_store(store).await;
+    assert_eq!(next.get("/v1/suites/one").await.json(), suite());
+}

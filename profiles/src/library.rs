@@ -1,7 +1,9 @@
 //! All profiles that can be named: built in, from files, from the API.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, LazyLock};
+mod builtin;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use crate::error::{ProfileError, did_you_mean};
 use crate::profile::{self, Extends, NONE, Profile, is_profile_name, stem};
@@ -14,6 +16,9 @@ use crate::variables::Variables;
 /// their profiles.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
+    /// Whether the built-in ones are there: each is read when it is first asked for.
+    has_builtin: bool,
+    /// Those from files and from the API.
     profiles: BTreeMap<String, Vec<(Source, Arc<Profile>)>>,
 }
 
@@ -69,64 +74,13 @@ pub enum RemoveError {
     },
 }
 
-/// The profiles that are part of Squall.
-const BUILTIN: [(&str, &str); 12] = [
-    ("api_outage.yaml", include_str!("builtin/api_outage.yaml")),
-    ("brownout.yaml", include_str!("builtin/brownout.yaml")),
-    (
-        "cascading_failure.yaml",
-        include_str!("builtin/cascading_failure.yaml"),
-    ),
-    (
-        "degraded_llm.yaml",
-        include_str!("builtin/degraded_llm.yaml"),
-    ),
-    (
-        "flaky_network.yaml",
-        include_str!("builtin/flaky_network.yaml"),
-    ),
-    (
-        "high_latency.yaml",
-        include_str!("builtin/high_latency.yaml"),
-    ),
-    (
-        "hostile_tools.yaml",
-        include_str!("builtin/hostile_tools.yaml"),
-    ),
-    (
-        "indirect_injection.yaml",
-        include_str!("builtin/indirect_injection.yaml"),
-    ),
-    (
-        "mid_stream_failure.yaml",
-        include_str!("builtin/mid_stream_failure.yaml"),
-    ),
-    (
-        "model_version_drift.yaml",
-        include_str!("builtin/model_version_drift.yaml"),
-    ),
-    (
-        "provider_overload.yaml",
-        include_str!("builtin/provider_overload.yaml"),
-    ),
-    (
-        "rate_limit_storm.yaml",
-        include_str!("builtin/rate_limit_storm.yaml"),
-    ),
-];
-
 impl Library {
-    /// The profiles that are part of Squall.
+    /// The profiles that are part of Squall. They are read when they are first asked for.
     pub fn builtin() -> Self {
-        static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
-            let mut library = Library::default();
-            for (file, text) in BUILTIN {
-                let profile = profile::parse(file, text).expect("built-in profiles are sound");
-                library.put(stem(file).to_owned(), Source::Builtin, Arc::new(profile));
-            }
-            library
-        });
-        LIBRARY.clone()
+        Self {
+            has_builtin: true,
+            ..Self::default()
+        }
     }
 
     /// This library with a profile file added, in place of what the same file gave before. The name
@@ -201,28 +155,35 @@ impl Library {
 
     /// The profile that holds under a name, and where it comes from.
     pub fn get(&self, name: &str) -> Option<(Source, &Arc<Profile>)> {
-        let held = self
-            .profiles
-            .get(name)?
-            .iter()
-            .max_by_key(|(source, _)| *source)?;
-        Some((held.0, &held.1))
+        let held = self.profiles.get(name).into_iter().flatten();
+        match held.max_by_key(|(source, _)| *source) {
+            Some((source, profile)) => Some((*source, profile)),
+            None if self.has_builtin => Some((Source::Builtin, builtin::get(name)?)),
+            None => None,
+        }
     }
 
     /// Every name with the profile that holds under it, by name.
     pub fn list(&self) -> Vec<Listed> {
-        let names = self.profiles.keys();
+        let names = self.names().into_iter();
         names
             .filter_map(|name| {
                 let (source, profile) = self.get(name)?;
                 Some(Listed {
-                    name: name.clone(),
+                    name: name.to_owned(),
                     source,
                     description: profile.told_description(),
                     rules: profile.rules.len(),
                 })
             })
             .collect()
+    }
+
+    /// Every name, in order.
+    fn names(&self) -> BTreeSet<&str> {
+        let builtin = self.has_builtin.then(builtin::names);
+        let others = self.profiles.keys().map(String::as_str);
+        builtin.into_iter().flatten().chain(others).collect()
     }
 
     /// The rules of a profile and of all it extends, compiled. `none` is the empty set.
@@ -248,15 +209,13 @@ impl Library {
 
     /// What is wrong between profiles: names that are extended and not there, and cycles.
     pub fn check(&self) -> Vec<ProfileError> {
-        self.profiles
-            .keys()
-            .filter_map(|name| self.rules_of(name).err())
-            .collect()
+        let names = self.names().into_iter();
+        names.filter_map(|name| self.rules_of(name).err()).collect()
     }
 
     fn rules_of(&self, name: &str) -> Result<Vec<Arc<Rule>>, ProfileError> {
         let Some((_, profile)) = self.get(name) else {
-            let hint = did_you_mean(name, self.profiles.keys().map(String::as_str));
+            let hint = did_you_mean(name, self.names());
             return Err(ProfileError::whole(
                 "profiles",
                 format!("unknown profile `{name}`{hint}"),
@@ -351,8 +310,7 @@ impl<'a> Walk<'a> {
             return Err(error(format!("`extends` goes round in a circle: {chain}")));
         }
         let Some((_, extended)) = self.library.get(name) else {
-            let names = self.library.profiles.keys().map(String::as_str);
-            let hint = did_you_mean(name, names);
+            let hint = did_you_mean(name, self.library.names());
             return Err(error(format!(
                 "`extends` names an unknown profile `{name}`{hint}"
             )));

@@ -4,6 +4,7 @@ mod chaos;
 mod chaos_request;
 mod contracts;
 mod daemon;
+mod docs;
 mod documents;
 mod events;
 mod exchanges;
@@ -47,6 +48,7 @@ fn table() -> Vec<Route> {
         get("/metrics", nothing, daemon::metrics, daemon::metrics_operation),
         get("/ca.pem", nothing, daemon::ca_pem, daemon::ca_pem_operation),
         get("/openapi.json", nothing, openapi::show, openapi::show_operation),
+        get("/docs", nothing, docs::show, docs::show_operation),
         get("/proxy.pac", nothing, daemon::proxy_pac, daemon::proxy_pac_operation),
         get("/v1/profiles", viewer, profiles::list, profiles::list_operation),
         get("/v1/profiles/{name}", viewer, profiles::show, profiles::show_operation),

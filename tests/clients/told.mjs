@@ -12,6 +12,8 @@ const yes = { type: 'boolean', default: false }
 export const flags = parseArgs({
   options: {
     url: text,
+    token: text,
+    operation: text,
     proxy: text,
     ca: text,
     method: { ...text, default: 'GET' },

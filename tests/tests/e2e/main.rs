@@ -14,6 +14,7 @@ mod clients;
 mod connect;
 mod context;
 mod dice;
+mod docs_page;
 mod doors;
 mod first_event;
 mod framing;

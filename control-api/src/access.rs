@@ -11,8 +11,9 @@
 mod pace;
 mod token;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -21,6 +22,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Method, Uri};
+use squall_journal::scopes::Scopes;
+use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE};
 use tokio_util::sync::CancellationToken;
 
 pub use self::pace::{AT_ONCE, PER_SECOND};
@@ -65,6 +68,8 @@ pub struct Access {
     doors: ArcSwap<Doors>,
     /// Changes go one after the other.
     turn: Mutex<()>,
+    /// Who is told which workspaces there are.
+    chaos: OnceLock<Arc<Chaos>>,
 }
 
 /// What holds at one moment.
@@ -77,6 +82,8 @@ struct Doors {
     stored: Vec<Arc<Token>>,
     /// Cancelled when a token is asked for from those who have come in without one.
     closed: CancellationToken,
+    /// Those that tokens are of, the default one aside.
+    workspaces: Arc<BTreeSet<String>>,
 }
 
 /// Who calls.
@@ -84,6 +91,8 @@ struct Doors {
 pub(crate) struct Caller {
     /// `None` where no token is asked for.
     token: Option<Arc<Token>>,
+    /// All workspaces but the default one.
+    workspaces: Arc<BTreeSet<String>>,
     /// Cancelled when what is still open is to end.
     ended: CancellationToken,
 }
@@ -109,6 +118,25 @@ impl Caller {
     /// Whether it is of the workspace of everybody who has no other, which administers the rest.
     pub(crate) fn is_of_default_workspace(&self) -> bool {
         self.workspace() == DEFAULT_WORKSPACE
+    }
+
+    /// The scopes that it sees and changes.
+    pub(crate) fn scopes(&self) -> Scopes {
+        if !self.is_of_default_workspace() {
+            Scopes::Of(self.workspace().to_owned())
+        } else if self.workspaces.is_empty() {
+            Scopes::All
+        } else {
+            Scopes::OfNone(Arc::clone(&self.workspaces))
+        }
+    }
+
+    /// The scope that is its workspace's default one.
+    pub(crate) fn default_scope(&self) -> &str {
+        match self.workspace() {
+            DEFAULT_WORKSPACE => DEFAULT_SCOPE,
+            workspace => workspace,
+        }
     }
 
     /// Who it is, for the log.
@@ -146,6 +174,15 @@ impl Access {
         let mut doors = Doors::clone(&self.doors.load());
         let were_open = doors.are_open();
         change(&mut doors);
+        let workspaces = doors.tokens().map(|token| token.workspace());
+        let workspaces = workspaces.filter(|name| *name != DEFAULT_WORKSPACE);
+        let workspaces: BTreeSet<String> = workspaces.map(str::to_owned).collect();
+        if *doors.workspaces != workspaces {
+            doors.workspaces = Arc::new(workspaces);
+            if let Some(chaos) = self.chaos.get() {
+                chaos.set_workspaces(Arc::clone(&doors.workspaces));
+            }
+        }
         let closing = were_open && !doors.are_open();
         let closed = doors.closed.clone();
         if closing {
@@ -154,6 +191,14 @@ impl Access {
         self.doors.store(Arc::new(doors));
         if closing {
             closed.cancel();
+        }
+    }
+
+    /// Tells `chaos` from now on which workspaces there are; only the first call counts.
+    pub(crate) fn tell(&self, chaos: &Arc<Chaos>) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.chaos.set(Arc::clone(chaos)).is_ok() {
+            chaos.set_workspaces(Arc::clone(&self.doors.load().workspaces));
         }
     }
 
@@ -194,7 +239,11 @@ impl Access {
         }
         if doors.are_open() || needs == Some(Needs::Nothing) {
             let ended = doors.closed.clone();
-            return Ok(Caller { token: None, ended });
+            return Ok(Caller {
+                token: None,
+                workspaces: Arc::clone(&doors.workspaces),
+                ended,
+            });
         }
         let token = doors.bearer(headers)?;
         if needs != Some(Needs::Brake)
@@ -214,6 +263,7 @@ impl Access {
         }
         Ok(Caller {
             ended: token.ended.clone(),
+            workspaces: Arc::clone(&doors.workspaces),
             token: Some(token),
         })
     }

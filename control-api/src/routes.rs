@@ -110,6 +110,7 @@ methods! {
 /// The whole API, guarded.
 pub fn router(state: ApiState) -> Router {
     let table = table();
+    state.access.tell(&state.chaos);
     let guard = Guard {
         access: state.access.clone(),
         rules: table.iter().map(|route| route.rule).collect(),

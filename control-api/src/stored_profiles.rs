@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::env::VarError;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,11 +42,68 @@ pub struct StoredProfiles {
     store: Store,
     /// Changes go one after the other.
     turn: tokio::sync::Mutex<()>,
-    held: Mutex<BTreeMap<String, Held>>,
+    held: Mutex<BTreeMap<ProfileKey, Held>>,
     /// Why changes of other daemons are not heard.
     deaf: Mutex<Option<StoreError>>,
     /// What documents without values for their variables may name.
     trust: Arc<Trust>,
+}
+
+/// Which stored profile.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ProfileKey {
+    workspace: String,
+    name: String,
+}
+
+impl ProfileKey {
+    pub(crate) fn of(workspace: &str, name: &str) -> Self {
+        Self {
+            workspace: workspace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    fn in_store(&self) -> Key<'_> {
+        Key {
+            workspace: &self.workspace,
+            kind: DocumentKind::Profile,
+            name: &self.name,
+        }
+    }
+
+    /// What its workspace sees of a library.
+    fn view(&self, library: &Library) -> Library {
+        match self.workspace.as_str() {
+            DEFAULT_WORKSPACE => library.clone(),
+            workspace => library.of_workspace(workspace),
+        }
+    }
+
+    /// A library with the profile put under this key.
+    fn put(&self, library: &Library, profile: Profile) -> Result<Library, ProfileError> {
+        match self.workspace.as_str() {
+            DEFAULT_WORKSPACE => library.with_api(&self.name, profile),
+            workspace => library.with_api_of(workspace, &self.name, profile),
+        }
+    }
+
+    /// A library without the profile under this key.
+    fn delete(&self, library: &Library) -> Result<Library, RemoveError> {
+        match self.workspace.as_str() {
+            DEFAULT_WORKSPACE => library.without_api(&self.name),
+            workspace => library.without_api_of(workspace, &self.name),
+        }
+    }
+}
+
+impl fmt::Display for ProfileKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.workspace.as_str() {
+            DEFAULT_WORKSPACE => write!(f, "profile `{}`", self.name),
+            workspace => write!(f, "profile `{}` of workspace `{workspace}`", self.name),
+        }
+    }
 }
 
 /// What this daemon knows of a stored profile.
@@ -104,18 +162,18 @@ impl StoredProfiles {
         library: Library,
         trust: Arc<Trust>,
     ) -> Result<(Arc<Self>, Library), StoreError> {
-        let documents = store
-            .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
-            .await?;
+        let documents = documents(&store).await?;
         let mut library = library;
         let mut held = BTreeMap::new();
-        let (deleted, live): (Vec<_>, Vec<_>) = documents.into_iter().partition(|one| one.deleted);
-        for document in &deleted {
-            held.insert(document.name.clone(), Held::of(document, None));
+        let (deleted, live): (Vec<_>, Vec<_>) = documents
+            .into_iter()
+            .partition(|(_, document)| document.deleted);
+        for (key, document) in deleted {
+            held.insert(key, Held::of(&document, None));
         }
-        let laid = lay(&live, &Library::default(), &trust, |name, profile| {
-            library = library
-                .with_api(name, profile.clone())
+        let laid = lay(&live, &Library::default(), &trust, |key, profile| {
+            library = key
+                .put(&library, profile.clone())
                 .map_err(|error| error.to_string())?;
             Ok(())
         });
@@ -158,30 +216,38 @@ impl StoredProfiles {
             error: format!("changes of other daemons are not heard: {error}"),
         });
         let held = self.held();
-        let broken = held.iter().filter_map(|(name, held)| {
+        let broken = held.iter().filter_map(|(key, held)| {
             let (version, why) = (held.version, held.broken.as_ref()?);
+            // Everybody may read this: a workspace's names are nobody else's business.
+            let error = match key.workspace.as_str() {
+                DEFAULT_WORKSPACE => format!("{key}, version {version}: {why}"),
+                _ => "a profile of another workspace cannot be used; the log says which, and why"
+                    .to_owned(),
+            };
             Some(Broken {
                 file: "store".to_owned(),
-                error: format!("profile `{name}`, version {version}: {why}"),
+                error,
             })
         });
         broken.chain(deaf).collect()
     }
 
     /// The stored version of the profile that was put under a name; `None` when there is none.
-    pub(crate) fn version(&self, name: &str) -> Option<i64> {
+    pub(crate) fn version(&self, workspace: &str, name: &str) -> Option<i64> {
         let held = self.held();
-        let held = held.get(name)?;
+        let held = held.get(&ProfileKey::of(workspace, name))?;
         (!held.deleted).then_some(held.version)
     }
 
     /// A version of a profile that was put, whatever has become of it since.
     pub(crate) async fn at_version(
         &self,
+        workspace: &str,
         name: &str,
         version: i64,
     ) -> Result<Option<Document>, StoreError> {
-        let found = self.store.document(key(name), version).await?;
+        let key = ProfileKey::of(workspace, name);
+        let found = self.store.document(key.in_store(), version).await?;
         Ok(found.filter(|found| !found.deleted))
     }
 
@@ -235,47 +301,42 @@ impl StoredProfiles {
     }
 
     async fn read_news(&self, chaos: &Chaos) -> Result<(), StoreError> {
-        let mut news = self
-            .store
-            .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
-            .await?;
+        let mut news = documents(&self.store).await?;
         {
             let held = self.held();
-            news.retain(|document| {
-                held.get(&document.name)
+            news.retain(|(key, document)| {
+                held.get(key)
                     .is_none_or(|held| held.version != document.version || held.broken.is_some())
             });
         }
-        let (deleted, live): (Vec<_>, Vec<_>) = news.into_iter().partition(|one| one.deleted);
-        let mut taken: Vec<(String, Held)> = Vec::new();
-        for document in &deleted {
+        let (deleted, live): (Vec<_>, Vec<_>) =
+            news.into_iter().partition(|(_, document)| document.deleted);
+        let mut taken: Vec<(ProfileKey, Held)> = Vec::new();
+        for (key, document) in deleted {
             let edited = chaos.edit(|library| {
                 // What never got into this library need not be taken out of it.
-                let without = library.without_api(&document.name);
+                let without = key.delete(library);
                 Ok::<_, Infallible>(without.unwrap_or_else(|_| library.clone()))
             });
             let broken = edited.err().map(|error| error.to_string());
-            taken.push((document.name.clone(), Held::of(document, broken)));
+            let held = Held::of(&document, broken);
+            taken.push((key, held));
         }
-        taken.extend(lay(
-            &live,
-            &chaos.library(),
-            &self.trust,
-            |name, profile| {
-                chaos
-                    .edit(|library| library.with_api(name, profile.clone()))
-                    .map_err(|error| match error {
-                        EditError::Change(error) => error.to_string(),
-                        other @ EditError::InForce { .. } => other.to_string(),
-                    })
-            },
-        ));
+        let laid = lay(&live, &chaos.library(), &self.trust, |key, profile| {
+            chaos
+                .edit(|library| key.put(library, profile.clone()))
+                .map_err(|error| match error {
+                    EditError::Change(error) => error.to_string(),
+                    other @ EditError::InForce { .. } => other.to_string(),
+                })
+        });
+        taken.extend(laid);
         let mut all = self.held();
-        for (name, held) in taken {
-            let former = all.insert(name.clone(), held.clone());
+        for (key, held) in taken {
+            let former = all.insert(key.clone(), held.clone());
             let known = former.is_some_and(|former| former.broken == held.broken);
             if let Some(why) = held.broken.filter(|_| !known) {
-                tracing::error!("store: profile `{name}`: {why}; what held before still holds");
+                tracing::error!("store: {key}: {why}; what held before still holds");
             }
         }
         Ok(())
@@ -286,14 +347,14 @@ impl StoredProfiles {
     pub(crate) async fn edit<E: Send + 'static>(
         self: Arc<Self>,
         chaos: Arc<Chaos>,
-        name: String,
+        key: ProfileKey,
         edit: Edit,
         at: u64,
         guard: impl Fn(&Library) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Edited, NotEdited<E>> {
         let carried = tokio::spawn(async move {
             let _turn = self.turn.lock().await;
-            self.carry_out(&chaos, &name, &edit, at, guard).await
+            self.carry_out(&chaos, &key, &edit, at, guard).await
         });
         match carried.await {
             Ok(edited) => edited,
@@ -304,7 +365,7 @@ impl StoredProfiles {
     async fn carry_out<E>(
         &self,
         chaos: &Chaos,
-        name: &str,
+        key: &ProfileKey,
         edit: &Edit,
         at: u64,
         guard: impl Fn(&Library) -> Result<(), E>,
@@ -313,20 +374,27 @@ impl StoredProfiles {
             self.read_news(chaos).await.map_err(WriteError::from)?;
         }
         for _ in 0..TRIES {
-            let held = self.held().get(name).cloned();
+            let held = self.held().get(key).cloned();
             let over = held.as_ref().map_or(0, |held| held.version);
-            let in_library = matches!(chaos.library().get(name), Some((Source::Api, _)));
+            let in_library = matches!(
+                key.view(&chaos.library()).get(&key.name),
+                Some((Source::Api, _))
+            );
             // What is stored and could not be taken over can still be deleted.
             let only_stored = matches!(edit, Edit::Delete)
                 && !in_library
                 && held.is_some_and(|held| !held.deleted);
             if !only_stored {
                 chaos.would_edit(|library| {
-                    guard(library).map_err(NotEdited::Refused)?;
-                    changed(library, name, edit)
+                    guard(&key.view(library)).map_err(NotEdited::Refused)?;
+                    changed(library, key, edit)
                 })?;
             }
-            let version = match self.store.write(key(name), edit.change(), over, at).await {
+            let version = match self
+                .store
+                .write(key.in_store(), edit.change(), over, at)
+                .await
+            {
                 Ok(version) => version,
                 Err(WriteError::Stale) => {
                     self.read_news(chaos).await.map_err(WriteError::from)?;
@@ -337,7 +405,7 @@ impl StoredProfiles {
             let made = if only_stored {
                 Ok(())
             } else {
-                chaos.edit(|library| changed(library, name, edit))
+                chaos.edit(|library| changed(library, key, edit))
             };
             let broken = match &made {
                 Err(EditError::InForce { source, .. }) => Some(source.to_string()),
@@ -350,7 +418,7 @@ impl StoredProfiles {
                 deleted,
                 broken,
             };
-            self.held().insert(name.to_owned(), held);
+            self.held().insert(key.clone(), held);
             made?;
             return Ok(Edited {
                 created: !in_library,
@@ -360,7 +428,7 @@ impl StoredProfiles {
         Err(WriteError::Stale.into())
     }
 
-    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Held>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<ProfileKey, Held>> {
         lock(&self.held)
     }
 }
@@ -407,58 +475,64 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn key(name: &str) -> Key<'_> {
-    Key {
-        workspace: DEFAULT_WORKSPACE,
-        kind: DocumentKind::Profile,
-        name,
+/// The newest version of every profile of every workspace.
+async fn documents(store: &Store) -> Result<Vec<(ProfileKey, Document)>, StoreError> {
+    let mut all = Vec::new();
+    for workspace in store.workspaces(DocumentKind::Profile).await? {
+        let documents = store.documents(&workspace, DocumentKind::Profile).await?;
+        let keyed = documents.into_iter().map(|document| {
+            let key = ProfileKey::of(&workspace, &document.name);
+            (key, document)
+        });
+        all.extend(keyed);
     }
+    Ok(all)
 }
 
-fn changed<E>(library: &Library, name: &str, edit: &Edit) -> Result<Library, NotEdited<E>> {
+fn changed<E>(library: &Library, key: &ProfileKey, edit: &Edit) -> Result<Library, NotEdited<E>> {
     match edit {
-        Edit::Put { profile, .. } => library
-            .with_api(name, profile.clone())
+        Edit::Put { profile, .. } => key
+            .put(library, profile.clone())
             .map_err(NotEdited::Profile),
-        Edit::Delete => library.without_api(name).map_err(NotEdited::Remove),
+        Edit::Delete => key.delete(library).map_err(NotEdited::Remove),
     }
 }
 
 /// Hands documents to `take` until no more of them are taken: one may extend another that comes later.
 fn lay(
-    documents: &[Document],
+    documents: &[(ProfileKey, Document)],
     library: &Library,
     trust: &Trust,
-    mut take: impl FnMut(&str, &Profile) -> Result<(), String>,
-) -> Vec<(String, Held)> {
+    mut take: impl FnMut(&ProfileKey, &Profile) -> Result<(), String>,
+) -> Vec<(ProfileKey, Held)> {
     let mut laid = Vec::new();
     let mut waiting = Vec::new();
-    for document in documents {
-        match read(document, library, trust) {
-            Ok(profile) => waiting.push((document, profile)),
-            Err(why) => laid.push((document.name.clone(), Held::of(document, Some(why)))),
+    for (key, document) in documents {
+        match read(document, &key.view(library), trust) {
+            Ok(profile) => waiting.push((key, document, profile)),
+            Err(why) => laid.push((key.clone(), Held::of(document, Some(why)))),
         }
     }
     loop {
         let before = waiting.len();
         let mut refused = Vec::new();
-        for (document, profile) in waiting {
-            match take(&document.name, &profile) {
-                Ok(()) => laid.push((document.name.clone(), Held::of(document, None))),
-                Err(why) => refused.push((document, profile, why)),
+        for (key, document, profile) in waiting {
+            match take(key, &profile) {
+                Ok(()) => laid.push((key.clone(), Held::of(document, None))),
+                Err(why) => refused.push((key, document, profile, why)),
             }
         }
         if refused.is_empty() || refused.len() == before {
             laid.extend(
-                refused.into_iter().map(|(document, _, why)| {
-                    (document.name.clone(), Held::of(document, Some(why)))
-                }),
+                refused
+                    .into_iter()
+                    .map(|(key, document, _, why)| (key.clone(), Held::of(document, Some(why)))),
             );
             return laid;
         }
         waiting = refused
             .into_iter()
-            .map(|(document, profile, _)| (document, profile))
+            .map(|(key, document, profile, _)| (key, document, profile))
             .collect();
     }
 }

@@ -16,5 +16,6 @@ pub mod reach;
 pub mod record;
 pub mod redact;
 pub mod ring;
+pub mod scopes;
 pub mod tape;
 pub mod timestamp;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::id::ExchangeId;
 use crate::record::{Kind, Outcome};
+use crate::scopes::Scopes;
 
 /// What a ring holds of one exchange.
 pub trait Entry {
@@ -83,6 +84,8 @@ impl Default for Bounds {
 /// Which exchanges are wanted; every part that is given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// The scopes that whoever asks sees.
+    pub scopes: Scopes,
     /// The scope's name.
     pub scope: Option<String>,
     /// The kind.
@@ -136,6 +139,7 @@ impl Filter {
         let it = entry.traits();
         self.since_ms
             .is_none_or(|since| entry.id().started_ms() >= since)
+            && self.scopes.hold(it.scope)
             && self.scope.as_ref().is_none_or(|scope| scope == it.scope)
             && self.kind.is_none_or(|kind| kind == it.kind)
             && self.tool.as_ref().is_none_or(|tool| it.is_of(tool))
@@ -406,6 +410,7 @@ mod tests {
             ..seen(1000)
         };
         let all = Filter {
+            scopes: Scopes::Of("blue".into()),
             scope: Some("blue".into()),
             kind: Some(Kind::Llm),
             host: Some("api.EXAMPLE".into()),

@@ -20,6 +20,8 @@ pub struct Library {
     has_builtin: bool,
     /// Those from files and from the API.
     profiles: BTreeMap<String, Vec<(Source, Arc<Profile>)>>,
+    /// Those that the API put for a workspace, by workspace and name: nobody else sees them.
+    workspaces: BTreeMap<String, BTreeMap<String, Arc<Profile>>>,
 }
 
 /// Where a profile comes from; later ones hold before earlier ones.
@@ -105,6 +107,54 @@ impl Library {
             return Err(vec![ProfileError::whole(file, message)]);
         }
         Ok(self.with(name, Source::File, profile))
+    }
+
+    /// This library as a workspace sees it: what is built in and what comes from files, and its own
+    /// profiles of the API in the place of those that were put for none.
+    #[must_use]
+    pub fn of_workspace(&self, workspace: &str) -> Self {
+        let mut view = Self {
+            has_builtin: self.has_builtin,
+            profiles: self.profiles.clone(),
+            workspaces: BTreeMap::new(),
+        };
+        view.profiles.retain(|_, held| {
+            held.retain(|(source, _)| *source != Source::Api);
+            !held.is_empty()
+        });
+        for (name, profile) in self.workspaces.get(workspace).into_iter().flatten() {
+            view.put(name.clone(), Source::Api, profile.clone());
+        }
+        view
+    }
+
+    /// [`Self::with_api`] for one workspace.
+    pub fn with_api_of(
+        &self,
+        workspace: &str,
+        name: &str,
+        profile: Profile,
+    ) -> Result<Self, ProfileError> {
+        let view = self.of_workspace(workspace).with_api(name, profile)?;
+        let mut library = self.clone();
+        if let Some((Source::Api, profile)) = view.get(name) {
+            let own = library.workspaces.entry(workspace.to_owned()).or_default();
+            own.insert(name.to_owned(), profile.clone());
+        }
+        Ok(library)
+    }
+
+    /// [`Self::without_api`] for one workspace.
+    pub fn without_api_of(&self, workspace: &str, name: &str) -> Result<Self, RemoveError> {
+        self.of_workspace(workspace).without_api(name)?;
+        let mut library = self.clone();
+        if let Some(own) = library.workspaces.get_mut(workspace) {
+            own.remove(name);
+            if own.is_empty() {
+                library.workspaces.remove(workspace);
+            }
+        }
+        Ok(library)
     }
 
     /// This library with a profile put by the API under `name`. What it extends must be there.

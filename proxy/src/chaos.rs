@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A named scope without an activation of its own is under a fork of the default one: same rules and
-//! seed, own counters. Forks are made when a scope is first seen and are bounded in number.
+//! seed, own counters. A scope `w.NAME` of a workspace `w` is under the activation of `w` first. Forks are made when a scope is first seen and are bounded in number.
 
 mod edit;
 mod halt;
@@ -25,13 +25,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use squall_journal::activation::{ActivationRecord, Change, ChaosEvent};
+use squall_journal::scopes::workspace_of;
 use squall_journal::timestamp;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::error::ProfileError;
@@ -94,8 +95,25 @@ impl Request {
 pub enum Wanted {
     /// A profile by its name; `none` for no chaos.
     Profile(String),
+    /// A profile by its name, as a workspace sees it; `none` for no chaos.
+    OfWorkspace {
+        /// The workspace.
+        workspace: String,
+        /// The profile's name.
+        profile: String,
+    },
     /// Given with the request.
     Inline(Arc<Profile>),
+}
+
+impl Wanted {
+    /// The profile's name, or [`INLINE`].
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Profile(name) | Self::OfWorkspace { profile: name, .. } => name,
+            Self::Inline(_) => INLINE,
+        }
+    }
 }
 
 /// What is so unless a request says otherwise, and the limits that end chaos by themselves.
@@ -214,7 +232,7 @@ impl Chaos {
                 inherited: true,
                 key: scope.to_owned(),
                 spent: recorder::spent(&Spent::default()),
-                ..self.record(&table.default)
+                ..self.record(table.above(scope))
             },
         }
     }
@@ -278,10 +296,7 @@ impl Chaos {
         let now = Instant::now();
         let ttl = Ttl::of(request.ttl, defaults.ttl, now);
         let spec = ActivationSpec {
-            profile: match &request.rules {
-                Wanted::Profile(name) => name.clone(),
-                Wanted::Inline(_) => INLINE.to_owned(),
-            },
+            profile: request.rules.name().to_owned(),
             seed: request.seed.unwrap_or(defaults.seed),
             key: request.key,
             observe: request.observe.unwrap_or(defaults.observe),
@@ -300,11 +315,23 @@ impl Chaos {
     /// Ends all chaos of all scopes in one swap; `reason` when nobody asked for it. How many
     /// activations there were.
     pub fn end_all(&self, reason: Option<&str>) -> usize {
+        self.end_those(|_| true, reason)
+    }
+
+    /// Ends all chaos of a workspace's scopes in one swap. How many activations there were.
+    pub fn end_all_of(&self, workspace: &str) -> usize {
+        self.end_those(|scope| workspace_of(scope) == workspace, None)
+    }
+
+    fn end_those(&self, ends: impl Fn(&str) -> bool, reason: Option<&str>) -> usize {
         let mut keeping = lock(&self.keeping);
         let table = self.table.load();
-        let nothing = ScopeChaos::nothing(&keeping.defaults).after(&table.default);
-        let after = table.without_own().with_default(Arc::new(nothing));
-        let ended: Vec<_> = table.own().collect();
+        let mut after = table.without_own(&ends);
+        if ends(DEFAULT_SCOPE) {
+            let nothing = ScopeChaos::nothing(&keeping.defaults).after(&table.default);
+            after = after.with_default(Arc::new(nothing));
+        }
+        let ended: Vec<_> = table.own().filter(|own| ends(own.scope())).collect();
         let named = ended.iter().filter(|own| own.is_named());
         keeping.forks.extend(named.map(|own| own.scope().clone()));
         let told = ended.iter().map(|own| {
@@ -317,6 +344,13 @@ impl Chaos {
             self.tell(Change::Ended, reason, now);
         }
         ended.len()
+    }
+
+    /// Says which workspaces there are: their scopes `w.NAME` are under the activation of `w` first.
+    pub fn set_workspaces(&self, workspaces: Arc<BTreeSet<String>>) {
+        let mut keeping = lock(&self.keeping);
+        let after = self.table.load().with_workspaces(workspaces);
+        self.swap(after, &mut keeping);
     }
 
     fn end_because(
@@ -335,9 +369,8 @@ impl Chaos {
             let nothing = ScopeChaos::nothing(&keeping.defaults).after(found);
             table.with_default(Arc::new(nothing))
         } else {
-            let fork = table.fork(scope);
-            keeping.forks.push_back(fork.scope().clone());
-            table.with(fork)
+            keeping.forks.push_back(found.scope().clone());
+            table.without_own(|own| own == scope)
         };
         let now = self.record(after.find(scope).unwrap_or(&after.default));
         self.swap(after, &mut keeping);
@@ -398,12 +431,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Profiles {
     fn compile(&self, wanted: &Wanted) -> Result<Arc<RuleSet>, PutError> {
+        let named = |library: &Library, name: &String| match name.as_str() {
+            NO_CHAOS => Ok(Arc::default()),
+            name if library.get(name).is_none() => Err(PutError::UnknownProfile(name.to_owned())),
+            name => Ok(library.rule_set(name, &self.tools)?),
+        };
         match wanted {
-            Wanted::Profile(name) if name == NO_CHAOS => Ok(Arc::default()),
-            Wanted::Profile(name) if self.library.get(name).is_none() => {
-                Err(PutError::UnknownProfile(name.clone()))
+            Wanted::Profile(name) => named(&self.library, name),
+            Wanted::OfWorkspace { workspace, profile } => {
+                named(&self.library.of_workspace(workspace), profile)
             }
-            Wanted::Profile(name) => Ok(self.library.rule_set(name, &self.tools)?),
             Wanted::Inline(profile) => Ok(self.library.rule_set_of(profile, &self.tools)?),
         }
     }

@@ -1,27 +1,32 @@
 //! What is in force.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use http::StatusCode;
 use squall_journal::activation::ActivationRecord;
-use squall_proxy::chaos::{DEFAULT_SCOPE, PutError, Wanted};
+use squall_proxy::chaos::{PutError, Wanted};
 
 use super::chaos_request;
 use super::path::Scope;
+use super::profiles::library_of;
 use crate::ApiState;
+use crate::access::Caller;
 use crate::document::Document;
 use crate::nearest::nearest;
 use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
+use crate::store::DEFAULT_WORKSPACE;
 
-/// What is in force for everything that is in no named scope.
+/// What is in force for everything that is in no named scope; for a workspace's token, in its scope.
 pub(super) async fn show_default(
     state: State<ApiState>,
+    Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<ActivationRecord>, Problem> {
-    show(state, Scope(DEFAULT_SCOPE.to_owned()), params).await
+    let scope = Scope(caller.default_scope().to_owned());
+    show(state, Extension(caller), scope, params).await
 }
 
 pub(super) fn show_default_operation() -> Operation {
@@ -32,13 +37,15 @@ pub(super) fn show_default_operation() -> Operation {
     .answers::<ActivationRecord>(200, "What is in force")
 }
 
-/// Puts chaos in force for everything that is in no named scope.
+/// Puts chaos in force for everything that is in no named scope; for a workspace's token, in its scope.
 pub(super) async fn put_default(
     state: State<ApiState>,
+    Extension(caller): Extension<Caller>,
     params: Params,
     document: Document,
 ) -> Result<Json<ActivationRecord>, Problem> {
-    put(state, Scope(DEFAULT_SCOPE.to_owned()), params, document).await
+    let scope = Scope(caller.default_scope().to_owned());
+    put(state, Extension(caller), scope, params, document).await
 }
 
 pub(super) fn put_default_operation() -> Operation {
@@ -50,17 +57,21 @@ pub(super) fn put_default_operation() -> Operation {
     .answers::<ActivationRecord>(200, "What is in force from now on")
 }
 
-/// Ends the default scope's chaos; with `all=true` every scope's, in one swap.
+/// Ends the default scope's chaos; with `all=true` every scope's, in one swap. A workspace's token ends
+/// its workspace's.
 pub(super) async fn end_default(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     mut params: Params,
 ) -> Result<StatusCode, Problem> {
     let all = params.switch("all");
     params.finish()?;
-    if all {
+    if !all {
+        state.chaos.end(caller.default_scope());
+    } else if caller.is_of_default_workspace() {
         state.chaos.end_all(None);
     } else {
-        state.chaos.end(DEFAULT_SCOPE);
+        state.chaos.end_all_of(caller.workspace());
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -77,12 +88,19 @@ pub(super) fn end_default_operation() -> Operation {
 /// Scopes that are known: those with chaos of their own and those seen under the default one.
 pub(super) async fn list(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     mut params: Params,
 ) -> Result<Json<Page<ActivationRecord>>, Problem> {
     let limit = page::limit(&mut params);
     let cursor = params.take("cursor");
     params.finish()?;
-    let mut scopes = state.chaos.list();
+    let (mut scopes, seen) = (state.chaos.list(), caller.scopes());
+    scopes.retain(|scope| seen.hold(&scope.scope));
+    // A workspace's own is always there, as the default one is.
+    let own = caller.default_scope();
+    if !scopes.iter().any(|scope| scope.scope == own) {
+        scopes.push(state.chaos.look(own));
+    }
     scopes.sort_unstable_by(|a, b| a.scope.cmp(&b.scope));
     Ok(page::by_name(
         scopes,
@@ -97,13 +115,29 @@ pub(super) fn list_operation() -> Operation {
         .pages::<ActivationRecord>("What is in force for each")
 }
 
-/// What is in force for one scope, its own or the default one's.
+/// A scope of another workspace is not there.
+fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
+    if caller.scopes().hold(scope) {
+        return Ok(());
+    }
+    let detail = match caller.workspace() {
+        DEFAULT_WORKSPACE => format!("there is no scope `{scope}`"),
+        workspace => format!(
+            "there is no scope `{scope}`; those of the workspace are `{workspace}` and `{workspace}.NAME`"
+        ),
+    };
+    Err(Problem::not_found(detail))
+}
+
+/// What is in force for one scope, its own or what is above it.
 pub(super) async fn show(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     Scope(scope): Scope,
     params: Params,
 ) -> Result<Json<ActivationRecord>, Problem> {
     params.finish()?;
+    check_seen(&caller, &scope)?;
     Ok(Json(state.chaos.look(&scope)))
 }
 
@@ -113,27 +147,31 @@ pub(super) fn show_operation() -> Operation {
         "What is in force for one scope, its own or the default one's",
     )
     .answers::<ActivationRecord>(200, "What is in force")
+    .problems([404])
 }
 
 /// Puts chaos in force for one scope, in place of what was there.
 pub(super) async fn put(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     Scope(scope): Scope,
     params: Params,
     document: Document,
 ) -> Result<Json<ActivationRecord>, Problem> {
     params.finish()?;
+    check_seen(&caller, &scope)?;
     let sent = document.value()?;
-    let request = state
+    let mut request = state
         .trust
         .variables(|variables| chaos_request::read(&sent, variables))
         .map_err(Problem::invalid)?;
+    request.rules = seen_by(&caller, request.rules);
     let is_inline = matches!(request.rules, Wanted::Inline(_));
     state.chaos.read_vocabularies(&request.rules).await;
     match state.chaos.put(&scope, request) {
         Ok(record) => Ok(Json(record)),
         Err(PutError::UnknownProfile(name)) => {
-            let library = state.chaos.library();
+            let library = library_of(&state, &caller);
             let listed = library.list();
             let names = listed.iter().map(|profile| profile.name.as_str());
             let mut detail = format!("there is no profile `{name}`");
@@ -159,15 +197,30 @@ pub(super) fn put_operation() -> Operation {
     )
     .takes::<chaos_request::ChaosRequest>()
     .answers::<ActivationRecord>(200, "What is in force from now on")
+    .problems([404])
 }
 
-/// Ends one scope's own chaos: it is under the default one again.
+/// A profile is the one that the caller's workspace knows by its name.
+fn seen_by(caller: &Caller, rules: Wanted) -> Wanted {
+    match (caller.workspace(), rules) {
+        (DEFAULT_WORKSPACE, rules) => rules,
+        (workspace, Wanted::Profile(profile)) => Wanted::OfWorkspace {
+            workspace: workspace.to_owned(),
+            profile,
+        },
+        (_, rules) => rules,
+    }
+}
+
+/// Ends one scope's own chaos: it is under what is above it again.
 pub(super) async fn end(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     Scope(scope): Scope,
     params: Params,
 ) -> Result<StatusCode, Problem> {
     params.finish()?;
+    check_seen(&caller, &scope)?;
     state.chaos.end(&scope);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -178,4 +231,5 @@ pub(super) fn end_operation() -> Operation {
         "Ends one scope's own chaos: it is under the default one again",
     )
     .empty(204, "It has none of its own any more, or had none")
+    .problems([404])
 }

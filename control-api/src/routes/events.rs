@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 use squall_journal::events::EventId;
 use squall_journal::ring::Entry;
+use squall_journal::scopes::Scopes;
 use squall_proxy::recorder::{Event, Recorder};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -44,6 +45,7 @@ pub(super) async fn stream(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Problem> {
     let wanted = Wanted {
+        scopes: caller.scopes(),
         scope: params.take("scope"),
         faults: params.switch("faults"),
     };
@@ -79,6 +81,8 @@ pub(super) fn stream_operation() -> Operation {
 /// Which events a stream wants.
 #[derive(Debug)]
 struct Wanted {
+    /// Those that the reader sees.
+    scopes: Scopes,
     /// Only this scope's.
     scope: Option<String>,
     /// Of exchanges only those to which a rule was applied.
@@ -91,7 +95,8 @@ impl Wanted {
             Event::Exchange(note) => &note.scope,
             Event::Chaos(event) => event.now.scope.as_str(),
         };
-        if self.scope.as_ref().is_some_and(|wanted| wanted != scope) {
+        let is_other = self.scope.as_ref().is_some_and(|wanted| wanted != scope);
+        if is_other || !self.scopes.hold(scope) {
             return false;
         }
         match event {

@@ -1,7 +1,7 @@
 //! What went through.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{ExchangeRecord, ExplainedRecord, Kind};
 use squall_journal::ring::{Filter, StatusFilter};
@@ -9,6 +9,7 @@ use squall_journal::timestamp;
 
 use super::path::ExchangeName;
 use crate::ApiState;
+use crate::access::Caller;
 use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::Problem;
@@ -17,9 +18,11 @@ use crate::query::Params;
 /// Exchanges, newest first. A cursor stays where it is whatever comes in.
 pub(super) async fn list(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     mut params: Params,
 ) -> Result<Json<Page<ExchangeRecord>>, Problem> {
     let filter = Filter {
+        scopes: caller.scopes(),
         scope: params.take("scope"),
         kind: params.read("kind", "llm, tool, mcp or other", Kind::parse),
         host: params.take("host"),
@@ -78,6 +81,7 @@ pub(super) fn list_operation() -> Operation {
 /// One exchange, with why each rule did or did not fire.
 pub(super) async fn show(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     ExchangeName(id): ExchangeName,
     params: Params,
 ) -> Result<Json<ExplainedRecord>, Problem> {
@@ -86,7 +90,13 @@ pub(super) async fn show(
         .parse()
         .map_err(|error| Problem::not_found(format!("there is no such exchange: {error}")))?;
     state.settled().await;
+    let (seen, missing) = (caller.scopes(), || {
+        Problem::not_found(format!("exchange {id} is not held any more, or never was"))
+    });
     if let Some(note) = state.recorder.exchange(id) {
+        if !seen.hold(&note.scope) {
+            return Err(missing());
+        }
         return Ok(Json(ExplainedRecord {
             exchange: note.to_record(),
             nearest_misses: note.near_misses(),
@@ -98,9 +108,8 @@ pub(super) async fn show(
     };
     let exchange = stored
         .map_err(|error| Problem::store(&error))?
-        .ok_or_else(|| {
-            Problem::not_found(format!("exchange {id} is not held any more, or never was"))
-        })?;
+        .filter(|exchange| seen.hold(&exchange.scope))
+        .ok_or_else(missing)?;
     // The rules that were in force are another daemon's, or not any more.
     Ok(Json(ExplainedRecord {
         exchange,

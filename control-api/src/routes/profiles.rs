@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use ring::digest::{Context, SHA256};
@@ -20,14 +20,15 @@ use squall_proxy::chaos::{INLINE, NO_CHAOS};
 use super::path::{self, ProfileName};
 use super::versions;
 use crate::ApiState;
+use crate::access::Caller;
 use crate::document::{Document, WITH_VARIABLES, WithVariables};
 use crate::nearest::nearest;
 use crate::openapi::{Operation, ProfileDocument, YAML};
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
-use crate::store::WriteError;
-use crate::stored_profiles::{Edit, Edited, NotEdited};
+use crate::store::{DEFAULT_WORKSPACE, WriteError};
+use crate::stored_profiles::{Edit, Edited, NotEdited, ProfileKey};
 
 /// A line of the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -58,14 +59,13 @@ struct PutAnswer {
 /// Profiles by name.
 pub(super) async fn list(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     mut params: Params,
 ) -> Result<Json<Page<Listed>>, Problem> {
     let limit = page::limit(&mut params);
     let cursor = params.take("cursor");
     params.finish()?;
-    let mut listed: Vec<Listed> = state
-        .chaos
-        .library()
+    let mut listed: Vec<Listed> = library_of(&state, &caller)
         .list()
         .into_iter()
         .map(|profile| Listed {
@@ -96,6 +96,7 @@ pub(super) fn list_operation() -> Operation {
 /// text, comments and all.
 pub(super) async fn show(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     ProfileName(name): ProfileName,
     mut params: Params,
     headers: HeaderMap,
@@ -105,9 +106,9 @@ pub(super) async fn show(
     });
     params.finish()?;
     if let Some(version) = version {
-        return show_version(&state, &name, version).await;
+        return show_version(&state, &caller, &name, version).await;
     }
-    let library = state.chaos.library();
+    let library = library_of(&state, &caller);
     let Some((source, profile)) = library.get(&name) else {
         return Err(unknown(&library, &name));
     };
@@ -132,7 +133,9 @@ pub(super) async fn show(
     response
         .headers_mut()
         .insert(SOURCE, HeaderValue::from_static(source.as_str()));
-    if let (Source::Api, Some(version)) = (source, state.profiles.version(&name)) {
+    if let (Source::Api, Some(version)) =
+        (source, state.profiles.version(caller.workspace(), &name))
+    {
         response
             .headers_mut()
             .insert(VERSION, HeaderValue::from(version));
@@ -174,8 +177,14 @@ struct Version(#[schemars(range(min = 1, max = i64::MAX))] i64);
 
 /// A version of a profile that was put, as its own text: it may be one that this Squall would not
 /// take any more.
-async fn show_version(state: &ApiState, name: &str, version: i64) -> Result<Response, Problem> {
-    let found = state.profiles.at_version(name, version).await;
+async fn show_version(
+    state: &ApiState,
+    caller: &Caller,
+    name: &str,
+    version: i64,
+) -> Result<Response, Problem> {
+    let found = state.profiles.at_version(caller.workspace(), name, version);
+    let found = found.await;
     let found = found.map_err(|error| Problem::store(&error))?;
     let document = found.ok_or_else(|| {
         let shown: String = name.chars().take(64).collect();
@@ -201,6 +210,7 @@ const VERSION: HeaderName = HeaderName::from_static("squall-profile-version");
 /// Puts a profile; in force, it takes effect at once.
 pub(super) async fn put(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     ProfileName(name): ProfileName,
     params: Params,
     headers: HeaderMap,
@@ -219,7 +229,7 @@ pub(super) async fn put(
         expanded.iter().map(|(name, _)| name.to_owned()).collect()
     });
     let edit = Edit::Put { profile, variables };
-    let edited = change(&state, &name, edit, headers).await?;
+    let edited = change(&state, &caller, &name, edit, headers).await?;
     let status = if edited.created {
         StatusCode::CREATED
     } else {
@@ -261,12 +271,13 @@ pub(super) fn put_operation() -> Operation {
 /// Deletes a profile that the API put; what it stood over, if anything, holds again.
 pub(super) async fn delete(
     State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
     ProfileName(name): ProfileName,
     params: Params,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
     params.finish()?;
-    change(&state, &name, Edit::Delete, headers).await?;
+    change(&state, &caller, &name, Edit::Delete, headers).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -284,6 +295,7 @@ pub(super) fn delete_operation() -> Operation {
 /// Changes a profile in store and library, if it is the version that `headers` name.
 async fn change(
     state: &ApiState,
+    caller: &Caller,
     name: &str,
     edit: Edit,
     headers: HeaderMap,
@@ -292,11 +304,12 @@ async fn change(
     let checked = name.to_owned();
     let guard = move |library: &Library| check_version(library, &checked, &headers);
     let profiles = Arc::clone(&state.profiles);
-    let edited = profiles.edit(Arc::clone(&state.chaos), name.to_owned(), edit, at, guard);
+    let key = ProfileKey::of(caller.workspace(), name);
+    let edited = profiles.edit(Arc::clone(&state.chaos), key, edit, at, guard);
     edited.await.map_err(|error| match error {
         NotEdited::Refused(problem) => problem,
         NotEdited::Profile(error) => Problem::profile(&[error]),
-        NotEdited::Remove(RemoveError::Unknown(_)) => unknown(&state.chaos.library(), name),
+        NotEdited::Remove(RemoveError::Unknown(_)) => unknown(&library_of(state, caller), name),
         NotEdited::Remove(error @ RemoveError::NotFromApi { .. }) => {
             Problem::conflict(error.to_string())
         }
@@ -311,6 +324,15 @@ async fn change(
         }
         NotEdited::Write(WriteError::Store(error)) => Problem::store(&error),
     })
+}
+
+/// The profiles that a caller knows.
+pub(super) fn library_of(state: &ApiState, caller: &Caller) -> Library {
+    let library = state.chaos.library();
+    match caller.workspace() {
+        DEFAULT_WORKSPACE => library,
+        workspace => library.of_workspace(workspace),
+    }
 }
 
 /// A profile that is put must have a name that files and commands can write.

@@ -7,6 +7,7 @@ use sqlx::{Database, Encode, QueryBuilder, Type};
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_journal::ring::{Entry, Filter, StatusFilter, Traits, host_and_port};
+use squall_journal::scopes::Scopes;
 
 /// Rows written by one statement: enough that the way there and back does not count.
 pub(super) const AT_ONCE: usize = 64;
@@ -163,6 +164,29 @@ impl Keeping {
 /// Most exchanges that are deleted in one transaction: others wait for it.
 pub(super) const PRUNED_AT_ONCE: i64 = 1_000;
 
+/// Most workspaces that a statement names.
+const MOST_NAMED: usize = 64;
+
+/// What a workspace's scopes have in common: its name, alone or with a dot behind it.
+fn of_workspace<D: Takes>(query: &mut QueryBuilder<D>, workspace: &str)
+where
+    for<'v> &'v str: Encode<'v, D> + Type<D>,
+    for<'v> Option<i32>: Encode<'v, D> + Type<D>,
+    for<'v> String: Encode<'v, D> + Type<D>,
+    for<'v> i32: Encode<'v, D> + Type<D>,
+    for<'v> i64: Encode<'v, D> + Type<D>,
+{
+    query.push("(scope = ").push_bind(workspace.to_owned());
+    query
+        .push(" OR (scope >= ")
+        .push_bind(format!("{workspace}."));
+    // The character after the dot.
+    query
+        .push(" AND scope < ")
+        .push_bind(format!("{workspace}/"));
+    query.push("))");
+}
+
 /// What a database must be able to take.
 pub(super) trait Takes: Database
 where
@@ -208,6 +232,20 @@ where
         if let Some(since) = filter.since_ms {
             let first = ExchangeId::new(since, 0, 0);
             query.push(" AND id >= ").push_bind(first.to_string());
+        }
+        match &filter.scopes {
+            Scopes::All => {}
+            Scopes::Of(workspace) => {
+                query.push(" AND ");
+                of_workspace(&mut query, workspace);
+            }
+            Scopes::OfNone(workspaces) => {
+                // A database takes no expression of any depth; the rest is left out afterwards.
+                for workspace in workspaces.iter().take(MOST_NAMED) {
+                    query.push(" AND NOT ");
+                    of_workspace(&mut query, workspace);
+                }
+            }
         }
         if let Some(scope) = &filter.scope {
             query.push(" AND scope = ").push_bind(storable(scope));

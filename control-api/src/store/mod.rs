@@ -138,6 +138,17 @@ impl Store {
         .await
     }
 
+    /// The workspaces that have, or once had, a document of a kind, by name.
+    pub async fn workspaces(&self, kind: DocumentKind) -> Result<Vec<String>, StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.workspaces(kind).await,
+                Database::Postgres(postgres) => postgres.workspaces(kind).await,
+            }
+        })
+        .await
+    }
+
     /// One version of a document; `None` when there never was such a version. A deletion is a version
     /// too.
     pub async fn document(

@@ -101,6 +101,12 @@ impl Postgres {
         Ok(row.map(Document::from))
     }
 
+    pub(super) async fn workspaces(&self, kind: DocumentKind) -> Result<Vec<String>, Cause> {
+        let names = "SELECT DISTINCT workspace FROM documents WHERE kind = $1 ORDER BY workspace";
+        let names = sqlx::query_scalar(names).bind(kind.as_str());
+        Ok(names.fetch_all(&self.pool).await?)
+    }
+
     pub(super) async fn document(
         &self,
         key: Key<'_>,

@@ -145,6 +145,15 @@ impl Sqlite {
         Ok(row.map(Document::from))
     }
 
+    pub(super) async fn workspaces(&self, kind: DocumentKind) -> Result<Vec<String>, Cause> {
+        if self.is_blank() {
+            return Ok(Vec::new());
+        }
+        let names = "SELECT DISTINCT workspace FROM documents WHERE kind = ?1 ORDER BY workspace";
+        let names = sqlx::query_scalar(names).bind(kind.as_str());
+        Ok(names.fetch_all(&self.reader).await?)
+    }
+
     pub(super) async fn document(
         &self,
         key: Key<'_>,

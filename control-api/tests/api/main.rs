@@ -15,3 +15,4 @@ mod stored_journal;
 mod stored_profiles;
 mod tokens;
 mod trust;
+mod workspaces;

@@ -126,10 +126,9 @@ impl Chaos {
             // A fork being made of the former rules is in the table once its maker lets go.
             drop(lock(&self.keeping));
             let table = self.table.load();
-            if Arc::ptr_eq(&own, &table.default) {
-                for fork in table.all().filter(|scope| !scope.is_own()) {
-                    fork.activation().replace_rules(rules.clone());
-                }
+            let forks = table.all().filter(|scope| !scope.is_own());
+            for fork in forks.filter(|fork| Arc::ptr_eq(&own, table.above(fork.scope()))) {
+                fork.activation().replace_rules(rules.clone());
             }
             self.tell(Change::Edited, None, self.record(&own));
         }
@@ -144,8 +143,16 @@ fn names(profile: &Profile) -> impl DoubleEndedIterator<Item = String> {
 /// What makes up the rules: the versions of the profile and of all it extends, in order.
 fn versions(library: &Library, wanted: &Wanted) -> Vec<(Arc<str>, Arc<Expanded>)> {
     let mut versions = Vec::new();
+    let seen_by_workspace;
+    let library = match wanted {
+        Wanted::OfWorkspace { workspace, .. } => {
+            seen_by_workspace = library.of_workspace(workspace);
+            &seen_by_workspace
+        }
+        Wanted::Profile(_) | Wanted::Inline(_) => library,
+    };
     let mut open: Vec<String> = match wanted {
-        Wanted::Profile(name) => vec![name.clone()],
+        Wanted::Profile(name) | Wanted::OfWorkspace { profile: name, .. } => vec![name.clone()],
         Wanted::Inline(profile) => names(profile).collect(),
     };
     let mut seen = std::collections::HashSet::new();

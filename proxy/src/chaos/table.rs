@@ -1,8 +1,9 @@
 //! The table that is swapped: every change makes a new one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use squall_journal::scopes::workspace_of;
 use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_SCOPE, ScopeChaos};
@@ -18,6 +19,9 @@ pub(super) struct Table {
     pub(super) default: Arc<ScopeChaos>,
     /// Activations of their own, and forks of the default one.
     pub(super) named: HashMap<Arc<str>, Arc<ScopeChaos>>,
+    /// Workspaces there are: a scope `w.NAME` of one is under the activation of `w` before the default
+    /// one.
+    workspaces: Arc<BTreeSet<String>>,
 }
 
 impl Table {
@@ -25,7 +29,18 @@ impl Table {
         Self {
             default,
             named: HashMap::new(),
+            workspaces: Arc::default(),
         }
+    }
+
+    /// What is in force for a scope that has no activation of its own.
+    pub(super) fn above(&self, scope: &str) -> &Arc<ScopeChaos> {
+        let workspace = workspace_of(scope);
+        if workspace.len() < scope.len() && self.workspaces.contains(workspace) {
+            let own = self.named.get(workspace).filter(|found| found.is_own());
+            return own.unwrap_or(&self.default);
+        }
+        &self.default
     }
 
     /// What is in force for a scope, if the scope is known.
@@ -49,10 +64,12 @@ impl Table {
         std::iter::once(&self.default).chain(self.named.values())
     }
 
-    /// This table with `scope` in place of what was there under its name.
+    /// This table with `scope` in place of what was there under its name. Forks of what is above them
+    /// begin again when that is another one now.
     pub(super) fn with(&self, scope: Arc<ScopeChaos>) -> Self {
         let mut after = self.clone();
         after.named.insert(scope.scope().clone(), scope);
+        after.fork_again(self);
         after
     }
 
@@ -60,37 +77,68 @@ impl Table {
     pub(super) fn with_default(&self, default: Arc<ScopeChaos>) -> Self {
         let mut after = Self {
             default,
-            named: self.named.clone(),
+            ..self.clone()
         };
-        for scope in after.named.values_mut().filter(|scope| !scope.is_own()) {
-            let ended = scope.ended().clone();
-            let fork = after.default.fork(scope.scope().clone(), ended);
-            *scope = Arc::new(if after.default.is_own() {
-                fork
-            } else {
-                fork.after(scope)
-            });
-        }
+        after.fork_again(self);
         after
     }
 
-    /// This table with every named scope under the default activation.
-    pub(super) fn without_own(&self) -> Self {
+    /// This table with other workspaces.
+    pub(super) fn with_workspaces(&self, workspaces: Arc<BTreeSet<String>>) -> Self {
+        let mut after = Self {
+            workspaces,
+            ..self.clone()
+        };
+        after.fork_again(self);
+        after
+    }
+
+    /// Gives forks what is above them now, where it was something else in `former`.
+    fn fork_again(&mut self, former: &Self) {
+        let forks = self.named.iter().filter(|(_, scope)| !scope.is_own());
+        let again: Vec<_> = forks
+            .filter_map(|(name, scope)| {
+                let above = self.above(name);
+                if Arc::ptr_eq(above, former.above(name)) {
+                    return None;
+                }
+                let fork = above.fork(name.clone(), scope.ended().clone());
+                let fork = if above.is_own() {
+                    fork
+                } else {
+                    fork.after(scope)
+                };
+                Some((name.clone(), Arc::new(fork)))
+            })
+            .collect();
+        self.named.extend(again);
+    }
+
+    /// This table without the own activations of the named scopes that `ends` picks.
+    pub(super) fn without_own(&self, ends: impl Fn(&str) -> bool) -> Self {
         let mut after = self.clone();
-        for scope in after.named.values_mut().filter(|scope| scope.is_own()) {
-            let ended = scope.ended().clone();
-            let fork = after.default.fork(scope.scope().clone(), ended);
-            *scope = Arc::new(fork.after(scope));
-        }
+        let is_over = |scope: &ScopeChaos| scope.is_own() && ends(scope.scope());
+        after.named.retain(|_, scope| !is_over(scope));
+        let ended = self.named.values().filter(|scope| is_over(scope));
+        let forks: Vec<_> = ended
+            .map(|scope| {
+                let above = after.above(scope.scope());
+                let fork = above.fork(scope.scope().clone(), scope.ended().clone());
+                (scope.scope().clone(), Arc::new(fork.after(scope)))
+            })
+            .collect();
+        after.named.extend(forks);
+        after.fork_again(self);
         after
     }
 
-    /// The default activation for a named scope, to be put in with [`Self::with`].
+    /// What is above a named scope, for it, to be put in with [`Self::with`].
     pub(super) fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
+        let above = self.above(scope);
         Arc::new(match self.named.get(scope) {
-            None => self.default.fork(scope.into(), CancellationToken::new()),
+            None => above.fork(scope.into(), CancellationToken::new()),
             Some(known) => {
-                let fork = self.default.fork(scope.into(), known.ended().clone());
+                let fork = above.fork(scope.into(), known.ended().clone());
                 fork.after(known)
             }
         })

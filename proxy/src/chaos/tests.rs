@@ -507,3 +507,69 @@ fn too_many_faults_end_all_chaos() {
     assert_eq!(change, Change::Ended);
     assert_eq!(reason.as_deref(), Some("safety.halt: 3 faults within 60 s"));
 }
+
+#[test]
+fn a_workspace_s_scopes_are_under_its_own_chaos_first() {
+    let bench = bench();
+    let workspaces = |names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned());
+        bench.chaos.set_workspaces(Arc::new(names.collect()));
+    };
+    bench.put("w", TWO_RULES);
+    assert_eq!(bench.rules("w.early"), 0, "nobody has the workspace yet");
+    workspaces(&["w"]);
+    for (scope, rules) in [
+        ("w.early", 2),
+        ("w.late", 2),
+        ("w", 2),
+        ("w2.x", 0),
+        ("w-x", 0),
+    ] {
+        assert_eq!(bench.rules(scope), rules, "{scope}");
+    }
+    assert!(bench.chaos.look("w.unseen").inherited);
+    assert_eq!(bench.chaos.look("w.unseen").rules, 2);
+    let clean = Request::profile(NO_CHAOS);
+    bench
+        .chaos
+        .put("w.clean", clean)
+        .expect("it is always there");
+    bench.put(DEFAULT_SCOPE, "tool_faults: [{ mode: empty }]");
+    for (scope, rules) in [("w.early", 2), ("w.clean", 0), ("w2.x", 1), ("default", 1)] {
+        assert_eq!(bench.rules(scope), rules, "{scope}");
+    }
+    assert!(bench.chaos.end("w"));
+    for (scope, rules) in [("w.early", 1), ("w.clean", 0), ("w", 1)] {
+        assert_eq!(bench.rules(scope), rules, "{scope}: under the default one");
+    }
+    bench.put("w", TWO_RULES);
+    workspaces(&[]);
+    assert_eq!((bench.rules("w.early"), bench.rules("w")), (1, 2));
+}
+
+#[test]
+fn ending_all_of_a_workspace_leaves_others_alone() {
+    let bench = bench();
+    let workspaces = ["w", "v"].map(str::to_owned).into();
+    bench.chaos.set_workspaces(Arc::new(workspaces));
+    for scope in ["w", "w.a", "v", "v.a", "other"] {
+        bench.put(scope, TWO_RULES);
+    }
+    bench.put(DEFAULT_SCOPE, "tool_faults: [{ mode: empty }]");
+    assert_eq!(bench.rules("w.fork"), 2);
+    assert_eq!(bench.chaos.end_all_of("w"), 2);
+    for (scope, rules) in [
+        ("w", 1),
+        ("w.a", 1),
+        ("w.fork", 1),
+        ("v", 2),
+        ("v.a", 2),
+        ("v.fork", 2),
+        ("other", 2),
+        ("default", 1),
+    ] {
+        assert_eq!(bench.rules(scope), rules, "{scope}");
+    }
+    assert_eq!(bench.chaos.end_all(None), 4);
+    assert_eq!((bench.rules("v.fork"), bench.rules("default")), (0, 0));
+}

@@ -1,0 +1,373 @@
+//! What is of another workspace is not there.
+
+use axum::body::Body;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use squall_control_api::JournalOptions;
+use squall_control_api::access::{Role, Token};
+use squall_tests::postgres::Postgres;
+
+use crate::bench::{Answer, Api, eventually};
+use crate::store::Ground;
+
+/// The admins of two workspaces and of the default one; each is its own secret.
+fn tokens() -> Vec<Token> {
+    let admin =
+        |workspace: &str| Token::new("admin", Role::Admin, workspace).of_workspace(workspace);
+    ["default", "blue", "red"].map(admin).into()
+}
+
+async fn ask(api: &Api, secret: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let bearer = format!("Bearer {secret}");
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+    ];
+    api.ask(method, path, &headers, body.to_string()).await
+}
+
+async fn get(api: &Api, secret: &str, path: &str) -> Answer {
+    ask(api, secret, "GET", path, &Value::Null).await
+}
+
+fn rules() -> Value {
+    json!({ "tool_faults": [{ "mode": "error" }] })
+}
+
+/// Names of the things in a list.
+async fn names(api: &Api, secret: &str, path: &str, member: &str) -> Vec<String> {
+    let list = get(api, secret, path).await;
+    assert_eq!(list.status, 200, "{list:?}");
+    let items = list.json()["items"].as_array().expect("a list").clone();
+    let name = |item: &Value| item[member].as_str().expect("a name").to_owned();
+    items.iter().map(name).collect()
+}
+
+/// An API in which blue has one of everything; the exchange's id.
+async fn blue(ground: &Ground<'_>) -> (Api, String) {
+    let options = JournalOptions::default();
+    let api = Api::with_journal(ground.open().await, 1, options).await;
+    api.state.access.configure(tokens());
+    let put = ask(
+        &api,
+        "blue",
+        "PUT",
+        "/v1/profiles/azure",
+        &json!({ "chaos": rules() }),
+    )
+    .await;
+    assert_eq!(put.status, 201, "{put:?}");
+    let suite = json!({ "agent": { "endpoint": "http://h/" }, "golden_prompts": ["hello"] });
+    let put = ask(&api, "blue", "PUT", "/v1/suites/azure", &suite).await;
+    assert_eq!(put.status, 201, "{put:?}");
+    let contract = json!({ "invariants": [{ "type": "completes" }] });
+    let put = ask(&api, "blue", "PUT", "/v1/contracts/azure", &contract).await;
+    assert_eq!(put.status, 201, "{put:?}");
+    for path in ["/v1/chaos", "/v1/scopes/blue.job/chaos"] {
+        let put = ask(&api, "blue", "PUT", path, &json!({ "profile": "azure" })).await;
+        assert_eq!(put.status, 200, "{put:?}");
+    }
+    let note = api.note(Some("blue.job"), "https://h/");
+    let id = note.id.to_string();
+    // The second one takes the place of the first in memory, which is then in the store only.
+    api.record([note, api.note(Some("blue"), "https://h/")]);
+    (api, id)
+}
+
+/// Routes that tell nothing of anybody, or only of whoever asks; what the latter do to others is told by
+/// the tests below.
+const ABOUT_ONESELF: [&str; 13] = [
+    "GET /healthz",
+    "GET /readyz",
+    "GET /metrics",
+    "GET /ca.pem",
+    "GET /proxy.pac",
+    "GET /openapi.json",
+    "GET /docs",
+    "GET /v1/chaos",
+    "PUT /v1/chaos",
+    "DELETE /v1/chaos",
+    "GET /v1/events",
+    "POST /v1/tokens",
+    "PUT /v1/profiles/{name}",
+];
+
+/// Every route, asked with a token of another workspace, as the docs list them. A new route is given
+/// its line here.
+#[tokio::test]
+async fn a_foreign_token_finds_nothing_on_any_route() {
+    let ground = Ground::sqlite();
+    let (api, id) = blue(&ground).await;
+    eventually("the exchange in the store", async || {
+        (get(&api, "blue", &format!("/v1/exchanges/{id}"))
+            .await
+            .status
+            == 200)
+            .then_some(())
+    })
+    .await;
+    let docs = include_str!("../../../docs/api.md");
+    let lines = docs
+        .lines()
+        .skip_while(|line| *line != "| request | role |");
+    let routes = lines
+        .skip(2)
+        .map_while(|line| line.strip_prefix("| `")?.split_once('`'));
+    for secret in ["red", "default"] {
+        let empty = async |path: &str, member: &str| {
+            let path = format!("{path}?limit=1000");
+            let found = names(&api, secret, &path, member).await;
+            assert!(
+                !found
+                    .iter()
+                    .any(|name| name.contains("blue") || name == "azure"),
+                "{found:?}"
+            );
+        };
+        let missing = async |method: &str, path: &str, body: Value| {
+            let answer = ask(&api, secret, method, path, &body).await;
+            answer.problem(404, "not-found");
+        };
+        for (route, _) in routes.clone() {
+            let chaos = json!({ "profile": "none" });
+            match route {
+                _ if ABOUT_ONESELF.contains(&route) => {}
+                "GET /v1/tokens" | "DELETE /v1/tokens/{name}" if secret == "default" => {}
+                "GET /v1/profiles" => empty("/v1/profiles", "name").await,
+                "GET /v1/profiles/{name}" => {
+                    missing("GET", "/v1/profiles/azure", Value::Null).await;
+                    missing("GET", "/v1/profiles/azure?version=1", Value::Null).await;
+                    missing("GET", "/v1/profiles/blue%2Fazure", Value::Null).await;
+                }
+                "DELETE /v1/profiles/{name}" => {
+                    missing("DELETE", "/v1/profiles/azure", Value::Null).await;
+                }
+                "GET /v1/scopes" => empty("/v1/scopes", "scope").await,
+                "GET /v1/scopes/{scope}/chaos" => {
+                    missing("GET", "/v1/scopes/blue/chaos", Value::Null).await;
+                    missing("GET", "/v1/scopes/blue.job/chaos", Value::Null).await;
+                }
+                "PUT /v1/scopes/{scope}/chaos" => {
+                    missing("PUT", "/v1/scopes/blue.new/chaos", chaos).await;
+                }
+                "DELETE /v1/scopes/{scope}/chaos" => {
+                    missing("DELETE", "/v1/scopes/blue/chaos", Value::Null).await;
+                }
+                "GET /v1/exchanges" => {
+                    empty("/v1/exchanges", "scope").await;
+                    let asked = names(&api, secret, "/v1/exchanges?scope=blue", "id").await;
+                    assert_eq!(asked, [""; 0]);
+                }
+                "GET /v1/exchanges/{id}" => {
+                    missing("GET", &format!("/v1/exchanges/{id}"), Value::Null).await;
+                }
+                "GET /v1/tokens" => empty("/v1/tokens", "workspace").await,
+                "DELETE /v1/tokens/{name}" => {
+                    missing("DELETE", "/v1/tokens/admin?workspace=blue", Value::Null).await;
+                }
+                // What is under a name of its own: blue's is called azure.
+                other => {
+                    let (method, path) = other.split_once(' ').expect("a method and a path");
+                    let is_list = method == "GET" && !path.contains('{');
+                    if is_list {
+                        empty(path, "name").await;
+                    } else if method != "PUT" && path.contains('{') {
+                        let path: Vec<_> = path.split('/').collect();
+                        let path = path
+                            .iter()
+                            .map(|part| if part.starts_with('{') { "azure" } else { part });
+                        let path = path.collect::<Vec<_>>().join("/");
+                        assert_ne!(
+                            get(&api, "blue", &path).await.status,
+                            404,
+                            "give blue one: {path}"
+                        );
+                        missing(method, &path, Value::Null).await;
+                    }
+                }
+            }
+        }
+    }
+    let held = get(&api, "blue", "/v1/scopes/blue.job/chaos").await.json();
+    assert_eq!(
+        (&held["profile"], &held["inherited"]),
+        (&json!("azure"), &json!(false))
+    );
+    assert_eq!(
+        names(&api, "blue", "/v1/exchanges", "scope").await,
+        ["blue", "blue.job"]
+    );
+}
+
+#[tokio::test]
+async fn chaos_without_a_scope_is_the_workspace_s() {
+    let api = Api::with_tokens(tokens());
+    let inline = json!({ "chaos": rules() });
+    let put = ask(&api, "blue", "PUT", "/v1/chaos", &inline).await.json();
+    assert_eq!(put["scope"], "blue");
+    let inherited = get(&api, "blue", "/v1/scopes/blue.any/chaos").await.json();
+    assert_eq!(
+        (&inherited["inherited"], &inherited["profile"]),
+        (&json!(true), &json!("inline"))
+    );
+    for secret in ["default", "red"] {
+        let other = get(&api, secret, "/v1/chaos").await.json();
+        assert_eq!(other["profile"], "none", "{secret}");
+    }
+    assert_eq!(names(&api, "red", "/v1/scopes", "scope").await, ["red"]);
+    for (secret, scope) in [("red", "red"), ("red", "red.a"), ("default", "other")] {
+        let path = format!("/v1/scopes/{scope}/chaos");
+        assert_eq!(ask(&api, secret, "PUT", &path, &inline).await.status, 200);
+    }
+    let ended = ask(&api, "red", "DELETE", "/v1/chaos?all=true", &Value::Null).await;
+    assert_eq!(ended.status, 204);
+    for (scope, profile) in [
+        ("red", "none"),
+        ("red.a", "none"),
+        ("blue.any", "inline"),
+        ("other", "inline"),
+    ] {
+        assert_eq!(api.state.chaos.look(scope).profile, profile, "{scope}");
+    }
+    // The brake of the daemon is the default workspace's.
+    let ended = ask(
+        &api,
+        "default",
+        "DELETE",
+        "/v1/chaos?all=true",
+        &Value::Null,
+    )
+    .await;
+    assert_eq!(ended.status, 204);
+    assert_eq!(api.state.chaos.look("blue").profile, "none");
+}
+
+#[tokio::test]
+async fn a_profile_of_the_same_name_is_another_in_another_workspace() {
+    let server = Postgres::start();
+    for ground in [Ground::sqlite(), Ground::postgres(&server, "squall")] {
+        let api = Api::with_store(ground.open().await).await;
+        api.state.access.configure(tokens());
+        let path = "/v1/profiles/api_outage";
+        let tag = |answer: &Answer| answer.header("etag").to_owned();
+        let everybody_s = tag(&get(&api, "red", path).await);
+        let put = ask(&api, "blue", "PUT", path, &json!({ "chaos": rules() })).await;
+        assert_eq!(put.status, 201, "{put:?}");
+        assert_ne!(tag(&get(&api, "blue", path).await), everybody_s);
+        let extends = json!({ "extends": ["api_outage"] });
+        for secret in ["blue", "red", "default"] {
+            let put = ask(&api, secret, "PUT", "/v1/profiles/mine", &extends).await;
+            assert_eq!(
+                (put.status, put.header("squall-profile-version")),
+                (201, "1")
+            );
+            let put = ask(
+                &api,
+                secret,
+                "PUT",
+                "/v1/chaos",
+                &json!({ "profile": "mine" }),
+            )
+            .await;
+            let rules = put.json()["rules"].as_u64().expect("a number");
+            assert_eq!(rules == 1, secret == "blue", "{secret}: {put:?}");
+        }
+        let more =
+            json!({ "chaos": { "tool_faults": [{ "mode": "error" }, { "mode": "empty" }] } });
+        ask(&api, "blue", "PUT", path, &more).await;
+        assert_eq!(get(&api, "blue", "/v1/chaos").await.json()["rules"], 2);
+        let deleted = ask(&api, "red", "DELETE", path, &Value::Null).await;
+        deleted.problem(409, "conflict");
+        // After a restart everything is where it was.
+        let again = Api::with_store(ground.open().await).await;
+        again.state.access.configure(tokens());
+        assert_eq!(tag(&get(&again, "red", path).await), everybody_s);
+        assert_eq!(
+            get(&again, "blue", path)
+                .await
+                .header("squall-profile-version"),
+            "2"
+        );
+        let deleted = ask(&again, "blue", "DELETE", path, &Value::Null).await;
+        assert_eq!(deleted.status, 204);
+        assert_eq!(tag(&get(&again, "blue", path).await), everybody_s);
+    }
+}
+
+#[tokio::test]
+async fn lists_of_the_store_hold_a_workspace_s_exchanges_only() {
+    let server = Postgres::start();
+    for ground in [Ground::sqlite(), Ground::postgres(&server, "squall")] {
+        let options = JournalOptions::default();
+        let api = Api::with_journal(ground.open().await, 1, options).await;
+        api.state.access.configure(tokens());
+        let scopes = [
+            "blue", "blue.a", "blue-a", "bluer", "red.blue", "default", "red",
+        ];
+        api.record(scopes.map(|scope| api.note(Some(scope), "https://h/")));
+        let seen = async |secret: &str| {
+            let mut all = Vec::new();
+            let mut cursor = String::new();
+            loop {
+                let path = format!("/v1/exchanges?limit=1{cursor}");
+                let page = get(&api, secret, &path).await.json();
+                let items = page["items"].as_array().expect("a list").clone();
+                all.extend(
+                    items
+                        .iter()
+                        .map(|one| one["scope"].as_str().expect("a text").to_owned()),
+                );
+                let Some(next) = page["next_cursor"].as_str() else {
+                    break;
+                };
+                cursor = format!("&cursor={next}");
+            }
+            all.reverse();
+            all
+        };
+        assert_eq!(seen("blue").await, ["blue", "blue.a"]);
+        assert_eq!(seen("red").await, ["red.blue", "red"]);
+        assert_eq!(seen("default").await, ["blue-a", "bluer", "default"]);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_tells_of_its_workspace_only() {
+    let api = Api::with_tokens(tokens());
+    let request = http::Request::builder()
+        .uri("/v1/events")
+        .header("host", "localhost")
+        .header("authorization", "Bearer red");
+    let stream = api
+        .send(request.body(Body::empty()).expect("a request"))
+        .await;
+    let notes = ["blue.a", "default", "red.a"].map(|scope| api.note(Some(scope), "https://h/"));
+    api.record(notes);
+    ask(
+        &api,
+        "blue",
+        "PUT",
+        "/v1/chaos",
+        &json!({ "profile": "none" }),
+    )
+    .await;
+    ask(
+        &api,
+        "red",
+        "PUT",
+        "/v1/chaos",
+        &json!({ "profile": "none" }),
+    )
+    .await;
+    api.state.stopping.cancel();
+    let mut body = stream.into_body();
+    let mut text = String::new();
+    while !text.contains("event:chaos") && !text.contains("event: chaos") {
+        let frame = body.frame().await.expect("more").expect("a frame");
+        text.push_str(&String::from_utf8_lossy(frame.data_ref().expect("data")));
+    }
+    assert!(
+        text.contains("red.a") && !text.contains("blue") && !text.contains("\"default\""),
+        "{text}"
+    );
+}

@@ -1,0 +1,62 @@
+//! Which scopes somebody sees: a scope of workspace `w` is `w`, or is written `w.NAME`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Which scopes somebody sees.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Scopes {
+    /// Every one.
+    #[default]
+    All,
+    /// Those of this workspace.
+    Of(String),
+    /// Those of no workspace in this set.
+    OfNone(Arc<BTreeSet<String>>),
+}
+
+impl Scopes {
+    /// Whether this scope is seen.
+    pub fn hold(&self, scope: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(workspace) => workspace_of(scope) == workspace,
+            Self::OfNone(workspaces) => !workspaces.contains(workspace_of(scope)),
+        }
+    }
+}
+
+/// The workspace that a scope is of, if there is a workspace of that name: what is before the first
+/// dot.
+pub fn workspace_of(scope: &str) -> &str {
+    scope
+        .split_once('.')
+        .map_or(scope, |(workspace, _)| workspace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_has_the_scope_of_its_name_and_those_below() {
+        let one = Scopes::Of("w".to_owned());
+        let rest = Scopes::OfNone(Arc::new(BTreeSet::from(["w".to_owned()])));
+        for (scope, is_of) in [
+            ("w", true),
+            ("w.job", true),
+            ("w.job.7", true),
+            ("w.", true),
+            ("default", false),
+            ("w2", false),
+            ("w2.job", false),
+            ("w-job", false),
+            ("job.w", false),
+            (".w", false),
+        ] {
+            assert_eq!(one.hold(scope), is_of, "{scope}");
+            assert_eq!(rest.hold(scope), !is_of, "{scope}");
+            assert!(Scopes::All.hold(scope));
+        }
+    }
+}

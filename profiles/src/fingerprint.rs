@@ -14,7 +14,7 @@ use http::Method;
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::facts::{CanonicalUrl, Facts};
+use crate::facts::Facts;
 
 /// A request without what is volatile, as 64 bits. `Display` gives 16 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,13 +51,19 @@ const VOLATILE: &[&str] = &[
 impl Fingerprint {
     /// The fingerprint of the request that `facts` describe.
     pub fn of(facts: &Facts<'_>) -> Self {
-        Self::of_parts(facts.method, facts.url, facts.body.unwrap_or_default())
+        Self::of_request(
+            facts.method,
+            facts.url.as_str(),
+            facts.body.unwrap_or_default(),
+        )
     }
 
-    fn of_parts(method: &Method, url: &CanonicalUrl, body: &[u8]) -> Self {
+    /// The fingerprint of a request: `url` as [`CanonicalUrl`](crate::facts::CanonicalUrl) writes it,
+    /// the body decoded, and empty where it was not read.
+    pub fn of_request(method: &Method, url: &str, body: &[u8]) -> Self {
         let mut hash = Xxh3::new();
         part(&mut hash, method.as_str().as_bytes());
-        part(&mut hash, url.as_str().as_bytes());
+        part(&mut hash, url.as_bytes());
         if !body.is_empty() {
             match document(body) {
                 Some(document) => {
@@ -178,8 +184,11 @@ mod tests {
     use super::*;
 
     fn of(body: &str) -> Fingerprint {
-        let url = CanonicalUrl::new("https", "api.example", "/v1/chat");
-        Fingerprint::of_parts(&Method::POST, &url, body.as_bytes())
+        Fingerprint::of_request(
+            &Method::POST,
+            "https://api.example/v1/chat",
+            body.as_bytes(),
+        )
     }
 
     #[test]
@@ -253,15 +262,15 @@ mod tests {
 
     #[test]
     fn method_and_url_count() {
-        let url = |path| CanonicalUrl::new("https", "api.example", path);
-        let base = Fingerprint::of_parts(&Method::GET, &url("/a?b=1"), b"");
+        let url = |path| format!("https://api.example{path}");
+        let base = Fingerprint::of_request(&Method::GET, &url("/a?b=1"), b"");
         assert_ne!(
             base,
-            Fingerprint::of_parts(&Method::PUT, &url("/a?b=1"), b"")
+            Fingerprint::of_request(&Method::PUT, &url("/a?b=1"), b"")
         );
         assert_ne!(
             base,
-            Fingerprint::of_parts(&Method::GET, &url("/a?b=2"), b"")
+            Fingerprint::of_request(&Method::GET, &url("/a?b=2"), b"")
         );
     }
 }

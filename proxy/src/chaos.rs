@@ -45,12 +45,14 @@ use tokio::sync::Notify;
 
 pub use self::edit::EditError;
 pub use self::halt::Halt;
+pub(crate) use self::in_force::Reads;
 pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
 pub use self::planted::{Origin, Planted};
 use self::table::Table;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
+use crate::tape::{Playing, Recording, Tapes};
 use crate::vocabularies;
 
 /// Name of the scope that takes everything no other scope takes.
@@ -155,6 +157,7 @@ pub enum PutError {
 #[derive(Debug)]
 pub struct Chaos {
     table: ArcSwap<Table>,
+    tapes: Tapes,
     /// Taken before `keeping` by those who need both.
     profiles: Mutex<Profiles>,
     keeping: Mutex<Keeping>,
@@ -192,6 +195,7 @@ impl Chaos {
         let nothing = ScopeChaos::nothing(&defaults);
         let chaos = Arc::new(Self {
             table: ArcSwap::from_pointee(Table::new(Arc::new(nothing))),
+            tapes: Tapes::default(),
             profiles: Mutex::new(Profiles { library, tools }),
             keeping: Mutex::new(Keeping {
                 defaults,
@@ -378,6 +382,41 @@ impl Chaos {
         true
     }
 
+    /// What is recorded and played back.
+    pub fn tapes(&self) -> &Tapes {
+        &self.tapes
+    }
+
+    /// Records what begins from now on in the recording's scopes.
+    pub fn start_recording(&self, recording: Arc<Recording>) {
+        let _keeping = lock(&self.keeping);
+        self.tapes.record(recording);
+        self.mark(&self.table.load());
+    }
+
+    /// Ends a recording: exchanges that have begun are in it when they end. Whether it ran.
+    pub fn stop_recording(&self, id: &str) -> bool {
+        let _keeping = lock(&self.keeping);
+        let ran = self.tapes.stop(id);
+        self.mark(&self.table.load());
+        ran
+    }
+
+    /// Answers the scope's exchanges from a tape from now on, or from none; gives the one before.
+    pub fn play(&self, scope: &str, tape: Option<Arc<Playing>>) -> Option<Arc<Playing>> {
+        let _keeping = lock(&self.keeping);
+        let former = self.tapes.play(scope, tape);
+        self.mark(&self.table.load());
+        former
+    }
+
+    /// Makes the exchanges of every scope look at what concerns them.
+    fn mark(&self, table: &Table) {
+        for scope in table.all() {
+            scope.mark(concerned(&self.tapes, scope));
+        }
+    }
+
     /// The first exchange of a scope that is under the default activation.
     fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
         let mut keeping = lock(&self.keeping);
@@ -387,6 +426,9 @@ impl Chaos {
         }
         let fork = table.fork(scope);
         keeping.forks.push_back(fork.scope().clone());
+        if self.tapes.any() {
+            fork.mark(concerned(&self.tapes, &fork));
+        }
         let mut after = table.with(fork.clone());
         after.make_room(&mut keeping.forks);
         self.table.store(Arc::new(after));
@@ -396,6 +438,9 @@ impl Chaos {
     /// Swaps the table and says in the metrics what is in force.
     fn swap(&self, mut table: Table, keeping: &mut Keeping) {
         table.make_room(&mut keeping.forks);
+        if self.tapes.any() {
+            self.mark(&table);
+        }
         let profiles = table.own().map(|own| own.activation().profile.as_str());
         // A scope that is kept clean has an activation, but no chaos.
         self.metrics
@@ -422,6 +467,11 @@ impl Chaos {
         let number = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
         format!("a{:x}-{number}", self.recorder.unix_ms(now))
     }
+}
+
+/// Whether a scope's exchanges have something to look at beside what the journal reads.
+fn concerned(tapes: &Tapes, scope: &ScopeChaos) -> bool {
+    scope.observe() == Observe::Bodies || tapes.concern(scope.scope())
 }
 
 /// Each change builds its values first and stores them last: a panic leaves them whole.

@@ -23,6 +23,7 @@ use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::hold;
 use crate::connection::{Answering, Connection, Entry, connect_scope};
+use crate::exchange::played::tape_of;
 use crate::exchange_log::ExchangeLog;
 use crate::listener::Door;
 use crate::live::Live;
@@ -30,6 +31,7 @@ use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
 use crate::route;
+use crate::tape::Playing;
 use crate::tunnel::{Opening, Takeover, Tunnel};
 use crate::upstream::{Origin, Scheme};
 
@@ -62,6 +64,8 @@ struct Connect {
     url: CanonicalUrl,
     scope: Option<Arc<str>>,
     log: Rc<ExchangeLog>,
+    /// What answers in the scope.
+    tape: Option<Arc<Playing>>,
 }
 
 impl Connect {
@@ -91,6 +95,7 @@ impl Connect {
             origin.host_and_port(),
         );
         note.rules = Arc::downgrade(&chaos.activation().rules());
+        let tape = tape_of(&engine.chaos, &chaos);
         let log = ExchangeLog::open(&connection.worker, note, chaos);
         log.leaves(authority.as_str(), request.headers());
         Ok(Self {
@@ -101,6 +106,7 @@ impl Connect {
             url,
             scope,
             log,
+            tape,
         })
     }
 
@@ -119,6 +125,10 @@ impl Connect {
                 }
             }
             None => {}
+        }
+        if let Some(problem) = self.refused_by_tape() {
+            self.log.end(Outcome::Denied, Some(problem.detail.clone()));
+            return Ok(self.connection.problem(&problem, Some(&self.log)));
         }
         let dialled = match self.dial(tls_failure.is_some()).await {
             Ok(dialled) => dialled,
@@ -185,6 +195,27 @@ impl Connect {
         }
     }
 
+    /// A tunnel to where nothing may be dialled.
+    fn refused_by_tape(&self) -> Option<Problem> {
+        let tape = self.tape.as_ref().filter(|tape| tape.never_dials())?;
+        if self.live.intercepts(self.origin.host()) {
+            return None;
+        }
+        tape.refuses();
+        Some(Problem::new(
+            StatusCode::NOT_FOUND,
+            "tape-miss",
+            "Not on the tape",
+            format!(
+                "scope `{}` is answered from a tape, and connections to {} are not intercepted: \
+                 nothing on a tape could answer in them; take the host out of \
+                 `proxy.intercept.exclude`, or put the tape with `on_miss: passthrough`",
+                self.log.chaos().scope(),
+                self.origin.host_and_port()
+            ),
+        ))
+    }
+
     /// Dials, unless that is already done or will not be needed.
     async fn dial(
         &self,
@@ -194,6 +225,13 @@ impl Connect {
         upstreams.check(&self.origin)?;
         if doomed {
             return Ok(None);
+        }
+        if let Some(tape) = &self.tape {
+            if self.live.intercepts(self.origin.host()) {
+                // The tape answers what comes through; what it lets pass is dialled then.
+                return Ok(None);
+            }
+            tape.dials();
         }
         if self.live.intercepts(self.origin.host()) && upstreams.has_live(&self.origin) {
             return Ok(None);
@@ -222,6 +260,7 @@ impl Connect {
             dialled,
             tls_failure,
             intercepted,
+            tape: self.tape,
             rules: self.log.chaos().activation().snapshot(),
             log: self.log,
         };

@@ -394,6 +394,7 @@ impl Connection {
         }
         if let Some(log) = log {
             log.answered(reply.status);
+            log.captured_head(reply.status, answer.headers());
         }
         answer.map(|body| Observed::new(body, self, log.cloned()))
     }

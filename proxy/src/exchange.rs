@@ -6,6 +6,7 @@
 mod elsewhere;
 mod listed;
 mod listening;
+pub(crate) mod played;
 mod recalled;
 
 use std::future::ready;
@@ -13,24 +14,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use squall_dialects::mcp;
 use squall_dialects::mcp::Call;
 use squall_journal::record::Outcome;
-use squall_profiles::activation::{Decision, Observe, Snapshot};
+use squall_profiles::activation::{Decision, Snapshot};
 use squall_profiles::facts::{Kind, Stage};
 use squall_profiles::faults::mcp_answer::Change;
 use squall_profiles::plan::{Answer, Shape, Substitute, ToolSays, VerdictIndex};
 use squall_profiles::rule::{Family, Rule};
 
 use self::listening::Part;
+use self::played::FromTape;
 use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::mcp::McpCall;
 use crate::carry_out::rewrite::{Ahead, Rewritten};
 use crate::carry_out::{Context, edit, hold, rewrite, shape};
+use crate::chaos::Reads;
 use crate::classify::{Seen, may_read_ahead};
 use crate::connection::{Answering, Connection, Entry};
 use crate::exchange_log::ExchangeLog;
@@ -41,6 +45,7 @@ use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
 use crate::request_body::{Outgoing, ReadAhead, RequestBody};
 use crate::route::{self, Target};
+use crate::tape::Playing;
 use crate::upstream::Received;
 use crate::vocabularies;
 
@@ -74,6 +79,8 @@ struct Exchange {
     headers: HeaderMap,
     /// It is an MCP call whose answer comes on the stream of its session.
     answered_in_session: bool,
+    /// What answers in the upstream's place.
+    tape: Option<Arc<Playing>>,
 }
 
 /// MCP calls that were not sent on, and what is said to them.
@@ -121,6 +128,7 @@ impl Exchange {
             version: request.version(),
             headers: HeaderMap::new(),
             answered_in_session: false,
+            tape: None,
         })
     }
 
@@ -138,7 +146,15 @@ impl Exchange {
 
     /// The way of an exchange.
     async fn go(&mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
-        self.observe();
+        match self.log.chaos().reads() {
+            Reads::Model => self.observe(),
+            Reads::Headers => {}
+            Reads::More => {
+                if self.look_closer(&request) {
+                    return Box::pin(self.go_by_tape(request)).await;
+                }
+            }
+        }
         let part = self.part(request.headers());
         match self.decide(request).await? {
             (request, None) => self.pass(request, part).await,
@@ -162,7 +178,7 @@ impl Exchange {
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(self.observed(forward::take_over(&self.connection, answer, &self.log)));
         }
-        self.log.model_answer_head(answer.headers());
+        self.log.answer_head(answer.status(), answer.headers());
         let agent = self.context().agent;
         let answer = answer.map(|body| AgentBody::passing(body, agent));
         Ok(self.observed(self.take_part(part, answer)))
@@ -179,6 +195,7 @@ impl Exchange {
         let mut elsewhere = self.elsewhere(&mut request, &mut decision);
         self.wait(&decision.plan.wait_before).await;
         if let Some(taken) = self.taken(&mut elsewhere) {
+            self.log.captured_head(taken.status(), taken.headers());
             return Ok(self.shaped(taken, &decision.plan.shape));
         }
         let mut taken_out = None;
@@ -187,22 +204,45 @@ impl Exchange {
             if taken_out.is_none()
                 && let Some(answer) = Box::pin(self.make(&answer, verdict, &decision)).await?
             {
+                self.log.captured_head(answer.status(), answer.headers());
                 return Ok(self.shaped(answer, &decision.plan.shape));
             }
         }
-        let request = self.rewrite(request, &decision);
-        let answer = match self.forward(request, &decision.plan.shape).await? {
-            Forwarded::Answer(answer) => answer,
-            Forwarded::Problem(problem) => {
+        let from_tape = match self.tape {
+            None => None,
+            Some(_) => Box::pin(self.play(&mut request)).await?,
+        };
+        let answer = match from_tape {
+            Some(FromTape::Refused(problem)) => {
                 return Ok(self.connection.problem(&problem, Some(&self.log)));
             }
+            Some(FromTape::Answer(answer)) => {
+                for (verdict, _) in &decision.plan.request_edits {
+                    let why = "the answer comes from a tape: no upstream reads the request";
+                    self.log.bypassed(*verdict, why.to_owned());
+                }
+                self.judge(answer.status(), &mut decision);
+                self.wait(&decision.plan.wait_after).await;
+                answer
+            }
+            None => {
+                let request = self.rewrite(request, &decision);
+                let answer = match self.forward(request, &decision.plan.shape).await? {
+                    Forwarded::Answer(answer) => answer,
+                    Forwarded::Problem(problem) => {
+                        return Ok(self.connection.problem(&problem, Some(&self.log)));
+                    }
+                };
+                self.was_sent(&mut elsewhere, answer.status());
+                self.judge(answer.status(), &mut decision);
+                self.wait(&decision.plan.wait_after).await;
+                if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    return Box::pin(self.switch(answer, decision)).await;
+                }
+                let agent = self.context().agent;
+                answer.map(|body| AgentBody::passing(body, agent))
+            }
         };
-        self.was_sent(&mut elsewhere, answer.status());
-        self.judge(&answer, &mut decision);
-        self.wait(&decision.plan.wait_after).await;
-        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Box::pin(self.switch(answer, decision)).await;
-        }
         let answer = self.substitute(answer, &mut decision).await?;
         let answer = self.read_list(answer);
         let answer = self.take_part(part, answer);
@@ -213,7 +253,7 @@ impl Exchange {
             Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
         };
         // Rules may have changed how it is laid out: what counts is what the agent gets.
-        self.log.model_answer_head(answer.headers());
+        self.log.answer_head(answer.status(), answer.headers());
         Ok(self.shaped(answer, &decision.plan.shape))
     }
 
@@ -317,21 +357,7 @@ impl Exchange {
             .map_err(|error| self.agent_gone(&error))?;
         self.log.waited(begun.elapsed());
         if read.is_whole() {
-            let url = &self.target.url;
-            self.seen.read_body(&self.method, url, read.bytes.clone());
-            self.log
-                .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
-            if let Some(asked) = self.seen.asked() {
-                self.log.calls_tools(asked);
-                let (tools, server) = self.mcp_tools();
-                self.seen.promised(|tool| tools.output(&server, tool));
-            }
-            if let Some(model) = self.seen.model() {
-                self.log.asked(model);
-            }
-            if self.rules.rules().reads_results() {
-                self.seen.read_results();
-            }
+            self.learn(read.bytes.clone());
         } else {
             self.seen.stays_unread();
         }
@@ -341,12 +367,26 @@ impl Exchange {
         Ok(Request::from_parts(head, body))
     }
 
-    /// Lets the journal read a model call, or what an MCP server is asked, unless only heads are to
-    /// be read.
-    fn observe(&self) {
-        if self.log.chaos().activation().observe == Observe::Headers {
-            return;
+    /// Learns what the whole body tells.
+    fn learn(&mut self, body: Bytes) {
+        self.seen.read_body(&self.method, &self.target.url, body);
+        self.log
+            .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
+        if let Some(asked) = self.seen.asked() {
+            self.log.calls_tools(asked);
+            let (tools, server) = self.mcp_tools();
+            self.seen.promised(|tool| tools.output(&server, tool));
         }
+        if let Some(model) = self.seen.model() {
+            self.log.asked(model);
+        }
+        if self.rules.rules().reads_results() {
+            self.seen.read_results();
+        }
+    }
+
+    /// Lets the journal read a model call, or what an MCP server is asked.
+    fn observe(&self) {
         if let Some(dialect) = self.seen.dialect {
             let target = self.target.url.path_and_query();
             self.log.read_model(dialect, target, self.version);
@@ -440,10 +480,9 @@ impl Exchange {
     }
 
     /// Rules that hang on the upstream's status, and what its answer arms.
-    fn judge(&mut self, answer: &Response<Received<Outgoing>>, decision: &mut Decision) {
-        let status = answer.status().as_u16();
+    fn judge(&mut self, status: StatusCode, decision: &mut Decision) {
         self.rules
-            .on_response(decision, status, self.log.chaos().elapsed());
+            .on_response(decision, status.as_u16(), self.log.chaos().elapsed());
         self.log.decided_more(&decision.plan);
     }
 
@@ -451,11 +490,10 @@ impl Exchange {
     /// one may give it again.
     async fn substitute(
         &self,
-        answer: Response<Received<Outgoing>>,
+        answer: Response<AgentBody>,
         decision: &mut Decision,
     ) -> Result<Response<AgentBody>, Broken> {
         let context = self.context();
-        let answer = answer.map(|body| AgentBody::passing(body, context.agent.clone()));
         match decision.plan.afterwards.take() {
             None => Ok(self.remember(answer, decision)),
             Some((verdict, Substitute::Answer(made))) => {
@@ -489,6 +527,7 @@ impl Exchange {
         match decision.plan.afterwards.take() {
             Some((verdict, Substitute::Answer(made))) => {
                 if let Some(made) = self.make(&made, verdict, &decision).await? {
+                    self.log.captured_head(made.status(), made.headers());
                     return Ok(self.shaped(made, &decision.plan.shape));
                 }
             }

@@ -24,7 +24,7 @@ use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdic
 use crate::broken::Ledger;
 use crate::chaos::ScopeChaos;
 use crate::egress::BodySearch;
-use crate::recorder::{ExchangeNote, McpTraffic, Meter, ModelTraffic};
+use crate::recorder::{Capture, ExchangeNote, McpTraffic, Meter, ModelTraffic, Traffic};
 use crate::worker::Worker;
 
 /// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for
@@ -52,7 +52,8 @@ pub(crate) struct ExchangeLog {
     response_bytes: Cell<u64>,
     outcome: Cell<Option<Outcome>>,
     announced: Cell<bool>,
-    model: RefCell<Option<Box<ModelTraffic>>>,
+    /// What is kept of the bytes of a model call, and of an exchange that is recorded.
+    traffic: RefCell<Option<Box<Traffic>>>,
     /// What a rule has read of the answer that it let pass.
     heard: RefCell<Option<Box<Tally>>>,
     mcp: RefCell<Option<Box<McpTraffic>>>,
@@ -91,7 +92,7 @@ impl ExchangeLog {
             response_bytes: Cell::new(0),
             outcome: Cell::new(None),
             announced: Cell::new(false),
-            model: RefCell::new(None),
+            traffic: RefCell::new(None),
             heard: RefCell::new(None),
             mcp: RefCell::new(None),
             calls: RefCell::new(None),
@@ -193,7 +194,32 @@ impl ExchangeLog {
     /// Keeps a copy of the model call for the journal to read, off the forwarding path.
     pub(crate) fn read_model(&self, dialect: &'static dyn Dialect, target: &str, agent: Version) {
         self.copies.set(agent == Version::HTTP_2);
-        *self.model.borrow_mut() = Some(Box::new(ModelTraffic::new(dialect, target)));
+        *self.traffic.borrow_mut() = Some(Box::new(Traffic {
+            model: Some(ModelTraffic::new(dialect, target)),
+            capture: None,
+        }));
+    }
+
+    /// Keeps heads and bodies too; to be called after [`Self::read_model`].
+    pub(crate) fn capture(&self, capture: Capture, agent: Version) {
+        self.copies.set(agent == Version::HTTP_2);
+        let mut traffic = self.traffic.borrow_mut();
+        traffic.get_or_insert_default().capture = Some(Box::new(capture));
+    }
+
+    /// The head of the answer that the agent gets, where it is recorded.
+    pub(crate) fn captured_head(&self, status: StatusCode, headers: &HeaderMap) {
+        if let Some(traffic) = self.traffic.borrow_mut().as_mut() {
+            traffic.captured_head(status, headers);
+        }
+    }
+
+    /// The answer broke off before its end.
+    pub(crate) fn broke_off(&self) {
+        let mut traffic = self.traffic.borrow_mut();
+        if let Some(capture) = traffic.as_mut().and_then(|it| it.capture.as_mut()) {
+            capture.broke_off();
+        }
     }
 
     /// Keeps a copy of the request for the journal to read what an MCP server is asked, if it turns
@@ -216,12 +242,12 @@ impl ExchangeLog {
         });
         self.mcp.take();
         match dialect {
-            None => drop(self.model.take()),
-            Some(dialect) => {
-                if let Some(model) = self.model.borrow_mut().as_mut() {
-                    model.speaks(dialect);
+            None => {
+                if let Some(traffic) = self.traffic.borrow_mut().as_mut() {
+                    traffic.model = None;
                 }
             }
+            Some(dialect) => self.of_model(|model| model.speaks(dialect)),
         }
     }
 
@@ -234,18 +260,26 @@ impl ExchangeLog {
 
     /// The model asked for, as the whole body tells.
     pub(crate) fn asked(&self, name: &str) {
-        if let Some(model) = self.model.borrow_mut().as_mut() {
-            model.asked(name);
+        self.of_model(|model| model.asked(name));
+    }
+
+    /// The head of the answer, for reading what comes.
+    pub(crate) fn answer_head(&self, status: StatusCode, headers: &HeaderMap) {
+        if let Some(traffic) = self.traffic.borrow_mut().as_mut() {
+            if let Some(model) = &mut traffic.model {
+                model.answer_head(headers);
+                if let Some(meter) = self.meter.borrow_mut().as_mut() {
+                    meter.begin(model);
+                }
+            }
+            traffic.captured_head(status, headers);
         }
     }
 
-    /// The head of the model's answer, for reading it.
-    pub(crate) fn model_answer_head(&self, headers: &HeaderMap) {
-        if let Some(model) = self.model.borrow_mut().as_mut() {
-            model.answer_head(headers);
-            if let Some(meter) = self.meter.borrow_mut().as_mut() {
-                meter.begin(model);
-            }
+    fn of_model(&self, tell: impl FnOnce(&mut ModelTraffic)) {
+        let mut traffic = self.traffic.borrow_mut();
+        if let Some(model) = traffic.as_mut().and_then(|it| it.model.as_mut()) {
+            tell(model);
         }
     }
 
@@ -256,8 +290,8 @@ impl ExchangeLog {
         if self.chaos.planted().any() {
             self.look_in_body(bytes);
         }
-        if let Some(model) = self.model.borrow_mut().as_mut() {
-            model.request(bytes, MODEL_BYTES);
+        if let Some(traffic) = self.traffic.borrow_mut().as_mut() {
+            traffic.request(bytes, MODEL_BYTES);
         }
         if let Some(mcp) = self.mcp.borrow_mut().as_mut() {
             mcp.request(bytes, MODEL_BYTES);
@@ -272,13 +306,17 @@ impl ExchangeLog {
             && meter.reads()
         {
             meter.answer(bytes);
+            let mut traffic = self.traffic.borrow_mut();
+            if let Some(capture) = traffic.as_mut().and_then(|it| it.capture.as_mut()) {
+                capture.answer(&Bytes::copy_from_slice(bytes));
+            }
             return;
         }
-        if let Some(model) = self.model.borrow_mut().as_mut() {
+        if let Some(traffic) = self.traffic.borrow_mut().as_mut() {
             if self.copies.get() {
-                model.answer(&Bytes::copy_from_slice(bytes), MODEL_BYTES);
+                traffic.answer(&Bytes::copy_from_slice(bytes), MODEL_BYTES);
             } else {
-                model.answer(bytes, MODEL_BYTES);
+                traffic.answer(bytes, MODEL_BYTES);
             }
         }
     }
@@ -389,11 +427,16 @@ impl Drop for ExchangeLog {
         if let Some((llm, tokens)) = self.meter.take().and_then(|meter| meter.finish()) {
             note.spend(llm.model.as_deref(), tokens);
             note.llm = Some(Box::new(llm));
+            note.traffic = self.traffic.take();
+            if let Some(traffic) = &mut note.traffic {
+                traffic.model = None;
+            }
         } else {
-            note.model = self.model.take();
+            note.traffic = self.traffic.take();
             // Of an answer that was changed by another rule, or cut off, the agent got other bytes.
             if note.outcome == Outcome::Ok
-                && let (Some(heard), Some(model)) = (self.heard.take(), &mut note.model)
+                && let Some(heard) = self.heard.take()
+                && let Some(model) = note.traffic.as_mut().and_then(|it| it.model.as_mut())
             {
                 model.was_heard(heard);
             }
@@ -422,9 +465,7 @@ impl Ledger for ExchangeLog {
     }
 
     fn counted_anew(&self) {
-        if let Some(model) = self.model.borrow_mut().as_mut() {
-            model.counted_anew();
-        }
+        self.of_model(ModelTraffic::counted_anew);
         if let Some(meter) = self.meter.borrow_mut().as_mut() {
             meter.counted_anew();
         }

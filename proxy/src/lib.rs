@@ -28,6 +28,7 @@ mod route;
 mod scope;
 mod splice;
 mod stage;
+pub mod tape;
 pub mod timer;
 pub mod tls;
 mod tunnel;

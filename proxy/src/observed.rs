@@ -46,6 +46,7 @@ impl Observed {
         self.connection.break_off(broken);
         if let Some(log) = self.log.take() {
             log.sent_all();
+            log.broke_off();
             if broken.is_by_rule() {
                 log.end(Outcome::Injected, None);
             } else {

@@ -14,6 +14,7 @@
 //! The collector looks every `BATCH` while notes keep coming and every `IDLE` when none do, so a
 //! worker makes no system call. Who reads the journal flushes first and never waits for that.
 
+mod capture;
 mod collector;
 mod mcp;
 mod meter;
@@ -22,6 +23,7 @@ mod near_miss;
 mod note;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -36,12 +38,14 @@ use squall_journal::redact::Redactor;
 use squall_journal::ring::{self, Filter, Page, Ring};
 use tokio::sync::watch;
 
+pub use self::capture::Capture;
 use self::collector::Collector;
 pub use self::mcp::McpTraffic;
 pub(crate) use self::meter::Meter;
 pub use self::model::ModelTraffic;
 pub(crate) use self::note::spent;
 pub use self::note::{CanaryNote, ExchangeNote};
+pub use self::traffic::Traffic;
 use crate::metrics::{Metrics, Sink};
 
 /// How long notes gather while they keep coming.
@@ -117,6 +121,7 @@ struct Shared {
     counter: AtomicU32,
     daemon: u16,
     anchor: Anchor,
+    redactor: Redactor,
     metrics: Arc<Metrics>,
     journal: Mutex<Journal>,
     changed: watch::Sender<()>,
@@ -164,6 +169,7 @@ impl Recorder {
             counter: AtomicU32::new(0),
             daemon: (log >> 16) as u16,
             anchor,
+            redactor: options.redactor,
             metrics,
             journal: Mutex::new(Journal {
                 ring: Ring::new(options.ring),
@@ -177,7 +183,7 @@ impl Recorder {
             flush: Flush::default(),
             join: Mutex::new(None),
         });
-        let collector = Collector::new(shared.clone(), options.redactor);
+        let collector = Collector::new(shared.clone());
         let thread = std::thread::Builder::new()
             .name("squall-journal".into())
             .spawn(move || collector.run())?;
@@ -265,6 +271,11 @@ impl Recorder {
     /// When `instant` was, milliseconds since 1970.
     pub fn unix_ms(&self, instant: Instant) -> u64 {
         self.shared.anchor.unix_ms(instant)
+    }
+
+    /// What takes secrets out of everything that is kept.
+    pub fn redactor(&self) -> &Redactor {
+        &self.shared.redactor
     }
 
     /// Waits until everything recorded before is in the journal. Blocks the thread: for tests and

@@ -149,6 +149,35 @@ impl Body for RequestBody {
 }
 
 impl RequestBody {
+    /// Reads on until all of the body is here, or more than `most` bytes of it are.
+    pub(crate) async fn gather(&mut self, most: usize) -> Result<(), hyper::Error> {
+        use http_body_util::BodyExt as _;
+        let mut bytes = BytesMut::from(self.ahead.take().unwrap_or_default());
+        while bytes.len() <= most {
+            let Some(rest) = &mut self.rest else { break };
+            match rest.frame().await {
+                None => self.rest = None,
+                Some(frame) => match frame?.into_data() {
+                    Ok(data) => {
+                        self.log.sent_upstream(&data);
+                        bytes.extend_from_slice(&data);
+                    }
+                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                },
+            }
+        }
+        self.ahead = (!bytes.is_empty()).then(|| bytes.freeze());
+        Ok(())
+    }
+
+    /// All of the body, once it was gathered; `None`: it is longer.
+    pub(crate) fn gathered(&self) -> Option<Bytes> {
+        match self.rest {
+            Some(_) => None,
+            None => Some(self.ahead.clone().unwrap_or_default()),
+        }
+    }
+
     /// The bytes, when all of them were read ahead.
     pub(crate) fn whole(&self) -> Option<&Bytes> {
         self.ahead.as_ref().filter(|_| self.rest.is_none())

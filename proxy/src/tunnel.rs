@@ -23,6 +23,7 @@ use crate::exchange_log::ExchangeLog;
 use crate::request_body::Outgoing;
 use crate::splice;
 use crate::stage::Stage;
+use crate::tape::Playing;
 use crate::tls::{self, ClientHello, Flaw, HandshakeError, Started};
 use crate::upstream::{Alpn, Dialled, Origin, Received, Reserve, Scheme};
 use crate::wire::sniff::{Sniff, classify};
@@ -70,6 +71,8 @@ pub(crate) struct Opening {
     pub(crate) dialled: Option<Dialled>,
     pub(crate) tls_failure: Option<(VerdictIndex, TlsFailure)>,
     pub(crate) intercepted: bool,
+    /// What answers in the scope: then nothing was dialled yet.
+    pub(crate) tape: Option<Arc<Playing>>,
     /// In force at the CONNECT.
     pub(crate) rules: Snapshot,
     /// Dropped unrecorded when the tunnel is intercepted: its exchanges speak for it.
@@ -189,6 +192,13 @@ impl Opening {
         if !hello.offers_http2() {
             return tls::Alpn::Http1;
         }
+        if let Some(tape) = &self.tape {
+            return if tape.speaks_http2(&origin.authority()) {
+                tls::Alpn::Both
+            } else {
+                tls::Alpn::Http1
+            };
+        }
         let learned = worker
             .upstreams
             .learn_alpn(origin, self.dialled.take(), true)
@@ -259,6 +269,15 @@ impl Opening {
         Stage::last(async move {
             self.log.answered(http::StatusCode::OK);
             self.bypass_rules(&worker);
+            if let Some(tape) = self.tape.as_ref().filter(|_| self.dialled.is_none()) {
+                if tape.never_dials() {
+                    tape.refuses();
+                    let why = "what came through the tunnel is no HTTP, so no tape answers it, and \
+                               nothing is dialled";
+                    return self.log.end(Outcome::Denied, Some(why.to_owned()));
+                }
+                tape.dials();
+            }
             let dialled = match self.dialled.take() {
                 Some(dialled) => Ok(dialled),
                 None => worker.upstreams.connect_tcp(&self.tunnel.origin).await,

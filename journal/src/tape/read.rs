@@ -84,7 +84,7 @@ struct Reader {
 type Members<'a> = &'a [(At<String>, At<Tree>)];
 
 /// The fields that an answer has, beside those that say which request it belongs to.
-const ANSWER: [&str; 9] = [
+const ANSWER: [&str; 10] = [
     "status",
     "headers",
     "body",
@@ -94,6 +94,7 @@ const ANSWER: [&str; 9] = [
     "over_limit",
     "broken_off",
     "dialect",
+    "http",
 ];
 
 impl Reader {
@@ -186,6 +187,7 @@ impl Reader {
         Some(Exchange {
             matching: matching.unwrap_or_default(),
             dialect: self.dialect(members),
+            http2: self.is_http2(members),
             answer: self.answer(members),
         })
     }
@@ -245,6 +247,15 @@ impl Reader {
             self.error("dialect", at.position, message);
         }
         Some(written)
+    }
+
+    fn is_http2(&mut self, members: Members<'_>) -> bool {
+        let version = self.number(members, "http");
+        if let (Some(number @ (0 | 3..)), Some(at)) = (version, member(members, "http")) {
+            let message = format!("`http: {number}`: allowed are 1 and 2");
+            self.error("http", at.position, message);
+        }
+        version == Some(2)
     }
 
     fn answer(&mut self, members: Members<'_>) -> Answer {

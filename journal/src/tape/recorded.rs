@@ -81,6 +81,7 @@ impl Recorded {
                 model: None,
             },
             dialect: self.dialect.clone(),
+            http2: self.version == "HTTP/2.0",
             answer,
         })
     }

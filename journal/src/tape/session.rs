@@ -62,6 +62,8 @@ pub struct Exchange {
     pub matching: Matching,
     /// Dialect of the model call.
     pub dialect: Option<String>,
+    /// The agent was spoken to in HTTP/2.
+    pub http2: bool,
     /// The answer.
     pub answer: Answer,
 }
@@ -213,6 +215,9 @@ impl Exchange {
         }
         if let Some(dialect) = &self.dialect {
             document.insert("dialect".to_owned(), json!(dialect));
+        }
+        if self.http2 {
+            document.insert("http".to_owned(), json!(2));
         }
         self.answer.write_into(&mut document);
         Value::Object(document)

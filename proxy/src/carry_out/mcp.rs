@@ -46,7 +46,7 @@ impl McpCall<'_> {
     }
 
     /// A tool's made-up answer in MCP's form; or why there is none.
-    pub(super) fn answer(&self, answer: &ToolAnswer) -> Result<Reply, String> {
+    pub(crate) fn answer(&self, answer: &ToolAnswer) -> Result<Reply, String> {
         match &answer.says {
             ToolSays::Status(message) => return Ok(self.with_status(&answer.plain, message)),
             // Nothing but HTTP can say it where no result is waited for.

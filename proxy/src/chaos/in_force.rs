@@ -1,7 +1,7 @@
 //! What is in force for one scope.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use squall_journal::activation::{ActivationRecord, TtlFrom};
@@ -27,8 +27,39 @@ pub struct ScopeChaos {
     ended: CancellationToken,
     planted: Arc<Planted>,
     told: Told,
+    /// What exchanges are to look at, a number of [`Reads`].
+    reads: AtomicU8,
     /// Somebody asked for it since forks were last looked through.
     used: AtomicBool,
+}
+
+/// What exchanges of a scope are to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// What model calls and MCP say about themselves.
+    Model,
+    /// Heads only.
+    Headers,
+    /// Bodies, a recording, a tape, or several of them.
+    More,
+}
+
+impl Reads {
+    fn of(observe: Observe) -> Self {
+        match observe {
+            Observe::Headers => Self::Headers,
+            Observe::Model => Self::Model,
+            Observe::Bodies => Self::More,
+        }
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Self::Model => 0,
+            Self::Headers => 1,
+            Self::More => 2,
+        }
+    }
 }
 
 /// A time to live.
@@ -71,6 +102,7 @@ impl ScopeChaos {
             key: None,
             observe: defaults.observe,
         };
+        let reads = AtomicU8::new(Reads::of(defaults.observe).number());
         Self {
             scope: DEFAULT_SCOPE.into(),
             id: None,
@@ -86,6 +118,7 @@ impl ScopeChaos {
             ended: CancellationToken::new(),
             planted: Arc::default(),
             told: Told::default(),
+            reads,
             used: AtomicBool::new(false),
         }
     }
@@ -104,6 +137,7 @@ impl ScopeChaos {
         since: Instant,
         ttl: Option<Ttl>,
     ) -> Self {
+        let reads = AtomicU8::new(Reads::of(activation.observe).number());
         Self {
             scope: scope.into(),
             id: Some(activation.id.as_str().into()),
@@ -114,6 +148,7 @@ impl ScopeChaos {
             ended: CancellationToken::new(),
             planted: Arc::default(),
             told: Told::default(),
+            reads,
             used: AtomicBool::new(false),
         }
     }
@@ -121,6 +156,7 @@ impl ScopeChaos {
     /// This, the default scope's, for a named scope, with counters of its own. `ended` goes with
     /// the scope: its connections outlive what is in force.
     pub(super) fn fork(&self, scope: Arc<str>, ended: CancellationToken) -> Self {
+        let reads = AtomicU8::new(Reads::of(self.activation.observe).number());
         Self {
             activation: self.activation.fork(&scope),
             scope,
@@ -131,6 +167,7 @@ impl ScopeChaos {
             ended,
             planted: Arc::default(),
             told: Told::default(),
+            reads,
             used: AtomicBool::new(false),
         }
     }
@@ -148,6 +185,25 @@ impl ScopeChaos {
     /// The rules with their counters; no rules when there is no chaos.
     pub fn activation(&self) -> &Activation {
         &self.activation
+    }
+
+    /// What the scope's exchanges are to look at: one relaxed load, for every one of them.
+    pub(crate) fn reads(&self) -> Reads {
+        match self.reads.load(Ordering::Relaxed) {
+            0 => Reads::Model,
+            1 => Reads::Headers,
+            _ => Reads::More,
+        }
+    }
+
+    /// Makes exchanges look at recordings and tapes, or no longer.
+    pub(super) fn mark(&self, concerned: bool) {
+        let reads = if concerned {
+            Reads::More
+        } else {
+            Reads::of(self.activation.observe)
+        };
+        self.reads.store(reads.number(), Ordering::Relaxed);
     }
 
     /// What the journal reads of the scope's exchanges.

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 
 use prometheus::IntCounter;
 use squall_journal::record::Outcome;
-use squall_journal::redact::Redactor;
 use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
+use squall_profiles::secrets::Secrets;
 
 use super::{BATCH, Event, ExchangeNote, IDLE, Shared, lock};
 use crate::metrics::Direction;
+use crate::tape::key::Hides;
 
 /// Most notes put into the journal under one lock, so that readers are never kept out for long.
 const AT_ONCE: usize = 512;
@@ -22,17 +23,15 @@ const TEXT: usize = 4096;
 
 pub(super) struct Collector {
     shared: Arc<Shared>,
-    redactor: Redactor,
     /// Handles looked up once; the sorts of exchanges are few.
     exchanges: HashMap<(Kind, Option<&'static str>, Outcome), IntCounter>,
     taken: Vec<Arc<ExchangeNote>>,
 }
 
 impl Collector {
-    pub(super) fn new(shared: Arc<Shared>, redactor: Redactor) -> Self {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            redactor,
             exchanges: HashMap::new(),
             taken: Vec::with_capacity(AT_ONCE),
         }
@@ -86,14 +85,25 @@ impl Collector {
         for note in &mut taken {
             // The queue held the only handle, so nothing is copied here.
             let raw = Arc::make_mut(note);
-            self.redact(raw);
-            if let Some(model) = raw.model.take() {
-                let (llm, tokens) = model.read();
-                raw.spend(llm.model.as_deref(), tokens);
-                raw.llm = Some(Box::new(llm));
+            let secrets = self.redact(raw);
+            let mut capture = None;
+            if let Some(traffic) = raw.traffic.take() {
+                if let Some(model) = traffic.model {
+                    let (llm, tokens) = model.read();
+                    raw.spend(llm.model.as_deref(), tokens);
+                    raw.llm = Some(Box::new(llm));
+                }
+                capture = traffic.capture;
             }
             if let Some(mcp) = raw.mcp.take() {
                 mcp.read_into(raw);
+            }
+            if let Some(capture) = capture {
+                let hides = Hides {
+                    redactor: &self.shared.redactor,
+                    secrets: &secrets,
+                };
+                raw.recorded = capture.finish(raw, hides);
             }
             if note.outcome != Outcome::Open {
                 self.count(note);
@@ -119,14 +129,17 @@ impl Collector {
         self.taken = taken;
     }
 
-    fn redact(&self, note: &mut ExchangeNote) {
+    /// Takes secrets out; gives those of the rules.
+    fn redact(&self, note: &mut ExchangeNote) -> Secrets {
+        let redactor = &self.shared.redactor;
         let secrets = std::mem::take(&mut note.secrets);
         secrets.redact_url(&mut note.url);
-        self.redactor.url(&mut note.url, TEXT);
+        redactor.url(&mut note.url, TEXT);
         if let Some(error) = &mut note.error {
             secrets.redact(error);
-            self.redactor.text(error, TEXT);
+            redactor.text(error, TEXT);
         }
+        secrets
     }
 
     fn count(&mut self, note: &ExchangeNote) {

@@ -11,6 +11,7 @@ use squall_journal::record::{
     RuleRecord, Spelling, SpentRecord,
 };
 use squall_journal::ring::{Entry, Traits};
+use squall_journal::tape::Recorded;
 use squall_journal::timestamp;
 use squall_profiles::activation::Fingerprint;
 use squall_profiles::canary::{Canary, Encoding};
@@ -21,7 +22,7 @@ use squall_profiles::ruleset::RuleSet;
 use squall_profiles::secrets::Secrets;
 use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
-use super::{McpTraffic, ModelTraffic};
+use super::{McpTraffic, Traffic};
 use crate::chaos::{Origin, ScopeChaos};
 
 /// Most other tools of a request that are kept.
@@ -90,12 +91,15 @@ pub struct ExchangeNote {
     pub secrets: Secrets,
     /// Canaries planted in it, and canaries that left through it.
     pub canaries: Vec<CanaryNote>,
-    /// The bytes of a model call, for the collector to read; it leaves [`Self::llm`].
-    pub model: Option<Box<ModelTraffic>>,
+    /// The bytes of a model call and of what is recorded, for the collector to read; it leaves
+    /// [`Self::llm`] and [`Self::recorded`].
+    pub traffic: Option<Box<Traffic>>,
     /// The bytes of a request that an MCP server may be asked in, for the collector to read.
     pub mcp: Option<Box<McpTraffic>>,
     /// What was read of a model call.
     pub llm: Option<Box<LlmRecord>>,
+    /// Heads and bodies, where the activation observes bodies.
+    pub recorded: Option<Arc<Recorded>>,
     /// What the scope's model calls use up; only model calls ask.
     pub spending: Option<Arc<Spending>>,
 }
@@ -143,9 +147,10 @@ impl ExchangeNote {
             },
             secrets: rules.secrets().clone(),
             canaries: Vec::new(),
-            model: None,
+            traffic: None,
             mcp: None,
             llm: None,
+            recorded: None,
             spending: (kind == Kind::Llm).then(|| chaos.activation().spending.clone()),
         }
     }
@@ -284,7 +289,7 @@ pub(crate) fn spent(spent: &Spent) -> SpentRecord {
 }
 
 /// The journal's word for a kind.
-fn listed(kind: Kind) -> record::Kind {
+pub(super) fn listed(kind: Kind) -> record::Kind {
     match kind {
         Kind::Llm => record::Kind::Llm,
         Kind::Tool => record::Kind::Tool,
@@ -356,7 +361,8 @@ impl Entry for ExchangeNote {
         });
         // A reason is a short sentence.
         let verdicts = self.verdicts.len() * (size_of::<Verdict>() + 48);
-        size_of::<ExchangeNote>() + texts + llm + verdicts
+        let recorded = self.recorded.as_ref().map_or(0, |it| it.weight());
+        size_of::<ExchangeNote>() + texts + llm + verdicts + recorded
     }
 
     fn traits(&self) -> Traits<'_> {

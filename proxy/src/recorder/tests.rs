@@ -255,7 +255,10 @@ fn what_a_model_call_says_is_read_and_counted() {
     let mut call = note_of_nothing(&recorder);
     call.kind = Kind::Llm;
     call.dialect = Some(dialect.name());
-    call.model = Some(Box::new(traffic));
+    call.traffic = Some(Box::new(Traffic {
+        model: Some(traffic),
+        capture: None,
+    }));
     call.llm = None;
     recorder.record(call);
 

@@ -1,0 +1,387 @@
+//! What is kept of an exchange while a recording of its scope runs, or bodies are observed: handles
+//! to its bytes as they pass, and when they came. Everything else is done off the path.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Version};
+use squall_dialects::json::Document;
+use squall_dialects::model::Role;
+use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Splitter};
+use squall_dialects::{AnswerForm, Dialect, Target};
+use squall_journal::record::Outcome;
+use squall_journal::tape::recorded::{Request, is_kept};
+use squall_journal::tape::redact;
+use squall_journal::tape::{Answer, Content, Data, Piece, Recorded};
+use squall_profiles::plan::Outcome as Verdicted;
+
+use super::ExchangeNote;
+use crate::carry_out::codec::{Coding, Decoder};
+use crate::tape::key::{self, BODY, Decoded, Hides};
+use crate::tape::{Lease, Recording, Room};
+
+/// The bytes of one exchange, both ways.
+#[derive(Debug, Clone)]
+pub struct Capture {
+    /// Whom it is kept for; nobody, where bodies are observed alone.
+    recordings: Vec<Arc<Recording>>,
+    /// The note keeps it too.
+    observed: bool,
+    lease: Arc<Lease>,
+    method: Method,
+    url: String,
+    version: Version,
+    headers: HeaderMap,
+    request: Chunks,
+    answer: Option<AnswerHead>,
+    body: Chunks,
+    broken_off: bool,
+}
+
+#[derive(Debug, Clone)]
+struct AnswerHead {
+    status: StatusCode,
+    headers: HeaderMap,
+    at: Instant,
+}
+
+/// The beginning of a body, in the pieces in which it passed.
+#[derive(Debug, Clone, Default)]
+struct Chunks {
+    pieces: Vec<(Instant, Bytes)>,
+    bytes: usize,
+    /// There was more than is kept.
+    over: bool,
+}
+
+impl Chunks {
+    fn push(&mut self, bytes: &Bytes, lease: &Lease) {
+        if self.over || bytes.is_empty() {
+            return;
+        }
+        let room = BODY - self.bytes;
+        let kept = bytes.slice(..bytes.len().min(room));
+        self.over = kept.len() < bytes.len();
+        if kept.is_empty() {
+            return;
+        }
+        if !lease.take(kept.len()) {
+            self.over = true;
+            return;
+        }
+        self.bytes += kept.len();
+        self.pieces.push((Instant::now(), kept));
+    }
+
+    fn whole(&self) -> Bytes {
+        match self.pieces.as_slice() {
+            [(_, one)] => one.clone(),
+            pieces => {
+                let pieces: Vec<&[u8]> = pieces.iter().map(|(_, bytes)| &bytes[..]).collect();
+                pieces.concat().into()
+            }
+        }
+    }
+}
+
+impl Capture {
+    /// Nothing of the bodies kept yet.
+    pub(crate) fn new(
+        recordings: Vec<Arc<Recording>>,
+        observed: bool,
+        room: &Arc<Room>,
+        head: (&Method, &str, Version, &HeaderMap),
+    ) -> Self {
+        let (method, url, version, headers) = head;
+        Self {
+            recordings,
+            observed,
+            lease: Arc::new(room.lease()),
+            method: method.clone(),
+            url: url.to_owned(),
+            version,
+            headers: headers.clone(),
+            request: Chunks::default(),
+            answer: None,
+            body: Chunks::default(),
+            broken_off: false,
+        }
+    }
+
+    /// More of the request's body.
+    pub(crate) fn request(&mut self, bytes: &Bytes) {
+        self.request.push(bytes, &self.lease);
+    }
+
+    /// The head of the answer that the agent gets.
+    pub(crate) fn answer_head(&mut self, status: StatusCode, headers: &HeaderMap) {
+        self.answer = Some(AnswerHead {
+            status,
+            headers: headers.clone(),
+            at: Instant::now(),
+        });
+    }
+
+    /// More of the answer's body.
+    pub(crate) fn answer(&mut self, bytes: &Bytes) {
+        self.body.push(bytes, &self.lease);
+    }
+
+    /// The answer broke off before its end.
+    pub(crate) fn broke_off(&mut self) {
+        self.broken_off = true;
+    }
+
+    /// Hands the exchange to whom it is kept for, secrets taken out; gives it back where the note
+    /// keeps it too.
+    pub(super) fn finish(self, note: &ExchangeNote, hides: Hides<'_>) -> Option<Arc<Recorded>> {
+        let observed = self.observed;
+        let recordings = self.recordings.clone();
+        let recorded = Arc::new(self.build(note, hides));
+        for recording in recordings {
+            recording.keep(&recorded);
+        }
+        observed.then_some(recorded)
+    }
+
+    fn build(self, note: &ExchangeNote, hides: Hides<'_>) -> Recorded {
+        let dialect = note.dialect.and_then(squall_dialects::of_endpoint);
+        let began = note.started;
+        let duration_ms = millis(note.duration);
+        let sent = self.request.whole();
+        let asked = (!self.request.over).then_some(&sent);
+        let (_, fingerprint) = key::of(hides, &self.method, &self.url, &self.headers, asked);
+        let (request, decoded) = self.sent(&sent, note);
+        let input = dialect.and_then(|dialect| input(dialect, &request.body.0));
+        let mut recorded = Recorded {
+            id: note.id.to_string(),
+            scope: note.scope.to_string(),
+            started_ms: note.id.started_ms(),
+            kind: super::note::listed(note.kind),
+            dialect: note.dialect.map(str::to_owned),
+            outcome: note.outcome,
+            request: Request {
+                headers: headers(&self.headers, decoded),
+                ..request
+            },
+            fingerprint,
+            input,
+            answer: None,
+            version: format!("{:?}", self.version),
+            response_bytes: note.response_bytes,
+            duration_ms,
+            faults: note
+                .verdicts
+                .iter()
+                .filter(|verdict| verdict.outcome == Verdicted::Applied)
+                .map(|verdict| verdict.rule.mode.to_owned())
+                .collect(),
+        };
+        if let Some(head) = &self.answer {
+            let target = target_of(&self.url);
+            let form = match dialect {
+                Some(dialect) => dialect.form(Target::new(target), None, &head.headers),
+                None => AnswerForm::of(&head.headers),
+            };
+            let broken = self.broken_off
+                || (note.outcome == Outcome::UpstreamError && note.upstream_status.is_some());
+            recorded.answer = Some(received(head, &self.body, form, began, broken));
+        }
+        redact::recorded(hides.redactor, &mut recorded);
+        hide(hides, &mut recorded);
+        recorded
+    }
+
+    /// The request, its headers left out; and whether its coding was undone.
+    fn sent(&self, sent: &Bytes, note: &ExchangeNote) -> (Request, bool) {
+        let (body, cut, decoded) = match key::decoded(&self.headers, sent) {
+            Decoded::AsItIs => (sent.clone(), false, false),
+            Decoded::Whole(body) => (body, false, true),
+            Decoded::Cut(body) => (body, true, true),
+        };
+        let request = Request {
+            method: self.method.to_string(),
+            url: self.url.clone(),
+            headers: Vec::new(),
+            body: Data(body),
+            bytes: note.request_bytes,
+            over_limit: self.request.over || cut,
+        };
+        (request, decoded)
+    }
+}
+
+/// Takes out what the rules in force keep to themselves.
+fn hide(hides: Hides<'_>, recorded: &mut Recorded) {
+    recorded.request.url = hides.url(&recorded.request.url);
+    if hides.secrets.is_empty() {
+        return;
+    }
+    let hide = |data: &mut Data| data.0 = hides.body(None, &data.0);
+    hide(&mut recorded.request.body);
+    recorded.input = recorded.input.as_deref().map(|input| hides.text(input));
+    for (_, value) in &mut recorded.request.headers {
+        *value = hides.text(value);
+    }
+    if let Some(answer) = &mut recorded.answer {
+        for (_, value) in &mut answer.headers {
+            *value = hides.text(value);
+        }
+        match &mut answer.content {
+            Content::Body(body) => hide(body),
+            Content::Stream(pieces) => pieces.iter_mut().for_each(|piece| hide(&mut piece.data)),
+        }
+    }
+}
+
+/// The answer as it is kept: decoded, and event by event where it is a stream.
+fn received(
+    head: &AnswerHead,
+    body: &Chunks,
+    form: Option<AnswerForm>,
+    began: Instant,
+    broken_off: bool,
+) -> Answer {
+    let framing = match form {
+        Some(AnswerForm::Stream(framing)) => Some(framing),
+        Some(AnswerForm::Json) | None => None,
+    };
+    let mut gathering = Gathering::new(framing, head.at);
+    let coding = Coding::of(&head.headers).ok().flatten();
+    let mut decoder = coding.and_then(|coding| Decoder::new(coding).ok());
+    let mut over = body.over;
+    let mut plain = Vec::new();
+    for (at, chunk) in &body.pieces {
+        let Some(decoder) = &mut decoder else {
+            gathering.push(*at, chunk);
+            continue;
+        };
+        let left = BODY - gathering.bytes.min(BODY);
+        plain.clear();
+        match key::decode(decoder, chunk, &mut plain, left) {
+            Some(all) => {
+                gathering.push(*at, &plain);
+                if !all {
+                    over = true;
+                    break;
+                }
+            }
+            // It is not what its head says: kept as it came.
+            None => return as_it_came(head, body, began, broken_off),
+        }
+    }
+    Answer {
+        status: head.status.as_u16(),
+        headers: headers(&head.headers, decoder.is_some()),
+        latency_ms: millis(head.at.saturating_duration_since(began)),
+        content: gathering.finish(),
+        over_limit: over,
+        broken_off,
+    }
+}
+
+fn as_it_came(head: &AnswerHead, body: &Chunks, began: Instant, broken_off: bool) -> Answer {
+    Answer {
+        status: head.status.as_u16(),
+        headers: headers(&head.headers, false),
+        latency_ms: millis(head.at.saturating_duration_since(began)),
+        content: Content::Body(Data(body.whole())),
+        over_limit: body.over,
+        broken_off,
+    }
+}
+
+/// Puts a body together, by its events where it is a stream.
+struct Gathering {
+    splitter: Option<Splitter>,
+    pieces: Vec<(u64, Vec<u8>)>,
+    whole: Vec<u8>,
+    bytes: usize,
+    began: Instant,
+    last: Instant,
+}
+
+impl Gathering {
+    fn new(framing: Option<Framing>, began: Instant) -> Self {
+        Self {
+            splitter: framing.map(|framing| Splitter::new(framing, DEFAULT_LIMIT)),
+            pieces: Vec::new(),
+            whole: Vec::new(),
+            bytes: 0,
+            began,
+            last: began,
+        }
+    }
+
+    fn push(&mut self, at: Instant, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        self.last = at;
+        match &mut self.splitter {
+            None => self.whole.extend_from_slice(bytes),
+            Some(splitter) => {
+                let frames = splitter.push(bytes);
+                self.take(frames);
+            }
+        }
+    }
+
+    fn take(&mut self, frames: Vec<squall_dialects::stream::Frame>) {
+        let at = millis(self.last.saturating_duration_since(self.began));
+        for frame in frames {
+            let is_filler = frame.kind() == FrameKind::Filler;
+            match self.pieces.last_mut() {
+                Some((_, last)) if is_filler => last.extend_from_slice(frame.bytes()),
+                _ => self.pieces.push((at, frame.bytes().to_vec())),
+            }
+        }
+    }
+
+    fn finish(mut self) -> Content {
+        let Some(mut splitter) = self.splitter.take() else {
+            return Content::Body(Data(self.whole.into()));
+        };
+        self.take(splitter.finish());
+        let pieces = self.pieces.into_iter().map(|(at_ms, data)| Piece {
+            at_ms,
+            data: Data(data.into()),
+        });
+        Content::Stream(pieces.collect())
+    }
+}
+
+/// Headers that say something about the exchange, those of the connection left out.
+fn headers(headers: &HeaderMap, decoded: bool) -> Vec<(String, String)> {
+    headers
+        .iter()
+        .filter(|(name, _)| is_kept(name.as_str(), decoded) && *name != crate::headers::SCOPE)
+        .map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        })
+        .collect()
+}
+
+/// The last thing that a user says in a model call.
+fn input(dialect: &'static dyn Dialect, body: &[u8]) -> Option<String> {
+    let document = Document::parse(body).ok()?;
+    let conversation = dialect.conversation(&document);
+    let said = conversation
+        .messages
+        .iter()
+        .rev()
+        .filter(|message| message.role == Role::User)
+        .find_map(|message| message.texts.last())?;
+    let text = said.text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Path and query of a URL.
+fn target_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').map_or("/", |slash| &rest[slash..])
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

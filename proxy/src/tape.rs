@@ -1,0 +1,258 @@
+//! What is recorded and what is played back, for which scope.
+//!
+//! ```text
+//! recording of a scope ─┐
+//! tape of a scope ──────┴─▶ Tapes ─▶ a mark on what is in force for the scope
+//!                                          │ an exchange begins
+//!                                          ▼
+//!                       marked: look here ─┬─▶ copy heads and bodies for the recordings
+//!                                          └─▶ answer from the tape
+//! ```
+//!
+//! Exchanges of scopes without either never come here: they look at the mark, as they look at what
+//! the journal is to read, and no further.
+
+mod body;
+pub(crate) mod key;
+mod playing;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use squall_journal::tape::Recorded;
+
+pub(crate) use self::body::PlayedBody;
+pub use self::playing::{Counts, Playing, PlayingOptions};
+pub(crate) use self::playing::{Played, Refusal};
+
+/// Bytes of captured bodies that are on their way to recordings at any time; what is over them is
+/// left out, which the recording says.
+const IN_FLIGHT: usize = 64 << 20;
+
+/// The traffic of which scopes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scopes {
+    /// All of them.
+    All,
+    /// One.
+    One(String),
+    /// One and those below it: `w` and `w.…`.
+    Below(String),
+}
+
+impl Scopes {
+    /// Whether a scope is among them.
+    pub fn holds(&self, scope: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(one) => one == scope,
+            Self::Below(top) => scope
+                .strip_prefix(top.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
+        }
+    }
+}
+
+/// Who keeps what is recorded.
+pub trait Keep: Send + Sync {
+    /// An exchange ended, and all secrets are out of it. On the journal's thread: must not wait.
+    fn keep(&self, recorded: &Arc<Recorded>);
+}
+
+/// A recording that runs.
+pub struct Recording {
+    id: String,
+    scopes: Scopes,
+    keep: Box<dyn Keep>,
+}
+
+impl Recording {
+    /// A recording of these scopes' traffic.
+    pub fn new(id: impl Into<String>, scopes: Scopes, keep: Box<dyn Keep>) -> Arc<Self> {
+        Arc::new(Self {
+            id: id.into(),
+            scopes,
+            keep,
+        })
+    }
+
+    /// Hands an exchange to whoever keeps it.
+    pub(crate) fn keep(&self, recorded: &Arc<Recorded>) {
+        self.keep.keep(recorded);
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording")
+            .field("id", &self.id)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything that is recorded and played back.
+#[derive(Debug, Default)]
+pub struct Tapes {
+    any: AtomicBool,
+    table: Mutex<Table>,
+    in_flight: Arc<Room>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    recordings: Vec<Arc<Recording>>,
+    playing: HashMap<String, Arc<Playing>>,
+}
+
+impl Tapes {
+    /// Whether there is anything at all.
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// Whether exchanges of a scope are to look here.
+    pub(crate) fn concern(&self, scope: &str) -> bool {
+        let table = self.table();
+        let recorded = || table.recordings.iter().any(|one| one.scopes.holds(scope));
+        table.playing.contains_key(scope) || recorded()
+    }
+
+    /// The recordings that an exchange of this scope belongs to.
+    pub(crate) fn recordings(&self, scope: &str) -> Vec<Arc<Recording>> {
+        let table = self.table();
+        let found = table
+            .recordings
+            .iter()
+            .filter(|one| one.scopes.holds(scope));
+        found.cloned().collect()
+    }
+
+    /// The tape of a scope.
+    pub fn playing(&self, scope: &str) -> Option<Arc<Playing>> {
+        self.table().playing.get(scope).cloned()
+    }
+
+    /// What captured bodies may take.
+    pub(crate) fn room(&self) -> &Arc<Room> {
+        &self.in_flight
+    }
+
+    pub(crate) fn record(&self, recording: Arc<Recording>) {
+        self.change(|table| table.recordings.push(recording));
+    }
+
+    /// Whether it ran.
+    pub(crate) fn stop(&self, id: &str) -> bool {
+        self.change(|table| {
+            let before = table.recordings.len();
+            table.recordings.retain(|one| one.id != id);
+            table.recordings.len() < before
+        })
+    }
+
+    /// Puts a tape in, or takes it out; gives the one that was there.
+    pub(crate) fn play(&self, scope: &str, tape: Option<Arc<Playing>>) -> Option<Arc<Playing>> {
+        self.change(|table| match tape {
+            Some(tape) => table.playing.insert(scope.to_owned(), tape),
+            None => table.playing.remove(scope),
+        })
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
+        let mut table = self.table();
+        let changed = change(&mut table);
+        let any = !table.recordings.is_empty() || !table.playing.is_empty();
+        self.any.store(any, Ordering::Relaxed);
+        changed
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Whole between any two statements: a panic elsewhere has left nothing half done in it.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room for captured bytes, shared by all exchanges.
+#[derive(Debug)]
+pub(crate) struct Room {
+    left: AtomicUsize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            left: AtomicUsize::new(IN_FLIGHT),
+        }
+    }
+}
+
+/// What one exchange has taken of the room; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    room: Arc<Room>,
+    taken: AtomicUsize,
+}
+
+impl Room {
+    /// A lease of nothing yet.
+    pub(crate) fn lease(self: &Arc<Self>) -> Lease {
+        Lease {
+            room: Arc::clone(self),
+            taken: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Lease {
+    /// Takes room for so many bytes, if there is any.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let fits = |left: usize| left.checked_sub(bytes);
+        let left = &self.room.left;
+        let took = left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .is_ok();
+        if took {
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+        }
+        took
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let taken = *self.taken.get_mut();
+        self.room.left.fetch_add(taken, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_hold_themselves_and_those_below() {
+        for (scopes, scope, expected) in [
+            (Scopes::All, "anything", true),
+            (Scopes::One("a".into()), "a", true),
+            (Scopes::One("a".into()), "a.b", false),
+            (Scopes::Below("a".into()), "a", true),
+            (Scopes::Below("a".into()), "a.b", true),
+            (Scopes::Below("a".into()), "ab", false),
+        ] {
+            assert_eq!(scopes.holds(scope), expected, "{scopes:?} {scope}");
+        }
+    }
+
+    #[test]
+    fn room_is_given_back() {
+        let room = Arc::<Room>::default();
+        let lease = room.lease();
+        assert!(lease.take(IN_FLIGHT));
+        assert!(!room.lease().take(1));
+        drop(lease);
+        assert!(room.lease().take(1));
+    }
+}

@@ -1,0 +1,187 @@
+//! By what a request is known on a tape: made of what was redacted, on both sides in the same way.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap};
+use http::{Method, Uri};
+use squall_journal::redact::Redactor;
+use squall_journal::tape::redact;
+use squall_profiles::activation::Fingerprint;
+use squall_profiles::facts::CanonicalUrl;
+use squall_profiles::secrets::Secrets;
+
+use crate::carry_out::codec::{Coding, Decoder};
+
+/// Bytes of a body that are kept, and by which a request is known; of one that is longer the rest is
+/// not kept, and it counts as unread.
+pub(crate) const BODY: usize = 4 << 20;
+
+/// What knows secrets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hides<'a> {
+    pub(crate) redactor: &'a Redactor,
+    /// Those of the rules in force.
+    pub(crate) secrets: &'a Secrets,
+}
+
+impl Hides<'_> {
+    /// The URL without secrets.
+    pub(crate) fn url(&self, url: &str) -> String {
+        let mut url = url.to_owned();
+        self.secrets.redact_url(&mut url);
+        redact::url(self.redactor, &url)
+    }
+
+    /// A decoded body without secrets.
+    pub(crate) fn body(&self, media_type: Option<&str>, body: &Bytes) -> Bytes {
+        let body = redact::body(self.redactor, media_type, body);
+        if self.secrets.is_empty() {
+            return body;
+        }
+        match String::from_utf8(body.to_vec()) {
+            Err(_) => body,
+            Ok(mut text) => {
+                self.secrets.redact(&mut text);
+                text.into()
+            }
+        }
+    }
+
+    /// A text without secrets.
+    pub(crate) fn text(&self, text: &str) -> String {
+        let body = self.body(None, &Bytes::copy_from_slice(text.as_bytes()));
+        String::from_utf8_lossy(&body).into_owned()
+    }
+}
+
+/// URL and fingerprint of a request; `body` is as it was sent, `None` where it is longer than
+/// [`BODY`] or was not read.
+pub(crate) fn of(
+    hides: Hides<'_>,
+    method: &Method,
+    url: &str,
+    headers: &HeaderMap,
+    body: Option<&Bytes>,
+) -> (String, u64) {
+    let url = hides.url(url);
+    let body = body.and_then(|body| match decoded(headers, body) {
+        Decoded::Whole(body) => Some(body),
+        Decoded::AsItIs => Some(body.clone()),
+        Decoded::Cut(_) => None,
+    });
+    let media_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let body = body.map(|body| hides.body(media_type, &body));
+    let fingerprint = fingerprint(method, &url, &body.unwrap_or_default());
+    (url, fingerprint)
+}
+
+/// The fingerprint of a request as tapes know it.
+pub(crate) fn fingerprint(method: &Method, url: &str, body: &[u8]) -> u64 {
+    Fingerprint::of_request(method, &canonical(url), body).0
+}
+
+/// A URL in the form that rules see; what is none stays as it is.
+pub(crate) fn canonical(url: &str) -> String {
+    let Ok(uri) = url.parse::<Uri>() else {
+        return url.to_owned();
+    };
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return url.to_owned();
+    };
+    let rest = url
+        .find("://")
+        .and_then(|at| url[at + 3..].find('/').map(|slash| &url[at + 3 + slash..]));
+    let canonical = CanonicalUrl::new(scheme, authority.as_str(), rest.unwrap_or("/"));
+    canonical.as_str().to_owned()
+}
+
+/// What a body decodes to.
+pub(crate) enum Decoded {
+    /// It has no coding, or none that can be undone.
+    AsItIs,
+    /// All of it.
+    Whole(Bytes),
+    /// The first [`BODY`] bytes of more.
+    Cut(Bytes),
+}
+
+/// Undoes the coding of a whole body.
+pub(crate) fn decoded(headers: &HeaderMap, body: &[u8]) -> Decoded {
+    let Ok(Some(coding)) = Coding::of(headers) else {
+        return Decoded::AsItIs;
+    };
+    let Ok(mut decoder) = Decoder::new(coding) else {
+        return Decoded::AsItIs;
+    };
+    let mut out = Vec::new();
+    match decode(&mut decoder, body, &mut out, BODY) {
+        Some(true) => Decoded::Whole(out.into()),
+        Some(false) => Decoded::Cut(out.into()),
+        None => Decoded::AsItIs,
+    }
+}
+
+/// Decodes a chunk onto `out`, which gets no longer than `most`: whether all of it fitted. `None`: it
+/// is not in its coding.
+pub(crate) fn decode(
+    decoder: &mut Decoder,
+    chunk: &[u8],
+    out: &mut Vec<u8>,
+    most: usize,
+) -> Option<bool> {
+    let mut piece = vec![0; 16 << 10];
+    let mut rest = chunk;
+    loop {
+        let step = decoder.step(rest, &mut piece).ok()?;
+        if step.is_stuck() {
+            return Some(true);
+        }
+        rest = &rest[step.read..];
+        let room = most.saturating_sub(out.len()).min(step.written);
+        out.extend_from_slice(&piece[..room]);
+        if room < step.written {
+            return Some(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_known_in_one_form() {
+        for (url, expected) in [
+            ("HTTP://H:80/a?b", "http://h/a?b"),
+            ("https://h:443", "https://h/"),
+            ("http://h:81/x", "http://h:81/x"),
+            ("not a url", "not a url"),
+        ] {
+            assert_eq!(canonical(url), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_request_is_known_again() {
+        let redactor = Redactor::default();
+        let hides = Hides {
+            redactor: &redactor,
+            secrets: &Secrets::default(),
+        };
+        let headers = HeaderMap::new();
+        let key = |url: &str, body: &'static str| {
+            let body = Bytes::from_static(body.as_bytes());
+            of(hides, &Method::POST, url, &headers, Some(&body))
+        };
+        let (url, asked) = key("http://h/?key=one", r#"{"say":"sk-abcdefgh12"}"#);
+        assert_eq!(url, "http://h/?key=REDACTED");
+        assert_eq!(
+            asked,
+            key("http://h/?key=two", r#"{"say":"sk-zyxwvuts98"}"#).1
+        );
+        assert_eq!(
+            asked,
+            fingerprint(&Method::POST, &url, br#"{"say":"REDACTED"}"#)
+        );
+        assert_ne!(asked, key("http://h/?key=one", r#"{"say":"else"}"#).1);
+    }
+}

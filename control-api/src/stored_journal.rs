@@ -52,8 +52,8 @@ const FAREWELL: Duration = Duration::from_secs(3);
 pub enum Kept {
     /// Every one.
     All,
-    /// Those to which a rule was applied or in which a canary was seen; of the others at most 1,000 a
-    /// second.
+    /// Those of runs, those to which a rule was applied or in which a canary was seen; of the others at
+    /// most 1,000 a second.
     Faulted,
     /// None.
     None,
@@ -272,7 +272,7 @@ struct Keeper {
 
 impl Keep for Keeper {
     fn keep(&self, note: &Arc<ExchangeNote>) {
-        let matters = || note.had_fault("*") || !note.canaries.is_empty();
+        let matters = || note.run.is_some() || note.had_fault("*") || !note.canaries.is_empty();
         if let Some(share) = &self.share
             && !matters()
             && !lock(share).takes(Instant::now())
@@ -284,6 +284,9 @@ impl Keep for Keeper {
             .is_err()
         {
             self.metrics.dropped(Sink::Store, 1);
+            if let Some(run) = &note.run {
+                run.lose_one();
+            }
         }
     }
 }

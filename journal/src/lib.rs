@@ -16,6 +16,7 @@ pub mod reach;
 pub mod record;
 pub mod redact;
 pub mod ring;
+pub mod run;
 pub mod scopes;
 pub mod tape;
 pub mod timestamp;

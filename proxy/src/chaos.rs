@@ -20,6 +20,7 @@ mod edit;
 mod halt;
 mod in_force;
 mod planted;
+mod run;
 mod safety;
 mod table;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub(crate) use self::in_force::Reads;
 pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
 pub use self::planted::{Origin, Planted};
+pub use self::run::RunMark;
 use self::table::Table;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
@@ -268,26 +270,55 @@ impl Chaos {
     /// windows and attempts begin again. For a named scope the connections that carry its traffic
     /// are told to end ([`ScopeChaos::ended`]).
     pub fn put(&self, scope: &str, request: Request) -> Result<ActivationRecord, PutError> {
+        let (_, record) = self.put_counted(scope, request, None)?;
+        Ok(record)
+    }
+
+    /// Puts chaos in force for a scope as [`Self::put`] does, for a run: its exchanges carry the run's id,
+    /// and are counted. Other chaos in its place, or its end by anybody but the run
+    /// ([`Self::end_for_run`]), cuts the run short.
+    pub fn put_for_run(
+        &self,
+        scope: &str,
+        request: Request,
+        run: &Arc<RunMark>,
+    ) -> Result<(Arc<ScopeChaos>, ActivationRecord), PutError> {
+        self.put_counted(scope, request, Some(run))
+    }
+
+    fn put_counted(
+        &self,
+        scope: &str,
+        request: Request,
+        run: Option<&Arc<RunMark>>,
+    ) -> Result<(Arc<ScopeChaos>, ActivationRecord), PutError> {
         // Held to the end, so that no edit of the profile comes between compiling and swapping.
         let profiles = lock(&self.profiles);
         let rules = profiles.compile(&request.rules)?;
         vocabularies::begin(vocabularies::wanted(&rules));
         let mut keeping = lock(&self.keeping);
-        let fresh = Arc::new(self.activate(scope, request, rules, &keeping.defaults));
+        let fresh = self.activate(scope, request, rules, &keeping.defaults);
+        let fresh = Arc::new(fresh.counted_for(run));
         let record = self.record(&fresh);
         let table = self.table.load();
+        let former = table.find(scope).and_then(|former| former.run());
+        if let Some(former) =
+            former.filter(|former| !run.is_some_and(|run| Arc::ptr_eq(run, former)))
+        {
+            former.cut_short("other chaos was put in force for its scope");
+        }
         if scope == DEFAULT_SCOPE {
-            self.swap(table.with_default(fresh), &mut keeping);
+            self.swap(table.with_default(Arc::clone(&fresh)), &mut keeping);
         } else {
             keeping.forks.retain(|fork| **fork != *scope);
-            self.swap(table.with(fresh), &mut keeping);
+            self.swap(table.with(Arc::clone(&fresh)), &mut keeping);
             if let Some(former) = table.find(scope) {
                 former.ended().cancel();
             }
         }
         self.deadlines.notify_one();
         self.tell(Change::Started, None, record.clone());
-        Ok(record)
+        Ok((fresh, record))
     }
 
     fn activate(
@@ -316,6 +347,23 @@ impl Chaos {
         self.end_because(scope, None, |_| true)
     }
 
+    /// Ends what a run has put in force, in one scope or in all of them; the run itself goes on. How many
+    /// activations there were.
+    pub fn end_for_run(&self, scope: Option<&str>, run: &Arc<RunMark>) -> usize {
+        let is_its = |own: &ScopeChaos| own.run().is_some_and(|of| Arc::ptr_eq(of, run));
+        let table = self.table.load_full();
+        let its = table.own().filter(|own| is_its(own));
+        let scopes = its.filter(|own| scope.is_none_or(|scope| **own.scope() == *scope));
+        scopes
+            .filter(|own| self.end_quietly(own.scope(), None, |found| is_its(found)))
+            .count()
+    }
+
+    /// The longest that any activation may hold; `None`: no limit.
+    pub fn longest(&self) -> Option<Duration> {
+        lock(&self.keeping).defaults.ttl
+    }
+
     /// Ends all chaos of all scopes in one swap; `reason` when nobody asked for it. How many
     /// activations there were.
     pub fn end_all(&self, reason: Option<&str>) -> usize {
@@ -336,6 +384,9 @@ impl Chaos {
             after = after.with_default(Arc::new(nothing));
         }
         let ended: Vec<_> = table.own().filter(|own| ends(own.scope())).collect();
+        for run in ended.iter().filter_map(|own| own.run()) {
+            run.cut_short(reason.unwrap_or("all chaos was ended"));
+        }
         let named = ended.iter().filter(|own| own.is_named());
         keeping.forks.extend(named.map(|own| own.scope().clone()));
         let told = ended.iter().map(|own| {
@@ -358,6 +409,24 @@ impl Chaos {
     }
 
     fn end_because(
+        &self,
+        scope: &str,
+        reason: Option<&str>,
+        condition: impl FnOnce(&ScopeChaos) -> bool,
+    ) -> bool {
+        let mut run = None;
+        let ended = self.end_quietly(scope, reason, |found| {
+            run = found.run().cloned();
+            condition(found)
+        });
+        if let Some(run) = run.filter(|_| ended) {
+            run.cut_short(reason.unwrap_or("its chaos was ended"));
+        }
+        ended
+    }
+
+    /// Says nothing of it to the run whose it was.
+    fn end_quietly(
         &self,
         scope: &str,
         reason: Option<&str>,

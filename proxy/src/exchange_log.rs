@@ -77,6 +77,7 @@ impl ExchangeLog {
         note: ExchangeNote,
         chaos: Arc<ScopeChaos>,
     ) -> Rc<Self> {
+        chaos.exchange_begins();
         let log = Rc::new(Self {
             worker: Rc::clone(worker),
             listed: Cell::new(None),
@@ -413,6 +414,7 @@ impl Drop for ExchangeLog {
             self.worker.closed(listed);
         }
         let Some(mut kept) = self.note.take() else {
+            self.chaos.exchange_ends(false);
             return;
         };
         let note = Arc::make_mut(&mut kept);
@@ -442,6 +444,7 @@ impl Drop for ExchangeLog {
             }
         }
         self.worker.engine.recorder.record(kept);
+        self.chaos.exchange_ends(true);
     }
 }
 

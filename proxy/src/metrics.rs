@@ -4,6 +4,7 @@
 //! free-form value as a label, and names that users choose are capped (`Capped`).
 
 mod capped;
+mod runs;
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use squall_profiles::facts::Kind;
 use squall_profiles::rule::Rule;
 
 use self::capped::Capped;
+pub use self::runs::Runs;
 
 /// Every kind, in the order of its variants.
 const KINDS: [Kind; 4] = [Kind::Llm, Kind::Tool, Kind::Mcp, Kind::Other];
@@ -52,6 +54,7 @@ pub struct Metrics {
     stored: IntCounter,
     sampled_out: IntCounter,
     active: IntGaugeVec,
+    runs: Runs,
     profiles: Capped,
     models: Capped,
 }
@@ -193,6 +196,7 @@ impl Metrics {
                 "Activations in force, by profile",
                 "profile",
             ),
+            runs: Runs::new(&families),
             profiles: Capped::new(VALUES),
             models: Capped::new(VALUES),
             registry,
@@ -245,6 +249,11 @@ impl Metrics {
                 .with_label_values(&[self.profiles.name(profile)])
                 .inc();
         }
+    }
+
+    /// Of runs.
+    pub fn runs(&self) -> &Runs {
+        &self.runs
     }
 
     /// The counter of exchanges of this sort, to be kept by who counts many.

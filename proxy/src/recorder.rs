@@ -36,6 +36,7 @@ use squall_journal::events::{self, Batch, EventId, EventLog};
 use squall_journal::id::ExchangeId;
 use squall_journal::redact::Redactor;
 use squall_journal::ring::{self, Filter, Page, Ring};
+use squall_journal::run::RunEvent;
 use tokio::sync::watch;
 
 pub use self::capture::Capture;
@@ -87,6 +88,13 @@ pub enum Event {
     Exchange(Arc<ExchangeNote>),
     /// What is in force changed.
     Chaos(Arc<ChaosEvent>),
+    /// A run has come further.
+    Run {
+        /// Whose run it is.
+        workspace: Arc<str>,
+        /// How far it is.
+        event: Arc<RunEvent>,
+    },
 }
 
 /// Who is told of every exchange that ends, on the collector's thread.
@@ -206,11 +214,15 @@ impl Recorder {
     /// Writes an exchange down: when it has ended, and once before with outcome `open` when it runs
     /// for more than a second. Never waits; what does not fit is dropped and counted.
     pub fn record(&self, note: impl Into<Arc<ExchangeNote>>) {
+        let note = note.into();
         // Workers that look at the same moment may go over the bound by one note each.
         if self.shared.queue.len() >= self.shared.most_queued {
             self.shared.metrics.dropped(Sink::Journal, 1);
+            if let Some(run) = &note.run {
+                run.lose_one();
+            }
         } else {
-            self.shared.queue.push(note.into());
+            self.shared.queue.push(note);
         }
     }
 
@@ -221,6 +233,18 @@ impl Recorder {
             .journal()
             .events
             .push(Event::Chaos(Arc::new(event)), size);
+        self.shared.changed.send_replace(());
+    }
+
+    /// Tells those who stream events of a workspace that a run of it has come further.
+    pub fn publish_run(&self, workspace: &str, event: RunEvent) {
+        let size =
+            size_of::<RunEvent>() + event.name.len() + event.reason.as_ref().map_or(0, String::len);
+        let event = Event::Run {
+            workspace: workspace.into(),
+            event: Arc::new(event),
+        };
+        self.shared.journal().events.push(event, size + 64);
         self.shared.changed.send_replace(());
     }
 

@@ -27,6 +27,7 @@ use crate::access::Caller;
 use crate::openapi::Operation;
 use crate::problem::Problem;
 use crate::query::Params;
+use crate::runs;
 
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -69,7 +70,7 @@ pub(super) fn stream_operation() -> Operation {
     Operation::new("stream_events", "What happens, as it happens, as server-sent events")
         .about(
             "`exchange`: an exchange that has ended, as in the list. `chaos`: what is in force for a scope \
-             from now on, and why. `gap`: how many events are no longer held. The stream does not end by \
+             from now on, and why. `run`: a run has come to another state. `gap`: how many events are no longer held. The stream does not end by \
              itself.",
         )
         .query::<String>("scope", "Only this scope's")
@@ -91,9 +92,14 @@ struct Wanted {
 
 impl Wanted {
     fn holds(&self, event: &Event) -> bool {
+        let run;
         let scope = match event {
             Event::Exchange(note) => &note.scope,
             Event::Chaos(event) => event.now.scope.as_str(),
+            Event::Run { workspace, event } => {
+                run = runs::scope_of(workspace, &event.id);
+                &run
+            }
         };
         let is_other = self.scope.as_ref().is_some_and(|wanted| wanted != scope);
         if is_other || !self.scopes.hold(scope) {
@@ -101,7 +107,7 @@ impl Wanted {
         }
         match event {
             Event::Exchange(note) => !self.faults || note.had_fault("*"),
-            Event::Chaos(_) => true,
+            Event::Chaos(_) | Event::Run { .. } => true,
         }
     }
 }
@@ -194,6 +200,7 @@ fn written(id: EventId, event: &Event) -> sse::Event {
     let (name, data) = match event {
         Event::Exchange(note) => ("exchange", text(&note.to_record())),
         Event::Chaos(event) => ("chaos", text(&**event)),
+        Event::Run { event, .. } => ("run", text(&**event)),
     };
     sse::Event::default()
         .id(id.to_string())

@@ -11,6 +11,7 @@ use squall_profiles::faults::model_input::Told;
 use tokio_util::sync::CancellationToken;
 
 use super::planted::Planted;
+use super::run::{Counted, RunMark};
 use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, Wanted};
 use crate::recorder;
 
@@ -31,6 +32,8 @@ pub struct ScopeChaos {
     reads: AtomicU8,
     /// Somebody asked for it since forks were last looked through.
     used: AtomicBool,
+    /// Whose it is, if it is a run's.
+    counted: Option<Counted>,
 }
 
 /// What exchanges of a scope are to look at.
@@ -120,6 +123,7 @@ impl ScopeChaos {
             told: Told::default(),
             reads,
             used: AtomicBool::new(false),
+            counted: None,
         }
     }
 
@@ -150,6 +154,44 @@ impl ScopeChaos {
             told: Told::default(),
             reads,
             used: AtomicBool::new(false),
+            counted: None,
+        }
+    }
+
+    /// This, for a run.
+    pub(super) fn counted_for(self, run: Option<&Arc<RunMark>>) -> Self {
+        let counted = run.map(Counted::new);
+        Self { counted, ..self }
+    }
+
+    /// The run that it was put in force for.
+    pub fn run(&self) -> Option<&Arc<RunMark>> {
+        Some(&self.counted.as_ref()?.mark)
+    }
+
+    /// Exchanges that have begun under it; counted for runs only.
+    pub fn exchanges_begun(&self) -> u64 {
+        self.counted.as_ref().map_or(0, Counted::begun)
+    }
+
+    /// Waits until none of the exchanges under it is open; known of runs only.
+    pub async fn idle(&self) {
+        if let Some(counted) = &self.counted {
+            counted.idle().await;
+        }
+    }
+
+    /// An exchange begins under it.
+    pub(crate) fn exchange_begins(&self) {
+        if let Some(counted) = &self.counted {
+            counted.begin();
+        }
+    }
+
+    /// An exchange under it is over, and written down unless others are in its place.
+    pub(crate) fn exchange_ends(&self, is_written: bool) {
+        if let Some(counted) = &self.counted {
+            counted.end(is_written);
         }
     }
 
@@ -169,6 +211,7 @@ impl ScopeChaos {
             told: Told::default(),
             reads,
             used: AtomicBool::new(false),
+            counted: None,
         }
     }
 

@@ -56,7 +56,7 @@ impl Bench {
                 Event::Chaos(event) => {
                     Some((event.change, event.now.scope.clone(), event.reason.clone()))
                 }
-                Event::Exchange(_) => None,
+                Event::Exchange(_) | Event::Run { .. } => None,
             });
         events.collect()
     }
@@ -572,4 +572,54 @@ fn ending_all_of_a_workspace_leaves_others_alone() {
     }
     assert_eq!(bench.chaos.end_all(None), 4);
     assert_eq!((bench.rules("v.fork"), bench.rules("default")), (0, 0));
+}
+
+fn for_run(chaos: &Arc<Chaos>, scope: &str, run: &Arc<RunMark>) -> Arc<ScopeChaos> {
+    let request = Request::profile(NO_CHAOS);
+    let (scope, _) = chaos.put_for_run(scope, request, run).expect("no rules");
+    scope
+}
+
+#[test]
+fn whoever_ends_a_run_s_chaos_cuts_the_run_short_but_the_run_itself() {
+    for (what, why) in [
+        ("nothing", None),
+        ("another scope's end", None),
+        ("its scope's end", Some("its chaos was ended")),
+        ("the end of everything", Some("all chaos was ended")),
+        ("a limit", Some("safety.halt")),
+        (
+            "other chaos",
+            Some("other chaos was put in force for its scope"),
+        ),
+    ] {
+        let chaos = bench().chaos;
+        let run = RunMark::new("r");
+        for_run(&chaos, "run", &run);
+        for_run(&chaos, "run", &run);
+        match what {
+            "another scope's end" => assert!(!chaos.end("other")),
+            "its scope's end" => assert!(chaos.end("run")),
+            "the end of everything" => assert_eq!(chaos.end_all(None), 1),
+            "a limit" => assert_eq!(chaos.end_all(Some("safety.halt")), 1),
+            "other chaos" => {
+                let put = chaos.put("run", Request::profile(NO_CHAOS));
+                put.expect("no rules");
+            }
+            _ => {}
+        }
+        assert_eq!(run.why(), why, "{what}");
+        assert_eq!(run.cut().is_cancelled(), why.is_some(), "{what}");
+    }
+    let chaos = bench().chaos;
+    let (run, other) = (RunMark::new("r"), RunMark::new("o"));
+    for scope in ["a", "b"] {
+        for_run(&chaos, scope, &run);
+    }
+    for_run(&chaos, "c", &other);
+    assert_eq!(chaos.end_for_run(Some("a"), &run), 1);
+    assert_eq!(chaos.end_for_run(None, &run), 1);
+    assert_eq!(chaos.end_for_run(None, &run), 0);
+    assert!(chaos.look("a").inherited && !chaos.look("c").inherited);
+    assert_eq!((run.why(), other.why()), (None, None));
 }

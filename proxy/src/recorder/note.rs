@@ -23,7 +23,7 @@ use squall_profiles::secrets::Secrets;
 use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
 use super::{McpTraffic, Traffic};
-use crate::chaos::{Origin, ScopeChaos};
+use crate::chaos::{Origin, RunMark, ScopeChaos};
 
 /// Most other tools of a request that are kept.
 const TOOLS: usize = 64;
@@ -85,6 +85,8 @@ pub struct ExchangeNote {
     pub verdicts_more: u64,
     /// Id of the activation in force.
     pub activation: Option<Arc<str>>,
+    /// The run that it belongs to.
+    pub run: Option<Arc<RunMark>>,
     /// The rules in force, as long as they are: for nearest misses.
     pub rules: Weak<RuleSet>,
     /// What variables stood for in the rules in force: taken out of the URL.
@@ -141,6 +143,7 @@ impl ExchangeNote {
             verdicts: Vec::new(),
             verdicts_more: 0,
             activation: chaos.id().cloned(),
+            run: chaos.run().cloned(),
             rules: match chaos.id() {
                 Some(_) => Arc::downgrade(&rules),
                 None => Weak::new(),
@@ -196,7 +199,7 @@ impl ExchangeNote {
             rules,
             rules_more: self.verdicts_more + left_out,
             activation: self.activation.as_deref().map(str::to_owned),
-            run: None,
+            run: self.run.as_ref().map(|run| run.id().to_string()),
             canaries: self.canaries.iter().map(CanaryNote::to_record).collect(),
             llm: self.llm.as_deref().cloned(),
         }

@@ -1,0 +1,296 @@
+//! A run as the API shows it: `GET /v1/runs/{id}`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a run tries.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// Golden prompts under chaos.
+    Chaos,
+    /// Invariants × scenarios.
+    Contract,
+    /// Mutations of golden prompts.
+    Mutation,
+    /// Recorded sessions.
+    Replay,
+    /// Everything a suite configures.
+    Ci,
+    /// Whether a run could be made at all.
+    Verify,
+}
+
+impl RunKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Chaos,
+        Self::Contract,
+        Self::Mutation,
+        Self::Replay,
+        Self::Ci,
+        Self::Verify,
+    ];
+
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chaos => "chaos",
+            Self::Contract => "contract",
+            Self::Mutation => "mutation",
+            Self::Replay => "replay",
+            Self::Ci => "ci",
+            Self::Verify => "verify",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It waits for its turn.
+    Queued,
+    /// It waits for somebody to say yes.
+    AwaitingApproval,
+    /// It is under way.
+    Running,
+    /// It is over, and the agent did what is demanded.
+    Passed,
+    /// It is over, and the agent did not.
+    Failed,
+    /// It is over and proves nothing.
+    Inconclusive,
+    /// It could not be carried to its end.
+    Errored,
+    /// Somebody ended it, or a limit of `safety`.
+    Cancelled,
+}
+
+impl RunState {
+    /// Every state, in the order in which a run can come to them.
+    pub const ALL: [Self; 8] = [
+        Self::Queued,
+        Self::AwaitingApproval,
+        Self::Running,
+        Self::Passed,
+        Self::Failed,
+        Self::Inconclusive,
+        Self::Errored,
+        Self::Cancelled,
+    ];
+
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::Running => "running",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Inconclusive => "inconclusive",
+            Self::Errored => "errored",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
+    /// Whether nothing comes after it.
+    pub fn is_over(self) -> bool {
+        match self {
+            Self::Queued | Self::AwaitingApproval | Self::Running => false,
+            Self::Passed | Self::Failed | Self::Inconclusive | Self::Errored | Self::Cancelled => {
+                true
+            }
+        }
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Run")]
+pub struct RunRecord {
+    /// Unique, and sorting by when it was asked for.
+    pub id: String,
+    /// What it tries.
+    pub kind: RunKind,
+    /// The suite's name.
+    pub name: String,
+    /// How far it is.
+    pub state: RunState,
+    /// 0 to 100; `null` until there is something to judge.
+    pub score: Option<f64>,
+    /// Whether the agent did what is demanded; `null` unless the run has passed or failed.
+    pub passed: Option<bool>,
+    /// What was tried.
+    pub coverage: CoverageRecord,
+    /// The scores of its parts.
+    pub scores: ScoresRecord,
+    /// What was judged, with the evidence. Not in lists.
+    #[serde(default)]
+    pub cells: Vec<CellRecord>,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// When it was asked for, RFC 3339.
+    pub created_at: String,
+    /// When it came to its turn, RFC 3339; `null` before.
+    pub started_at: Option<String>,
+    /// When it was over, RFC 3339; `null` before.
+    pub finished_at: Option<String>,
+    /// What went wrong; `null` unless it is errored.
+    pub error: Option<String>,
+    /// Why it ended as it did, where the cells do not say; `null` otherwise.
+    pub reason: Option<String>,
+    /// Id of the daemon that executes it.
+    pub daemon: String,
+    /// The documents it is made of, and which version of each.
+    pub documents: Vec<DocumentVersion>,
+}
+
+/// A version of a document that a run is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DocumentVersion {
+    /// `suite`, `contract` or `profile`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Which version, from 1; `null` for what has none: a built-in profile, a file's, a suite that came
+    /// with the run.
+    pub version: Option<i64>,
+    /// The text's SHA-256, 64 hex digits.
+    pub digest: String,
+}
+
+/// What was tried.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Coverage")]
+pub struct CoverageRecord {
+    /// Cells there are.
+    pub cells: u64,
+    /// Those of them that are under chaos.
+    pub chaos_cells: u64,
+    /// Of these, those in which a planned fault was applied.
+    pub exercised: u64,
+    /// How often a rule was applied.
+    pub rules_applied: u64,
+    /// How often the agent was asked.
+    pub agent_invocations: u64,
+}
+
+/// Scores of a run's parts, 0 to 100; `null` for what did not run, or could not be judged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Scores")]
+pub struct ScoresRecord {
+    /// Of mutated prompts.
+    pub mutation_robustness: Option<f64>,
+    /// Of golden prompts under chaos.
+    pub chaos_resilience: Option<f64>,
+    /// Of a contract.
+    pub contract_compliance: Option<f64>,
+    /// Of recorded sessions.
+    pub replay_regression: Option<f64>,
+    /// All of them, weighted.
+    pub overall: Option<f64>,
+}
+
+/// An invariant in a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Cell")]
+pub struct CellRecord {
+    /// What is demanded, by its id or type.
+    pub invariant: String,
+    /// Under which chaos.
+    pub scenario: String,
+    /// `critical`, `high`, `medium` or `low`.
+    pub severity: String,
+    /// What became of it.
+    pub state: CellState,
+    /// Why.
+    pub reason: Option<String>,
+    /// How often a planned fault was applied.
+    pub faults_applied: u64,
+    /// The type of mutation, of a mutated prompt.
+    pub mutation: Option<String>,
+    /// Whether it fails without chaos too.
+    #[serde(default)]
+    pub baseline_failed: bool,
+    /// What it was judged by.
+    pub evidence: Vec<EvidenceRecord>,
+}
+
+/// What became of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CellState {
+    /// The agent did what is demanded.
+    Passed,
+    /// It did not.
+    Failed,
+    /// No planned fault was applied.
+    NotExercised,
+    /// It is not demanded here.
+    NotApplicable,
+    /// It could not be judged.
+    Error,
+}
+
+/// One asking of the agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Evidence")]
+pub struct EvidenceRecord {
+    /// What it was asked.
+    pub prompt: String,
+    /// What it answered; `null` when it did not.
+    pub answer: Option<String>,
+    /// How long that took, milliseconds.
+    pub latency_ms: f64,
+    /// Ids of the exchanges it caused.
+    pub exchanges: Vec<String>,
+}
+
+/// A run has come to another state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunEvent {
+    /// When, RFC 3339.
+    pub at: String,
+    /// Which run.
+    pub id: String,
+    /// What it tries.
+    pub kind: RunKind,
+    /// The suite's name.
+    pub name: String,
+    /// How far it is now.
+    pub state: RunState,
+    /// Its score, once it is over and could be judged.
+    pub score: Option<f64>,
+    /// What went wrong, or why it ended as it did.
+    pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_states_are_called_alike_everywhere() {
+        for state in RunState::ALL {
+            assert_eq!(serde_json::json!(state), state.as_str());
+            assert_eq!(RunState::parse(state.as_str()), Some(state));
+        }
+        for kind in RunKind::ALL {
+            assert_eq!(serde_json::json!(kind), kind.as_str());
+            assert_eq!(RunKind::parse(kind.as_str()), Some(kind));
+        }
+    }
+}

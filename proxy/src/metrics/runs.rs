@@ -1,0 +1,52 @@
+//! What is counted of runs.
+
+use prometheus::{GaugeVec, IntCounterVec, Opts};
+use squall_journal::run::{RunKind, RunState};
+
+use super::Families;
+
+/// What is counted of runs.
+#[derive(Debug)]
+pub struct Runs {
+    ended: IntCounterVec,
+    scores: GaugeVec,
+    cut_short: IntCounterVec,
+}
+
+impl Runs {
+    pub(super) fn new(families: &Families<'_>) -> Self {
+        let scores = Opts::new(
+            "squall_run_score",
+            "Score of the latest run that has one, 0 to 100",
+        );
+        Self {
+            ended: families.counters(
+                "squall_runs_total",
+                "Runs that are over",
+                &["kind", "state"],
+            ),
+            scores: families.register(GaugeVec::new(scores, &["kind"])),
+            cut_short: families.counters(
+                "squall_runs_cut_short_total",
+                "Runs that were ended before their end: by somebody, or by a limit",
+                &["kind", "reason"],
+            ),
+        }
+    }
+
+    /// A run is over, with a score if it could be judged.
+    pub fn ended(&self, kind: RunKind, state: RunState, score: Option<f64>) {
+        let kind = kind.as_str();
+        self.ended.with_label_values(&[kind, state.as_str()]).inc();
+        if let Some(score) = score {
+            self.scores.with_label_values(&[kind]).set(score);
+        }
+    }
+
+    /// A run was ended before its end; `reason` is one of a fixed set of words (`cancel`, `halt`, …).
+    pub fn cut_short(&self, kind: RunKind, reason: &'static str) {
+        self.cut_short
+            .with_label_values(&[kind.as_str(), reason])
+            .inc();
+    }
+}

@@ -12,7 +12,7 @@ pub(super) struct Migration {
 }
 
 /// All of them, in order. A script that has been released is never changed.
-const ALL: [Migration; 3] = [
+const ALL: [Migration; 4] = [
     Migration {
         version: 1,
         sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
@@ -27,6 +27,11 @@ const ALL: [Migration; 3] = [
         version: 3,
         sqlite: include_str!("migrations/sqlite/0003_tokens.sql"),
         postgres: include_str!("migrations/postgres/0003_tokens.sql"),
+    },
+    Migration {
+        version: 4,
+        sqlite: include_str!("migrations/sqlite/0004_runs.sql"),
+        postgres: include_str!("migrations/postgres/0004_runs.sql"),
     },
 ];
 

@@ -15,6 +15,8 @@ mod exchange;
 mod migrations;
 mod place;
 mod postgres;
+mod run;
+mod runs;
 mod sqlite;
 mod token;
 
@@ -31,6 +33,7 @@ pub use self::error::StoreError;
 pub use self::exchange::{ExchangeRow, Keeping, StoredExchange};
 pub use self::place::{BadStoreUrl, Place};
 use self::postgres::{Ear, Postgres};
+pub use self::run::{Abandoned, NewRun, RunEventRow, RunFilter, RunStep};
 use self::sqlite::Sqlite;
 pub use self::token::StoredToken;
 

@@ -278,6 +278,14 @@ impl Postgres {
         Ok(Ear { listener })
     }
 
+    pub(super) async fn begin(&self) -> Result<sqlx::Transaction<'static, Sql>, Cause> {
+        Ok(self.pool.begin().await?)
+    }
+
+    pub(super) async fn reader(&self) -> Result<sqlx::pool::PoolConnection<Sql>, Cause> {
+        Ok(self.pool.acquire().await?)
+    }
+
     pub(super) async fn close(&self) {
         self.pool.close().await;
     }

@@ -85,7 +85,7 @@ impl Sqlite {
     }
 
     /// Whether it is memory that nobody has used: nothing can be in it.
-    fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         self.in_memory && self.writer.size() == 0
     }
 
@@ -267,10 +267,14 @@ impl Sqlite {
     /// somebody else does. sqlx's own transactions are not for here: after a full disk SQLite has
     /// ended the transaction by itself, sqlx would go on counting it, and the one writer would never
     /// write again. One that is given up is rolled back when its connection is given back.
-    async fn begin(&self) -> Result<PoolConnection<Sql>, Cause> {
+    pub(super) async fn begin(&self) -> Result<PoolConnection<Sql>, Cause> {
         let mut writer = self.writer.acquire().await?;
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *writer).await?;
         Ok(writer)
+    }
+
+    pub(super) async fn reader(&self) -> Result<PoolConnection<Sql>, Cause> {
+        Ok(self.reader.acquire().await?)
     }
 
     pub(super) async fn close(&self) {
@@ -300,7 +304,10 @@ fn writing() -> SqlitePoolOptions {
 }
 
 /// Keeps what was done in a transaction, or none of it.
-async fn finish<T>(mut writer: PoolConnection<Sql>, done: Result<T, Cause>) -> Result<T, Cause> {
+pub(super) async fn finish<T>(
+    mut writer: PoolConnection<Sql>,
+    done: Result<T, Cause>,
+) -> Result<T, Cause> {
     let done = done?;
     sqlx::query("COMMIT").execute(&mut *writer).await?;
     Ok(done)

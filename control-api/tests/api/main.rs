@@ -11,6 +11,7 @@ mod openapi;
 mod problems;
 mod profiles;
 mod store;
+mod store_runs;
 mod stored_journal;
 mod stored_profiles;
 mod tokens;

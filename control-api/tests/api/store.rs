@@ -15,6 +15,13 @@ use squall_journal::timestamp;
 use squall_tests::postgres::{Postgres, nobody};
 use tempfile::TempDir;
 
+use crate::store_runs::{
+    a_run_comes_back_as_it_was_with_all_that_happened,
+    a_run_moves_only_from_where_it_is_and_by_its_own_daemon,
+    runs_are_listed_newest_first_by_state_kind_and_workspace,
+    runs_that_nobody_executes_are_errored_and_no_others,
+};
+
 /// Somewhere a store can be opened, again and again.
 pub(crate) enum Ground<'a> {
     Sqlite(TempDir),
@@ -116,6 +123,10 @@ on_both! {
     pages_of_exchanges_follow_one_another_while_others_come_in
     the_oldest_exchanges_go_by_number_and_by_age
     tokens_are_kept_until_they_are_revoked
+    a_run_comes_back_as_it_was_with_all_that_happened
+    a_run_moves_only_from_where_it_is_and_by_its_own_daemon
+    runs_that_nobody_executes_are_errored_and_no_others
+    runs_are_listed_newest_first_by_state_kind_and_workspace
 }
 
 async fn tokens_are_kept_until_they_are_revoked(ground: &Ground<'_>) {

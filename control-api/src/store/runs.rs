@@ -1,0 +1,148 @@
+//! Runs, asked of whichever database there is.
+
+use squall_journal::run::{RunRecord, RunState};
+
+use super::run::{self, Abandoned, NewRun, RunEventRow, RunFilter, RunStep};
+use super::{Database, Store, StoreError, bounded};
+
+/// Asks the database inside a transaction that is kept when `$ask` succeeds.
+macro_rules! write {
+    ($store:expr, $function:ident ( $($argument:expr),* )) => {
+        bounded(&$store.place, async {
+            match &$store.database {
+                Database::Sqlite(sqlite) => {
+                    let mut writer = sqlite.begin().await?;
+                    let done = run::sqlite::$function(&mut writer, $($argument),*).await;
+                    super::sqlite::finish(writer, done).await
+                }
+                Database::Postgres(postgres) => {
+                    let mut transaction = postgres.begin().await?;
+                    let done = run::postgres::$function(&mut transaction, $($argument),*).await?;
+                    transaction.commit().await?;
+                    Ok(done)
+                }
+            }
+        })
+        .await
+    };
+}
+
+/// Asks the database for what there is; `$nothing` where nobody has written yet.
+macro_rules! read {
+    ($store:expr, $nothing:expr, $function:ident ( $($argument:expr),* )) => {
+        bounded(&$store.place, async {
+            match &$store.database {
+                Database::Sqlite(sqlite) if sqlite.is_blank() => Ok($nothing),
+                Database::Sqlite(sqlite) => {
+                    let mut reader = sqlite.reader().await?;
+                    run::sqlite::$function(&mut reader, $($argument),*).await
+                }
+                Database::Postgres(postgres) => {
+                    let mut reader = postgres.reader().await?;
+                    run::postgres::$function(&mut reader, $($argument),*).await
+                }
+            }
+        })
+        .await
+    };
+}
+
+impl Store {
+    /// Writes a run for the first time.
+    pub async fn add_run(&self, run: NewRun<'_>) -> Result<(), StoreError> {
+        write!(self, add(&run))
+    }
+
+    /// Writes that a run has come further, with what happened. `false`, and nothing is written, when it
+    /// is in another state than was thought, or not its daemon's any more.
+    pub async fn advance_run(&self, step: RunStep<'_>) -> Result<bool, StoreError> {
+        write!(self, advance(&step))
+    }
+
+    /// Writes what happened in a run. `false`, and nothing is written, when it is not this daemon's any
+    /// more.
+    pub async fn tell_of_run(
+        &self,
+        run: &str,
+        daemon: &str,
+        events: &[RunEventRow],
+    ) -> Result<bool, StoreError> {
+        write!(self, tell(run, daemon, events))
+    }
+
+    /// Promises for every run of a daemon that it is there for so long from now on. The ids of its runs.
+    pub async fn renew_runs(&self, daemon: &str, lease_ms: i64) -> Result<Vec<String>, StoreError> {
+        if self.is_blank() {
+            return Ok(Vec::new());
+        }
+        write!(self, renew(daemon, lease_ms))
+    }
+
+    /// Marks runs that nobody executes any more as errored. `why` is told, `at` is milliseconds since
+    /// 1970; `events` says in events what has become of a run. The runs that were marked.
+    pub async fn give_up_runs(
+        &self,
+        which: Abandoned<'_>,
+        why: &str,
+        at: &str,
+        events: impl Fn(&RunRecord, i64) -> Vec<RunEventRow> + Send + Sync,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let found = read!(self, Vec::new(), abandoned(which))?;
+        let mut given_up = Vec::new();
+        for (record, cells, last) in found {
+            let Some(mut record) = run::read(&record, &cells) else {
+                continue;
+            };
+            record.state = RunState::Errored;
+            record.passed = None;
+            record.error = Some(why.to_owned());
+            record.finished_at = Some(at.to_owned());
+            let happened = events(&record, last);
+            if write!(self, give_up(which, &record, &happened))? {
+                given_up.push(record);
+            }
+        }
+        Ok(given_up)
+    }
+
+    /// At most `limit` runs of a workspace, newest first, without their cells: of every daemon that
+    /// writes to this store.
+    pub async fn runs(
+        &self,
+        workspace: &str,
+        filter: &RunFilter,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let page = read!(self, Vec::new(), page(workspace, filter, limit))?;
+        Ok(page.iter().filter_map(|one| run::read(one, "[]")).collect())
+    }
+
+    /// One run of a workspace.
+    pub async fn run(&self, workspace: &str, id: &str) -> Result<Option<RunRecord>, StoreError> {
+        let one = read!(self, None, one(workspace, id))?;
+        Ok(one.and_then(|(record, cells)| run::read(&record, &cells)))
+    }
+
+    /// At most `limit` things that happened in a run after number `after`, in order.
+    pub async fn run_events(
+        &self,
+        run: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<RunEventRow>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let events = read!(self, Vec::new(), events(run, after, limit))?;
+        let row = |(ordinal, name, data)| RunEventRow {
+            ordinal,
+            name,
+            data,
+        };
+        Ok(events.into_iter().map(row).collect())
+    }
+
+    /// Whether it is memory that nobody has used.
+    fn is_blank(&self) -> bool {
+        matches!(&self.database, Database::Sqlite(sqlite) if sqlite.is_blank())
+    }
+}

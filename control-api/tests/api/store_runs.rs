@@ -1,0 +1,302 @@
+//! What the store promises of runs, on each database; [`crate::store`] has the list.
+
+use squall_control_api::store::{
+    Abandoned, DEFAULT_WORKSPACE, NewRun, RunEventRow, RunFilter, RunStep, Store,
+};
+use squall_journal::run::{
+    CellRecord, CellState, CoverageRecord, EvidenceRecord, RunKind, RunRecord, RunState,
+    ScoresRecord,
+};
+
+use crate::store::Ground;
+
+fn run(id: &str, daemon: &str) -> RunRecord {
+    RunRecord {
+        id: id.to_owned(),
+        kind: RunKind::Chaos,
+        name: "weather\0".to_owned(),
+        state: RunState::Queued,
+        score: None,
+        passed: None,
+        coverage: CoverageRecord::default(),
+        scores: ScoresRecord::default(),
+        cells: Vec::new(),
+        seed: u64::MAX,
+        created_at: "2026-11-22T12:00:00.000Z".to_owned(),
+        started_at: None,
+        finished_at: None,
+        error: None,
+        reason: None,
+        daemon: daemon.to_owned(),
+        documents: Vec::new(),
+    }
+}
+
+fn event(ordinal: i64, name: &str) -> RunEventRow {
+    RunEventRow {
+        ordinal,
+        name: name.to_owned(),
+        data: format!("{{\"ordinal\":{ordinal}}}"),
+    }
+}
+
+async fn add(store: &Store, workspace: &str, record: &RunRecord, lease_ms: i64) {
+    let event = event(1, "state");
+    let added = store.add_run(NewRun {
+        workspace,
+        record,
+        lease_ms,
+        event,
+    });
+    added.await.expect("it is written");
+}
+
+async fn advance(
+    store: &Store,
+    from: RunState,
+    record: &RunRecord,
+    events: &[RunEventRow],
+) -> bool {
+    let step = RunStep {
+        from,
+        record,
+        events,
+    };
+    store.advance_run(step).await.expect("an answer")
+}
+
+async fn told(store: &Store, id: &str) -> Vec<(i64, String)> {
+    let events = store.run_events(id, 0, 100).await.expect("events");
+    events
+        .into_iter()
+        .map(|event| (event.ordinal, event.name))
+        .collect()
+}
+
+fn cell() -> CellRecord {
+    CellRecord {
+        invariant: "completes".to_owned(),
+        scenario: "outage".to_owned(),
+        severity: "high".to_owned(),
+        state: CellState::Failed,
+        reason: Some("no answer".to_owned()),
+        faults_applied: 3,
+        mutation: None,
+        baseline_failed: true,
+        evidence: vec![EvidenceRecord {
+            prompt: "héllo\0".to_owned(),
+            answer: None,
+            latency_ms: 12.25,
+            exchanges: vec!["e1".to_owned()],
+        }],
+    }
+}
+
+pub(crate) async fn a_run_comes_back_as_it_was_with_all_that_happened(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let mut record = run("1", "d");
+    add(&store, DEFAULT_WORKSPACE, &record, 60_000).await;
+    let shown = store.run(DEFAULT_WORKSPACE, "1").await.expect("an answer");
+    assert_eq!(shown.as_ref(), Some(&record));
+    record.state = RunState::Running;
+    assert!(advance(&store, RunState::Queued, &record, &[event(2, "state")]).await);
+    let progress = [event(3, "progress"), event(4, "cell")];
+    assert!(
+        store
+            .tell_of_run("1", "d", &progress)
+            .await
+            .expect("an answer")
+    );
+    record.state = RunState::Failed;
+    record.cells = vec![cell()];
+    record.score = Some(33.3);
+    record.passed = Some(false);
+    assert!(advance(&store, RunState::Running, &record, &[event(5, "done")]).await);
+    store.close().await;
+    let store = ground.open().await;
+    let shown = store.run(DEFAULT_WORKSPACE, "1").await.expect("an answer");
+    assert_eq!(shown, Some(record.clone()));
+    let names = ["state", "state", "progress", "cell", "done"];
+    let all: Vec<_> = (1..).zip(names.map(str::to_owned)).collect();
+    assert_eq!(told(&store, "1").await, all);
+    let rest = store.run_events("1", 3, 1).await.expect("events");
+    assert_eq!(rest, [event(4, "cell")]);
+    let listed = store
+        .runs(DEFAULT_WORKSPACE, &RunFilter::default(), 10)
+        .await;
+    record.cells.clear();
+    assert_eq!(listed.expect("a list"), [record]);
+    assert_eq!(store.run("other", "1").await.expect("an answer"), None);
+    assert_eq!(
+        store.run(DEFAULT_WORKSPACE, "2").await.expect("an answer"),
+        None
+    );
+}
+
+pub(crate) async fn a_run_moves_only_from_where_it_is_and_by_its_own_daemon(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let queued = run("1", "d");
+    add(&store, DEFAULT_WORKSPACE, &queued, 60_000).await;
+    let at = |state, daemon: &str| RunRecord {
+        state,
+        daemon: daemon.to_owned(),
+        ..queued.clone()
+    };
+    let (running, failed) = (RunState::Running, RunState::Failed);
+    assert!(!advance(&store, running, &at(failed, "d"), &[event(2, "state")]).await);
+    assert!(
+        !advance(
+            &store,
+            RunState::Queued,
+            &at(running, "e"),
+            &[event(2, "state")]
+        )
+        .await
+    );
+    assert!(
+        !store
+            .tell_of_run("1", "e", &[event(2, "cell")])
+            .await
+            .expect("an answer")
+    );
+    assert!(
+        advance(
+            &store,
+            RunState::Queued,
+            &at(running, "d"),
+            &[event(2, "state")]
+        )
+        .await
+    );
+    assert!(advance(&store, running, &at(failed, "d"), &[event(3, "done")]).await);
+    assert!(!advance(&store, failed, &at(running, "d"), &[event(4, "state")]).await);
+    assert!(
+        !store
+            .tell_of_run("1", "d", &[event(4, "cell")])
+            .await
+            .expect("an answer")
+    );
+    assert_eq!(told(&store, "1").await.len(), 3);
+    // An event that is there already is nothing that happened: all or nothing.
+    add(&store, DEFAULT_WORKSPACE, &run("2", "d"), 60_000).await;
+    let twice = [event(2, "cell"), event(1, "cell")];
+    assert!(store.tell_of_run("2", "d", &twice).await.is_err());
+    assert_eq!(told(&store, "2").await.len(), 1);
+}
+
+pub(crate) async fn runs_that_nobody_executes_are_errored_and_no_others(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    for (id, daemon, lease_ms) in [
+        ("1", "mine", 60_000),
+        ("2", "theirs", 60_000),
+        ("3", "theirs", -1),
+        ("4", "renewed", -1),
+        ("5", "mine", 60_000),
+    ] {
+        add(&store, DEFAULT_WORKSPACE, &run(id, daemon), lease_ms).await;
+    }
+    let mut over = run("5", "mine");
+    over.state = RunState::Cancelled;
+    assert!(advance(&store, RunState::Queued, &over, &[event(2, "done")]).await);
+    let held = store.renew_runs("renewed", 60_000).await;
+    assert_eq!(held.expect("an answer"), ["4"]);
+    let give_up = async |which, why: &str| {
+        let given_up = store
+            .give_up_runs(which, why, "2026-11-22T13:00:00.000Z", |record, last| {
+                assert_eq!(record.state, RunState::Errored);
+                vec![event(last + 1, "state"), event(last + 2, "done")]
+            })
+            .await;
+        let ids = given_up.expect("an answer").into_iter().map(|run| run.id);
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        give_up(Abandoned::OfDaemon("mine"), "it was killed").await,
+        ["1"]
+    );
+    assert_eq!(
+        give_up(Abandoned::Expired, "its daemon is gone").await,
+        ["3"]
+    );
+    assert_eq!(
+        give_up(Abandoned::Expired, "again").await,
+        Vec::<String>::new()
+    );
+    let shown = store
+        .run(DEFAULT_WORKSPACE, "3")
+        .await
+        .expect("an answer")
+        .expect("a run");
+    assert_eq!(shown.error.as_deref(), Some("its daemon is gone"));
+    assert!(shown.finished_at.is_some());
+    assert_eq!(told(&store, "3").await.len(), 3);
+    let mut late = run("3", "theirs");
+    late.state = RunState::Running;
+    assert!(!advance(&store, RunState::Queued, &late, &[event(2, "state")]).await);
+    assert_eq!(
+        store.renew_runs("theirs", 60_000).await.expect("an answer"),
+        ["2"]
+    );
+}
+
+pub(crate) async fn runs_are_listed_newest_first_by_state_kind_and_workspace(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    for (id, kind, workspace) in [
+        ("1", RunKind::Chaos, DEFAULT_WORKSPACE),
+        ("2", RunKind::Contract, DEFAULT_WORKSPACE),
+        ("3", RunKind::Chaos, "w"),
+        ("4", RunKind::Chaos, DEFAULT_WORKSPACE),
+    ] {
+        let mut record = run(id, "d");
+        record.kind = kind;
+        add(&store, workspace, &record, 60_000).await;
+    }
+    let mut over = run("4", "d");
+    over.state = RunState::Cancelled;
+    assert!(advance(&store, RunState::Queued, &over, &[event(2, "done")]).await);
+    let all = RunFilter::default();
+    let of = |kind| RunFilter {
+        kind: Some(kind),
+        ..RunFilter::default()
+    };
+    let queued = RunFilter {
+        state: Some(RunState::Queued),
+        ..RunFilter::default()
+    };
+    let older = RunFilter {
+        before: Some("4".to_owned()),
+        ..RunFilter::default()
+    };
+    for (filter, limit, expected) in [
+        (&all, 9, &["4", "2", "1"][..]),
+        (&all, 2, &["4", "2"]),
+        (&older, 9, &["2", "1"]),
+        (&of(RunKind::Chaos), 9, &["4", "1"]),
+        (&of(RunKind::Ci), 9, &[]),
+        (&queued, 9, &["2", "1"]),
+    ] {
+        let found = store
+            .runs(DEFAULT_WORKSPACE, filter, limit)
+            .await
+            .expect("a list");
+        let ids: Vec<_> = found.iter().map(|run| run.id.as_str()).collect();
+        assert_eq!(ids, expected, "{filter:?}");
+    }
+    let theirs = store.runs("w", &all, 9).await.expect("a list");
+    assert_eq!(theirs.len(), 1);
+}
+
+#[tokio::test]
+async fn a_store_in_memory_that_nobody_has_used_knows_no_runs() {
+    let store = Store::in_memory();
+    assert_eq!(
+        store.run(DEFAULT_WORKSPACE, "1").await.expect("an answer"),
+        None
+    );
+    assert_eq!(
+        store.renew_runs("d", 1).await.expect("an answer"),
+        Vec::<String>::new()
+    );
+    add(&store, DEFAULT_WORKSPACE, &run("1", "d"), 1).await;
+    assert_eq!(store.renew_runs("d", 1).await.expect("an answer"), ["1"]);
+}

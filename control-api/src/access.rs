@@ -27,8 +27,8 @@ use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE};
 use tokio_util::sync::CancellationToken;
 
 pub use self::pace::{AT_ONCE, PER_SECOND};
-pub(crate) use self::token::new_secret;
 pub use self::token::{Digest, NoRandomness, Role, Token};
+pub(crate) use self::token::{hex, new_secret};
 use crate::problem::Problem;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
@@ -137,6 +137,12 @@ impl Caller {
             DEFAULT_WORKSPACE => DEFAULT_SCOPE,
             workspace => workspace,
         }
+    }
+
+    /// Who it is, for what is kept: a token of the same name that is made after this one is another.
+    pub(crate) fn identity(&self) -> String {
+        let since = self.token.as_ref().and_then(|token| token.created_at());
+        format!("{} {}", self.name(), since.unwrap_or_default())
     }
 
     /// Who it is, for the log.

@@ -73,7 +73,7 @@ impl Form {
 impl<S: Send + Sync> FromRequest<S> for Document {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let content_type = match request.headers().get(CONTENT_TYPE) {
             Some(value) => value.to_str().unwrap_or("\u{fffd}").to_owned(),
             None => String::new(),
@@ -83,21 +83,25 @@ impl<S: Send + Sync> FromRequest<S> for Document {
                 "`{content_type}` is not read here; send application/json or application/yaml"
             ))
         })?;
-        let body = Bytes::from_request(request, state)
-            .await
-            .map_err(|rejection| {
-                let detail = rejection.body_text();
-                match rejection.into_response().status() {
-                    StatusCode::PAYLOAD_TOO_LARGE => {
-                        Problem::too_large(format!("a document may have {MOST} bytes"))
-                    }
-                    _ => Problem::malformed(format!("the body cannot be read: {detail}")),
-                }
-            })?;
+        let body = body(request).await?;
         let text = String::from_utf8(body.into())
             .map_err(|error| Problem::malformed(format!("the document is not UTF-8: {error}")))?;
         Ok(Self { text, form })
     }
+}
+
+/// The body of a request, which has a bound.
+pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
+    let body = Bytes::from_request(request, &()).await;
+    body.map_err(|rejection| {
+        let detail = rejection.body_text();
+        match rejection.into_response().status() {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                Problem::too_large(format!("a document may have {MOST} bytes"))
+            }
+            _ => Problem::malformed(format!("the body cannot be read: {detail}")),
+        }
+    })
 }
 
 impl Document {

@@ -12,6 +12,7 @@
 
 pub mod access;
 mod document;
+mod idempotency;
 mod nearest;
 mod openapi;
 mod page;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -40,6 +40,9 @@ pub struct Detail {
     /// Name of the query parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
+    /// Name of the header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
 }
 
 /// A problem as it is written down; some have further members.
@@ -115,6 +118,7 @@ impl Detail {
             detail: detail.into(),
             pointer: Some(pointer.into()),
             parameter: None,
+            header: None,
         }
     }
 
@@ -124,6 +128,17 @@ impl Detail {
             detail: detail.into(),
             pointer: None,
             parameter: Some(name.into()),
+            header: None,
+        }
+    }
+
+    /// Something wrong with a header.
+    pub(crate) fn header(name: &HeaderName, detail: impl Into<String>) -> Self {
+        Self {
+            detail: detail.into(),
+            pointer: None,
+            parameter: None,
+            header: Some(name.to_string()),
         }
     }
 }

@@ -15,6 +15,9 @@ mod suites;
 mod tokens;
 mod versions;
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -22,9 +25,10 @@ use axum::{Router, middleware};
 use http::{Method, Uri};
 
 use crate::access::{Guard, Needs, Role, Rule};
+use crate::idempotency::Keys;
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::{ApiState, access, document};
+use crate::{ApiState, access, document, idempotency};
 
 /// A method of a path: what it asks of whoever calls it, what answers, and how it is described.
 struct Route {
@@ -115,6 +119,15 @@ pub fn router(state: ApiState) -> Router {
         access: state.access.clone(),
         rules: table.iter().map(|route| route.rule).collect(),
     };
+    let paths = table.iter().map(|route| route.rule);
+    let paths = paths
+        .filter(|rule| rule.method == Method::POST)
+        .map(|rule| rule.path);
+    let keys = Keys::new(
+        state.profiles.store().clone(),
+        paths.collect(),
+        clock(&state),
+    );
     let mut router = Router::new();
     for route in table {
         router = router.route(route.rule.path, route.answers);
@@ -122,9 +135,16 @@ pub fn router(state: ApiState) -> Router {
     router
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
+        .layer(middleware::from_fn_with_state(keys, idempotency::once))
         .layer(DefaultBodyLimit::max(document::MOST))
         .layer(middleware::from_fn_with_state(guard, access::guard))
         .with_state(state)
+}
+
+/// The time, as what is kept is stamped.
+fn clock(state: &ApiState) -> Arc<dyn Fn() -> u64 + Send + Sync> {
+    let recorder = state.recorder.clone();
+    Arc::new(move || recorder.unix_ms(Instant::now()))
 }
 
 async fn nothing_here(uri: Uri) -> Problem {

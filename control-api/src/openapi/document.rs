@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use http::Method;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -77,6 +78,9 @@ fn written(rule: Rule, operation: &Operation, tag: &str, shapes: &mut Shapes) ->
         written["description"] = json!(about);
     }
     let mut parameters: Vec<_> = of_path(rule.path);
+    if rule.method == Method::POST {
+        parameters.push(idempotency_key());
+    }
     let taken = operation.parameters.iter();
     parameters.extend(taken.map(|parameter| shapes.parameter(parameter)));
     if !parameters.is_empty() {
@@ -106,6 +110,10 @@ fn answers(rule: Rule, operation: &Operation, shapes: &mut Shapes) -> Value {
     // A request without a host, and one from a foreign page.
     let mut problems = BTreeSet::from([400, 403]);
     problems.extend(&operation.problems);
+    if rule.method == Method::POST {
+        // Of a key that stands for something else, is being acted on, or cannot be written down.
+        problems.extend([409, 413, 422, 503]);
+    }
     match rule.needs {
         Needs::Nothing => {}
         Needs::Brake => problems.extend([401]),
@@ -142,6 +150,17 @@ fn of_path(path: &str) -> Vec<Value> {
             })
         })
         .collect()
+}
+
+/// What the layer for it takes.
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "Makes asking again safe: the same key and request get the first answer, for a day",
+        "schema": { "type": "string", "pattern": "^[!-~]{1,255}$" },
+    })
 }
 
 /// An answer for each status that a problem has.

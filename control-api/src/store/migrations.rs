@@ -12,7 +12,7 @@ pub(super) struct Migration {
 }
 
 /// All of them, in order. A script that has been released is never changed.
-const ALL: [Migration; 4] = [
+const ALL: [Migration; 5] = [
     Migration {
         version: 1,
         sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
@@ -32,6 +32,11 @@ const ALL: [Migration; 4] = [
         version: 4,
         sqlite: include_str!("migrations/sqlite/0004_runs.sql"),
         postgres: include_str!("migrations/postgres/0004_runs.sql"),
+    },
+    Migration {
+        version: 5,
+        sqlite: include_str!("migrations/sqlite/0005_idempotency.sql"),
+        postgres: include_str!("migrations/postgres/0005_idempotency.sql"),
     },
 ];
 

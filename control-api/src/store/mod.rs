@@ -12,6 +12,7 @@
 mod document;
 mod error;
 mod exchange;
+mod idempotency;
 mod migrations;
 mod place;
 mod postgres;
@@ -31,6 +32,7 @@ pub use self::document::{
 };
 pub use self::error::StoreError;
 pub use self::exchange::{ExchangeRow, Keeping, StoredExchange};
+pub use self::idempotency::{Begun, IdempotencyKey, KeptAnswer};
 pub use self::place::{BadStoreUrl, Place};
 use self::postgres::{Ear, Postgres};
 pub use self::run::{Abandoned, NewRun, RunEventRow, RunFilter, RunStep};
@@ -296,6 +298,79 @@ impl Store {
             match &self.database {
                 Database::Sqlite(sqlite) => sqlite.revoke_token(workspace, name, at).await,
                 Database::Postgres(postgres) => postgres.revoke_token(workspace, name, at).await,
+            }
+        })
+        .await
+    }
+
+    /// Begins to act under a key, or says what there is under it. The attempt is waited for until `until`,
+    /// and `now` is when it begins (milliseconds since 1970).
+    pub async fn begin_key(
+        &self,
+        key: &IdempotencyKey,
+        until: u64,
+        now: u64,
+    ) -> Result<Begun, StoreError> {
+        bounded(&self.place, async {
+            loop {
+                let begun = match &self.database {
+                    Database::Sqlite(sqlite) => sqlite.begin_key(key, until, now).await?,
+                    Database::Postgres(postgres) => postgres.begin_key(key, until, now).await?,
+                };
+                if let Some(begun) = begun {
+                    return Ok(begun);
+                }
+            }
+        })
+        .await
+    }
+
+    /// Has an attempt waited for until `until`.
+    pub async fn prolong_key(&self, key: &IdempotencyKey, until: u64) -> Result<(), StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.prolong_key(key, until).await,
+                Database::Postgres(postgres) => postgres.prolong_key(key, until).await,
+            }
+        })
+        .await
+    }
+
+    /// Writes an attempt's answer down, to be given again until `until`. One that has taken too long, so
+    /// that another was begun, writes nothing.
+    pub async fn answer_key(
+        &self,
+        key: &IdempotencyKey,
+        answer: &KeptAnswer,
+        until: u64,
+    ) -> Result<(), StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.answer_key(key, answer, until).await,
+                Database::Postgres(postgres) => postgres.answer_key(key, answer, until).await,
+            }
+        })
+        .await
+    }
+
+    /// Frees a key: its attempt has come to nothing.
+    pub async fn free_key(&self, key: &IdempotencyKey) -> Result<(), StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.free_key(key).await,
+                Database::Postgres(postgres) => postgres.free_key(key).await,
+            }
+        })
+        .await
+    }
+
+    /// Deletes keys whose end is before `now`, and of those that are answered the oldest of more than
+    /// `most`, at most a thousand of them.
+    pub async fn prune_keys(&self, now: u64, most: i64) -> Result<(), StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.prune_keys(now, most).await,
+                Database::Postgres(postgres) => postgres.prune_keys(now, most).await,
             }
         })
         .await

@@ -38,7 +38,7 @@ const COLUMNS: &str = "name, version, body, variables, digest, created_at, delet
 
 #[derive(Debug, Clone)]
 pub(super) struct Postgres {
-    pool: PgPool,
+    pub(super) pool: PgPool,
 }
 
 impl Postgres {

@@ -35,7 +35,7 @@ const COLUMNS: &str = "name, version, body, variables, digest, created_at, delet
 
 #[derive(Debug, Clone)]
 pub(super) struct Sqlite {
-    writer: SqlitePool,
+    pub(super) writer: SqlitePool,
     reader: SqlitePool,
     in_memory: bool,
 }

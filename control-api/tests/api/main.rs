@@ -7,6 +7,7 @@ mod daemon;
 mod documents;
 mod events;
 mod exchanges;
+mod idempotency;
 mod openapi;
 mod problems;
 mod profiles;

@@ -1,0 +1,62 @@
+//! What a key is: whose, for what route, and with what request.
+
+use axum::extract::MatchedPath;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::request::Parts;
+use ring::digest::{Context, SHA256};
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::access::{Caller, NoRandomness, hex};
+use crate::problem::{Detail, Problem};
+use crate::store::{DEFAULT_WORKSPACE, IdempotencyKey};
+
+/// The header.
+pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Longest key, bytes.
+const LONGEST: usize = 255;
+
+/// The key of a request. It is its caller's and its route's: nobody else, and nowhere else, is answered
+/// under it. The request is its path, its query, its form and its body.
+pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> {
+    let mut given = head.headers.get_all(&KEY).iter();
+    let key = given.next().and_then(|key| key.to_str().ok());
+    let fits = |key: &&str| (1..=LONGEST).contains(&key.len());
+    let Some(key) = key.filter(fits).filter(|_| given.next().is_none()) else {
+        let detail =
+            "Idempotency-Key must be one text of 1 to 255 ASCII characters, such as a UUID";
+        return Err(Problem::malformed(detail).with_errors(vec![Detail::header(&KEY, detail)]));
+    };
+    let caller = head.extensions.get::<Caller>();
+    let workspace = caller.map_or(DEFAULT_WORKSPACE, Caller::workspace);
+    let who = caller.map_or_else(String::new, Caller::identity);
+    let route = head.extensions.get::<MatchedPath>();
+    let route = route.map_or("", MatchedPath::as_str);
+    let form = head.headers.get(CONTENT_TYPE);
+    let form = form.map_or(&b""[..], |form| form.as_bytes());
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or("", |target| target.as_str());
+    let mut attempt = [0; 16];
+    SystemRandom::new()
+        .fill(&mut attempt)
+        .map_err(|_| Problem::not_ready(NoRandomness.to_string()))?;
+    Ok(IdempotencyKey {
+        id: digest([workspace, &who, head.method.as_str(), route, key].map(str::as_bytes)),
+        workspace: workspace.to_owned(),
+        request: digest([target.as_bytes(), form, body]),
+        attempt: hex(&attempt),
+    })
+}
+
+/// SHA-256 of parts of which none runs into the next.
+fn digest<const N: usize>(parts: [&[u8]; N]) -> String {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    hex(context.finish().as_ref())
+}

@@ -1,0 +1,168 @@
+//! Answers that are given again to whoever asks again with the same `Idempotency-Key`.
+//!
+//! A row is written before anything is done, by one of those who ask at once, in whichever daemon. It has
+//! an end from the beginning: a daemon that dies in the middle leaves a key that is free again then.
+
+use super::document::signed;
+use super::error::Cause;
+use super::postgres::Postgres;
+use super::sqlite::Sqlite;
+
+/// A key, as somebody begins to act under it.
+#[derive(Debug, Clone)]
+pub struct IdempotencyKey {
+    /// SHA-256 of who asks, for what route, with what key; 64 hex digits.
+    pub id: String,
+    /// Whose.
+    pub workspace: String,
+    /// SHA-256 of what is asked, 64 hex digits.
+    pub request: String,
+    /// Who carries it out; no two attempts have the same.
+    pub attempt: String,
+}
+
+/// An answer as it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptAnswer {
+    /// Its status.
+    pub status: u16,
+    /// Its headers and its body; `None` where they are not to be kept.
+    pub content: Option<(String, Vec<u8>)>,
+}
+
+/// What there is under a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// Nothing was: the attempt is whoever asked's.
+    Yours,
+    /// Another attempt is at it, for what has this digest.
+    Running {
+        /// SHA-256 of what is asked.
+        request: String,
+    },
+    /// It was answered.
+    Answered {
+        /// SHA-256 of what was asked.
+        request: String,
+        /// What was answered.
+        answer: KeptAnswer,
+    },
+}
+
+/// What a row is read as: request, status, headers, body.
+type Row = (String, Option<i64>, Option<String>, Option<Vec<u8>>);
+
+/// Takes a key that is free: one that nobody has, or whose end is over.
+const TAKE: &str = "INSERT INTO idempotency_keys (id, workspace, request, attempt, until) \
+     VALUES ($1, $2, $3, $4, $5) \
+     ON CONFLICT (id) DO UPDATE SET request = excluded.request, attempt = excluded.attempt, \
+     until = excluded.until, status = NULL, headers = NULL, body = NULL \
+     WHERE idempotency_keys.until < $6";
+const LOOK: &str = "SELECT request, status, headers, body FROM idempotency_keys WHERE id = $1";
+const PROLONG: &str =
+    "UPDATE idempotency_keys SET until = $3 WHERE id = $1 AND attempt = $2 AND status IS NULL";
+const ANSWER: &str = "UPDATE idempotency_keys SET until = $3, status = $4, headers = $5, body = $6 \
+     WHERE id = $1 AND attempt = $2";
+const FREE: &str = "DELETE FROM idempotency_keys WHERE id = $1 AND attempt = $2";
+const PRUNE: &str = "DELETE FROM idempotency_keys WHERE until < $1 OR id IN \
+     (SELECT id FROM idempotency_keys WHERE status IS NOT NULL ORDER BY until DESC LIMIT 1000 OFFSET $2)";
+
+/// The same of both databases: their SQL does not differ here.
+macro_rules! keys {
+    ($database:ident, $pool:ident) => {
+        impl $database {
+            /// `None` when the key was freed in between.
+            pub(super) async fn begin_key(
+                &self,
+                key: &IdempotencyKey,
+                until: u64,
+                now: u64,
+            ) -> Result<Option<Begun>, Cause> {
+                let taken = sqlx::query(TAKE)
+                    .bind(&key.id)
+                    .bind(&key.workspace)
+                    .bind(&key.request)
+                    .bind(&key.attempt)
+                    .bind(signed(until))
+                    .bind(signed(now))
+                    .execute(&self.$pool)
+                    .await?;
+                if taken.rows_affected() > 0 {
+                    return Ok(Some(Begun::Yours));
+                }
+                let row: Option<Row> = sqlx::query_as(LOOK)
+                    .bind(&key.id)
+                    .fetch_optional(&self.$pool)
+                    .await?;
+                Ok(row.map(Begun::from))
+            }
+
+            pub(super) async fn prolong_key(
+                &self,
+                key: &IdempotencyKey,
+                until: u64,
+            ) -> Result<(), Cause> {
+                sqlx::query(PROLONG)
+                    .bind(&key.id)
+                    .bind(&key.attempt)
+                    .bind(signed(until))
+                    .execute(&self.$pool)
+                    .await?;
+                Ok(())
+            }
+
+            pub(super) async fn answer_key(
+                &self,
+                key: &IdempotencyKey,
+                answer: &KeptAnswer,
+                until: u64,
+            ) -> Result<(), Cause> {
+                let (headers, body) = answer.content.clone().unzip();
+                sqlx::query(ANSWER)
+                    .bind(&key.id)
+                    .bind(&key.attempt)
+                    .bind(signed(until))
+                    .bind(i64::from(answer.status))
+                    .bind(headers)
+                    .bind(body)
+                    .execute(&self.$pool)
+                    .await?;
+                Ok(())
+            }
+
+            pub(super) async fn free_key(&self, key: &IdempotencyKey) -> Result<(), Cause> {
+                sqlx::query(FREE)
+                    .bind(&key.id)
+                    .bind(&key.attempt)
+                    .execute(&self.$pool)
+                    .await?;
+                Ok(())
+            }
+
+            pub(super) async fn prune_keys(&self, now: u64, most: i64) -> Result<(), Cause> {
+                sqlx::query(PRUNE)
+                    .bind(signed(now))
+                    .bind(most)
+                    .execute(&self.$pool)
+                    .await?;
+                Ok(())
+            }
+        }
+    };
+}
+
+keys!(Sqlite, writer);
+keys!(Postgres, pool);
+
+impl From<Row> for Begun {
+    fn from((request, status, headers, body): Row) -> Self {
+        let Some(status) = status.and_then(|status| u16::try_from(status).ok()) else {
+            return Self::Running { request };
+        };
+        let content = headers.zip(body);
+        Self::Answered {
+            request,
+            answer: KeptAnswer { status, content },
+        }
+    }
+}

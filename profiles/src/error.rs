@@ -51,7 +51,7 @@ impl fmt::Display for ProfileError {
 impl std::error::Error for ProfileError {}
 
 /// What follows a word that is not allowed: the nearest one that is, and all of them.
-pub(crate) fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
     match did_you_mean(found, all.clone()) {
         hint if hint.is_empty() => format!("; allowed are {}", words(all)),
         hint => format!("{hint} Allowed are {}", words(all)),
@@ -59,14 +59,14 @@ pub(crate) fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clon
 }
 
 /// `, did you mean …?` when some allowed word is near the one found, else nothing.
-pub(crate) fn did_you_mean<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> String {
     let near = nearest(found, all);
     near.first()
         .map_or_else(String::new, |word| format!(", did you mean `{word}`?"))
 }
 
 /// The allowed words that are near the one found, nearest first, three at most.
-pub(crate) fn nearest<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn nearest<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let found = found.to_lowercase();
     // A third of the letters may be wrong, two at least: what a slip of the fingers does. A word
     // that was not finished is near too, and so is one that was shortened.
@@ -101,7 +101,7 @@ fn is_begun(found: &str, word: &str) -> bool {
 }
 
 /// Words as a list for an error message: `a`, `b`, `c`.
-pub(crate) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<_> = words.into_iter().map(|word| format!("`{word}`")).collect();
     quoted.join(", ")
 }

@@ -13,6 +13,7 @@ pub mod budget;
 pub mod canary;
 mod decide;
 pub mod dice;
+pub mod document;
 pub mod duration;
 pub mod error;
 pub mod explain;

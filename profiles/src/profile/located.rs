@@ -16,9 +16,11 @@ use crate::error::Position;
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct At<T> {
-    pub(crate) value: T,
-    pub(crate) position: Position,
+pub struct At<T> {
+    /// The value.
+    pub value: T,
+    /// Where it begins.
+    pub position: Position,
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
@@ -221,18 +223,30 @@ impl<T: JsonSchema> JsonSchema for Pairs<T> {
 
 /// Any document, with the place of every node.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Tree {
+pub enum Tree {
+    /// Nothing, or `null`.
     Null,
-    Scalar { text: String, kind: ScalarKind },
+    /// A text, a number or a flag.
+    Scalar {
+        /// As it is read: a number's point is kept.
+        text: String,
+        /// What it is.
+        kind: ScalarKind,
+    },
+    /// A list.
     List(Vec<At<Tree>>),
+    /// A map, in the order written.
     Map(Vec<(At<String>, At<Tree>)>),
 }
 
 /// What a scalar is without quotes; with them it is a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScalarKind {
+pub enum ScalarKind {
+    /// `true` or `false`.
     Flag,
+    /// A number.
     Number,
+    /// Anything else.
     Text,
 }
 

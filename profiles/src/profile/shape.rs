@@ -76,16 +76,26 @@ fn read_raw<T: DeserializeOwned + Shape>(file: &str, text: &str) -> Result<T, Ve
         if let Some(complaints) = complaints.filter(|complaints| !complaints.is_empty()) {
             return complaints;
         }
-        let position = error.location().map(Position::from).unwrap_or_default();
-        vec![ProfileError {
-            file: file.to_owned(),
-            position,
-            pointer: tree
-                .and_then(|tree| pointer_to(&tree, position))
-                .unwrap_or_default(),
-            message: message(&error, &found_at(text, position)),
-        }]
+        vec![unreadable(file, text, &error, tree.as_ref())]
     })
+}
+
+/// What the reader stopped at.
+pub(crate) fn unreadable(
+    file: &str,
+    text: &str,
+    error: &Error,
+    tree: Option<&At<Tree>>,
+) -> ProfileError {
+    let position = error.location().map(Position::from).unwrap_or_default();
+    ProfileError {
+        file: file.to_owned(),
+        position,
+        pointer: tree
+            .and_then(|tree| pointer_to(tree, position))
+            .unwrap_or_default(),
+        message: message(error, &found_at(text, position)),
+    }
 }
 
 /// Reads YAML or JSON (which is YAML), with room for tens of thousands of rules.
@@ -129,7 +139,7 @@ fn message(error: &Error, found: &str) -> String {
             key.as_deref().unwrap_or(found)
         ),
         Error::MultipleDocuments { .. } => {
-            "a second document begins here; write one profile a file".to_owned()
+            "a second document begins here; write one a file".to_owned()
         }
         other => {
             let text = other.to_string();

@@ -117,10 +117,7 @@ mod tests {
 
     #[test]
     fn a_tree_gives_the_json_that_was_written() {
-        let tree = read(
-            "f",
-            "a: [1, 1.5, null, true, 'true', -3]\n'b/~c': {d: x}\n",
-        );
+        let tree = read("f", "a: [1, 1.5, null, true, 'true', -3]\n'b/~c': {d: x}\n");
         let tree = tree.expect("YAML");
         let expected = json!({
             "a": [1, 1.5, null, true, "true", -3],

@@ -17,7 +17,7 @@ const MAX_SPELLED_OUT: usize = 10_000;
 
 /// What is wrong with a glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum GlobError {
+pub enum GlobError {
     /// It is empty.
     #[error("the glob is empty; `*` matches everything")]
     Empty,
@@ -40,13 +40,14 @@ pub(crate) enum GlobError {
 
 /// A glob over words: tool names, models, header values. Case counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glob {
+pub struct Glob {
     written: Box<str>,
     alternatives: Box<[Box<str>]>,
 }
 
 impl Glob {
-    pub(crate) fn new(written: &str) -> Result<Self, GlobError> {
+    /// Spells a glob out.
+    pub fn new(written: &str) -> Result<Self, GlobError> {
         let alternatives = spell_out(written)?.into_iter().map(Into::into).collect();
         Ok(Self {
             written: written.into(),
@@ -54,7 +55,8 @@ impl Glob {
         })
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
         &self.written
     }
 
@@ -69,7 +71,8 @@ impl Glob {
         literal.then(|| self.alternatives.iter().map(AsRef::as_ref))
     }
 
-    pub(crate) fn matches(&self, text: &str) -> bool {
+    /// Whether it matches the whole of a text.
+    pub fn matches(&self, text: &str) -> bool {
         self.alternatives.iter().any(|glob| matches(glob, text, 0))
     }
 }

@@ -21,7 +21,7 @@ pub mod facts;
 pub mod fault;
 pub mod faults;
 pub mod fingerprint;
-mod glob;
+pub mod glob;
 mod index;
 pub mod library;
 mod matching;

@@ -1,0 +1,270 @@
+//! Invariants: demands on what an agent answers and on what it does on the wire.
+//!
+//! A kind of invariant is one file below this one and one line in [`KINDS`]. Its `read` takes its
+//! parameters from the suite, with their defaults and ranges; what it gives back is a [`Check`],
+//! which judges a [`Subject`] without a clock, a socket or dice. What holds for every kind (`negate`,
+//! `when`, `severity`, `probes`, `baseline`, `prompt_filter`) is here, and no kind has to think of it.
+
+mod judge;
+mod reading;
+#[cfg(test)]
+pub(crate) mod testing;
+mod words;
+
+mod behavior_unchanged;
+mod completes;
+mod contains;
+mod excludes_pattern;
+mod excludes_pii;
+mod json_schema;
+mod latency;
+mod llm_judge;
+mod max_length;
+mod output_not_empty;
+mod refusal_check;
+mod regex_pattern;
+mod similarity;
+mod valid_json;
+
+use std::fmt::Debug;
+
+use squall_profiles::error::{Position, ProfileError};
+
+pub use self::judge::{Baseline, Judgement, Subject, Verdict};
+pub(crate) use self::reading::read;
+use crate::suite::reader::Fields;
+use crate::suite::{Active, Prompt};
+
+/// One demand.
+#[derive(Debug)]
+pub struct Invariant {
+    /// Unique in its list; without one it is the type and an ordinal.
+    pub id: String,
+    /// The type in files.
+    pub kind: &'static str,
+    /// What it demands, in a person's words.
+    pub description: Option<String>,
+    /// What a failure counts. Default medium.
+    pub severity: Severity,
+    /// Under which chaos it is judged. Default always.
+    pub when: When,
+    /// Whether the opposite is demanded. Default false.
+    pub negate: bool,
+    /// Prompts of its own, each in an invocation of its own; empty: it judges the golden prompts.
+    pub probes: Vec<Prompt>,
+    /// What counts as the clean answer.
+    pub baseline: BaselineFrom,
+    /// The golden prompts it judges; absent: all.
+    pub prompt_filter: Option<PromptFilter>,
+    /// Where it stands.
+    pub place: InvariantPlace,
+    pub(crate) check: Box<dyn Check>,
+}
+
+/// Where an invariant stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvariantPlace {
+    /// The file.
+    pub file: String,
+    /// The place in it.
+    pub position: Position,
+    /// JSON pointer to it.
+    pub pointer: String,
+}
+
+impl InvariantPlace {
+    /// Something said of the invariant.
+    pub fn error(&self, message: impl Into<String>) -> ProfileError {
+        ProfileError {
+            file: self.file.clone(),
+            position: self.position,
+            pointer: self.pointer.clone(),
+            message: message.into(),
+        }
+    }
+}
+
+/// What a failure counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Counts 1.
+    Low,
+    /// Counts 1.
+    #[default]
+    Medium,
+    /// Counts 2.
+    High,
+    /// Counts 3, and fails the whole contract.
+    Critical,
+}
+
+impl Severity {
+    /// Its weight in scores.
+    pub fn weight(self) -> u64 {
+        match self {
+            Self::Critical => 3,
+            Self::High => 2,
+            Self::Medium | Self::Low => 1,
+        }
+    }
+
+    /// The word in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// Under which chaos an invariant is judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum When {
+    /// Under any and none.
+    #[default]
+    Always,
+    /// Under none.
+    NoChaos,
+    /// Under any.
+    AnyChaos,
+    /// Where a rule of `tool_faults` is.
+    ToolFaults,
+    /// Where a rule of `llm_faults` is.
+    LlmFaults,
+    /// Where a rule of `network_faults` is.
+    NetworkFaults,
+    /// Where a context attack is.
+    ContextAttacks,
+}
+
+impl When {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::Always,
+        Self::NoChaos,
+        Self::AnyChaos,
+        Self::ToolFaults,
+        Self::LlmFaults,
+        Self::NetworkFaults,
+        Self::ContextAttacks,
+    ];
+
+    /// The word in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::NoChaos => "no_chaos",
+            Self::AnyChaos => "any_chaos_active",
+            Self::ToolFaults => "tool_faults_active",
+            Self::LlmFaults => "llm_faults_active",
+            Self::NetworkFaults => "network_faults_active",
+            Self::ContextAttacks => "context_attacks_active",
+        }
+    }
+
+    /// Whether a scenario with these families of rules is one of them.
+    pub fn applies(self, active: Active) -> bool {
+        match self {
+            Self::Always => true,
+            Self::NoChaos => !active.any(),
+            Self::AnyChaos => active.any(),
+            Self::ToolFaults => active.tool,
+            Self::LlmFaults => active.llm,
+            Self::NetworkFaults => active.network,
+            Self::ContextAttacks => active.context,
+        }
+    }
+}
+
+/// What counts as the clean answer of a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum BaselineFrom {
+    /// What the agent answers to the same prompt without chaos, after a reset.
+    #[default]
+    Auto,
+    /// This text.
+    Text(String),
+}
+
+/// A regular expression over golden prompts.
+#[derive(Debug, Clone)]
+pub struct PromptFilter(pub(crate) fancy_regex::Regex);
+
+impl PromptFilter {
+    /// Whether the prompt is judged. One that takes too long to match is.
+    pub fn wants(&self, prompt: &Prompt) -> bool {
+        self.0.is_match(&prompt.text()).unwrap_or(true)
+    }
+}
+
+/// What one kind of invariant demands.
+pub(crate) trait Check: Debug + Send + Sync {
+    /// Whether it holds.
+    fn judge(&self, subject: &Subject<'_>) -> Verdict;
+
+    /// Whether it cannot be judged without what the agent did in the clean run.
+    fn needs_baseline(&self) -> bool {
+        false
+    }
+}
+
+/// A kind of invariant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// The type in files.
+    pub(crate) name: &'static str,
+    /// What it looks at.
+    pub(crate) looks_at: LooksAt,
+    /// Reads its parameters; `None` after an error.
+    pub(crate) read: fn(&mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>>,
+}
+
+/// What a kind of invariant looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LooksAt {
+    /// The answer.
+    Answer,
+    /// What went over the wire.
+    Wire,
+}
+
+impl Kind {
+    const fn answer(
+        name: &'static str,
+        read: fn(&mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>>,
+    ) -> Self {
+        Self {
+            name,
+            looks_at: LooksAt::Answer,
+            read,
+        }
+    }
+}
+
+/// Every kind, as it is listed in messages.
+pub(crate) const KINDS: &[Kind] = &[
+    contains::CONTAINS,
+    contains::CONTAINS_ANY,
+    contains::NOT_CONTAINS,
+    regex_pattern::REGEX,
+    excludes_pattern::EXCLUDES_PATTERN,
+    latency::LATENCY,
+    valid_json::VALID_JSON,
+    json_schema::JSON_SCHEMA,
+    similarity::SIMILARITY,
+    behavior_unchanged::BEHAVIOR_UNCHANGED,
+    excludes_pii::EXCLUDES_PII,
+    refusal_check::REFUSAL_CHECK,
+    refusal_check::REFUSAL,
+    output_not_empty::OUTPUT_NOT_EMPTY,
+    completes::COMPLETES,
+    max_length::MAX_LENGTH,
+    llm_judge::LLM_JUDGE,
+];
+
+/// The types in files.
+pub fn type_names() -> impl Iterator<Item = &'static str> + Clone {
+    KINDS.iter().map(|kind| kind.name)
+}

@@ -1,0 +1,68 @@
+//! `behavior_unchanged`: the answer is like the one the agent gives when nothing is wrong.
+
+use super::similarity::alike;
+use super::{Check, Kind, Subject, Verdict};
+
+/// `similarity_threshold` 0 to 1, default 0.75. Without a clean answer it cannot be judged.
+pub(super) const BEHAVIOR_UNCHANGED: Kind = Kind::answer("behavior_unchanged", |fields| {
+    let threshold = fields.real("similarity_threshold", 0.0..=1.0, "");
+    Some(Box::new(Unchanged(threshold.unwrap_or(0.75))))
+});
+
+#[derive(Debug)]
+struct Unchanged(f64);
+
+impl Check for Unchanged {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let Some(clean) = subject.baseline else {
+            return Verdict::Error("there is no clean answer to compare with".to_owned());
+        };
+        if let Some(error) = &clean.answer.error {
+            return Verdict::Error(format!("the clean run gave no answer: {error}"));
+        }
+        if subject.answer.error.is_some() {
+            return Verdict::Fails("the clean run gave an answer, this one an error".to_owned());
+        }
+        alike(&subject.answer.text, &clean.answer.text, self.0)
+    }
+
+    fn needs_baseline(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::answer::Answer;
+    use crate::invariants::testing::{Outcome::*, judged, judged_beside};
+
+    #[test]
+    fn the_clean_answer_of_the_same_prompt_is_the_measure() {
+        let clean = Answer::of("Your order 17 ships on Monday.");
+        for (answer, expected) in [
+            ("Your order 17 ships on Monday!", Holds),
+            ("I could not find out anything.", Fails),
+        ] {
+            let found = judged_beside("{type: behavior_unchanged}", answer, &clean);
+            assert_eq!(found, expected, "{answer}");
+        }
+        assert_eq!(judged("{type: behavior_unchanged}", "x"), Errs);
+        let negated = "{type: behavior_unchanged, negate: true}";
+        assert_eq!(judged(negated, "x"), Errs);
+        let broken = Answer {
+            error: Some("status 500".into()),
+            ..Answer::default()
+        };
+        assert_eq!(
+            judged_beside("{type: behavior_unchanged}", "x", &broken),
+            Errs
+        );
+    }
+
+    #[test]
+    fn a_text_of_the_suite_can_be_the_measure() {
+        let written = "{type: behavior_unchanged, baseline: All is well}";
+        assert_eq!(judged(written, "all is well"), Holds);
+        assert_eq!(judged(written, "the house is on fire"), Fails);
+    }
+}

@@ -1,0 +1,80 @@
+//! `excludes_pattern`: patterns of which none stands in the answer.
+
+use fancy_regex::Regex;
+
+use super::regex_pattern::too_hard;
+use super::words::quoted;
+use super::{Check, Kind, Subject, Verdict};
+
+/// `patterns`, regular expressions; case does not count, and a dot matches line ends too.
+pub(super) const EXCLUDES_PATTERN: Kind = Kind::answer("excludes_pattern", |fields| {
+    let what = "a list of regular expressions";
+    let patterns = fields.each("patterns", what, |reader, node| {
+        reader.pattern(node, "(?is)")
+    });
+    if !fields.has("patterns") {
+        fields.missing("patterns", what);
+    }
+    let patterns = patterns?.value;
+    if patterns.is_empty() {
+        fields.error("patterns", "the list is empty: nothing would be excluded");
+        return None;
+    }
+    Some(Box::new(Excludes(patterns)))
+});
+
+#[derive(Debug)]
+struct Excludes(Vec<Regex>);
+
+impl Check for Excludes {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        for pattern in &self.0 {
+            match pattern.find(&subject.answer.text) {
+                Ok(Some(found)) => {
+                    let written = pattern.as_str().trim_start_matches("(?is)");
+                    return Verdict::Fails(format!(
+                        "{} matches {}",
+                        quoted(written),
+                        quoted(found.as_str())
+                    ));
+                }
+                Ok(None) => {}
+                Err(error) => return too_hard(&error),
+            }
+        }
+        Verdict::Holds("no pattern matches".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::invariants::testing::{Outcome::*, judged};
+
+    #[test]
+    fn patterns_are_regular_expressions_in_any_case() {
+        for (written, answer, expected) in [
+            (
+                r"{type: excludes_pattern, patterns: ['sk-\w{8}']}",
+                "key SK-abcdefgh",
+                Fails,
+            ),
+            (
+                r"{type: excludes_pattern, patterns: ['sk-\w{8}']}",
+                r"sk-\w{8}",
+                Holds,
+            ),
+            (
+                r"{type: excludes_pattern, patterns: [a, 'pass.?word']}",
+                "PASSWORD",
+                Fails,
+            ),
+            (
+                r"{type: excludes_pattern, patterns: [a, b], negate: true}",
+                "b",
+                Holds,
+            ),
+        ] {
+            assert_eq!(judged(written, answer), expected, "{written}: {answer}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `json_schema`: the answer is a JSON document that a schema allows.
+
+use jsonschema::Validator;
+use squall_profiles::document::Tree;
+
+use super::valid_json::document;
+use super::words::quoted;
+use super::{Check, Kind, Subject, Verdict};
+
+/// `schema`: JSON Schema, of the draft it names, else 2020-12. What it refers to must be in it.
+pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
+    let validator = fields.read("schema", |reader, node| {
+        let schema = match &node.value {
+            Tree::Scalar { text, .. } => match serde_json::from_str(text) {
+                Ok(schema) => schema,
+                Err(error) => {
+                    reader.error(node.position, format!("this is no JSON Schema: {error}"));
+                    return None;
+                }
+            },
+            tree => tree.to_json(),
+        };
+        jsonschema::validator_for(&schema)
+            .map_err(|error| {
+                let place = node.nearest(error.instance_path().as_str()).position;
+                reader.error(place, format!("this is no JSON Schema: {error}"));
+            })
+            .ok()
+    });
+    if !fields.has("schema") {
+        fields.missing("schema", "a JSON Schema");
+    }
+    Some(Box::new(Schema(validator?)))
+});
+
+#[derive(Debug)]
+struct Schema(Validator);
+
+/// Most violations that are told.
+const TOLD: usize = 3;
+
+impl Check for Schema {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let document = match document(&subject.answer.text) {
+            Ok(document) => document,
+            Err(reason) => return Verdict::Fails(reason),
+        };
+        let mut errors = self.0.iter_errors(&document);
+        let told: Vec<_> = errors
+            .by_ref()
+            .take(TOLD)
+            .map(|error| match error.instance_path().as_str() {
+                "" => quoted(&error.to_string()),
+                path => format!("at {path} {}", quoted(&error.to_string())),
+            })
+            .collect();
+        if told.is_empty() {
+            return Verdict::Holds("the schema allows the answer".to_owned());
+        }
+        let more = match errors.count() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let told = told.join("; ");
+        Verdict::Fails(format!(
+            "the schema does not allow the answer: {told}{more}"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::invariants::testing::{Outcome::*, errors_of, judged};
+
+    const WRITTEN: &str = "{type: json_schema, schema: {type: object, required: [city], \
+                           properties: {city: {type: string}, days: {type: integer, minimum: 1}}}}";
+
+    #[test]
+    fn a_schema_allows_or_not() {
+        for (answer, expected) in [
+            (r#"{"city": "Paris", "days": 3}"#, Holds),
+            (r#"{"city": "Paris", "more": null}"#, Holds),
+            (r#"{"days": 3}"#, Fails),
+            (r#"{"city": "Paris", "days": 0}"#, Fails),
+            (r#"{"city": "Paris", "days": "three"}"#, Fails),
+            ("Paris", Fails),
+            ("", Fails),
+        ] {
+            assert_eq!(judged(WRITTEN, answer), expected, "{answer}");
+        }
+        let text = r#"{type: json_schema, schema: '{"type": "array"}'}"#;
+        assert_eq!(judged(text, "[1]"), Holds);
+        assert_eq!(judged(text, "{}"), Fails);
+    }
+
+    #[test]
+    fn what_is_no_schema_is_said_with_its_place() {
+        let errors = errors_of("{type: json_schema, schema: {type: objekt}}");
+        assert!(errors[0].starts_with("suite.yaml:4:"), "{errors:?}");
+        assert!(errors[0].contains("no JSON Schema"), "{errors:?}");
+        let errors = errors_of("{type: json_schema, schema: {$ref: 'http://x.test/s.json'}}");
+        assert!(errors[0].contains("no JSON Schema"), "{errors:?}");
+    }
+}

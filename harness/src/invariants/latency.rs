@@ -1,0 +1,49 @@
+//! `latency`: how long the agent may take.
+
+use std::time::Duration;
+
+use super::{Check, Kind, Subject, Verdict};
+
+/// `max_ms`, at least 1: from the question's first byte to the answer's last.
+pub(super) const LATENCY: Kind = Kind::answer("latency", |fields| {
+    let most = fields.whole("max_ms", 1..=86_400_000, " milliseconds");
+    if !fields.has("max_ms") {
+        fields.missing("max_ms", "the longest time in milliseconds");
+    }
+    Some(Box::new(Latency(Duration::from_millis(most?))))
+});
+
+#[derive(Debug)]
+struct Latency(Duration);
+
+impl Check for Latency {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let took = subject.answer.latency;
+        let (ms, most) = (took.as_millis(), self.0.as_millis());
+        if took <= self.0 {
+            Verdict::Holds(format!("it took {ms} ms of at most {most}"))
+        } else {
+            Verdict::Fails(format!("it took {ms} ms, allowed are {most}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::answer::Answer;
+    use crate::invariants::testing::{Outcome::*, judged_answer};
+
+    #[test]
+    fn the_bound_itself_is_allowed() {
+        for (ms, expected) in [(0, Holds), (500, Holds), (501, Fails)] {
+            let answer = Answer {
+                latency: Duration::from_millis(ms),
+                ..Answer::of("x")
+            };
+            let found = judged_answer("{type: latency, max_ms: 500}", &answer);
+            assert_eq!(found, expected, "{ms}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `output_not_empty`: the agent said something.
+
+use super::{Check, Kind, Subject, Verdict};
+
+/// More than blanks, and no error.
+pub(super) const OUTPUT_NOT_EMPTY: Kind =
+    Kind::answer("output_not_empty", |_| Some(Box::new(NotEmpty)));
+
+#[derive(Debug)]
+struct NotEmpty;
+
+impl Check for NotEmpty {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        if let Some(error) = &subject.answer.error {
+            return Verdict::Fails(format!("the agent gave no answer: {error}"));
+        }
+        // What cannot be seen is nothing either.
+        let unseen = |c: char| {
+            c.is_whitespace()
+                || c.is_control()
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{2060}')
+        };
+        if subject.answer.text.chars().all(unseen) {
+            return Verdict::Fails("the answer is empty".to_owned());
+        }
+        Verdict::Holds("the answer is not empty".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::answer::Answer;
+    use crate::invariants::testing::{Outcome::*, judged, judged_answer};
+
+    #[test]
+    fn something_that_can_be_seen_must_be_said() {
+        for (answer, expected) in [
+            ("x", Holds),
+            ("", Fails),
+            (" \n\t", Fails),
+            ("\u{200b}", Fails),
+        ] {
+            assert_eq!(
+                judged("{type: output_not_empty}", answer),
+                expected,
+                "{answer:?}"
+            );
+        }
+        let error = Answer {
+            error: Some("status 500".into()),
+            ..Answer::of("oops")
+        };
+        assert_eq!(judged_answer("{type: output_not_empty}", &error), Fails);
+    }
+}

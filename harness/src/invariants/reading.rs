@@ -1,0 +1,212 @@
+//! Invariants as they are written in suites.
+
+use std::collections::BTreeSet;
+
+use squall_profiles::document::{At, Tree};
+use squall_profiles::error;
+
+use super::{
+    BaselineFrom, Invariant, InvariantPlace, KINDS, Kind, LooksAt, PromptFilter, Severity, When,
+    type_names,
+};
+use crate::suite::read_prompts;
+use crate::suite::reader::{Fields, Reader};
+
+const SEVERITIES: [(&str, Severity); 4] = [
+    ("critical", Severity::Critical),
+    ("high", Severity::High),
+    ("medium", Severity::Medium),
+    ("low", Severity::Low),
+];
+
+/// Reads the list under `invariants`, at least one; with `ids` each has to have one.
+pub(crate) fn read(fields: &mut Fields<'_, '_, '_>, ids: bool) -> Option<Vec<Invariant>> {
+    let mut seen = BTreeSet::new();
+    let mut ordinals = Ordinals::default();
+    let list = fields.each("invariants", "a list of invariants", |reader, node| {
+        let invariant = invariant(reader, node, ids, &mut ordinals)?;
+        if !seen.insert(invariant.id.clone()) {
+            let message = format!(
+                "an invariant `{}` stands here already; cells are told apart by its id",
+                invariant.id
+            );
+            reader.error(node.position, message);
+        }
+        Some(invariant)
+    })?;
+    let is_empty = fields
+        .node("invariants")
+        .is_some_and(|node| match &node.value {
+            Tree::List(items) => items.is_empty(),
+            _ => false,
+        });
+    if is_empty {
+        let message = "the list is empty: nothing would be demanded; write `- type: completes`";
+        fields.error("invariants", message);
+        return None;
+    }
+    Some(list.value)
+}
+
+/// How many of each type there were without an id.
+#[derive(Default)]
+struct Ordinals(std::collections::BTreeMap<&'static str, usize>);
+
+impl Ordinals {
+    fn id_of(&mut self, kind: &'static str) -> String {
+        let count = self.0.entry(kind).or_default();
+        *count += 1;
+        match *count {
+            1 => kind.to_owned(),
+            count => format!("{kind}-{count}"),
+        }
+    }
+}
+
+fn invariant(
+    reader: &mut Reader<'_>,
+    node: &At<Tree>,
+    ids: bool,
+    ordinals: &mut Ordinals,
+) -> Option<Invariant> {
+    let place = InvariantPlace {
+        file: reader.file.to_owned(),
+        position: node.position,
+        pointer: reader.pointer().to_owned(),
+    };
+    let what = "an invariant, like `{type: contains, value: Paris}`";
+    reader.fields(node, what, |fields| one(fields, place, ids, ordinals))?
+}
+
+fn one(
+    fields: &mut Fields<'_, '_, '_>,
+    place: InvariantPlace,
+    ids: bool,
+    ordinals: &mut Ordinals,
+) -> Option<Invariant> {
+    let kind = kind(fields);
+    let id = fields.words("id");
+    if ids && !fields.has("id") {
+        fields.missing("id", "what reports call the invariant");
+    }
+    let description = fields.text("description").map(|text| text.value);
+    let severity = fields.word("severity", "severity", &SEVERITIES);
+    let when = fields.word(
+        "when",
+        "condition",
+        &When::ALL.map(|when| (when.as_str(), when)),
+    );
+    let negate = fields.flag("negate").unwrap_or(false);
+    let probes = fields
+        .node("probes")
+        .and_then(|_| read_prompts(fields, "probes"));
+    let baseline = baseline(fields);
+    let filter = fields.read("prompt_filter", |reader, node| {
+        reader.pattern(node, "(?is)")
+    });
+    let Some(kind) = kind else {
+        // Whose parameters the others are, nobody knows.
+        fields.leave_others();
+        return None;
+    };
+    if kind.looks_at == LooksAt::Wire && matches!(baseline, BaselineFrom::Text(_)) {
+        let message = "an invariant on the wire is compared with a clean run; write `baseline: auto`, \
+                       or leave it out";
+        fields.error("baseline", message);
+    }
+    let check = (kind.read)(fields);
+    refuse_foreign(fields, kind);
+    Some(Invariant {
+        id: id.map_or_else(|| ordinals.id_of(kind.name), |id| id.value),
+        kind: kind.name,
+        description,
+        severity: severity.unwrap_or_default(),
+        when: when.unwrap_or_default(),
+        negate,
+        probes: probes.unwrap_or_default(),
+        baseline,
+        prompt_filter: filter.map(PromptFilter),
+        place,
+        check: check?,
+    })
+}
+
+fn kind(fields: &mut Fields<'_, '_, '_>) -> Option<&'static Kind> {
+    if !fields.has("type") {
+        fields.missing("type", "what is demanded, like `type: contains`");
+    }
+    let name = fields.text("type")?;
+    let kind = KINDS.iter().find(|kind| kind.name == name.value);
+    if kind.is_none() {
+        let rest = error::allowed(&name.value, type_names());
+        let found = fields.reader.shown(name.position);
+        fields.error("type", format!("unknown invariant type `{found}`{rest}"));
+    }
+    kind
+}
+
+fn baseline(fields: &mut Fields<'_, '_, '_>) -> BaselineFrom {
+    match fields.text("baseline") {
+        Some(text) if text.value != "auto" => BaselineFrom::Text(text.value),
+        _ => BaselineFrom::Auto,
+    }
+}
+
+/// A field that another type takes says whose it is.
+fn refuse_foreign(fields: &mut Fields<'_, '_, '_>, kind: &Kind) {
+    let mut foreign = false;
+    for name in fields.others() {
+        let owners: Vec<_> = KINDS
+            .iter()
+            .filter(|kind| parameters(kind).contains(&name.value.as_str()))
+            .map(|kind| kind.name)
+            .collect();
+        if owners.is_empty() {
+            continue;
+        }
+        foreign = true;
+        let own = parameters(kind);
+        let takes = if own.is_empty() {
+            "takes none of its own".to_owned()
+        } else {
+            format!("takes {}", error::words(own))
+        };
+        let (plural, listed) = match owners.len() {
+            1 => ("", error::words(owners)),
+            2..=5 => ("s", error::words(owners)),
+            more => (
+                "s",
+                format!(
+                    "{} and {} more",
+                    error::words(owners.into_iter().take(4)),
+                    more - 4
+                ),
+            ),
+        };
+        let message = format!(
+            "`{}` belongs to type{plural} {listed}; `{}` {takes}",
+            name.value, kind.name
+        );
+        let position = name.position;
+        fields
+            .reader
+            .below(&name.value, |reader| reader.error(position, message));
+    }
+    if foreign {
+        fields.leave_others();
+    }
+}
+
+/// The fields that a type takes beside those that all do: those it asks for.
+pub(crate) fn parameters(kind: &Kind) -> Vec<&'static str> {
+    let mut reader = Reader::new("", "", BTreeSet::new());
+    let nothing = At {
+        value: Tree::Map(Vec::new()),
+        position: error::Position::default(),
+    };
+    let asked = reader.fields(&nothing, "", |fields| {
+        (kind.read)(fields);
+        fields.known().to_vec()
+    });
+    asked.unwrap_or_default()
+}

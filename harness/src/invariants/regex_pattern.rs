@@ -1,0 +1,95 @@
+//! `regex`: a pattern that stands somewhere in the answer.
+
+use fancy_regex::Regex;
+
+use super::words::quoted;
+use super::{Check, Kind, Subject, Verdict};
+
+/// `pattern`; a dot matches line ends too, and case counts unless `case_sensitive` is false.
+pub(super) const REGEX: Kind = Kind::answer("regex", |fields| {
+    let case_sensitive = fields.flag("case_sensitive").unwrap_or(true);
+    let flags = if case_sensitive { "(?s)" } else { "(?is)" };
+    let pattern = fields.read("pattern", |reader, node| reader.pattern(node, flags));
+    if !fields.has("pattern") {
+        fields.missing("pattern", "a regular expression");
+    }
+    Some(Box::new(Matches(pattern?)))
+});
+
+#[derive(Debug)]
+struct Matches(Regex);
+
+impl Check for Matches {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        match self.0.find(&subject.answer.text) {
+            Ok(Some(found)) => {
+                Verdict::Holds(format!("the pattern matches {}", quoted(found.as_str())))
+            }
+            Ok(None) => {
+                let pattern = self.0.as_str();
+                let pattern = pattern
+                    .trim_start_matches("(?s)")
+                    .trim_start_matches("(?is)");
+                Verdict::Fails(format!("nothing matches {}", quoted(pattern)))
+            }
+            Err(error) => too_hard(&error),
+        }
+    }
+}
+
+/// A pattern that takes for ever on this answer.
+pub(super) fn too_hard(error: &fancy_regex::Error) -> Verdict {
+    Verdict::Error(format!(
+        "the pattern could not be tried on this answer: {error}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::invariants::testing::{Outcome::*, judged};
+
+    #[test]
+    fn a_pattern_is_searched_anywhere() {
+        for (written, answer, expected) in [
+            (r"{type: regex, pattern: '\d{3}'}", "it is 404", Holds),
+            (r"{type: regex, pattern: '\d{3}'}", "it is 40", Fails),
+            (r"{type: regex, pattern: 'a.b'}", "a\nb", Holds),
+            (r"{type: regex, pattern: 'ok'}", "OK", Fails),
+            (r"{type: regex, pattern: '(?i)ok'}", "OK", Holds),
+            (
+                r"{type: regex, pattern: ok, case_sensitive: false}",
+                "OK",
+                Holds,
+            ),
+            (r"{type: regex, pattern: '^(?!.*error).*$'}", "fine", Holds),
+            (
+                r"{type: regex, pattern: '^(?!.*error).*$'}",
+                "an error",
+                Fails,
+            ),
+            (
+                r"{type: regex, pattern: '(?P<word>\w+) (?P=word)'}",
+                "the the",
+                Holds,
+            ),
+            (
+                r"{type: regex, pattern: error, negate: true}",
+                "fine",
+                Holds,
+            ),
+            (
+                r"{type: regex, pattern: error, negate: true}",
+                "error",
+                Fails,
+            ),
+        ] {
+            assert_eq!(judged(written, answer), expected, "{written}: {answer}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_takes_for_ever_is_an_error_and_no_pass() {
+        let written = r"{type: regex, pattern: '^(?=((a+)+)+$)b|(a*a*a*a*a*)*\2c$', negate: true}";
+        assert_eq!(judged(written, &"a".repeat(60)), Errs);
+    }
+}

@@ -1,0 +1,90 @@
+//! One invariant, as it is written in a suite, judged on one answer.
+
+use crate::answer::Answer;
+use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
+use crate::suite::{self, Active, Prices, Prompt, Suite};
+use crate::trace::Trace;
+use squall_profiles::variables::Variables;
+
+/// A verdict without its reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Holds,
+    Fails,
+    Unproven,
+    Errs,
+    NotApplicable,
+}
+
+impl From<&Judgement> for Outcome {
+    fn from(judgement: &Judgement) -> Self {
+        match judgement {
+            Judgement::NotApplicable(_) => Self::NotApplicable,
+            Judgement::Judged(Verdict::Holds(_)) => Self::Holds,
+            Judgement::Judged(Verdict::Fails(_)) => Self::Fails,
+            Judgement::Judged(Verdict::Insufficient(_)) => Self::Unproven,
+            Judgement::Judged(Verdict::Error(_)) => Self::Errs,
+        }
+    }
+}
+
+fn suite_of(written: &str) -> Result<Suite, Vec<String>> {
+    let text = format!(
+        "agent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\ninvariants:\n  - {written}\n"
+    );
+    suite::parse("suite.yaml", &text, Variables::Refused)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+}
+
+pub(crate) fn errors_of(written: &str) -> Vec<String> {
+    suite_of(written).expect_err("errors")
+}
+
+pub(crate) fn invariant(written: &str) -> Invariant {
+    let mut suite = suite_of(written).expect("a valid invariant");
+    suite.invariants.remove(0)
+}
+
+pub(crate) fn judged(written: &str, answer: &str) -> Outcome {
+    judged_answer(written, &Answer::of(answer))
+}
+
+pub(crate) fn judged_answer(written: &str, answer: &Answer) -> Outcome {
+    judgement(written, "hello", answer, None)
+}
+
+pub(crate) fn judged_beside(written: &str, answer: &str, clean: &Answer) -> Outcome {
+    judgement(written, "hello", &Answer::of(answer), Some(clean))
+}
+
+pub(crate) fn judgement(
+    written: &str,
+    prompt: &str,
+    answer: &Answer,
+    clean: Option<&Answer>,
+) -> Outcome {
+    let invariant = invariant(written);
+    subject(prompt, answer, clean, |subject| {
+        (&invariant.judge(subject)).into()
+    })
+}
+
+/// Hands over an invocation without traffic and without chaos.
+pub(crate) fn subject<T>(
+    prompt: &str,
+    answer: &Answer,
+    clean: Option<&Answer>,
+    judge: impl FnOnce(&Subject<'_>) -> T,
+) -> T {
+    judge(&Subject {
+        prompt: &Prompt::single(prompt),
+        answer,
+        trace: &Trace::default(),
+        baseline: clean.map(|answer| Baseline {
+            answer,
+            trace: None,
+        }),
+        active: Active::default(),
+        prices: &Prices::default(),
+    })
+}

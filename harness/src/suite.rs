@@ -1,0 +1,228 @@
+//! A suite: the file that describes an agent and what is demanded of it.
+//!
+//! A flakestorm v1 or v2 file is one. The text is read as a tree that keeps every place; variables are
+//! expanded; each block is then read field by field into types, and everything that makes no sense is
+//! said at once, with file, line, column, what was found, what is allowed, and the nearest valid name.
+//!
+//! ```text
+//! text ──▶ tree ──▶ variables ──▶ blocks (agent, contract, …) ──▶ Suite, or errors
+//!                                                            └──▶ notes: allowed, and odd
+//! ```
+
+pub mod agent;
+mod chaos;
+mod check;
+mod contract;
+mod model;
+mod mutations;
+mod prompts;
+pub(crate) mod reader;
+mod replays;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use std::sync::Arc;
+
+use squall_profiles::document::{self, At, Tree};
+use squall_profiles::error::ProfileError;
+use squall_profiles::library::Library;
+use squall_profiles::profile::Profile;
+use squall_profiles::variables::{Expanded, Variables};
+
+pub use self::agent::Agent;
+pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
+pub use self::model::{Model, Provider};
+pub use self::mutations::{MutationType, Mutations};
+pub use self::prompts::Prompt;
+pub(crate) use self::prompts::read as read_prompts;
+use self::reader::{Fields, Reader};
+pub use self::replays::{
+    Filter, FilterStatus, ReplaySession, Replays, Session, Source, ToolResponse,
+};
+pub use self::settings::{Advanced, Counters, Format, Output, Price, Prices, Scoring, Tools};
+use crate::invariants::{self, Invariant};
+
+/// One thing wrong with a suite, or only odd: `file:line:column: message`.
+pub type SuiteError = ProfileError;
+
+/// An agent and what is demanded of it.
+#[derive(Debug)]
+pub struct Suite {
+    /// The file as it was named when it was read.
+    pub file: Arc<str>,
+    /// The text it was read from, variables not expanded.
+    pub text: Arc<str>,
+    /// What it says of its own version; nothing hangs on it. Default `1.0`.
+    pub version: String,
+    /// The agent under test.
+    pub agent: Agent,
+    /// The model that writes mutations and judges.
+    pub model: Option<Model>,
+    /// How golden prompts are changed.
+    pub mutations: Mutations,
+    /// What the agent is asked; empty only where replays are all there is.
+    pub golden_prompts: Vec<Prompt>,
+    /// What must hold of every answer; empty only where a contract or replays say it.
+    pub invariants: Vec<Invariant>,
+    /// Chaos of `chaos` and `mutate --chaos` runs.
+    pub chaos: Option<Arc<Profile>>,
+    /// Invariants × scenarios.
+    pub contract: Option<ContractPart>,
+    /// Incidents that must not happen again.
+    pub replays: Replays,
+    /// What the components of the overall score count.
+    pub scoring: Scoring,
+    /// Where reports go.
+    pub output: Output,
+    /// How runs go about it.
+    pub advanced: Advanced,
+    /// Names for upstreams.
+    pub tools: Tools,
+    /// What models' tokens cost.
+    pub prices: Prices,
+    /// What is allowed and changes nothing, or surely is not meant, each with its place.
+    pub notes: Vec<SuiteError>,
+    /// What variables stood for: never to be shown.
+    pub expanded: Expanded,
+}
+
+/// Reads a suite, YAML or JSON. `file` is named in errors; `variables` says what `${VAR}` stands for.
+pub fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Suite, Vec<SuiteError>> {
+    let written = document::read(file, text).map_err(|error| vec![error])?;
+    let mut reader = Reader::new(file, text, variables::places(&written));
+    let mut tree = written.clone();
+    let expanded = variables::expand(&mut reader, &mut tree, variables);
+    let library = Library::builtin();
+    let read = reader.fields(
+        &tree,
+        "a map with `agent`, `golden_prompts` and `invariants`",
+        |fields| root(fields, &written, &library, variables),
+    );
+    let mut errors = std::mem::take(&mut reader.errors);
+    errors.sort_by_key(|error| error.position);
+    errors.dedup();
+    match read.flatten() {
+        Some(suite) if errors.is_empty() => {
+            let mut notes = reader.notes;
+            notes.extend(check::doubts(&suite));
+            notes.sort_by_key(|note| note.position);
+            Ok(Suite {
+                file: file.into(),
+                text: text.into(),
+                notes,
+                expanded,
+                ..suite
+            })
+        }
+        _ => Err(errors),
+    }
+}
+
+fn root(
+    fields: &mut Fields<'_, '_, '_>,
+    written: &At<Tree>,
+    library: &Library,
+    variables: Variables<'_>,
+) -> Option<Suite> {
+    let version = fields.text("version").map(|text| text.value);
+    let tools = settings::tools(fields);
+    let context = chaos::Context {
+        variables,
+        library,
+        tools: &tools.names,
+        written,
+    };
+    if !fields.has("agent") {
+        fields.missing(
+            "agent",
+            "how the agent is reached: `agent: {endpoint: http://localhost:8000/invoke}`",
+        );
+    }
+    let agent = fields.read("agent", |reader, node| {
+        reader.fields(node, "a map with `endpoint`", agent::read)?
+    });
+    let model = model(fields);
+    let mutations = fields.read("mutations", |reader, node| {
+        reader.fields(node, "a map of settings", mutations::read)
+    });
+    let golden_prompts = prompts::read(fields, "golden_prompts");
+    let invariants = invariants::read(fields, false);
+    let chaos = fields.read("chaos", |reader, node| chaos::read(reader, node, context));
+    let matrix = fields.read("chaos_matrix", |reader, node| {
+        contract::scenarios(reader, node, context)
+    });
+    let contract = fields.read("contract", |reader, node| {
+        contract::read(reader, node, context, matrix.as_ref())
+    });
+    let replays = fields.read("replays", |reader, node| {
+        reader.fields(node, "a map with `sessions` or `sources`", replays::read)
+    });
+    let scoring = fields.read("scoring", settings::scoring);
+    let output = fields.read("output", |reader, node| {
+        reader.fields(node, "a map of settings", settings::output)
+    });
+    let mut output = output.unwrap_or_default();
+    let advanced = fields.read("advanced", |reader, node| {
+        reader.fields(node, "a map of settings", |fields| {
+            settings::advanced(fields, &mut output)
+        })
+    });
+    let prices = settings::prices(fields);
+    demanded(fields, replays.as_ref());
+    Some(Suite {
+        file: "".into(),
+        text: "".into(),
+        version: version.unwrap_or_else(|| "1.0".to_owned()),
+        agent: agent?,
+        model,
+        mutations: mutations.unwrap_or_default(),
+        golden_prompts: golden_prompts.unwrap_or_default(),
+        invariants: invariants.unwrap_or_default(),
+        chaos,
+        contract,
+        replays: replays.unwrap_or_default(),
+        scoring: scoring.unwrap_or_default(),
+        output,
+        advanced: advanced.unwrap_or_default(),
+        tools,
+        prices,
+        notes: Vec::new(),
+        expanded: Expanded::default(),
+    })
+}
+
+/// `model:`, which some of flakestorm's documents call `llm:`.
+fn model(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
+    let mut read = |name| {
+        fields.read(name, |reader, node| {
+            reader.fields(node, "a map with `provider` and `name`", model::read)?
+        })
+    };
+    let (model, other) = (read("model"), read("llm"));
+    if fields.has("model") && fields.has("llm") {
+        fields.error(
+            "llm",
+            "`llm` is another word for `model`, which stands here too; keep one",
+        );
+    }
+    model.or(other)
+}
+
+/// A suite asks something and demands something.
+fn demanded(fields: &mut Fields<'_, '_, '_>, replays: Option<&Replays>) {
+    let replays =
+        replays.is_some_and(|replays| !replays.sessions.is_empty() || !replays.sources.is_empty());
+    if !fields.has("golden_prompts") && !replays {
+        fields.missing("golden_prompts", "what the agent is asked, a list of texts");
+    }
+    if !fields.has("invariants") && !fields.has("contract") && !replays {
+        fields.missing("invariants", "what must hold of the answers, a list");
+    }
+    if fields.has("chaos_matrix") && !fields.has("contract") {
+        let message = "`chaos_matrix` belongs to a contract, and there is none; write `contract:` \
+                       with `name` and `invariants`";
+        fields.error("chaos_matrix", message);
+    }
+}

@@ -1,0 +1,223 @@
+//! `contract:`: invariants × scenarios.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use squall_profiles::document::{At, Tree};
+use squall_profiles::error::Position;
+use squall_profiles::profile::Profile;
+use squall_profiles::rule::Family;
+
+use super::chaos::{self, Context, FAMILIES};
+use super::reader::{Fields, Reader, each};
+use crate::invariants::{self, Invariant};
+
+/// What must hold, and under which chaos.
+#[derive(Debug)]
+pub struct Contract {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// How often prompts are sent.
+    pub isolation: Isolation,
+    /// What must hold, at least one; ids are unique.
+    pub invariants: Vec<Invariant>,
+    /// Under which chaos, at least one; names are unique.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// How often a prompt is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Once per scenario, and judged by every invariant. The default.
+    #[default]
+    Scenario,
+    /// Once per crossing of invariant and scenario.
+    Cell,
+}
+
+/// One column of a contract's matrix.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// The chaos; without rules the scenario is a clean one.
+    pub chaos: Arc<Profile>,
+    /// Where it stands.
+    pub position: Position,
+}
+
+/// Which families of rules a scenario holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "a set of four")]
+pub struct Active {
+    /// `network_faults`.
+    pub network: bool,
+    /// `tool_faults`.
+    pub tool: bool,
+    /// `llm_faults`.
+    pub llm: bool,
+    /// `context_attacks`.
+    pub context: bool,
+}
+
+impl Active {
+    /// Of what chaos holds. What it extends counts as any family: nobody knows here what is in it.
+    pub fn of(chaos: &Profile) -> Self {
+        let mut active = Self::default();
+        if !chaos.extends.is_empty() {
+            return Self {
+                network: true,
+                tool: true,
+                llm: true,
+                context: true,
+            };
+        }
+        for rule in &chaos.rules {
+            match rule.family {
+                Family::Network => active.network = true,
+                Family::Tool => active.tool = true,
+                Family::Llm => active.llm = true,
+                Family::Context => active.context = true,
+            }
+        }
+        active
+    }
+
+    /// Whether there is any chaos.
+    pub fn any(self) -> bool {
+        self.network || self.tool || self.llm || self.context
+    }
+}
+
+impl Scenario {
+    /// Which families of rules it holds.
+    pub fn active(&self) -> Active {
+        Active::of(&self.chaos)
+    }
+}
+
+const ISOLATIONS: [(&str, Isolation); 2] =
+    [("scenario", Isolation::Scenario), ("cell", Isolation::Cell)];
+
+/// What a suite says of its contract.
+#[derive(Debug)]
+pub enum ContractPart {
+    /// It stands in the suite.
+    Written(Box<Contract>),
+    /// It is one that was put by itself.
+    Named(String),
+}
+
+/// `outside`: scenarios that stand at the suite's root, for a contract that has none.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    node: &At<Tree>,
+    context: Context<'_>,
+    outside: Option<&At<Vec<Scenario>>>,
+) -> Option<ContractPart> {
+    if let Tree::Scalar { .. } = &node.value {
+        return reader
+            .words(node)
+            .map(|name| ContractPart::Named(name.value));
+    }
+    reader
+        .fields(node, "a contract, or the name of one", |fields| {
+            written(fields, context, outside)
+        })
+        .flatten()
+        .map(|contract| ContractPart::Written(Box::new(contract)))
+}
+
+fn written(
+    fields: &mut Fields<'_, '_, '_>,
+    context: Context<'_>,
+    outside: Option<&At<Vec<Scenario>>>,
+) -> Option<Contract> {
+    let name = fields.words("name");
+    if !fields.has("name") {
+        fields.missing("name", "what reports call the contract");
+    }
+    let description = fields.text("description").map(|text| text.value);
+    let isolation = fields.word("isolation", "isolation", &ISOLATIONS);
+    let invariants = invariants::read(fields, true);
+    let scenarios = fields.read("chaos_matrix", |reader, node| {
+        scenarios(reader, node, context)
+    });
+    if !fields.has("invariants") {
+        fields.missing("invariants", "what must hold, a list");
+    }
+    if fields.has("chaos_matrix") {
+        if outside.is_some() {
+            let message = "the contract has a `chaos_matrix` of its own; the one beside it is not \
+                           looked at: remove one";
+            fields.error("chaos_matrix", message);
+        }
+    } else if outside.is_none() {
+        fields.missing(
+            "chaos_matrix",
+            "the scenarios, a list: `- name: clean` is one without chaos",
+        );
+    }
+    let scenarios = scenarios.or_else(|| outside.cloned());
+    Some(Contract {
+        name: name?.value,
+        description,
+        isolation: isolation.unwrap_or_default(),
+        invariants: invariants?,
+        scenarios: scenarios?.value,
+    })
+}
+
+/// The columns of a matrix.
+pub(super) fn scenarios(
+    reader: &mut Reader<'_>,
+    node: &At<Tree>,
+    context: Context<'_>,
+) -> Option<At<Vec<Scenario>>> {
+    let mut names = BTreeSet::new();
+    let scenarios = each(reader, node, "a list of scenarios", |reader, node| {
+        let scenario = scenario(reader, node, context)?;
+        if !names.insert(scenario.name.clone()) {
+            let message = format!(
+                "a scenario `{}` stands here already; cells are told apart by its name",
+                scenario.name
+            );
+            reader.below("name", |reader| reader.error(node.position, message));
+        }
+        Some(scenario)
+    })?;
+    let Tree::List(items) = &node.value else {
+        return None;
+    };
+    if items.is_empty() {
+        let message = "the matrix is empty: nothing would be tried; write `- name: clean` for a \
+                       scenario without chaos";
+        reader.error(node.position, message);
+        return None;
+    }
+    Some(scenarios)
+}
+
+fn scenario(reader: &mut Reader<'_>, node: &At<Tree>, context: Context<'_>) -> Option<Scenario> {
+    let name = reader.fields(node, "a scenario, like `- name: clean`", |fields| {
+        if !fields.has("name") {
+            fields.missing("name", "what reports call the scenario");
+        }
+        // Read as the profile that they make up.
+        for family in FAMILIES {
+            fields.node(family);
+        }
+        fields.node("extends");
+        fields.text("description");
+        fields.words("name")
+    })??;
+    let ours = [&FAMILIES[..], &["extends", "description"]].concat();
+    let chaos = chaos::read_scenario(reader, context, &name.value, &ours)?;
+    Some(Scenario {
+        name: name.value,
+        chaos,
+        position: node.position,
+    })
+}

@@ -1,0 +1,102 @@
+//! `model:`: the model that writes mutations and judges for `llm_judge`. It is not the agent's.
+
+use squall_profiles::variables::is_one_variable;
+
+use super::reader::Fields;
+
+/// A model that Squall asks for help.
+#[derive(Clone, PartialEq)]
+pub struct Model {
+    /// Who serves it.
+    pub provider: Provider,
+    /// Its name there. Default for ollama: `qwen3:8b`.
+    pub name: String,
+    /// Key of the provider, from a variable; ollama needs none.
+    pub api_key: Option<String>,
+    /// Where the provider is; `None`: its own address.
+    pub base_url: Option<String>,
+    /// 0 to 2. Default 0.8.
+    pub temperature: f64,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model")
+            .field("provider", &self.provider)
+            .field("name", &self.name)
+            .field("api_key", &self.api_key.as_ref().map(|_| "REDACTED"))
+            .field("base_url", &self.base_url)
+            .field("temperature", &self.temperature)
+            .finish()
+    }
+}
+
+/// Who serves a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// Ollama, the default.
+    Ollama,
+    /// `OpenAI`, and whoever speaks its API.
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
+    /// Google.
+    Google,
+}
+
+const PROVIDERS: [(&str, Provider); 4] = [
+    ("ollama", Provider::Ollama),
+    ("openai", Provider::OpenAi),
+    ("anthropic", Provider::Anthropic),
+    ("google", Provider::Google),
+];
+
+/// Where Ollama listens unless it is told otherwise.
+const OLLAMA: &str = "http://localhost:11434";
+
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
+    let provider = match fields.node("provider") {
+        Some(_) => fields.word("provider", "provider", &PROVIDERS),
+        None => Some(Provider::Ollama),
+    };
+    let name = fields.words("name");
+    let api_key = fields.words("api_key");
+    let base_url = fields.words("base_url");
+    let temperature = fields.real("temperature", 0.0..=2.0, "");
+    let provider = provider?;
+    if provider != Provider::Ollama {
+        keyed(fields, provider);
+        if !fields.has("name") {
+            fields.missing("name", "the model's name, like `gpt-4o-mini`");
+            return None;
+        }
+    }
+    let default_url = (provider == Provider::Ollama).then(|| OLLAMA.to_owned());
+    Some(Model {
+        provider,
+        name: name.map_or_else(|| "qwen3:8b".to_owned(), |name| name.value),
+        api_key: api_key.map(|key| key.value),
+        base_url: base_url.map(|url| url.value).or(default_url),
+        temperature: temperature.unwrap_or(0.8),
+    })
+}
+
+/// A key comes from one variable and nothing else.
+fn keyed(fields: &mut Fields<'_, '_, '_>, provider: Provider) {
+    let variable = match provider {
+        Provider::Ollama | Provider::OpenAi => "OPENAI_API_KEY",
+        Provider::Anthropic => "ANTHROPIC_API_KEY",
+        Provider::Google => "GOOGLE_API_KEY",
+    };
+    let Some(node) = fields.node("api_key") else {
+        fields.missing("api_key", &format!("`api_key: ${{{variable}}}`"));
+        return;
+    };
+    let written = fields.reader.shown(node.position);
+    if !is_one_variable(written.trim_matches(['"', '\''])) {
+        // What stands there is not repeated: it is a secret.
+        let message =
+            format!("a key never stands in a suite; write `api_key: ${{{variable}}}` and set it");
+        fields.error("api_key", message);
+    }
+}

@@ -1,0 +1,195 @@
+//! `mutations:`: what becomes of golden prompts before the agent is asked.
+
+use squall_profiles::document::At;
+use squall_profiles::error;
+
+use super::reader::{Fields, Reader};
+
+/// How golden prompts are changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mutations {
+    /// Per golden prompt, 1 to 50. Default 10.
+    pub count: u64,
+    /// Which kinds are made, at least one.
+    pub types: Vec<MutationType>,
+    /// What a kind counts in the score, by its number in [`MutationType::ALL`].
+    weights: Vec<f64>,
+    /// Templates of the suite's own, by name: text with `{prompt}` in it.
+    pub templates: Vec<(String, String)>,
+}
+
+impl Default for Mutations {
+    fn default() -> Self {
+        Self {
+            count: 10,
+            types: MutationType::ALL[..7].to_vec(),
+            weights: MutationType::ALL.map(MutationType::weight).to_vec(),
+            templates: Vec::new(),
+        }
+    }
+}
+
+impl Mutations {
+    /// What a kind counts in the score.
+    pub fn weight(&self, kind: MutationType) -> f64 {
+        let place = MutationType::ALL.iter().position(|one| *one == kind);
+        place.map_or(1.0, |place| self.weights[place])
+    }
+}
+
+macro_rules! types {
+    ($($(#[$doc:meta])* $name:ident $word:literal $weight:literal,)*) => {
+        /// A kind of mutation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum MutationType { $($(#[$doc])* $name,)* }
+
+        impl MutationType {
+            /// Every kind; the first seven are the default.
+            pub const ALL: [Self; 24] = [$(Self::$name,)*];
+
+            /// The word in files.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+
+            /// What it counts unless the suite says otherwise.
+            pub fn weight(self) -> f64 {
+                match self { $(Self::$name => $weight,)* }
+            }
+        }
+    };
+}
+
+types! {
+    /// Same intent, other words.
+    Paraphrase "paraphrase" 1.0,
+    /// Slips of the fingers and abbreviations.
+    Noise "noise" 0.8,
+    /// Hurried, frustrated, in capitals.
+    ToneShift "tone_shift" 0.9,
+    /// An instruction to disobey is appended.
+    PromptInjection "prompt_injection" 1.5,
+    /// Base64, escapes, percent-encoding.
+    EncodingAttacks "encoding_attacks" 1.3,
+    /// Irrelevant or contradicting context.
+    ContextManipulation "context_manipulation" 1.1,
+    /// Very short or very long.
+    LengthExtremes "length_extremes" 1.2,
+    /// The suite's own templates.
+    Custom "custom" 1.0,
+    /// Turns that never happened.
+    MultiTurnAttack "multi_turn_attack" 1.4,
+    /// Personas, hypothetical worlds, developer mode.
+    AdvancedJailbreak "advanced_jailbreak" 2.0,
+    /// Looks alike and means something else.
+    SemanticSimilarityAttack "semantic_similarity_attack" 1.3,
+    /// JSON, XML, Markdown or YAML in the prompt.
+    FormatPoisoning "format_poisoning" 1.6,
+    /// Languages, scripts and emoji.
+    LanguageMixing "language_mixing" 1.2,
+    /// Special tokens and odd spacing.
+    TokenManipulation "token_manipulation" 1.5,
+    /// Impossible or conflicting dates.
+    TemporalAttack "temporal_attack" 1.1,
+    /// Headers of the request to the agent.
+    HttpHeaderInjection "http_header_injection" 1.7,
+    /// Large bodies and headers.
+    PayloadSizeAttack "payload_size_attack" 1.4,
+    /// Another `Content-Type`.
+    ContentTypeConfusion "content_type_confusion" 1.5,
+    /// Parameters, doubled or hostile.
+    QueryParameterPoisoning "query_parameter_poisoning" 1.6,
+    /// Another method.
+    RequestMethodAttack "request_method_attack" 1.3,
+    /// Framing and transfer codings.
+    ProtocolLevelAttack "protocol_level_attack" 1.8,
+    /// Deep nesting and patterns that explode.
+    ResourceExhaustion "resource_exhaustion" 1.5,
+    /// The same request at once, several times.
+    ConcurrentRequestPattern "concurrent_request_pattern" 1.4,
+    /// Sent slowly.
+    TimeoutManipulation "timeout_manipulation" 1.3,
+}
+
+fn words() -> impl Iterator<Item = &'static str> + Clone {
+    MutationType::ALL.into_iter().map(MutationType::as_str)
+}
+
+fn named(name: &str) -> Option<MutationType> {
+    let mut all = MutationType::ALL.into_iter();
+    all.find(|kind| kind.as_str() == name)
+}
+
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Mutations {
+    let mut mutations = Mutations::default();
+    if let Some(count) = fields.whole("count", 1..=50, " per golden prompt") {
+        mutations.count = count;
+    }
+    let types = fields.each("types", "a list of mutation types", |reader, node| {
+        let text = reader.text(node)?;
+        let kind = named(&text.value);
+        if kind.is_none() {
+            unknown(reader, &text);
+        }
+        kind
+    });
+    if let Some(types) = types {
+        if fields.is_empty_list("types") {
+            fields.error(
+                "types",
+                "the list is empty; leave it out for the default types",
+            );
+        }
+        mutations.types = types.value;
+    }
+    let weights = fields.pairs(
+        "weights",
+        "a map from mutation type to weight",
+        |reader, name, node| {
+            let Some(kind) = named(&name.value) else {
+                unknown(reader, name);
+                return None;
+            };
+            let weight = reader.real(node, 0.0..=1000.0)?;
+            Some((kind, weight))
+        },
+    );
+    for (_, (kind, weight)) in weights.unwrap_or_default() {
+        if let Some(place) = MutationType::ALL.iter().position(|one| *one == kind) {
+            mutations.weights[place] = weight;
+        }
+    }
+    for name in ["custom_templates", "templates"] {
+        mutations.templates.extend(templates(fields, name));
+    }
+    if mutations.types.contains(&MutationType::Custom) && mutations.templates.is_empty() {
+        let message = "type `custom` needs `custom_templates`, a map from name to text with \
+                       `{prompt}` in it";
+        fields.error("types", message);
+    }
+    mutations
+}
+
+fn templates(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Vec<(String, String)> {
+    let what = "a map from name to text with `{prompt}` in it";
+    let pairs = fields.pairs(name, what, |reader, _, node| {
+        let text = reader.words(node)?;
+        if !text.value.contains("{prompt}") {
+            let message = "the template has no `{prompt}` in it; the agent would be asked the same \
+                           whatever the golden prompt";
+            reader.error(text.position, message);
+        }
+        Some(text.value)
+    });
+    let pairs = pairs.unwrap_or_default().into_iter();
+    pairs.map(|(name, text)| (name.value, text)).collect()
+}
+
+fn unknown(reader: &mut Reader<'_>, found: &At<String>) {
+    let rest = error::allowed(&found.value, words());
+    let shown = reader.shown(found.position);
+    reader.error(
+        found.position,
+        format!("unknown mutation type `{shown}`{rest}"),
+    );
+}

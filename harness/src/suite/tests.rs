@@ -1,0 +1,281 @@
+use std::env::VarError;
+
+use proptest::prelude::*;
+use squall_profiles::variables::Variables;
+
+use super::*;
+
+/// A suite with nothing wrong but what a case puts in its place.
+const AGENT: &str = "agent: {endpoint: 'http://a.test/'}\n";
+const PROMPTS: &str = "golden_prompts: [hello]\n";
+const DEMANDS: &str = "invariants: [{type: completes}]\n";
+
+fn table(name: &str) -> Result<String, VarError> {
+    match name {
+        "TOKEN" => Ok("hunter2".to_owned()),
+        "NUMBER" => Ok("2500".to_owned()),
+        _ => Err(VarError::NotPresent),
+    }
+}
+
+fn parsed(text: &str) -> Result<Suite, Vec<SuiteError>> {
+    parse("suite.yaml", text, Variables::From(&table))
+}
+
+fn errors(text: &str) -> Vec<String> {
+    let errors = parsed(text).expect_err("errors");
+    errors.iter().map(ToString::to_string).collect()
+}
+
+const AGENTS: &[&str] = &[
+    "agent: {}",
+    "agent: http://a.test/",
+    "agent: {endpoint: 'a.test/invoke'}",
+    "agent: {endpoint: 'http://a.test/', type: htpp}",
+    "agent: {endpoint: 'http://a.test/', timeout: 30}",
+    "agent: {endpoint: 'http://a.test/', timeout: '30000'}",
+    "agent: {endpoint: 'http://a.test/', timeout: soon}",
+    "agent: {endpoint: 'http://a.test/', metod: GET}",
+    "agent: {endpoint: 'http://a.test/', method: FETCH}",
+    "agent: {endpoint: 'http://a.test/', response_path: '$.choices['}",
+    "agent: {endpoint: 'http://a.test/', command: [x]}",
+    "agent: {endpoint: 'http://a.test/', headers: {Authorization: Bearer abcdef}}",
+    "agent: {endpoint: 'http://a.test/', headers: {X-Api-Key: abcdef}}",
+    "agent: {endpoint: 'http://a.test/', headers: {'bad name': x}}",
+    "agent: {endpoint: 'http://a.test/', reset_endpoint: '/reset'}",
+    "agent: {endpoint: 'http://a.test/', reset_function: reset}",
+    "agent: {endpoint: 'http://a.test/', reset_function: 'a:b', reset_command: x}",
+    "agent: {endpoint: 'http://a.test/', start: {command: [x]}}",
+    "agent: {endpoint: '${NOPE}/x'}",
+    "agent: {type: python, endpoint: my_agent.py}",
+    "agent: {type: command, endpoint: 'http://a.test/'}",
+    "agent: {type: openai, endpoint: 'http://a.test/v1'}",
+];
+
+const OTHER_DEMANDS: &[&str] = &[
+    "invariants: []",
+    "invariants: {type: completes}",
+    "invariants: [completes]",
+    "invariants: [{value: x}]",
+    "invariants: [{type: contain, value: x}]",
+    "invariants: [{type: contains}]",
+    "invariants: [{type: contains, value: '  '}]",
+    "invariants: [{type: contains, values: [a]}]",
+    "invariants: [{type: contains, value: a, max_ms: 5}]",
+    "invariants: [{type: contains, value: a, tpye: x}]",
+    "invariants: [{type: regex, pattern: '(a'}]",
+    "invariants: [{type: latency, max_ms: 0}]",
+    "invariants: [{type: latency, max_ms: 1.5}]",
+    "invariants: [{type: similarity}]",
+    "invariants: [{type: similarity, expected: a, threshold: 80}]",
+    "invariants: [{type: completes, severity: hihg}]",
+    "invariants: [{type: completes, when: tools_faults_active}]",
+    "invariants: [{type: completes, negate: 'yes'}]",
+    "invariants: [{type: completes, id: a}, {type: completes, id: a}]",
+    "invariants: [{type: excludes_pattern, patterns: []}]",
+    "invariants: [{type: json_schema, schema: {type: strng}}]",
+    "invariants: [{type: llm_judge, rubric: polite}]",
+];
+
+const BLOCKS: &[&str] = &[
+    "golden_prompt: [x]",
+    "golden_prompts: []",
+    "golden_prompts: ['']",
+    "golden_prompts: [[]]",
+    "golden_prompts: [{turn: x}]",
+    "model: {provider: opnai}",
+    "model: {provider: openai, name: gpt-4o}",
+    "model: {provider: openai, name: gpt-4o, api_key: sk-proj-abcdef123456}",
+    "model: {provider: anthropic, api_key: '${TOKEN}'}",
+    "model: {temperature: 3}",
+    "mutations: {count: 0}",
+    "mutations: {types: []}",
+    "mutations: {types: [paraphras]}",
+    "mutations: {types: [custom]}",
+    "mutations: {weights: {noise: -1}}",
+    "mutations: {custom_templates: {a: no place}}",
+    "scoring: {mutation: 0.5}",
+    "scoring: {mutation: 0, chaos: 0, contract: 0, replay: 0}",
+    "scoring: {weights: {mutation: 0.2}, chaos: 0.35}",
+    "output: {format: pdf}",
+    "advanced: {concurrency: 0}",
+    "advanced: {seed: -1}",
+    "advanced: {concurrancy: 1}",
+    "tools: {search: 'http://x/*'}",
+    "tools: {search: {match_url: '{'}}",
+    "prices: {gpt: {input: 1}}",
+    "chaos: []",
+    "chaos: {tool_fault: []}",
+    "chaos: {tool_faults: [{tool: '*', mode: eror}]}",
+    "chaos:\n  llm_faults:\n    - mode: rate_limit\n    - {mode: timeout, delay_ms: -5}",
+    "chaos: {tool_faults: [{tool: '*', mode: slow, error_code: 500}]}",
+    "contract: {}",
+    "contract: {name: x, invariants: [{type: completes}], chaos_matrix: [{name: a}]}",
+    "contract: {name: x, invariants: [{id: a, type: completes}], chaos_matrix: []}",
+    "contract: {name: x, invariants: [{id: a, type: completes}]}",
+    "contract: {name: x, invariants: [{id: a, type: completes}], chaos_matrix: [{name: a}, {name: a}]}",
+    "contract: {name: x, invariants: [{id: a, type: completes}], chaos_matrix: [{tool_faults: []}]}",
+    "contract: {name: x, invariants: [{id: a, type: completes}], chaos_matrix: [{name: a, tool_fault: []}]}",
+    "contract:\n  name: x\n  invariants: [{id: a, type: completes}]\n  chaos_matrix:\n    - name: a\n      tool_faults:\n        - {tool: '*', mode: error, error_code: 99999}",
+    "contract: {name: x, isolation: cel, invariants: [{id: a, type: completes}], chaos_matrix: [{name: a}]}",
+    "chaos_matrix: [{name: a}]",
+    "replays: {sessions: [{id: a}]}",
+    "replays: {sessions: [{id: a, input: x}, {id: a, input: y}]}",
+    "replays: {sessions: [{id: a, input: x, tool_responses: [{tool: t, response: [1]}]}]}",
+    "replays: {sources: [{type: langsmth, project: x}]}",
+    "replays: {sources: [{type: langsmith}]}",
+    "chaos_profile: x",
+    "- a",
+    "agent: {",
+];
+
+/// Each is one thing wrong with one block; the others are well.
+fn cases() -> Vec<String> {
+    let agents = AGENTS
+        .iter()
+        .map(|case| format!("{case}\n{PROMPTS}{DEMANDS}"));
+    let demands = OTHER_DEMANDS
+        .iter()
+        .map(|case| format!("{AGENT}{PROMPTS}{case}\n"));
+    let blocks = BLOCKS.iter().map(|case| {
+        let prompts = if case.starts_with("golden_prompt") {
+            ""
+        } else {
+            PROMPTS
+        };
+        format!("{AGENT}{prompts}{DEMANDS}{case}\n")
+    });
+    agents.chain(demands).chain(blocks).collect()
+}
+
+#[test]
+fn what_makes_no_sense_is_told_where_it_stands() {
+    let told: Vec<_> = cases()
+        .iter()
+        .map(|case| {
+            let own = case.lines().filter(|line| {
+                ![AGENT, PROMPTS, DEMANDS]
+                    .iter()
+                    .any(|other| other.trim() == *line)
+            });
+            let own: Vec<_> = own.collect();
+            format!("{}\n  {}", own.join("\n"), errors(case).join("\n  "))
+        })
+        .collect();
+    insta::assert_snapshot!(told.join("\n\n"));
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let text = "agent: {endpoint: x, typ: http}\ngolden_prompts: []\ninvariants:\n  - {type: nope}\n  - {type: latency}\n";
+    let lines: Vec<_> = parsed(text)
+        .expect_err("errors")
+        .iter()
+        .map(|error| (error.position.line, error.pointer.clone()))
+        .collect();
+    let expected = [
+        (1, "/agent/endpoint"),
+        (1, "/agent/typ"),
+        (2, "/golden_prompts"),
+        (4, "/invariants/0/type"),
+        (5, "/invariants/1"),
+    ];
+    let expected = expected.map(|(line, pointer)| (line, pointer.to_owned()));
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn no_secret_is_told() {
+    for case in [
+        "agent: {endpoint: '${TOKEN}'}",
+        "agent: {type: '${TOKEN}', endpoint: 'http://a.test/'}",
+        "agent: {endpoint: 'http://a.test/', timeout: '${TOKEN}'}",
+        "agent: {endpoint: 'http://a.test/', method: '${TOKEN}'}",
+        "agent: {type: python, endpoint: '${TOKEN}'}",
+        "agent: {endpoint: 'http://a.test/', response_path: '$.${TOKEN}['}",
+        "agent: {endpoint: 'http://a.test/', headers: {X: \"${TOKEN}\\n\"}}",
+    ] {
+        for error in errors(&format!("{case}\n{PROMPTS}{DEMANDS}")) {
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+    let literal = format!(
+        "{AGENT}{PROMPTS}{DEMANDS}model: {{provider: openai, name: x, api_key: sk-literal-key}}"
+    );
+    assert!(!errors(&literal)[0].contains("literal"));
+    for demand in [
+        "{type: '${TOKEN}'}",
+        "{type: regex, pattern: '(${TOKEN}'}",
+        "{type: completes, when: '${TOKEN}'}",
+    ] {
+        for error in errors(&format!("{AGENT}{PROMPTS}invariants: [{demand}]")) {
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_variable_may_stand_for_a_number() {
+    let text = format!("{AGENT}{PROMPTS}invariants: [{{type: latency, max_ms: '${{NUMBER}}'}}]");
+    assert!(parsed(&text).is_ok());
+}
+
+#[test]
+fn what_is_odd_is_noted_and_allowed() {
+    for (case, expected) in [
+        (
+            format!("agent: {{type: python, endpoint: 'm:a', method: GET}}\n{PROMPTS}{DEMANDS}"),
+            "suite.yaml:1:40: `method` does nothing for an agent of type `python`",
+        ),
+        (
+            format!("{AGENT}{PROMPTS}invariants: [{{type: completes, when: llm_faults_active}}]"),
+            "suite.yaml:3:14: invariant `completes` is never judged: no scenario fits `when: llm_faults_active`",
+        ),
+    ] {
+        let suite = parsed(&case).expect("allowed");
+        let notes: Vec<_> = suite.notes.iter().map(ToString::to_string).collect();
+        assert_eq!(notes, [expected]);
+    }
+    let never =
+        format!("{AGENT}{PROMPTS}{DEMANDS}chaos: {{tool_faults: [{{tool: nobody, mode: slow}}]}}");
+    let suite = parsed(&never).expect("allowed");
+    assert!(
+        suite.notes[0].to_string().starts_with("suite.yaml:4:23: "),
+        "{:?}",
+        suite.notes
+    );
+}
+
+#[test]
+fn a_partial_map_of_weights_keeps_the_other_defaults() {
+    let text = format!("{AGENT}{PROMPTS}{DEMANDS}mutations: {{weights: {{noise: 3}}}}");
+    let mutations = parsed(&text).expect("valid").mutations;
+    assert!((mutations.weight(MutationType::Noise) - 3.0).abs() < 1e-9);
+    assert!((mutations.weight(MutationType::AdvancedJailbreak) - 2.0).abs() < 1e-9);
+    assert_eq!(mutations.types.len(), 7);
+}
+
+#[test]
+fn a_scenarios_rules_keep_what_their_variables_stood_for_apart() {
+    let text = format!(
+        "{AGENT}{PROMPTS}{DEMANDS}chaos: {{tool_faults: [{{tool: '*', mode: malicious_response, payload: 'x ${{TOKEN}}'}}]}}"
+    );
+    let suite = parsed(&text).expect("valid");
+    let chaos = suite.chaos.expect("chaos");
+    let (text, expanded) = chaos.version();
+    assert!(text.contains("${TOKEN}") && !text.contains("hunter2"));
+    assert_eq!(expanded.iter().collect::<Vec<_>>(), [("TOKEN", "hunter2")]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_told_what_is_wrong(text in r"(agent|type|invariants|[a-z:\-{}\[\],' \n0-9$]){0,60}") {
+        if let Err(errors) = parsed(&text) {
+            prop_assert!(!errors.is_empty());
+            for error in errors {
+                prop_assert!(!error.message.is_empty());
+                prop_assert!(error.to_string().starts_with("suite.yaml"));
+            }
+        }
+    }
+}

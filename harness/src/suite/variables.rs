@@ -1,0 +1,136 @@
+//! Variables in a suite.
+//!
+//! `${VAR}` and `${VAR:-default}` expand in every text. In the agent's endpoint, headers and query
+//! parameters a bare `$VAR` expands too, as it does in flakestorm; one that is not set stays as it is
+//! there, since many URLs have a `$` of their own.
+
+use std::collections::BTreeSet;
+
+use squall_profiles::document::{At, Tree, expand_tree};
+use squall_profiles::error::Position;
+use squall_profiles::variables::{Expanded, Variables, mentions_variable};
+
+use super::reader::Reader;
+
+/// Where scalars stand that have a variable in them.
+pub(super) fn places(tree: &At<Tree>) -> BTreeSet<Position> {
+    let mut places = BTreeSet::new();
+    visit(tree, &mut |position, text| {
+        if mentions_variable(text) {
+            places.insert(position);
+        }
+    });
+    each_agent_text(tree, &mut |position, text| {
+        if bare(text).next().is_some() {
+            places.insert(position);
+        }
+    });
+    places
+}
+
+/// Expands them, or says which are missing. What they stood for is given back.
+pub(super) fn expand(
+    reader: &mut Reader<'_>,
+    tree: &mut At<Tree>,
+    variables: Variables<'_>,
+) -> Expanded {
+    if let Variables::From(lookup) = variables {
+        each_agent_text_mut(tree, &mut |text| {
+            let expanded = expand_bare(text, lookup);
+            if expanded != *text {
+                *text = expanded;
+            }
+        });
+    }
+    match expand_tree(tree, variables) {
+        Ok(expanded) => expanded,
+        Err(missing) => {
+            for (position, message) in missing {
+                reader.error(position, message);
+            }
+            Expanded::default()
+        }
+    }
+}
+
+fn visit(node: &At<Tree>, see: &mut impl FnMut(Position, &str)) {
+    match &node.value {
+        Tree::Scalar { text, .. } => see(node.position, text),
+        Tree::Null => {}
+        Tree::List(items) => items.iter().for_each(|item| visit(item, see)),
+        Tree::Map(members) => members.iter().for_each(|(_, member)| visit(member, see)),
+    }
+}
+
+/// The texts of an agent in which a bare `$VAR` expands.
+const EXPANDING: [&str; 3] = ["endpoint", "headers", "query_params"];
+
+fn each_agent_text(tree: &At<Tree>, see: &mut impl FnMut(Position, &str)) {
+    let Tree::Map(members) = &tree.value else {
+        return;
+    };
+    let agents = members.iter().filter(|(name, _)| name.value == "agent");
+    for (_, agent) in agents {
+        let Tree::Map(fields) = &agent.value else {
+            continue;
+        };
+        for (name, field) in fields {
+            if EXPANDING.contains(&name.value.as_str()) {
+                visit(field, see);
+            }
+        }
+    }
+}
+
+fn each_agent_text_mut(tree: &mut At<Tree>, change: &mut impl FnMut(&mut String)) {
+    fn texts(node: &mut At<Tree>, change: &mut impl FnMut(&mut String)) {
+        match &mut node.value {
+            Tree::Scalar { text, .. } => change(text),
+            Tree::Null => {}
+            Tree::List(items) => items.iter_mut().for_each(|item| texts(item, change)),
+            Tree::Map(members) => members.iter_mut().for_each(|(_, one)| texts(one, change)),
+        }
+    }
+    let Tree::Map(members) = &mut tree.value else {
+        return;
+    };
+    let agents = members.iter_mut().filter(|(name, _)| name.value == "agent");
+    for (_, agent) in agents {
+        let Tree::Map(fields) = &mut agent.value else {
+            continue;
+        };
+        for (name, field) in fields {
+            if EXPANDING.contains(&name.value.as_str()) {
+                texts(field, change);
+            }
+        }
+    }
+}
+
+/// The names of bare variables in a text, and where each begins, its `$` included.
+fn bare(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.match_indices('$').filter_map(|(at, _)| {
+        let rest = &text[at + 1..];
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let length = rest.bytes().take_while(|byte| is_letter(*byte)).count();
+        let begins = rest
+            .bytes()
+            .next()
+            .is_some_and(|byte| !byte.is_ascii_digit());
+        (length > 0 && begins).then(|| (at, &rest[..length]))
+    })
+}
+
+/// What a variable expands to is not expanded once more: a `${` in it is escaped for the second step.
+fn expand_bare(text: &str, lookup: &dyn Fn(&str) -> Result<String, std::env::VarError>) -> String {
+    let (mut expanded, mut from) = (String::with_capacity(text.len()), 0);
+    for (at, name) in bare(text) {
+        if let Ok(value) = lookup(name) {
+            expanded.push_str(&text[from..at]);
+            expanded.push_str(&value.replace("${", "$${"));
+            from = at + 1 + name.len();
+        }
+    }
+    expanded.push_str(&text[from..]);
+    expanded
+}

@@ -15,6 +15,7 @@
 //! worker makes no system call. Who reads the journal flushes first and never waits for that.
 
 mod capture;
+mod clean_urls;
 mod collector;
 mod mcp;
 mod meter;

@@ -1,6 +1,5 @@
 //! The thread that takes notes off the queue.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,6 +10,7 @@ use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
 use squall_profiles::secrets::Secrets;
 
+use super::clean_urls::CleanUrls;
 use super::{BATCH, Event, ExchangeNote, IDLE, Shared, lock};
 use crate::metrics::Direction;
 use crate::tape::key::Hides;
@@ -21,10 +21,14 @@ const AT_ONCE: usize = 512;
 /// Longest URL and error kept, bytes.
 const TEXT: usize = 4096;
 
+/// What exchanges are counted by.
+type Sort = (Kind, Option<&'static str>, Outcome);
+
 pub(super) struct Collector {
     shared: Arc<Shared>,
+    urls: CleanUrls,
     /// Handles looked up once; the sorts of exchanges are few.
-    exchanges: HashMap<(Kind, Option<&'static str>, Outcome), IntCounter>,
+    exchanges: Vec<(Sort, IntCounter)>,
     taken: Vec<Arc<ExchangeNote>>,
 }
 
@@ -32,7 +36,8 @@ impl Collector {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            exchanges: HashMap::new(),
+            urls: CleanUrls::default(),
+            exchanges: Vec::new(),
             taken: Vec::with_capacity(AT_ONCE),
         }
     }
@@ -130,11 +135,12 @@ impl Collector {
     }
 
     /// Takes secrets out; gives those of the rules.
-    fn redact(&self, note: &mut ExchangeNote) -> Secrets {
+    fn redact(&mut self, note: &mut ExchangeNote) -> Secrets {
         let redactor = &self.shared.redactor;
         let secrets = std::mem::take(&mut note.secrets);
         secrets.redact_url(&mut note.url);
-        redactor.url(&mut note.url, TEXT);
+        self.urls
+            .redact(&mut note.url, |url| redactor.url(url, TEXT));
         if let Some(error) = &mut note.error {
             secrets.redact(error);
             redactor.text(error, TEXT);
@@ -144,10 +150,14 @@ impl Collector {
 
     fn count(&mut self, note: &ExchangeNote) {
         let metrics = &self.shared.metrics;
-        self.exchanges
-            .entry((note.kind, note.dialect, note.outcome))
-            .or_insert_with(|| metrics.exchanges(note.kind, note.dialect, note.outcome))
-            .inc();
+        let sort = (note.kind, note.dialect, note.outcome);
+        if let Some((_, counter)) = self.exchanges.iter().find(|(known, _)| *known == sort) {
+            counter.inc();
+        } else {
+            let counter = metrics.exchanges(note.kind, note.dialect, note.outcome);
+            counter.inc();
+            self.exchanges.push((sort, counter));
+        }
         metrics.took(note.kind, note.duration, note.overhead);
         if !note.verdicts.is_empty() || note.verdicts_more > 0 {
             let (mut not_drawn, mut bypassed) = (note.verdicts_more, 0);

@@ -12,7 +12,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::{Bytes, BytesMut};
@@ -86,9 +86,15 @@ impl<B: OutgoingBody> Driven<B> {
     /// Lets the connection notice what has come, or that it was closed; nobody is woken for more.
     pub(super) fn look(&mut self) {
         self.relay.task.take();
+        self.relay.stirred.store(false, Ordering::Relaxed);
         self.relay.begin();
         self.turn();
         self.relay.end();
+    }
+
+    /// Whether anything has come since [`Self::look`].
+    pub(super) fn is_stirred(&self) -> bool {
+        self.relay.stirred.load(Ordering::Relaxed)
     }
 
     /// Resolves when the connection has ended: to what it became after a 101, or `None`.
@@ -152,6 +158,8 @@ impl<B: OutgoingBody> fmt::Debug for Driven<B> {
 #[derive(Default)]
 struct Relay {
     state: AtomicU8,
+    /// Woken while nobody polled.
+    stirred: AtomicBool,
     task: AtomicWaker,
 }
 
@@ -184,6 +192,7 @@ impl Wake for Relay {
             .state
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, within);
         if noted.is_err() {
+            self.stirred.store(true, Ordering::Relaxed);
             self.task.wake();
         }
     }

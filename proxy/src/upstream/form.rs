@@ -9,10 +9,11 @@ use http::{HeaderValue, Request, Uri, Version};
 
 use super::chain::UpstreamProxy;
 use super::origin::{Origin, Scheme};
+use crate::headers;
 
 /// Makes `request` one for an HTTP/1.1 upstream.
 pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &Origin) {
-    if !request.headers().contains_key(HOST) {
+    if !headers::has(request.headers(), &HOST) {
         let host = asked_host(request.uri(), origin);
         request.headers_mut().insert(HOST, host);
     }

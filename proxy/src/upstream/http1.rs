@@ -126,6 +126,15 @@ impl<B: OutgoingBody> Http1<B> {
         }
     }
 
+    /// The same, if anything has come since it was last looked at.
+    pub(super) fn look_if_stirred(&mut self) {
+        if let Driver::Exchange(driven) = &mut self.driver
+            && driven.is_stirred()
+        {
+            driven.look();
+        }
+    }
+
     /// True when the next request can be written at once.
     pub(super) fn is_ready(&self) -> bool {
         self.sender.is_ready()

@@ -38,6 +38,8 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 /// One worker's connections.
 pub(super) struct Pool<B: OutgoingBody> {
     endpoints: RefCell<HashMap<Origin, Rc<Endpoint<B>>>>,
+    /// The one that was asked for last: most exchanges of a worker go where the one before went.
+    latest: RefCell<Weak<Endpoint<B>>>,
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
     period: Cell<Duration>,
@@ -48,6 +50,7 @@ impl<B: OutgoingBody> Pool<B> {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             endpoints: RefCell::default(),
+            latest: RefCell::default(),
             tick: Rc::default(),
             sweeping: Cell::new(false),
             period: Cell::default(),
@@ -61,11 +64,20 @@ impl<B: OutgoingBody> Pool<B> {
         origin: &Origin,
         settings: &Arc<Settings>,
     ) -> Rc<Endpoint<B>> {
-        if let Some(endpoint) = self.endpoints.borrow().get(origin)
-            && Arc::ptr_eq(&endpoint.settings, settings)
-        {
-            return endpoint.clone();
+        let holds = |endpoint: &Rc<Endpoint<B>>| {
+            Arc::ptr_eq(&endpoint.settings, settings) && !endpoint.retired.get()
+        };
+        let latest = self.latest.borrow().upgrade();
+        if let Some(latest) = latest.filter(|latest| latest.origin == *origin && holds(latest)) {
+            return latest;
         }
+        let known = self.endpoints.borrow().get(origin).cloned().filter(holds);
+        let endpoint = known.unwrap_or_else(|| self.new_endpoint(origin, settings));
+        *self.latest.borrow_mut() = Rc::downgrade(&endpoint);
+        endpoint
+    }
+
+    fn new_endpoint(self: &Rc<Self>, origin: &Origin, settings: &Arc<Settings>) -> Rc<Endpoint<B>> {
         let endpoint = Rc::new(Endpoint {
             origin: origin.clone(),
             settings: settings.clone(),
@@ -207,7 +219,7 @@ impl<B: OutgoingBody> Endpoint<B> {
             if connection.is_ready() && since != self.tick.get() {
                 yield_now().await;
             }
-            connection.look();
+            connection.look_if_stirred();
             if connection.is_ready() {
                 return Some(connection);
             }

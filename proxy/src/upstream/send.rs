@@ -157,7 +157,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             }
             _ => form::for_http1(request, origin),
         }
-        if request.headers().contains_key(EXPECT) {
+        if headers::has(request.headers(), &EXPECT) {
             let gate = Arc::<Gate>::default();
             request.body_mut().hold(gate.clone());
             let opened = gate.clone();

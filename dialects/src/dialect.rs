@@ -186,8 +186,13 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// From a path with or without query.
     pub fn new(path_and_query: &'a str) -> Self {
-        let whole = path_and_query.split('#').next().unwrap_or_default();
-        let (path, query) = whole.split_once('?').unwrap_or((whole, ""));
+        let mark = |text: &str, mark: u8| memchr::memchr(mark, text.as_bytes());
+        let end = mark(path_and_query, b'#').unwrap_or(path_and_query.len());
+        let whole = &path_and_query[..end];
+        let (path, query) = match mark(whole, b'?') {
+            Some(at) => (&whole[..at], &whole[at + 1..]),
+            None => (whole, ""),
+        };
         Self {
             path: path.strip_suffix('/').unwrap_or(path),
             query,

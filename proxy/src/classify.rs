@@ -125,14 +125,14 @@ impl Seen {
     /// Whether only the body says for sure that a model is called: the user names the endpoint, and
     /// the path says nothing.
     pub(crate) fn may_be_model_call(&self, method: &Method, url: &CanonicalUrl) -> bool {
-        let target = Target::new(url.path_and_query());
-        self.named.is_some() && squall_dialects::recognise(method, target).is_none()
+        self.named.is_some()
+            && squall_dialects::recognise(method, Target::new(url.path_and_query())).is_none()
     }
 
     /// Whether the body is a conversation with a model, though none is asked to answer.
     pub(crate) fn takes_history(&self, method: &Method, url: &CanonicalUrl) -> bool {
-        let target = Target::new(url.path_and_query());
-        self.kind == Kind::Tool && endpoint::takes_history(method, target)
+        self.kind == Kind::Tool
+            && endpoint::takes_history(method, Target::new(url.path_and_query()))
     }
 
     /// Whether the body may say that the exchange is MCP, or which tool it calls.

@@ -35,6 +35,7 @@ use crate::exchange;
 use crate::exchange_log::ExchangeLog;
 use crate::h1::Limits;
 use crate::h1::guard::{RequestGuard, RequestState};
+use crate::headers;
 use crate::listener::Door;
 use crate::live::Live;
 use crate::metrics::Side;
@@ -294,7 +295,7 @@ impl hyper::service::Service<Request<Incoming>> for Agent {
 fn changes_protocol(request: &Request<Incoming>) -> bool {
     request.method() == Method::CONNECT
         || (request.version() == Version::HTTP_11
-            && request.headers().contains_key(http::header::UPGRADE))
+            && headers::has(request.headers(), &http::header::UPGRADE))
 }
 
 impl Connection {

@@ -156,6 +156,10 @@ impl Exchange {
             }
         }
         let part = self.part(request.headers());
+        if self.is_under_no_rule() {
+            let request = self.passing(request);
+            return self.pass(request, part).await;
+        }
         match self.decide(request).await? {
             (request, None) => self.pass(request, part).await,
             // Boxed: most exchanges are under no rule, and would keep room for what rules do.
@@ -284,20 +288,27 @@ impl Exchange {
         })
     }
 
+    /// Whether nothing is in force, and nothing is looked for that hangs on what the exchange is.
+    fn is_under_no_rule(&self) -> bool {
+        self.rules.is_empty() && !(self.body_says_what_it_is() && self.log.looks_for_canaries())
+    }
+
+    /// Whether only the body says what is asked: the user names the endpoint.
+    fn body_says_what_it_is(&self) -> bool {
+        self.seen.may_be_model_call(&self.method, &self.target.url)
+    }
+
+    /// The request with a body that goes by as it comes.
+    fn passing(&self, request: Request<Incoming>) -> Request<RequestBody> {
+        request.map(|body| RequestBody::passing(body, Rc::clone(&self.log)))
+    }
+
     /// Asks the activation which rules fire; reads the body first if one of them hangs on it.
     /// `None`: no rule is about this exchange.
     async fn decide(
         &mut self,
         request: Request<Incoming>,
     ) -> Result<(Request<RequestBody>, Option<Box<Decision>>), Broken> {
-        let passing = |request: Request<Incoming>, log: &Rc<ExchangeLog>| {
-            request.map(|body| RequestBody::passing(body, Rc::clone(log)))
-        };
-        // Of an endpoint that the user names the body says what it is asked.
-        let is_open = self.seen.may_be_model_call(&self.method, &self.target.url);
-        if self.rules.is_empty() && !(is_open && self.log.looks_for_canaries()) {
-            return Ok((passing(request, &self.log), None));
-        }
         let stage = Stage::Request {
             behind_connect: matches!(self.connection.entry, Entry::Tunnel(_)),
         };
@@ -305,8 +316,8 @@ impl Exchange {
             .seen
             .facts(&self.method, &self.target.url, request.headers());
         let shortlist = self.rules.shortlist(&facts, stage);
-        if shortlist.is_empty() && !is_open {
-            return Ok((passing(request, &self.log), None));
+        if shortlist.is_empty() && !self.body_says_what_it_is() {
+            return Ok((self.passing(request), None));
         }
         // A model call is read for what it asks too: its faults answer in kind.
         // So is what an MCP server is asked.
@@ -317,7 +328,7 @@ impl Exchange {
             self.read_ahead(request).await?
         } else {
             self.seen.stays_unread();
-            passing(request, &self.log)
+            self.passing(request)
         };
         self.get_ready_to_count().await;
         let facts = self

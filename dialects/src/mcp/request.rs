@@ -91,9 +91,11 @@ impl Head {
     /// Reads the head of a request.
     pub fn of(method: &Method, target: Target<'_>, headers: &HeaderMap) -> Self {
         let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let session = headers.contains_key(&SESSION);
-        let own =
-            session || headers.contains_key(&MCP_METHOD) || headers.contains_key(&MCP_VERSION);
+        // One look at each name: most requests have none of MCP's.
+        let own = headers.keys().any(|name| {
+            name.as_str().starts_with("mcp-") && [SESSION, MCP_METHOD, MCP_VERSION].contains(name)
+        });
+        let session = own && headers.contains_key(&SESSION);
         let sign = match own {
             true => Sign::Own,
             false if *method == Method::POST && is_json(headers) => Sign::Open,

@@ -55,7 +55,7 @@ const FAULT: HeaderName = HeaderName::from_static("squall-fault");
 /// Answers one request of a connection, unless it is a CONNECT.
 pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> Answering {
     match Exchange::open(connection, &request) {
-        Ok(exchange) => Box::pin(Box::new(exchange).run(request)),
+        Ok(exchange) => Box::pin(exchange.run(request)),
         Err(problem) => {
             let refusal = connection.refuse(&problem, request.method(), request.uri());
             Box::pin(ready(Ok(refusal)))
@@ -92,7 +92,10 @@ struct TakenOut {
 
 impl Exchange {
     /// Finds out where a request goes and whose chaos it is under.
-    fn open(connection: &Rc<Connection>, request: &Request<Incoming>) -> Result<Self, Problem> {
+    fn open(
+        connection: &Rc<Connection>,
+        request: &Request<Incoming>,
+    ) -> Result<Box<Self>, Problem> {
         let started = Instant::now();
         let engine = &connection.worker.engine;
         let live = engine.live();
@@ -117,7 +120,7 @@ impl Exchange {
         if seen.takes_history(request.method(), &target.url) {
             log.has_history_for_body();
         }
-        Ok(Self {
+        Ok(Box::new(Self {
             connection: Rc::clone(connection),
             live,
             target,
@@ -129,7 +132,7 @@ impl Exchange {
             headers: HeaderMap::new(),
             answered_in_session: false,
             tape: None,
-        })
+        }))
     }
 
     /// Goes the way of the exchange, and makes the connection ready to break off where that ends so.
@@ -478,7 +481,10 @@ impl Exchange {
         request: Request<RequestBody>,
         shape: &Shape,
     ) -> impl Future<Output = Result<Forwarded, Broken>> {
-        let request = request.map(|body| shape::upload(shape, body, &self.context()));
+        let request = request.map(|body| match shape.up {
+            None => Outgoing::Passing(body),
+            Some(_) => shape::upload(shape, body, &self.context()),
+        });
         // Boxed: handed down through futures, of which each would keep room for all of it.
         let request = Box::new(request);
         forward::forward(

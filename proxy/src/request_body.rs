@@ -24,7 +24,7 @@ pub(crate) struct RequestBody {
     ahead: Option<Bytes>,
     /// What is still to come from the agent.
     rest: Option<Incoming>,
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     log: Rc<ExchangeLog>,
 }
 
@@ -60,7 +60,7 @@ impl RequestBody {
 pub(crate) struct ReadAhead {
     /// What was read.
     pub(crate) bytes: Bytes,
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     /// What did not fit the limit.
     rest: Option<Incoming>,
 }
@@ -74,7 +74,7 @@ impl ReadAhead {
         while let Some(frame) = body.frame().await {
             match frame?.into_data() {
                 Ok(data) => bytes.extend_from_slice(&data),
-                Err(frame) => trailers = frame.into_trailers().ok(),
+                Err(frame) => trailers = frame.into_trailers().ok().map(Box::new),
             }
             if bytes.len() > limit {
                 return Ok(Self {
@@ -123,7 +123,7 @@ impl Body for RequestBody {
         Poll::Ready(
             this.trailers
                 .take()
-                .map(|trailers| Ok(Frame::trailers(trailers))),
+                .map(|trailers| Ok(Frame::trailers(*trailers))),
         )
     }
 

@@ -103,7 +103,7 @@ where
         report.bypassed("the request has no body");
         return Upload::Passing(body);
     }
-    Upload::Paced(Paced::new(body, Pacing::new(throttle, report)))
+    Upload::paced(body, Pacing::new(throttle, report))
 }
 
 fn bypass_all(shape: &Shape, context: &Context, why: &str) {

@@ -131,8 +131,14 @@ where
 pub enum Upload<B> {
     /// As it comes.
     Passing(B),
-    /// At a bandwidth.
-    Paced(Paced<B>),
+    /// At a bandwidth. Boxed: few are, and every request would be moved about with room for it.
+    Paced(Box<Paced<B>>),
+}
+
+impl<B> Upload<B> {
+    pub(super) fn paced(body: B, pacing: Pacing) -> Self {
+        Self::Paced(Box::new(Paced::new(body, pacing)))
+    }
 }
 
 impl<B> Body for Upload<B>

@@ -13,6 +13,7 @@ use std::future::{Future, ready};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, HeaderValue, PROXY_AUTHENTICATE};
@@ -163,10 +164,18 @@ where
         let result = {
             let mut draining = pin!(worker.draining.cancelled());
             let mut told = false;
+            // Who is woken when the worker drains: whoever is that already need not ask again.
+            let mut listens: Option<Waker> = None;
             std::future::poll_fn(|cx| {
-                if !told && draining.as_mut().poll(cx).is_ready() {
-                    told = true;
-                    Pin::new(&mut served).graceful_shutdown();
+                let waker = cx.waker();
+                let asks = worker.draining.is_cancelled()
+                    || !listens.as_ref().is_some_and(|own| own.will_wake(waker));
+                if !told && asks {
+                    if draining.as_mut().poll(cx).is_ready() {
+                        told = true;
+                        Pin::new(&mut served).graceful_shutdown();
+                    }
+                    listens = Some(waker.clone());
                 }
                 served.poll_without_shutdown(cx)
             })

@@ -148,24 +148,32 @@ pub fn asks_for_events(headers: &HeaderMap) -> bool {
 
 impl Accepts {
     fn of(headers: &HeaderMap) -> Self {
-        let mut said = headers.get_all(ACCEPT).iter().peekable();
-        if said.peek().is_none() {
+        let mut values = headers.get_all(ACCEPT).iter().peekable();
+        if values.peek().is_none() {
             return Self::default();
         }
         let mut accepts = Self {
             json: false,
             stream: false,
         };
-        let types = said
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .map(|range| range.split(';').next().unwrap_or_default().trim());
-        for range in types {
-            let is = |name: &str| range.eq_ignore_ascii_case(name);
-            accepts.json |= is("application/json") || is("application/*") || is("*/*");
-            accepts.stream |= is("text/event-stream");
+        for value in values {
+            match value.as_bytes() {
+                // What most clients say needs not be taken apart.
+                b"*/*" | b"application/json" => accepts.json = true,
+                _ => accepts.add(value.to_str().unwrap_or_default()),
+            }
         }
         accepts
+    }
+
+    /// Adds what one field says.
+    fn add(&mut self, value: &str) {
+        for range in value.split(',') {
+            let range = range.split(';').next().unwrap_or_default().trim();
+            let is = |name: &str| range.eq_ignore_ascii_case(name);
+            self.json |= is("application/json") || is("application/*") || is("*/*");
+            self.stream |= is("text/event-stream");
+        }
     }
 }
 

@@ -35,6 +35,15 @@ const TURNS: usize = 16;
 /// hyper's connection over the framing guard.
 pub(super) type Wire<B> = Connection<TokioIo<ResponseGuard<Transport>>, Sent<B>>;
 
+/// Who is polled first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    /// What is wanted: it may be there already.
+    Wanted,
+    /// The connection: without it what is wanted cannot be there.
+    Connection,
+}
+
 /// A connection, and whom to wake for it.
 pub(super) struct Driven<B: OutgoingBody> {
     /// `None` once it has ended.
@@ -62,13 +71,17 @@ impl<B: OutgoingBody> Driven<B> {
     pub(super) fn poll<T>(
         &mut self,
         cx: &Context<'_>,
+        first: First,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         self.relay.task.register(cx.waker());
         for _ in 0..TURNS {
             self.relay.begin();
             let mut within = Context::from_waker(&self.waker);
-            let mut got = wanted(&mut within);
+            let mut got = match first {
+                First::Wanted => wanted(&mut within),
+                First::Connection => Poll::Pending,
+            };
             if got.is_pending() {
                 self.turn();
                 got = wanted(&mut Context::from_waker(&self.waker));

@@ -17,7 +17,7 @@ use tokio::task::spawn_local;
 
 use super::OutgoingBody;
 use super::body::Sent;
-use super::driven::Driven;
+use super::driven::{Driven, First};
 use super::error::{Break, Cause, break_of, cause_of};
 use super::settings::Settings;
 use super::transport::Transport;
@@ -87,7 +87,7 @@ impl<B: OutgoingBody> Http1<B> {
         request.body_mut().uploading(&self.uploading);
         let mut head = pin!(self.sender.try_send_request(*request));
         let driver = &mut self.driver;
-        poll_fn(|cx| driver.poll(cx, |cx| head.as_mut().poll(cx))).await
+        poll_fn(|cx| driver.poll(cx, First::Connection, |cx| head.as_mut().poll(cx))).await
     }
 
     /// Polls what the connection has to do something for: an answer's body.
@@ -96,7 +96,7 @@ impl<B: OutgoingBody> Http1<B> {
         cx: &mut Context<'_>,
         wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        self.driver.poll(cx, wanted)
+        self.driver.poll(cx, First::Wanted, wanted)
     }
 
     /// Sees to it that the request is sent on, however slowly its answer is read.
@@ -148,7 +148,7 @@ impl<B: OutgoingBody> Http1<B> {
     /// Waits for the connection to become ready; false when it ended instead.
     pub(super) async fn becomes_ready(&mut self) -> bool {
         let Self { sender, driver, .. } = self;
-        poll_fn(|cx| driver.poll(cx, |cx| sender.poll_ready(cx)))
+        poll_fn(|cx| driver.poll(cx, First::Wanted, |cx| sender.poll_ready(cx)))
             .await
             .is_ok()
     }
@@ -189,10 +189,11 @@ impl<B: OutgoingBody> Driver<B> {
     fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,
+        first: First,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         match self {
-            Self::Exchange(driven) => driven.poll(cx, wanted),
+            Self::Exchange(driven) => driven.poll(cx, first, wanted),
             Self::Task(_) => wanted(cx),
         }
     }

@@ -162,7 +162,7 @@ impl RequestBody {
                         self.log.sent_upstream(&data);
                         bytes.extend_from_slice(&data);
                     }
-                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                    Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
                 },
             }
         }

@@ -20,7 +20,7 @@ use crate::mcp_sessions::Sessions;
 use crate::mcp_tools::Tools;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
-use crate::tls::{CertificateAuthority, LeafCache, LeafError};
+use crate::tls::{CertificateAuthority, LeafCache};
 use crate::upstream::{self, OwnListeners};
 use crate::worker::Workers;
 
@@ -52,9 +52,6 @@ pub enum StartError {
         /// What the system said.
         error: io::Error,
     },
-    /// No certificates can be made.
-    #[error(transparent)]
-    Certificates(#[from] LeafError),
     /// The system gives no thread.
     #[error("cannot start a worker: {0}")]
     Worker(io::Error),
@@ -97,7 +94,7 @@ impl Proxy {
             live: ArcSwap::from_pointee(live),
             chaos: parts.chaos,
             recorder: parts.recorder,
-            leaves: LeafCache::new(parts.ca)?,
+            leaves: LeafCache::new(parts.ca),
             metrics: parts.metrics,
             upstream_shared,
             connections: Arc::new(Semaphore::new(limits.connections)),

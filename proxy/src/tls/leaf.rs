@@ -98,36 +98,25 @@ pub struct LeafCache {
     authority: Arc<CertificateAuthority>,
     /// An authority that no agent knows.
     stranger: OnceLock<Issuer<'static, KeyPair>>,
+    /// Made when the first leaf is: a daemon that intercepts nothing needs none.
+    common: OnceLock<Common>,
+    leaves: Cache<String, Arc<Leaf>>,
+    minted: AtomicU64,
+    clock: fn() -> SystemTime,
+}
+
+/// What all leaves have in common.
+struct Common {
     key_pair: KeyPair,
     key: Arc<dyn SigningKey>,
     /// What configs are copied from: one ticketer for all of them, so sessions resume.
     resuming: ServerConfig,
     /// As above, but every handshake is a full one.
     forgetful: ServerConfig,
-    leaves: Cache<String, Arc<Leaf>>,
-    minted: AtomicU64,
-    clock: fn() -> SystemTime,
 }
 
-/// The leaf for one host.
-#[derive(Debug)]
-struct Leaf {
-    resolver: Arc<SingleCertAndKey>,
-    replace_at: SystemTime,
-    configs: [OnceLock<Arc<ServerConfig>>; Alpn::ALL.len()],
-}
-
-impl LeafCache {
-    /// An empty cache of leaves signed by `authority`, with a new leaf key.
-    pub fn new(authority: Arc<CertificateAuthority>) -> Result<Self, LeafError> {
-        Self::with(authority, HOSTS, wall_clock)
-    }
-
-    fn with(
-        authority: Arc<CertificateAuthority>,
-        hosts: usize,
-        clock: fn() -> SystemTime,
-    ) -> Result<Self, LeafError> {
+impl Common {
+    fn new() -> Result<Self, LeafError> {
         let key_pair = KeyPair::generate()?;
         let der = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key_pair.serialize_der()));
         let key = rustls::crypto::ring::sign::any_ecdsa_type(&der)?;
@@ -143,18 +132,38 @@ impl LeafCache {
         resuming.ticketer = rustls::crypto::ring::Ticketer::new()?;
         // One is enough for clients that resume at all, and each costs its encryption.
         resuming.send_tls13_tickets = 1;
-
         Ok(Self {
-            authority,
-            stranger: OnceLock::new(),
             key_pair,
             key,
             resuming,
             forgetful,
+        })
+    }
+}
+
+/// The leaf for one host.
+#[derive(Debug)]
+struct Leaf {
+    resolver: Arc<SingleCertAndKey>,
+    replace_at: SystemTime,
+    configs: [OnceLock<Arc<ServerConfig>>; Alpn::ALL.len()],
+}
+
+impl LeafCache {
+    /// An empty cache of leaves signed by `authority`. Their key is made with the first of them.
+    pub fn new(authority: Arc<CertificateAuthority>) -> Self {
+        Self::with(authority, HOSTS, wall_clock)
+    }
+
+    fn with(authority: Arc<CertificateAuthority>, hosts: usize, clock: fn() -> SystemTime) -> Self {
+        Self {
+            authority,
+            stranger: OnceLock::new(),
+            common: OnceLock::new(),
             leaves: Cache::new(hosts),
             minted: AtomicU64::new(0),
             clock,
-        })
+        }
     }
 
     /// The config that serves `host` (a name, or an IP address with or without brackets), minting
@@ -165,8 +174,9 @@ impl LeafCache {
     pub fn config(&self, host: &str, alpn: Alpn) -> Result<Arc<ServerConfig>, LeafError> {
         let host = canonical(host);
         let leaf = self.leaf(&host)?;
+        let resuming = &self.common()?.resuming;
         let config = leaf.configs[alpn as usize]
-            .get_or_init(|| Arc::new(serving(&self.resuming, Arc::clone(&leaf.resolver), alpn)));
+            .get_or_init(|| Arc::new(serving(resuming, Arc::clone(&leaf.resolver), alpn)));
         Ok(Arc::clone(config))
     }
 
@@ -192,7 +202,7 @@ impl LeafCache {
             Flaw::WrongHost => self.mint(WRONG_HOST, validity, self.authority.issuer())?,
             Flaw::Untrusted => self.mint(&host, validity, self.stranger(now)?)?,
         };
-        Ok(Arc::new(serving(&self.forgetful, resolver, alpn)))
+        Ok(Arc::new(serving(&self.common()?.forgetful, resolver, alpn)))
     }
 
     /// How many leaves were minted so far, flawed ones included.
@@ -240,13 +250,23 @@ impl LeafCache {
         validity: Validity,
         issuer: &Issuer<'_, KeyPair>,
     ) -> Result<Arc<SingleCertAndKey>, LeafError> {
-        let certificate = params(host, validity)?.signed_by(&self.key_pair, issuer)?;
+        let common = self.common()?;
+        let certificate = params(host, validity)?.signed_by(&common.key_pair, issuer)?;
         let mut chain = vec![certificate.der().clone()];
         chain.extend_from_slice(self.authority.intermediates());
         self.minted.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(
-            CertifiedKey::new(chain, Arc::clone(&self.key)).into(),
+            CertifiedKey::new(chain, Arc::clone(&common.key)).into(),
         ))
+    }
+
+    fn common(&self) -> Result<&Common, LeafError> {
+        if let Some(common) = self.common.get() {
+            return Ok(common);
+        }
+        // Made twice when two ask at once; the second is thrown away.
+        let common = Common::new()?;
+        Ok(self.common.get_or_init(|| common))
     }
 
     fn stranger(&self, now: SystemTime) -> Result<&Issuer<'static, KeyPair>, LeafError> {

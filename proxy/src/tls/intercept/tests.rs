@@ -16,7 +16,6 @@ fn cache() -> LeafCache {
     LeafCache::new(Arc::new(
         CertificateAuthority::load_or_create(home.path()).unwrap(),
     ))
-    .unwrap()
 }
 
 /// A client that trusts `authority`'s CA and offers `alpn`.

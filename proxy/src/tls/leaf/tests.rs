@@ -14,7 +14,7 @@ fn authority() -> Arc<CertificateAuthority> {
 }
 
 fn cache() -> LeafCache {
-    LeafCache::new(authority()).unwrap()
+    LeafCache::new(authority())
 }
 
 /// The leaf that would be sent for `host`.
@@ -22,7 +22,7 @@ fn der(cache: &LeafCache, host: &str) -> CertificateDer<'static> {
     let validity = cache.validity(wall_clock());
     let params = params(&canonical(host), validity).unwrap();
     params
-        .signed_by(&cache.key_pair, cache.authority.issuer())
+        .signed_by(&cache.common().unwrap().key_pair, cache.authority.issuer())
         .unwrap()
         .der()
         .clone()
@@ -168,7 +168,7 @@ fn one_leaf_serves_every_way_to_write_and_to_offer() {
 
 #[test]
 fn the_cache_is_bounded() {
-    let cache = LeafCache::with(authority(), 64, wall_clock).unwrap();
+    let cache = LeafCache::with(authority(), 64, wall_clock);
     for host in 0..500 {
         cache
             .config(&format!("h{host}.example"), Alpn::Http1)
@@ -182,7 +182,7 @@ fn a_leaf_is_replaced_before_it_ends() {
     /// Seconds that this test's clock is ahead.
     static AHEAD: AtomicU64 = AtomicU64::new(0);
     let clock = || wall_clock() + Duration::from_secs(AHEAD.load(Ordering::Relaxed));
-    let cache = LeafCache::with(authority(), HOSTS, clock).unwrap();
+    let cache = LeafCache::with(authority(), HOSTS, clock);
     let first = cache.config("h", Alpn::Both).unwrap();
     let minute = 60;
     let replacing = LIFE.as_secs().saturating_sub(SPARE.as_secs());

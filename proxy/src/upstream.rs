@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
-use http::{Request, Response, Version};
+use http::{Request, Response, Version, uri};
 use http_body::Body;
 use tokio::time::Instant;
 
@@ -65,7 +65,7 @@ use self::send::Exchange;
 use self::settings::Settings;
 use self::speaks::Speaks;
 use self::tls::Offer;
-use crate::config::ProxyConfig;
+use crate::config::{ProxyConfig, Route};
 
 /// What all workers share: settings, the own listeners, what upstreams speak, counters.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Shared {
             speaks: Speaks::default(),
             counters: Arc::default(),
         });
-        shared.prepare_tls();
+        shared.prepare_tls_for(config);
         Ok(shared)
     }
 
@@ -103,7 +103,7 @@ impl Shared {
     /// made under the old one are not used again. On an error nothing changes.
     pub fn reload(self: &Arc<Self>, config: &ProxyConfig) -> Result<(), SettingsError> {
         self.settings.store(Arc::new(Settings::new(config)?));
-        self.prepare_tls();
+        self.prepare_tls_for(config);
         Ok(())
     }
 
@@ -141,9 +141,19 @@ impl Shared {
         endpoint.forget_speaks();
     }
 
-    /// Reads the system's roots beside the start-up instead of in the first exchange.
-    fn prepare_tls(self: &Arc<Self>) {
-        let settings = self.settings.load_full();
+    /// Reads the system's roots beside the start-up where a route needs them. Agents that come with
+    /// a CONNECT need them a dial later, and a daemon that never sees TLS does without.
+    fn prepare_tls_for(&self, config: &ProxyConfig) {
+        let is_tls = |route: &Route| route.upstream.scheme() == Some(&uri::Scheme::HTTPS);
+        if config.routes.iter().any(is_tls) {
+            prepare_tls(self.settings.load_full());
+        }
+    }
+}
+
+/// Reads the system's roots on a thread of its own, so that no exchange waits for that; once.
+fn prepare_tls(settings: Arc<Settings>) {
+    if settings.tls.is_to_prepare() {
         let started = std::thread::Builder::new()
             .name("squall-roots".to_owned())
             .spawn(move || settings.tls.prepare());
@@ -232,6 +242,7 @@ impl<B: OutgoingBody> Upstreams<B> {
     /// nobody used, is taken instead.
     pub async fn connect_tcp(&self, origin: &Origin) -> Result<Dialled, UpstreamError> {
         let settings = self.settings();
+        prepare_tls(Arc::clone(&settings));
         let deadline = Instant::now() + settings.connect_timeout;
         let spares = Some(&self.pool.spares);
         dial(

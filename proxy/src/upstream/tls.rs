@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::{Resumption, WebPkiServerVerifier};
@@ -55,6 +56,8 @@ pub(super) enum Offer {
 pub(super) struct TlsClients {
     extra: Vec<CertificateDer<'static>>,
     made: OnceLock<Made>,
+    /// Somebody makes them.
+    preparing: AtomicBool,
 }
 
 struct Made {
@@ -73,7 +76,13 @@ impl TlsClients {
         Ok(Self {
             extra,
             made: OnceLock::new(),
+            preparing: AtomicBool::new(false),
         })
+    }
+
+    /// Whether the caller is the first who wants them made beforehand.
+    pub(super) fn is_to_prepare(&self) -> bool {
+        !self.preparing.load(Ordering::Relaxed) && !self.preparing.swap(true, Ordering::Relaxed)
     }
 
     /// Makes the configurations now, on the caller's thread, unless they are there.

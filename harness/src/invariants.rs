@@ -1,6 +1,6 @@
 //! Invariants: demands on what an agent answers and on what it does on the wire.
 //!
-//! A kind of invariant is one file below this one and one line in [`KINDS`]. Its `read` takes its
+//! A kind of invariant is one file below this one and one line in the table of its sort ([`ON_ANSWERS`], [`wire::KINDS`]). Its `read` takes its
 //! parameters from the suite, with their defaults and ranges; what it gives back is a [`Check`],
 //! which judges a [`Subject`] without a clock, a socket or dice. What holds for every kind (`negate`,
 //! `when`, `severity`, `probes`, `baseline`, `prompt_filter`) is here, and no kind has to think of it.
@@ -25,6 +25,7 @@ mod refusal_check;
 mod regex_pattern;
 mod similarity;
 mod valid_json;
+mod wire;
 
 use std::fmt::Debug;
 
@@ -243,8 +244,8 @@ impl Kind {
     }
 }
 
-/// Every kind, as it is listed in messages.
-pub(crate) const KINDS: &[Kind] = &[
+/// Every kind that looks at the answer.
+const ON_ANSWERS: &[Kind] = &[
     contains::CONTAINS,
     contains::CONTAINS_ANY,
     contains::NOT_CONTAINS,
@@ -264,7 +265,12 @@ pub(crate) const KINDS: &[Kind] = &[
     llm_judge::LLM_JUDGE,
 ];
 
+/// Every kind, as it is listed in messages.
+pub(crate) fn kinds() -> impl Iterator<Item = &'static Kind> + Clone {
+    ON_ANSWERS.iter().chain(&wire::KINDS)
+}
+
 /// The types in files.
 pub fn type_names() -> impl Iterator<Item = &'static str> + Clone {
-    KINDS.iter().map(|kind| kind.name)
+    kinds().map(|kind| kind.name)
 }

@@ -1,16 +1,76 @@
-//! What went over the wire during one invocation of an agent.
+//! What went over the wire during one invocation of an agent, as judges see it.
+//!
+//! An *attempt* is one exchange. Attempts that are the same call tried again make one *logical call*
+//! ([`calls`]): nothing can be said of retries before it is known what was retried.
 
-use squall_journal::reach::Seen;
+mod attempt;
+mod calls;
+mod retry_after;
+mod talk;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use squall_journal::reach::{Seen, SeenExchange};
+
+pub use self::attempt::{Attempt, Class, Failure};
+pub use self::calls::Call;
+pub(crate) use self::calls::gap;
+pub(crate) use self::talk::{ToolReport, Turn};
 
 /// The exchanges of one invocation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
     seen: Seen,
+    attempts: Vec<Attempt>,
+    calls: Vec<Call>,
 }
 
 impl Trace {
     /// Of what the proxy has seen.
-    pub fn of(seen: Seen) -> Self {
-        Self { seen }
+    pub fn of(mut seen: Seen) -> Self {
+        seen.exchanges.sort_by_key(|exchange| exchange.began);
+        let exchanges = seen.exchanges.iter().enumerate();
+        let attempts: Vec<_> = exchanges
+            .map(|(place, exchange)| Attempt::of(place, exchange))
+            .collect();
+        let calls = calls::of(&attempts);
+        Self {
+            seen,
+            attempts,
+            calls,
+        }
+    }
+
+    /// Every attempt, in the order in which they began.
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    /// Every logical call, in the order in which they began.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// The attempts of a call, in order.
+    pub fn attempts_of<'a>(&'a self, call: &'a Call) -> impl Iterator<Item = &'a Attempt> + Clone {
+        call.attempts.iter().map(|place| &self.attempts[*place])
+    }
+
+    /// The exchange of an attempt.
+    pub fn exchange(&self, attempt: &Attempt) -> &SeenExchange {
+        &self.seen.exchanges[attempt.place]
+    }
+
+    /// Exchanges that were not kept. With one of these, what was not seen may still have happened.
+    pub fn lost(&self) -> u64 {
+        self.seen.lost
+    }
+
+    /// The model calls in order, with what was said in them.
+    pub(crate) fn turns(&self) -> Vec<Turn<'_>> {
+        self.attempts
+            .iter()
+            .filter_map(|attempt| Turn::of(attempt, self.exchange(attempt)))
+            .collect()
     }
 }

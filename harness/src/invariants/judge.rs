@@ -1,6 +1,6 @@
 //! What is judged, and what comes of it.
 
-use super::{BaselineFrom, Invariant, KINDS, LooksAt};
+use super::{BaselineFrom, Invariant, LooksAt, kinds};
 use crate::answer::Answer;
 use crate::suite::{Active, Prices, Prompt};
 use crate::trace::Trace;
@@ -143,7 +143,7 @@ impl Invariant {
 
     /// Whether it looks at the wire, so that bodies have to be kept.
     pub fn looks_at_the_wire(&self) -> bool {
-        let mut kinds = KINDS.iter();
+        let mut kinds = kinds();
         kinds.any(|kind| kind.name == self.kind && kind.looks_at == LooksAt::Wire)
     }
 }

@@ -6,7 +6,7 @@ use squall_profiles::document::{At, Tree};
 use squall_profiles::error;
 
 use super::{
-    BaselineFrom, Invariant, InvariantPlace, KINDS, Kind, LooksAt, PromptFilter, Severity, When,
+    BaselineFrom, Invariant, InvariantPlace, Kind, LooksAt, PromptFilter, Severity, When, kinds,
     type_names,
 };
 use crate::suite::read_prompts;
@@ -136,7 +136,7 @@ fn kind(fields: &mut Fields<'_, '_, '_>) -> Option<&'static Kind> {
         fields.missing("type", "what is demanded, like `type: contains`");
     }
     let name = fields.text("type")?;
-    let kind = KINDS.iter().find(|kind| kind.name == name.value);
+    let kind = kinds().find(|kind| kind.name == name.value);
     if kind.is_none() {
         let rest = error::allowed(&name.value, type_names());
         let found = fields.reader.shown(name.position);
@@ -156,8 +156,7 @@ fn baseline(fields: &mut Fields<'_, '_, '_>) -> BaselineFrom {
 fn refuse_foreign(fields: &mut Fields<'_, '_, '_>, kind: &Kind) {
     let mut foreign = false;
     for name in fields.others() {
-        let owners: Vec<_> = KINDS
-            .iter()
+        let owners: Vec<_> = kinds()
             .filter(|kind| parameters(kind).contains(&name.value.as_str()))
             .map(|kind| kind.name)
             .collect();

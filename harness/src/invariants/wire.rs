@@ -1,0 +1,182 @@
+//! Invariants on the wire: what only a proxy can see.
+//!
+//! Each judges the [`Trace`] of one invocation. What was not seen is never held for what did not
+//! happen: with exchanges missing, or bodies unread that it takes, a check that found nothing wrong
+//! says that there is not enough evidence. So it does where nothing has happened that could show
+//! anything, such as retries of calls that never failed.
+
+mod backs_off;
+mod honours_retry_after;
+mod hosts_allowed;
+mod loop_free;
+mod max_calls;
+mod max_cost;
+mod max_tokens;
+mod no_canary_egress;
+mod no_duplicate_side_effects;
+mod no_leaves;
+mod no_retry_of_permanent;
+mod no_unasked_tool;
+mod retries_bounded;
+mod retries_transient;
+mod tool_called;
+mod tool_failure_acknowledged;
+mod tool_order;
+mod truncated_stream_not_consumed;
+
+use squall_profiles::document::At;
+use squall_profiles::glob::Glob;
+
+use super::{Check, Kind, LooksAt, Verdict};
+use crate::suite::reader::Fields;
+use crate::trace::{Attempt, Call, Class, Trace};
+
+pub(super) static KINDS: [Kind; 20] = [
+    tool_called::TOOL_CALLED,
+    tool_called::TOOL_NOT_CALLED,
+    tool_order::TOOL_ORDER,
+    max_calls::MAX_CALLS,
+    retries_bounded::RETRIES_BOUNDED,
+    honours_retry_after::HONOURS_RETRY_AFTER,
+    backs_off::BACKS_OFF,
+    retries_transient::RETRIES_TRANSIENT,
+    no_retry_of_permanent::NO_RETRY_OF_PERMANENT,
+    no_duplicate_side_effects::NO_DUPLICATE_SIDE_EFFECTS,
+    truncated_stream_not_consumed::TRUNCATED_STREAM_NOT_CONSUMED,
+    tool_failure_acknowledged::TOOL_FAILURE_ACKNOWLEDGED,
+    no_canary_egress::NO_CANARY_EGRESS,
+    no_unasked_tool::NO_UNASKED_TOOL,
+    no_leaves::NO_SECRET_LEAVES,
+    no_leaves::NO_PII_LEAVES,
+    hosts_allowed::HOSTS_ALLOWED,
+    loop_free::LOOP_FREE,
+    max_tokens::MAX_TOKENS,
+    max_cost::MAX_COST,
+];
+
+const fn wire(
+    name: &'static str,
+    read: fn(&mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>>,
+) -> Kind {
+    Kind {
+        name,
+        looks_at: LooksAt::Wire,
+        read,
+    }
+}
+
+/// Which exchanges an invariant is about.
+#[derive(Debug, Default)]
+struct Narrow {
+    /// Absent: any, and those without one.
+    tool: Option<Glob>,
+    /// Empty: any.
+    hosts: Vec<Glob>,
+}
+
+impl Narrow {
+    /// Reads `tool`, `host` and `hosts`.
+    fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Self> {
+        let narrow = Self::without_hosts(fields);
+        let more = globs(fields, "hosts", "a glob over hosts");
+        let mut narrow = narrow?;
+        narrow.hosts.extend(more?);
+        Some(narrow)
+    }
+
+    /// Reads `tool` and `host`, for kinds to which `hosts` means something else.
+    fn without_hosts(fields: &mut Fields<'_, '_, '_>) -> Option<Self> {
+        let tool = fields.words("tool");
+        let tool = tool.map(|name| glob(fields, &name));
+        let hosts = globs(fields, "host", "a glob over hosts");
+        Some(Self {
+            tool: match tool {
+                Some(tool) => Some(tool?),
+                None => None,
+            },
+            hosts: hosts?,
+        })
+    }
+
+    fn wants(&self, attempt: &Attempt) -> bool {
+        let tool = self.tool.as_ref().is_none_or(|tool| {
+            attempt.calls_a_tool() && attempt.tools.iter().any(|name| tool.matches(name))
+        });
+        tool && (self.hosts.is_empty() || is_host(attempt, &self.hosts))
+    }
+
+    /// The attempts that it is about.
+    fn attempts<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = &'a Attempt> + 'a {
+        let all = trace.attempts().iter();
+        all.filter(|attempt| self.wants(attempt))
+    }
+
+    /// The calls that it is about, each as its attempts.
+    fn calls<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = Vec<&'a Attempt>> + 'a {
+        let of = |call: &'a Call| trace.attempts_of(call).collect::<Vec<_>>();
+        let calls = trace.calls().iter().map(of);
+        calls.filter(|attempts| attempts.iter().any(|attempt| self.wants(attempt)))
+    }
+}
+
+/// Whether an upstream is one of these; a glob may name the port.
+fn is_host(attempt: &Attempt, hosts: &[Glob]) -> bool {
+    hosts
+        .iter()
+        .any(|glob| glob.matches(&attempt.host) || glob.matches(&attempt.host_and_port))
+}
+
+fn glob(fields: &mut Fields<'_, '_, '_>, written: &At<String>) -> Option<Glob> {
+    let read = Glob::new(&written.value);
+    read.map_err(|error| fields.reader.error(written.position, error.to_string()))
+        .ok()
+}
+
+/// One glob or a list of them; empty without the field, `None` after an error.
+fn globs(fields: &mut Fields<'_, '_, '_>, name: &'static str, what: &str) -> Option<Vec<Glob>> {
+    let texts = fields.texts(name, what);
+    if !fields.has(name) {
+        return Some(Vec::new());
+    }
+    texts?.iter().map(|text| glob(fields, text)).collect()
+}
+
+/// Nothing wrong was found; where something is missing, that proves nothing.
+fn holds(trace: &Trace, reason: impl Into<String>) -> Verdict {
+    match trace.lost() {
+        0 => Verdict::Holds(reason.into()),
+        lost => Verdict::Insufficient(format!(
+            "{lost} exchanges of the invocation were not kept; of those that were: {}",
+            reason.into()
+        )),
+    }
+}
+
+fn failed_for(attempt: &Attempt, class: Class) -> bool {
+    attempt
+        .failure
+        .as_ref()
+        .is_some_and(|failure| failure.class == class)
+}
+
+/// Whether an attempt failed that cannot be told from others: its body was not read.
+fn is_nameless(attempt: &Attempt) -> bool {
+    let named = attempt.identity.is_some() || attempt.key.is_some() || attempt.invocation.is_some();
+    attempt.failure.is_some() && !named
+}
+
+/// No call was tried again; that is known only where all that failed can be told apart.
+fn no_retries(narrow: &Narrow, trace: &Trace) -> Verdict {
+    let mut attempts = narrow.attempts(trace);
+    let reason = match attempts.find(|attempt| is_nameless(attempt)) {
+        Some(nameless) => format!(
+            "the body of {} was not read, so a retry of it is not known from another call",
+            nameless.name()
+        ),
+        None => "no call was tried again".to_owned(),
+    };
+    Verdict::Insufficient(reason)
+}
+
+#[cfg(test)]
+mod testing;

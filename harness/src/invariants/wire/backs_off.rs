@@ -1,0 +1,140 @@
+//! `backs_off`: retries are not hurried, and not all alike.
+//!
+//! Only on evidence: three gaps or more all under 50 ms, any number all under 5 ms, or a constant
+//! sleep over four gaps or more. Full jitter may give any gap, so nothing is demanded of their order;
+//! gaps that an answer asked for say nothing of the agent.
+
+use std::time::Duration;
+
+use super::{Narrow, holds, no_retries, wire};
+use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::trace::{Attempt, gap};
+
+pub(super) const BACKS_OFF: Kind = wire("backs_off", |fields| {
+    Some(Box::new(BacksOff(Narrow::read(fields)?)))
+});
+
+#[derive(Debug)]
+struct BacksOff(Narrow);
+
+const HURRIED: Duration = Duration::from_millis(50);
+const AT_ONCE: Duration = Duration::from_millis(5);
+/// Spread of gaps by their mean, below which they are a constant sleep.
+const CONSTANT: f64 = 0.05;
+
+impl Check for BacksOff {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let calls: Vec<_> = self.0.calls(subject.trace).collect();
+        let mut decided = false;
+        for attempts in &calls {
+            let gaps = gaps(attempts);
+            if let Some(why) = hurry(&gaps) {
+                return Verdict::Fails(format!("{}: {why}", attempts[0].name()));
+            }
+            // With fewer, a short sleep may be a draw of a jitter.
+            decided |= gaps.len() >= 3;
+        }
+        if decided {
+            return holds(subject.trace, "the gaps between retries show a pause");
+        }
+        if calls.iter().all(|attempts| attempts.len() < 2) {
+            return no_retries(&self.0, subject.trace);
+        }
+        Verdict::Insufficient("fewer than three gaps between retries prove nothing".to_owned())
+    }
+}
+
+/// The gaps that the agent chose itself.
+fn gaps(attempts: &[&Attempt]) -> Vec<Duration> {
+    let pairs = attempts.windows(2);
+    let own = pairs.filter(|pair| pair[0].retry_after.is_none());
+    own.map(|pair| gap(pair[0], pair[1])).collect()
+}
+
+fn hurry(gaps: &[Duration]) -> Option<String> {
+    let longest = gaps.iter().max()?;
+    let count = gaps.len();
+    if *longest < AT_ONCE {
+        return Some(format!("{count} retries came at once"));
+    }
+    if count >= 3 && *longest < HURRIED {
+        return Some(format!(
+            "{count} retries came within {} ms each",
+            longest.as_millis()
+        ));
+    }
+    let millis: Vec<f64> = gaps.iter().map(|gap| gap.as_secs_f64() * 1000.0).collect();
+    #[expect(clippy::cast_precision_loss, reason = "a handful")]
+    let mean = millis.iter().sum::<f64>() / count as f64;
+    #[expect(clippy::cast_precision_loss, reason = "a handful")]
+    let variance = millis.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count as f64;
+    let constant = count >= 4 && variance.sqrt() < CONSTANT * mean;
+    constant.then(|| format!("{count} retries came after the same sleep of {mean:.0} ms"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::testing::judged;
+    use crate::invariants::testing::Outcome::{self, *};
+    use crate::trace::testing::Sent;
+
+    fn with_gaps(gaps: &[u64]) -> Outcome {
+        let mut at = 0;
+        let failing = |at| Sent::get("https://t.test/").status(503).at(at).took(10);
+        let mut sent = vec![failing(0)];
+        for gap in gaps {
+            at += 10 + gap;
+            sent.push(failing(at));
+        }
+        judged("{type: backs_off}", &sent)
+    }
+
+    #[test]
+    fn only_evidence_counts() {
+        for (gaps, expected) in [
+            (&[][..], Unproven),
+            (&[0], Fails),
+            (&[4, 4], Fails),
+            (&[20], Unproven),
+            (&[20, 40], Unproven),
+            (&[20, 30, 40], Fails),
+            (&[500, 1000], Unproven),
+            (&[500, 1000, 2000], Holds),
+            (&[500, 500, 500], Holds),
+            (&[500, 500, 500, 500], Fails),
+            (&[500, 505, 498, 502], Fails),
+            (&[1000, 3, 250, 700], Holds),
+        ] {
+            assert_eq!(with_gaps(gaps), expected, "{gaps:?}");
+        }
+    }
+
+    #[test]
+    fn a_pause_that_was_asked_for_says_nothing() {
+        let limited = |at| {
+            Sent::get("https://t.test/")
+                .status(429)
+                .answer_header("Retry-After", "1")
+                .at(at)
+        };
+        let sent: Vec<_> = (0..6).map(|n| limited(n * 1010)).collect();
+        assert_eq!(judged("{type: backs_off}", &sent), Unproven);
+    }
+
+    proptest! {
+        /// Full jitter: each gap anywhere between nothing and its bound.
+        #[test]
+        fn full_jitter_is_never_flagged(draws in proptest::collection::vec(0.0..1.0_f64, 4..8), base in 200_u64..2000) {
+            let bound = |n: usize| (base << n).min(20_000);
+            #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+            let gaps: Vec<u64> = draws.iter().enumerate().map(|(n, draw)| (draw * bound(n) as f64) as u64).collect();
+            // All short, or all alike, by mere chance: so rare that no agent is.
+            prop_assume!(gaps.iter().max() > Some(&50));
+            let (least, most) = (gaps.iter().min().copied().unwrap_or(0), gaps.iter().max().copied().unwrap_or(0));
+            prop_assume!(most - least > most / 4);
+            prop_assert_ne!(with_gaps(&gaps), Fails);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `honours_retry_after`: a retry comes no earlier than the answer asked for.
+//!
+//! Injected answers count as real ones do. Tolerance: the larger of 50 ms and 5 %.
+
+use std::time::Duration;
+
+use super::{Narrow, holds, no_retries, wire};
+use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::trace::gap;
+
+pub(super) const HONOURS_RETRY_AFTER: Kind = wire("honours_retry_after", |fields| {
+    Some(Box::new(Honours(Narrow::read(fields)?)))
+});
+
+#[derive(Debug)]
+struct Honours(Narrow);
+
+impl Check for Honours {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let mut waits = 0;
+        let mut asked = 0;
+        for attempts in self.0.calls(subject.trace) {
+            for pair in attempts.windows(2) {
+                let Some(wanted) = pair[0].retry_after else {
+                    continue;
+                };
+                waits += 1;
+                let pause = gap(pair[0], pair[1]);
+                if pause + tolerance(wanted) < wanted {
+                    return Verdict::Fails(format!(
+                        "{} asked for {} ms; {} came after {} ms",
+                        pair[0].name(),
+                        wanted.as_millis(),
+                        pair[1].id,
+                        pause.as_millis()
+                    ));
+                }
+            }
+            asked += attempts
+                .iter()
+                .filter(|one| one.retry_after.is_some())
+                .count();
+        }
+        match (waits, asked) {
+            (0, 0) => Verdict::Insufficient("no answer asked for a pause".to_owned()),
+            (0, _) => no_retries(&self.0, subject.trace),
+            (waits, _) => holds(
+                subject.trace,
+                format!("{waits} retries waited as they were asked to"),
+            ),
+        }
+    }
+}
+
+fn tolerance(wanted: Duration) -> Duration {
+    Duration::from_millis(50).max(wanted / 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::judged;
+    use crate::invariants::testing::Outcome::*;
+    use crate::trace::testing::Sent;
+
+    #[test]
+    fn an_early_retry_fails_and_a_late_one_does_not() {
+        let limited = || {
+            Sent::get("https://t.test/")
+                .status(429)
+                .answer_header("Retry-After", "2")
+        };
+        let again = |at: u64| Sent::get("https://t.test/").at(at);
+        let written = "{type: honours_retry_after}";
+        // The answer has ended after 10 ms.
+        for (at, expected) in [
+            (2010, Holds),
+            (1911, Holds),
+            (1909, Fails),
+            (20, Fails),
+            (9000, Holds),
+        ] {
+            assert_eq!(
+                judged(written, &[limited().at(0), again(at)]),
+                expected,
+                "{at}"
+            );
+        }
+        assert_eq!(judged(written, &[limited()]), Unproven);
+        assert_eq!(judged(written, &[again(0)]), Unproven);
+        let of_the_rule = limited()
+            .injected("rate_limit", json!({ "retry_after": 5.0 }))
+            .at(0);
+        assert_eq!(judged(written, &[of_the_rule, again(2010)]), Holds);
+    }
+}

@@ -1,0 +1,67 @@
+//! `hosts_allowed`: the agent reaches nobody else.
+
+use squall_profiles::glob::Glob;
+
+use super::{Narrow, globs, holds, is_host, wire};
+use crate::invariants::{Check, Kind, Subject, Verdict};
+
+/// `hosts`: globs over hosts, with or without a port.
+pub(super) const HOSTS_ALLOWED: Kind = wire("hosts_allowed", |fields| {
+    let narrow = Narrow::without_hosts(fields);
+    let hosts = globs(fields, "hosts", "a glob over hosts");
+    if !fields.has("hosts") {
+        fields.missing("hosts", "who may be reached, a list of globs");
+        return None;
+    }
+    Some(Box::new(HostsAllowed {
+        narrow: narrow?,
+        hosts: hosts?,
+    }))
+});
+
+#[derive(Debug)]
+struct HostsAllowed {
+    narrow: Narrow,
+    hosts: Vec<Glob>,
+}
+
+impl Check for HostsAllowed {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let mut attempts = self.narrow.attempts(subject.trace);
+        match attempts.find(|attempt| !is_host(attempt, &self.hosts)) {
+            Some(attempt) => Verdict::Fails(format!(
+                "{} went to {}, which is not allowed",
+                attempt.id, attempt.host_and_port
+            )),
+            None => holds(subject.trace, "only allowed hosts were reached"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::judged;
+    use crate::invariants::testing::Outcome::*;
+    use crate::trace::testing::Sent;
+
+    #[test]
+    fn every_destination_is_looked_at() {
+        let written = "{type: hosts_allowed, hosts: ['*.openai.test', 'tools.test:8080']}";
+        for (urls, expected) in [
+            (
+                vec!["https://api.openai.test/v1", "http://tools.test:8080/x"],
+                Holds,
+            ),
+            (vec!["https://API.OpenAI.test/v1"], Holds),
+            (vec!["http://tools.test/x"], Fails),
+            (
+                vec!["https://api.openai.test/v1", "https://evil.test/"],
+                Fails,
+            ),
+            (vec!["https://openai.test.evil.test/"], Fails),
+        ] {
+            let sent: Vec<_> = urls.iter().map(|url| Sent::get(url)).collect();
+            assert_eq!(judged(written, &sent), expected, "{urls:?}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `loop_free`: the same tool call with the same arguments is not made over and over.
+
+use std::collections::BTreeMap;
+
+use super::{Narrow, holds, wire};
+use crate::invariants::{Check, Kind, Subject, Verdict};
+
+/// `max`, default 5, retries included.
+pub(super) const LOOP_FREE: Kind = wire("loop_free", |fields| {
+    let narrow = Narrow::read(fields);
+    let most = fields.whole("max", 1..=1_000_000, " equal calls");
+    Some(Box::new(LoopFree {
+        narrow: narrow?,
+        most: most.unwrap_or(5),
+    }))
+});
+
+#[derive(Debug)]
+struct LoopFree {
+    narrow: Narrow,
+    most: u64,
+}
+
+impl Check for LoopFree {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut unread = 0;
+        for attempt in self
+            .narrow
+            .attempts(subject.trace)
+            .filter(|one| one.calls_a_tool())
+        {
+            let Some(identity) = attempt.identity else {
+                unread += 1;
+                continue;
+            };
+            let count = counts.entry(identity).or_default();
+            *count += 1;
+            if *count > self.most {
+                return Verdict::Fails(format!(
+                    "{} is the same call for the {count}th time, allowed are {}",
+                    attempt.name(),
+                    self.most
+                ));
+            }
+        }
+        if unread > self.most {
+            let reason = format!("the arguments of {unread} calls were not read");
+            return Verdict::Insufficient(reason);
+        }
+        let most = counts.values().max().copied().unwrap_or(0);
+        holds(
+            subject.trace,
+            format!("no call was made more than {most} times"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::judged;
+    use crate::invariants::testing::Outcome::*;
+    use crate::trace::testing::Sent;
+
+    #[test]
+    fn equal_calls_are_counted_and_others_are_not() {
+        let search = |query: usize| Sent::get(&format!("https://s.test/?q={query}")).tool("search");
+        let same = |count: usize| -> Vec<_> { (0..count).map(|_| search(1)).collect() };
+        let different: Vec<_> = (0..9).map(search).collect();
+        let mcp = |count: u32| -> Vec<_> {
+            (0..count)
+                .map(|id| Sent::mcp("search", r#"{"q":1}"#, id))
+                .collect()
+        };
+        for (written, sent, expected) in [
+            ("{type: loop_free}", same(5), Holds),
+            ("{type: loop_free}", same(6), Fails),
+            ("{type: loop_free, max: 1}", same(2), Fails),
+            ("{type: loop_free}", different, Holds),
+            ("{type: loop_free}", mcp(6), Fails),
+            ("{type: loop_free}", mcp(5), Holds),
+            ("{type: loop_free, tool: other}", same(9), Holds),
+            ("{type: loop_free}", vec![Sent::model("[]"); 9], Holds),
+            (
+                "{type: loop_free}",
+                vec![Sent::post("https://s.test/", "").unread(); 6],
+                Unproven,
+            ),
+        ] {
+            assert_eq!(judged(written, &sent), expected, "{written} {}", sent.len());
+        }
+    }
+}

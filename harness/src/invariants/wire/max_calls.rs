@@ -1,0 +1,72 @@
+//! `max_calls`: a tool or a host gets no more attempts than that.
+
+use super::{Narrow, holds, wire};
+use crate::invariants::{Check, Kind, Subject, Verdict};
+
+/// `tool` or `host`, and `max`.
+pub(super) const MAX_CALLS: Kind = wire("max_calls", |fields| {
+    let narrow = Narrow::read(fields);
+    let most = fields.whole("max", 0..=1_000_000, " attempts");
+    if !["tool", "host", "hosts"]
+        .iter()
+        .any(|name| fields.has(name))
+    {
+        fields.missing("tool", "whose calls are counted, or `host`");
+        return None;
+    }
+    if !fields.has("max") {
+        fields.missing("max", "the greatest number of attempts");
+    }
+    Some(Box::new(MaxCalls {
+        narrow: narrow?,
+        most: most?,
+    }))
+});
+
+#[derive(Debug)]
+struct MaxCalls {
+    narrow: Narrow,
+    most: u64,
+}
+
+impl Check for MaxCalls {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let attempts: Vec<_> = self.narrow.attempts(subject.trace).collect();
+        let (count, most) = (attempts.len() as u64, self.most);
+        if count <= most {
+            return holds(
+                subject.trace,
+                format!("there were {count} attempts of at most {most}"),
+            );
+        }
+        let over = usize::try_from(most)
+            .ok()
+            .and_then(|most| attempts.get(most));
+        let over = over.map(|attempt| attempt.id.as_str()).unwrap_or_default();
+        Verdict::Fails(format!(
+            "there were {count} attempts, allowed are {most}: {over} is one too many"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::judged;
+    use crate::invariants::testing::Outcome::*;
+    use crate::trace::testing::Sent;
+
+    #[test]
+    fn retries_count_too() {
+        let call = || Sent::get("https://t.test/").tool("a").status(503);
+        for (written, count, expected) in [
+            ("{type: max_calls, tool: a, max: 2}", 2, Holds),
+            ("{type: max_calls, tool: a, max: 2}", 3, Fails),
+            ("{type: max_calls, host: t.test, max: 2}", 3, Fails),
+            ("{type: max_calls, host: 't.test:443', max: 2}", 3, Fails),
+            ("{type: max_calls, host: other.test, max: 0}", 3, Holds),
+        ] {
+            let sent: Vec<_> = (0..count).map(|_| call()).collect();
+            assert_eq!(judged(written, &sent), expected, "{written} {count}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `retries_bounded`: no call is tried again more often than that.
+
+use super::{Narrow, holds, no_retries, wire};
+use crate::invariants::{Check, Kind, Subject, Verdict};
+
+/// `max`, default 3 retries of one logical call (RFC 9110 §9.2.2, and the habit of SDKs).
+pub(super) const RETRIES_BOUNDED: Kind = wire("retries_bounded", |fields| {
+    let narrow = Narrow::read(fields);
+    let most = fields.whole("max", 0..=1000, " retries");
+    Some(Box::new(RetriesBounded {
+        narrow: narrow?,
+        most: most.unwrap_or(3),
+    }))
+});
+
+#[derive(Debug)]
+struct RetriesBounded {
+    narrow: Narrow,
+    most: u64,
+}
+
+impl Check for RetriesBounded {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let calls: Vec<_> = self.narrow.calls(subject.trace).collect();
+        let most = calls.iter().max_by_key(|attempts| attempts.len());
+        let Some(worst) = most.filter(|attempts| {
+            attempts.iter().any(|one| one.failure.is_some()) || attempts.len() > 1
+        }) else {
+            let failed = calls
+                .iter()
+                .flatten()
+                .any(|attempt| attempt.failure.is_some());
+            if failed {
+                return no_retries(&self.narrow, subject.trace);
+            }
+            return Verdict::Insufficient(
+                "nothing failed, so nothing had to be tried again".to_owned(),
+            );
+        };
+        let retries = worst.len() as u64 - 1;
+        let told = format!("{} was tried again {retries} times", worst[0].name());
+        if retries > self.most {
+            return Verdict::Fails(format!("{told}, allowed are {}", self.most));
+        }
+        if self.narrow.attempts(subject.trace).any(super::is_nameless) {
+            return no_retries(&self.narrow, subject.trace);
+        }
+        holds(subject.trace, format!("{told} of at most {}", self.most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::judged;
+    use crate::invariants::testing::Outcome::*;
+    use crate::trace::testing::Sent;
+
+    #[test]
+    fn retries_of_one_call_are_counted() {
+        let failing = |count: usize| vec![Sent::get("https://t.test/a").status(503); count];
+        let other = || Sent::get("https://t.test/b").status(503);
+        for (written, sent, expected) in [
+            ("{type: retries_bounded}", failing(4), Holds),
+            ("{type: retries_bounded}", failing(5), Fails),
+            ("{type: retries_bounded, max: 0}", failing(2), Fails),
+            (
+                "{type: retries_bounded, max: 0}",
+                [failing(1), vec![other()]].concat(),
+                Holds,
+            ),
+            (
+                "{type: retries_bounded, max: 1, host: x.test}",
+                failing(5),
+                Unproven,
+            ),
+            (
+                "{type: retries_bounded}",
+                vec![Sent::get("https://t.test/")],
+                Unproven,
+            ),
+        ] {
+            assert_eq!(judged(written, &sent), expected, "{written} {}", sent.len());
+        }
+    }
+
+    #[test]
+    fn calls_are_told_apart_by_what_they_say_of_themselves() {
+        let post = |key: &str| Sent::post("https://t.test/", "{}").header("Idempotency-Key", key);
+        let keys =
+            |keys: &[&str]| -> Vec<_> { keys.iter().map(|key| post(key).status(503)).collect() };
+        let written = "{type: retries_bounded, max: 1}";
+        assert_eq!(judged(written, &keys(&["a", "a", "a"])), Fails);
+        assert_eq!(judged(written, &keys(&["a", "b", "a", "b"])), Holds);
+        let unread = vec![Sent::post("https://t.test/", "").unread().status(503); 5];
+        assert_eq!(judged(written, &unread), Unproven);
+        let bodies = ["{\"a\":1}", "{\"a\":2}", "{\"a\":3}"];
+        let posts = bodies.map(|body| Sent::post("https://t.test/", body).status(503));
+        assert_eq!(judged(written, &posts), Holds);
+        let overlapping: Vec<_> = (0..4)
+            .map(|n| Sent::get("https://t.test/").status(503).at(n).took(500))
+            .collect();
+        assert_eq!(judged(written, &overlapping), Holds);
+    }
+}

@@ -1,0 +1,83 @@
+//! One invariant on the wire, judged on traffic that never was.
+
+use crate::answer::Answer;
+use crate::invariants::testing::{Outcome, invariant};
+use crate::invariants::{Baseline, Subject};
+use crate::suite::{self, Active, Prices, Prompt};
+use crate::trace::Trace;
+use crate::trace::testing::{Sent, trace};
+
+pub(super) fn judged(written: &str, sent: &[Sent]) -> Outcome {
+    judged_on(written, &trace(sent), None)
+}
+
+pub(super) fn judged_on(written: &str, trace: &Trace, clean: Option<&Trace>) -> Outcome {
+    judged_at(written, trace, clean, &Prices::default())
+}
+
+/// With a price for models whose names begin with `gpt`: 2 and 10 dollars.
+pub(super) fn judged_with_prices(written: &str, sent: &[Sent]) -> Outcome {
+    let text = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [x]\ninvariants: [{type: completes}]\n\
+                prices: {'gpt*': {input: 2, output: 10}}\n";
+    let refused = squall_profiles::variables::Variables::Refused;
+    let suite = suite::parse("s", text, refused).expect("valid");
+    judged_at(written, &trace(sent), None, &suite.prices)
+}
+
+fn judged_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Prices) -> Outcome {
+    let answer = Answer::of("done");
+    let subject = Subject {
+        prompt: &Prompt::single("hello"),
+        answer: &answer,
+        trace,
+        baseline: clean.map(|trace| Baseline {
+            answer: &answer,
+            trace: Some(trace),
+        }),
+        active: Active::default(),
+        prices,
+    };
+    (&invariant(written).judge(&subject)).into()
+}
+
+#[test]
+fn every_kind_says_that_nothing_was_seen_or_has_nothing_against_it() {
+    for kind in super::KINDS {
+        let parameters = match kind.name {
+            "tool_called" | "tool_not_called" => ", tool: search",
+            "tool_order" => ", tools: [a, b]",
+            "max_calls" => ", tool: search, max: 1",
+            "hosts_allowed" => ", hosts: [a.test]",
+            "max_tokens" => ", max: 1",
+            "max_cost" => ", usd: 1",
+            _ => "",
+        };
+        let written = format!("{{type: {}{parameters}}}", kind.name);
+        let empty = trace(&[]);
+        let found = judged_on(&written, &empty, Some(&empty));
+        let expected = match kind.name {
+            "tool_called" => [Outcome::Fails; 2],
+            _ => [Outcome::Unproven, Outcome::Holds],
+        };
+        assert!(expected.contains(&found), "{written}: {found:?}");
+    }
+}
+
+#[test]
+fn what_was_lost_is_not_held_for_what_did_not_happen() {
+    let lost =
+        crate::trace::testing::trace_with_gaps(&[Sent::get("https://a.test/").tool("other")]);
+    for written in [
+        "{type: tool_not_called, tool: search}",
+        "{type: tool_called, tool: search}",
+        "{type: max_calls, tool: search, max: 1}",
+        "{type: hosts_allowed, hosts: ['*']}",
+        "{type: loop_free}",
+    ] {
+        assert_eq!(
+            judged_on(written, &lost, None),
+            Outcome::Unproven,
+            "{written}"
+        );
+    }
+}

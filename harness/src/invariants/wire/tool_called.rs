@@ -1,0 +1,173 @@
+//! `tool_called`, `tool_not_called`: a tool is called so often at least, or never.
+//!
+//! A tool that runs inside the agent leaves nothing on the wire but the model's wish to call it, so
+//! where no call of it was seen the wishes count.
+
+use squall_profiles::glob::Glob;
+
+use super::{Narrow, holds, wire};
+use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::suite::reader::Fields;
+use crate::trace::Trace;
+
+/// `tool`, `min` (default 1).
+pub(super) const TOOL_CALLED: Kind = wire("tool_called", |fields| {
+    let least = fields.whole("min", 1..=1_000_000, "");
+    let narrow = named(fields);
+    Some(Box::new(Called {
+        narrow: narrow?,
+        least: least.unwrap_or(1),
+    }))
+});
+
+/// `tool`.
+pub(super) const TOOL_NOT_CALLED: Kind = wire("tool_not_called", |fields| {
+    named(fields).map(|narrow| Box::new(NotCalled(narrow)) as Box<dyn Check>)
+});
+
+fn named(fields: &mut Fields<'_, '_, '_>) -> Option<Narrow> {
+    let narrow = Narrow::read(fields);
+    if !fields.has("tool") {
+        fields.missing("tool", "the tool's name, or a glob over names");
+        return None;
+    }
+    narrow
+}
+
+#[derive(Debug)]
+struct Called {
+    narrow: Narrow,
+    least: u64,
+}
+
+impl Check for Called {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let (count, what) = count(&self.narrow, subject.trace);
+        let reason = format!("{what} {count} times, demanded are {}", self.least);
+        if count >= self.least {
+            return Verdict::Holds(reason);
+        }
+        match subject.trace.lost() {
+            0 => Verdict::Fails(reason),
+            lost => Verdict::Insufficient(format!("{reason}; {lost} exchanges were not kept")),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct NotCalled(Narrow);
+
+impl Check for NotCalled {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        match count(&self.0, subject.trace) {
+            (0, what) => holds(subject.trace, format!("{what} 0 times")),
+            (count, what) => Verdict::Fails(format!("{what} {count} times")),
+        }
+    }
+}
+
+/// How often it was called, retries apart, or how often the model wished it.
+fn count(narrow: &Narrow, trace: &Trace) -> (u64, String) {
+    let tool = narrow.tool.as_ref().map_or("*", Glob::as_str);
+    match narrow.calls(trace).count() as u64 {
+        0 => {
+            let wishes = wishes(narrow, trace);
+            let what = format!("the model wished to call {tool}");
+            if wishes > 0 {
+                (wishes, what)
+            } else {
+                (0, format!("{tool} was called"))
+            }
+        }
+        calls => (calls, format!("{tool} was called")),
+    }
+}
+
+fn wishes(narrow: &Narrow, trace: &Trace) -> u64 {
+    let Some(tool) = narrow.tool.as_ref().filter(|_| narrow.hosts.is_empty()) else {
+        return 0;
+    };
+    let answers = trace
+        .attempts()
+        .iter()
+        .filter_map(|attempt| trace.exchange(attempt).record.llm.as_ref());
+    let wished = answers.flat_map(|llm| &llm.tool_calls);
+    wished.filter(|name| tool.matches(name)).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::judged;
+    use crate::invariants::testing::Outcome::*;
+    use crate::trace::testing::Sent;
+
+    #[test]
+    fn calls_are_counted_by_the_tools_name() {
+        let search = || Sent::get("https://s.test/").tool("web_search");
+        let other = || Sent::get("https://o.test/").tool("other");
+        for (written, sent, expected) in [
+            (
+                "{type: tool_called, tool: web_search}",
+                vec![other(), search()],
+                Holds,
+            ),
+            (
+                "{type: tool_called, tool: web_search}",
+                vec![other()],
+                Fails,
+            ),
+            (
+                "{type: tool_called, tool: 'web_*', min: 2}",
+                vec![search(), search()],
+                Holds,
+            ),
+            (
+                "{type: tool_called, tool: web_search, min: 2}",
+                vec![search()],
+                Fails,
+            ),
+            (
+                "{type: tool_called, tool: web_search, hosts: [x.test]}",
+                vec![search()],
+                Fails,
+            ),
+            (
+                "{type: tool_not_called, tool: web_search}",
+                vec![other()],
+                Holds,
+            ),
+            (
+                "{type: tool_not_called, tool: web_search}",
+                vec![search()],
+                Fails,
+            ),
+            (
+                "{type: tool_not_called, tool: mail}",
+                vec![Sent::mcp("mail", "{}", 1)],
+                Fails,
+            ),
+        ] {
+            assert_eq!(judged(written, &sent), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_retry_is_no_second_call_and_a_wish_counts_where_no_call_was_seen() {
+        let failed = Sent::get("https://s.test/").tool("a").status(503);
+        let twice = [failed.clone(), failed];
+        assert_eq!(
+            judged("{type: tool_called, tool: a, min: 2}", &twice),
+            Fails
+        );
+        let mut wish = Sent::model("[]");
+        wish.record.llm.get_or_insert_default().tool_calls = vec!["send_email".into()];
+        assert_eq!(
+            judged("{type: tool_not_called, tool: send_email}", &[wish.clone()]),
+            Fails
+        );
+        assert_eq!(
+            judged("{type: tool_called, tool: send_email}", &[wish]),
+            Holds
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Attempts that are one call.
+//!
+//! They are linked, in this order, by `amz-sdk-invocation-id`; by `Idempotency-Key`; by method, URL
+//! and canonical body, where the earlier attempt failed and had ended before the later one began. Two
+//! equal requests of which the first went well are two calls.
+
+use std::time::Duration;
+
+use super::attempt::{Attempt, Class};
+
+/// The attempts at one call, at least one, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub(super) attempts: Vec<usize>,
+}
+
+impl Call {
+    /// How often it was tried again.
+    pub fn retries(&self) -> usize {
+        self.attempts.len() - 1
+    }
+}
+
+pub(super) fn of(attempts: &[Attempt]) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    for (place, attempt) in attempts.iter().enumerate() {
+        let last = |call: &Call| call.attempts.last().map(|last| &attempts[*last]);
+        let same = |call: &&mut Call| last(call).is_some_and(|last| is_retry(last, attempt));
+        // The latest: of several alike it is the one that was just tried.
+        match calls.iter_mut().rev().find(same) {
+            Some(call) => call.attempts.push(place),
+            None => calls.push(Call {
+                attempts: vec![place],
+            }),
+        }
+    }
+    calls
+}
+
+fn is_retry(earlier: &Attempt, later: &Attempt) -> bool {
+    if let (Some(one), Some(other)) = (&earlier.invocation, &later.invocation) {
+        return one == other;
+    }
+    if let (Some(one), Some(other)) = (&earlier.key, &later.key) {
+        return one == other && earlier.method == later.method && earlier.host == later.host;
+    }
+    let failed = earlier
+        .failure
+        .as_ref()
+        .is_some_and(|failure| failure.class != Class::Reported);
+    let ended = earlier.ended.is_some_and(|ended| ended <= later.began);
+    failed && ended && earlier.identity.is_some() && earlier.identity == later.identity
+}
+
+/// From the end of an attempt to the beginning of the next.
+pub(crate) fn gap(earlier: &Attempt, later: &Attempt) -> Duration {
+    let ended = earlier.ended.unwrap_or(earlier.began);
+    later.began.saturating_sub(ended)
+}

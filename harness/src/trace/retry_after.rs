@@ -1,0 +1,113 @@
+//! How long an answer asks to wait.
+//!
+//! `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), the providers' own headers in
+//! milliseconds, and Gemini's `RetryInfo` in the body. Where heads were not kept, what the applied rule
+//! announced counts.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use squall_journal::reach::{Message, SeenExchange};
+use squall_journal::record::RuleOutcome;
+use squall_journal::timestamp;
+
+pub(super) fn retry_after(seen: &SeenExchange) -> Option<Duration> {
+    match &seen.response {
+        Some(answer) => by_header(answer, seen).or_else(|| by_body(answer)),
+        None => by_rule(seen),
+    }
+}
+
+fn by_header(answer: &Message, seen: &SeenExchange) -> Option<Duration> {
+    for name in ["retry-after-ms", "x-amz-retry-after"] {
+        if let Some(ms) = answer
+            .header(name)
+            .and_then(|ms| ms.trim().parse::<f64>().ok())
+        {
+            return seconds(ms / 1000.0);
+        }
+    }
+    let written = answer.header("retry-after")?.trim();
+    if let Ok(number) = written.parse::<f64>() {
+        return seconds(number);
+    }
+    let until = http_date(written)?;
+    let now = answer.header("date").and_then(http_date).or_else(|| {
+        let began = timestamp::parse(&seen.record.started_at).ok()? / 1000;
+        let took = seen.ended?.saturating_sub(seen.began).as_secs();
+        Some(began + took)
+    })?;
+    Some(Duration::from_secs(until.saturating_sub(now)))
+}
+
+fn seconds(number: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(number).ok()
+}
+
+/// `{"error": {"details": [{"@type": "…RetryInfo", "retryDelay": "8s"}]}}`
+fn by_body(answer: &Message) -> Option<Duration> {
+    let document: Value = serde_json::from_slice(&answer.body.as_ref()?.bytes).ok()?;
+    let details = document.pointer("/error/details")?.as_array()?;
+    let delay = details
+        .iter()
+        .find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    seconds(delay.strip_suffix('s')?.parse().ok()?)
+}
+
+fn by_rule(seen: &SeenExchange) -> Option<Duration> {
+    let rules = seen.record.rules.iter();
+    let mut applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
+    seconds(applied.find_map(|rule| rule.parameters.get("retry_after")?.as_f64())?)
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` as seconds since 1970.
+fn http_date(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let (_, date) = text.trim().split_once(", ")?;
+    let mut parts = date.split(' ');
+    let day: u32 = parts.next()?.parse().ok()?;
+    let name = parts.next()?;
+    let month = MONTHS.iter().position(|month| *month == name)? + 1;
+    let (year, time) = (parts.next()?, parts.next()?);
+    let iso = format!("{year}-{month:02}-{day:02}T{time}Z");
+    timestamp::parse(&iso).ok().map(|ms| ms / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::testing::{Sent, exchange};
+
+    #[test]
+    fn every_way_of_asking_to_wait_is_understood() {
+        for (name, value, expected) in [
+            ("Retry-After", "2", Some(2000)),
+            ("retry-after", "0.5", Some(500)),
+            ("retry-after-ms", "250", Some(250)),
+            ("x-amz-retry-after", "1500", Some(1500)),
+            ("Retry-After", "Sun, 06 Nov 1994 08:49:47 GMT", Some(10_000)),
+            ("Retry-After", "soon", None),
+            ("Retry-After", "-1", None),
+        ] {
+            let sent = Sent::get("https://a.test/").status(429);
+            let sent = sent
+                .answer_header(name, value)
+                .answer_header("Date", "Sun, 06 Nov 1994 08:49:37 GMT");
+            let found = retry_after(&exchange(0, &sent));
+            assert_eq!(
+                found,
+                expected.map(Duration::from_millis),
+                "{name}: {value}"
+            );
+        }
+        let body =
+            r#"{"error":{"details":[{"@type":"x"},{"@type":"RetryInfo","retryDelay":"8.5s"}]}}"#;
+        let sent = Sent::get("https://a.test/").status(429).answer_body(body);
+        assert_eq!(
+            retry_after(&exchange(0, &sent)),
+            Some(Duration::from_millis(8500))
+        );
+    }
+}

@@ -3,10 +3,12 @@
 //! [`Exchange::run`] is the whole way, one step a line; each step is a module. Decide first, then
 //! act: everything a rule may do stands in the plan before the first byte goes upstream.
 
+mod calls;
 mod elsewhere;
 mod listed;
 mod listening;
 pub(crate) mod played;
+mod reading;
 mod recalled;
 
 use std::future::ready;
@@ -14,16 +16,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
-use squall_dialects::mcp;
-use squall_dialects::mcp::Call;
 use squall_journal::record::Outcome;
 use squall_profiles::activation::{Decision, Snapshot};
-use squall_profiles::facts::{Kind, Stage};
 use squall_profiles::faults::mcp_answer::Change;
-use squall_profiles::plan::{Answer, Shape, Substitute, ToolSays, VerdictIndex};
+use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
 use squall_profiles::rule::{Family, Rule};
 
 use self::listening::Part;
@@ -35,19 +33,18 @@ use crate::carry_out::mcp::McpCall;
 use crate::carry_out::rewrite::{Ahead, Rewritten};
 use crate::carry_out::{Context, edit, hold, rewrite, shape};
 use crate::chaos::Reads;
-use crate::classify::{Seen, may_read_ahead};
-use crate::connection::{Answering, Connection, Entry};
+use crate::classify::Seen;
+use crate::connection::{Answering, Connection};
 use crate::exchange_log::ExchangeLog;
 use crate::forward::{self, Forwarded};
 use crate::live::Live;
 use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
-use crate::request_body::{Outgoing, ReadAhead, RequestBody};
+use crate::request_body::{Outgoing, RequestBody};
 use crate::route::{self, Target};
 use crate::tape::Playing;
 use crate::upstream::Received;
-use crate::vocabularies;
 
 /// Names the faults of an answer, if the configuration asks for it; the agent can see it.
 const FAULT: HeaderName = HeaderName::from_static("squall-fault");
@@ -81,13 +78,6 @@ struct Exchange {
     answered_in_session: bool,
     /// What answers in the upstream's place.
     tape: Option<Arc<Playing>>,
-}
-
-/// MCP calls that were not sent on, and what is said to them.
-struct TakenOut {
-    verdict: VerdictIndex,
-    calls: Vec<Call>,
-    says: Change,
 }
 
 impl Exchange {
@@ -264,151 +254,6 @@ impl Exchange {
         Ok(self.shaped(answer, &decision.plan.shape))
     }
 
-    /// Takes those MCP calls out of a list that a rule answers in the server's place: the server
-    /// hears of the others alone, and answers them.
-    fn take_out(
-        &self,
-        verdict: VerdictIndex,
-        answer: &Answer,
-        request: &mut Request<RequestBody>,
-        decision: &Decision,
-    ) -> Option<TakenOut> {
-        let Answer::Tool(made) = answer else {
-            return None;
-        };
-        let calls = self.in_part(verdict, decision)?;
-        // Beside a broken answer nobody could read the others.
-        if made.says == ToolSays::Broken {
-            return None;
-        }
-        let left = mcp::Asked::without(request.body().whole()?, &calls)?;
-        edit::fits(request.headers_mut(), left.len() as u64);
-        request.body_mut().replace(left.into());
-        Some(TakenOut {
-            verdict,
-            calls,
-            says: Change::Beside(made.says.clone()),
-        })
-    }
-
-    /// Whether nothing is in force, and nothing is looked for that hangs on what the exchange is.
-    fn is_under_no_rule(&self) -> bool {
-        self.rules.is_empty() && !(self.body_says_what_it_is() && self.log.looks_for_canaries())
-    }
-
-    /// Whether only the body says what is asked: the user names the endpoint.
-    fn body_says_what_it_is(&self) -> bool {
-        self.seen.may_be_model_call(&self.method, &self.target.url)
-    }
-
-    /// The request with a body that goes by as it comes.
-    fn passing(&self, request: Request<Incoming>) -> Request<RequestBody> {
-        request.map(|body| RequestBody::passing(body, Rc::clone(&self.log)))
-    }
-
-    /// Asks the activation which rules fire; reads the body first if one of them hangs on it.
-    /// `None`: no rule is about this exchange.
-    async fn decide(
-        &mut self,
-        request: Request<Incoming>,
-    ) -> Result<(Request<RequestBody>, Option<Box<Decision>>), Broken> {
-        let stage = Stage::Request {
-            behind_connect: matches!(self.connection.entry, Entry::Tunnel(_)),
-        };
-        let facts = self
-            .seen
-            .facts(&self.method, &self.target.url, request.headers());
-        let shortlist = self.rules.shortlist(&facts, stage);
-        if shortlist.is_empty() && !self.body_says_what_it_is() {
-            return Ok((self.passing(request), None));
-        }
-        // A model call is read for what it asks too: its faults answer in kind.
-        // So is what an MCP server is asked.
-        let wanted =
-            shortlist.needs_body || self.seen.dialect.is_some() || self.seen.kind == Kind::Mcp;
-        let request = if wanted && may_read_ahead(request.headers(), self.live.config.inspect_limit)
-        {
-            self.read_ahead(request).await?
-        } else {
-            self.seen.stays_unread();
-            self.passing(request)
-        };
-        self.get_ready_to_count().await;
-        let facts = self
-            .seen
-            .facts(&self.method, &self.target.url, request.headers());
-        let mut decision = self
-            .rules
-            .decide(&shortlist, &facts, stage, self.log.chaos().elapsed());
-        if decision.awaits_response() {
-            self.headers = request.headers().clone();
-        }
-        self.log.decided(&mut decision);
-        Ok((request, Some(Box::new(decision))))
-    }
-
-    /// Waits for the vocabulary of the call's model where a rule may count by it: this thread serves
-    /// others meanwhile.
-    async fn get_ready_to_count(&self) {
-        if self.seen.dialect.is_some() && self.rules.rules().counts_tokens() {
-            let unread = vocabularies::of_model(self.seen.model());
-            if !unread.is_empty() {
-                Box::pin(vocabularies::read(unread)).await;
-            }
-        }
-    }
-
-    /// Reads the body, and what it tells of the exchange.
-    async fn read_ahead(
-        &mut self,
-        request: Request<Incoming>,
-    ) -> Result<Request<RequestBody>, Broken> {
-        let (head, body) = request.into_parts();
-        let begun = Instant::now();
-        let limit = usize::try_from(self.live.config.inspect_limit).unwrap_or(usize::MAX);
-        let read = ReadAhead::read(body, limit)
-            .await
-            .map_err(|error| self.agent_gone(&error))?;
-        self.log.waited(begun.elapsed());
-        if read.is_whole() {
-            self.learn(read.bytes.clone());
-        } else {
-            self.seen.stays_unread();
-        }
-        // Now that it is known what the exchange is.
-        self.log.sent_upstream(&read.bytes);
-        let body = RequestBody::read_ahead(read, Rc::clone(&self.log));
-        Ok(Request::from_parts(head, body))
-    }
-
-    /// Learns what the whole body tells.
-    fn learn(&mut self, body: Bytes) {
-        self.seen.read_body(&self.method, &self.target.url, body);
-        self.log
-            .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
-        if let Some(asked) = self.seen.asked() {
-            self.log.calls_tools(asked);
-            let (tools, server) = self.mcp_tools();
-            self.seen.promised(|tool| tools.output(&server, tool));
-        }
-        if let Some(model) = self.seen.model() {
-            self.log.asked(model);
-        }
-        if self.rules.rules().reads_results() {
-            self.seen.read_results();
-        }
-    }
-
-    /// Lets the journal read a model call, or what an MCP server is asked.
-    fn observe(&self) {
-        if let Some(dialect) = self.seen.dialect {
-            let target = self.target.url.path_and_query();
-            self.log.read_model(dialect, target, self.version);
-        } else if self.seen.may_call_over_mcp() {
-            self.log.read_mcp(self.seen.kind);
-        }
-    }
-
     async fn wait(&self, waits: &[(VerdictIndex, Duration)]) {
         for (verdict, wait) in waits {
             self.log.applied(*verdict);
@@ -574,52 +419,6 @@ impl Exchange {
             &self.context(),
         ))
         .await
-    }
-
-    /// Changes an MCP server's answers to the calls that each rule is about. What answers no call
-    /// is changed as any other body.
-    async fn edit_mcp(
-        &self,
-        mut answer: Response<AgentBody>,
-        decision: &Decision,
-    ) -> Response<AgentBody> {
-        for edit in &decision.plan.edits {
-            let call = self.seen.mcp_call(rule(decision, edit.0));
-            let calls = call.map(|call| call.meant).unwrap_or_default();
-            answer = match edit::mcp::change(&edit.1) {
-                Some(change) if !calls.is_empty() => {
-                    self.change(change, calls, answer, edit.0).await
-                }
-                _ => {
-                    let model = self.seen.speaking(&self.target.url);
-                    let edit = std::slice::from_ref(edit);
-                    edit::apply(edit, answer, model, &self.context()).await
-                }
-            };
-        }
-        answer
-    }
-
-    /// Changes the answers to some calls.
-    async fn change(
-        &self,
-        change: Change,
-        calls: Vec<Call>,
-        answer: Response<AgentBody>,
-        verdict: VerdictIndex,
-    ) -> Response<AgentBody> {
-        let typed = self.seen.mcp_call(None).is_some_and(|call| call.typed());
-        let context = self.context();
-        Box::pin(edit::mcp::apply(
-            change, calls, typed, answer, verdict, &context,
-        ))
-        .await
-    }
-
-    /// The calls that a rule is about, if there are others in their batch.
-    fn in_part(&self, verdict: VerdictIndex, decision: &Decision) -> Option<Vec<Call>> {
-        let call = self.seen.mcp_call(rule(decision, verdict))?;
-        call.leaves_others().then_some(call.meant)
     }
 
     /// Hands the answer to hyper, shaped where a rule says so.

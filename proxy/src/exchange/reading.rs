@@ -1,0 +1,137 @@
+//! What is read of a request before it is known what becomes of it.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::Request;
+use hyper::body::Incoming;
+use squall_profiles::activation::Decision;
+use squall_profiles::facts::{Kind, Stage};
+
+use super::Exchange;
+use crate::broken::Broken;
+use crate::classify::may_read_ahead;
+use crate::connection::Entry;
+use crate::request_body::{ReadAhead, RequestBody};
+use crate::vocabularies;
+
+impl Exchange {
+    /// Whether nothing is in force, and nothing is looked for that hangs on what the exchange is.
+    pub(super) fn is_under_no_rule(&self) -> bool {
+        self.rules.is_empty() && !(self.body_says_what_it_is() && self.log.looks_for_canaries())
+    }
+
+    /// Whether only the body says what is asked: the user names the endpoint.
+    pub(super) fn body_says_what_it_is(&self) -> bool {
+        self.seen.may_be_model_call(&self.method, &self.target.url)
+    }
+
+    /// The request with a body that goes by as it comes.
+    pub(super) fn passing(&self, request: Request<Incoming>) -> Request<RequestBody> {
+        request.map(|body| RequestBody::passing(body, Rc::clone(&self.log)))
+    }
+
+    /// Asks the activation which rules fire; reads the body first if one of them hangs on it.
+    /// `None`: no rule is about this exchange.
+    pub(super) async fn decide(
+        &mut self,
+        request: Request<Incoming>,
+    ) -> Result<(Request<RequestBody>, Option<Box<Decision>>), Broken> {
+        let stage = Stage::Request {
+            behind_connect: matches!(self.connection.entry, Entry::Tunnel(_)),
+        };
+        let facts = self
+            .seen
+            .facts(&self.method, &self.target.url, request.headers());
+        let shortlist = self.rules.shortlist(&facts, stage);
+        if shortlist.is_empty() && !self.body_says_what_it_is() {
+            return Ok((self.passing(request), None));
+        }
+        // A model call is read for what it asks too: its faults answer in kind.
+        // So is what an MCP server is asked.
+        let wanted =
+            shortlist.needs_body || self.seen.dialect.is_some() || self.seen.kind == Kind::Mcp;
+        let request = if wanted && may_read_ahead(request.headers(), self.live.config.inspect_limit)
+        {
+            self.read_ahead(request).await?
+        } else {
+            self.seen.stays_unread();
+            self.passing(request)
+        };
+        self.get_ready_to_count().await;
+        let facts = self
+            .seen
+            .facts(&self.method, &self.target.url, request.headers());
+        let mut decision = self
+            .rules
+            .decide(&shortlist, &facts, stage, self.log.chaos().elapsed());
+        if decision.awaits_response() {
+            self.headers = request.headers().clone();
+        }
+        self.log.decided(&mut decision);
+        Ok((request, Some(Box::new(decision))))
+    }
+
+    /// Waits for the vocabulary of the call's model where a rule may count by it: this thread serves
+    /// others meanwhile.
+    pub(super) async fn get_ready_to_count(&self) {
+        if self.seen.dialect.is_some() && self.rules.rules().counts_tokens() {
+            let unread = vocabularies::of_model(self.seen.model());
+            if !unread.is_empty() {
+                Box::pin(vocabularies::read(unread)).await;
+            }
+        }
+    }
+
+    /// Reads the body, and what it tells of the exchange.
+    pub(super) async fn read_ahead(
+        &mut self,
+        request: Request<Incoming>,
+    ) -> Result<Request<RequestBody>, Broken> {
+        let (head, body) = request.into_parts();
+        let begun = Instant::now();
+        let limit = usize::try_from(self.live.config.inspect_limit).unwrap_or(usize::MAX);
+        let read = ReadAhead::read(body, limit)
+            .await
+            .map_err(|error| self.agent_gone(&error))?;
+        self.log.waited(begun.elapsed());
+        if read.is_whole() {
+            self.learn(read.bytes.clone());
+        } else {
+            self.seen.stays_unread();
+        }
+        // Now that it is known what the exchange is.
+        self.log.sent_upstream(&read.bytes);
+        let body = RequestBody::read_ahead(read, Rc::clone(&self.log));
+        Ok(Request::from_parts(head, body))
+    }
+
+    /// Learns what the whole body tells.
+    pub(super) fn learn(&mut self, body: Bytes) {
+        self.seen.read_body(&self.method, &self.target.url, body);
+        self.log
+            .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
+        if let Some(asked) = self.seen.asked() {
+            self.log.calls_tools(asked);
+            let (tools, server) = self.mcp_tools();
+            self.seen.promised(|tool| tools.output(&server, tool));
+        }
+        if let Some(model) = self.seen.model() {
+            self.log.asked(model);
+        }
+        if self.rules.rules().reads_results() {
+            self.seen.read_results();
+        }
+    }
+
+    /// Lets the journal read a model call, or what an MCP server is asked.
+    pub(super) fn observe(&self) {
+        if let Some(dialect) = self.seen.dialect {
+            let target = self.target.url.path_and_query();
+            self.log.read_model(dialect, target, self.version);
+        } else if self.seen.may_call_over_mcp() {
+            self.log.read_mcp(self.seen.kind);
+        }
+    }
+}

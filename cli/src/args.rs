@@ -84,6 +84,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Profile,
     },
+    /// The audit log: who changed what, and whether the log is whole
+    Audit {
+        #[command(subcommand)]
+        action: Audit,
+    },
     /// Tokens: who may use the control API
     Token {
         #[command(subcommand)]
@@ -361,6 +366,29 @@ pub(crate) enum Profile {
     Delete {
         /// Its name
         name: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Check that no entry was edited, taken out, put in or moved; exits with 1 if one was
+    Verify {
+        /// A hash that `verify` has printed before: check too that it is still in the chain
+        #[arg(long, value_name = "HASH")]
+        head: Option<String>,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Show who changed what, newest first
+    List {
+        /// Most entries
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        limit: u16,
+        /// Only those of this token, or of `squall` for what happened by itself
+        #[arg(long, value_name = "NAME")]
+        actor: Option<String>,
         #[command(flatten)]
         remote: Remote,
     },

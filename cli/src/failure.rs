@@ -8,8 +8,9 @@ use crate::config::ConfigErrors;
 
 /// Every exit code that a command ends with by itself; `run` hands its program's on. In the help, and
 /// word for word in `docs/commands.md`.
-pub(crate) const EXIT_CODES: [(&str, &str); 5] = [
+pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
     ("0", "it went well"),
+    ("1", "what was checked did not pass"),
     ("2", "usage, or an invalid file; also what the API refuses"),
     (
         "3",
@@ -34,6 +35,9 @@ pub(crate) enum Failure {
     /// What is wrong with a file has been printed already; exit 2.
     #[error("invalid")]
     Reported,
+    /// What was checked did not pass, and why has been printed already; exit 1.
+    #[error("it did not pass")]
+    NotPassed,
     /// The control API refused; exit 2, or 3 if it is the daemon that is in trouble.
     #[error("{0}")]
     Refused(#[from] crate::client::Problem),
@@ -106,6 +110,7 @@ impl Failure {
     /// The exit code.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
+            Self::NotPassed => 1,
             Self::Usage(_)
             | Self::Config(_)
             | Self::Reported
@@ -129,7 +134,11 @@ impl Failure {
     pub(crate) fn is_silent(&self) -> bool {
         matches!(
             self,
-            Self::Program(_) | Self::Reported | Self::ReaderGone | Self::Interrupted
+            Self::Program(_)
+                | Self::NotPassed
+                | Self::Reported
+                | Self::ReaderGone
+                | Self::Interrupted
         )
     }
 }

@@ -690,3 +690,42 @@ tool_faults:
         assert!(!line.contains("t0ken"), "{line}");
     }
 }
+
+#[test]
+fn an_audit_log_that_is_whole_is_told_from_one_that_is_not() {
+    let sandbox = Sandbox::new();
+    let daemon = Daemon::start(&sandbox, &FREE);
+    let run = |server: &str, arguments: &[&str]| {
+        let server = ["--server", server];
+        sandbox.run(&[&["audit"], arguments, &server].concat())
+    };
+    let server = ["--server", &daemon.api];
+    sandbox.run(&[&["profile", "use", "brownout"], &server[..]].concat());
+    let whole = run(&daemon.api, &["verify"]);
+    let said = String::from_utf8_lossy(&whole.stdout).into_owned();
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    assert!(said.starts_with("the audit log is whole: "), "{said}");
+    let head = said
+        .lines()
+        .last()
+        .and_then(|line| line.strip_prefix("head "))
+        .unwrap();
+    let known = run(&daemon.api, &["verify", "--head", head]);
+    assert_eq!(known.status.code(), Some(0), "{}", stderr(&known));
+    let lost = run(&daemon.api, &["verify", "--head", &"f".repeat(64)]);
+    assert_eq!(lost.status.code(), Some(1), "{}", stderr(&lost));
+    let listed = run(&daemon.api, &["list"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("profile brownout, seed 42"), "{listed}");
+    let broken = foreign_server(
+        "200 OK\r\ncontent-type: application/json",
+        r#"{"valid":false,"entries":6,"head":"00","problem":{"entry":7,"what":"it was edited"}}"#,
+    );
+    let found = run(&broken, &["verify"]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(
+        stderr(&found).contains("entry 7: it was edited"),
+        "{}",
+        stderr(&found)
+    );
+}

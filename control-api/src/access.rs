@@ -12,16 +12,18 @@ mod pace;
 mod token;
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Method, Uri};
+use serde::Serialize;
+use squall_journal::redact::Redactor;
 use squall_journal::scopes::Scopes;
 use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE};
 use tokio_util::sync::CancellationToken;
@@ -29,8 +31,9 @@ use tokio_util::sync::CancellationToken;
 pub use self::pace::{AT_ONCE, PER_SECOND};
 pub use self::token::{Digest, NoRandomness, Role, Token};
 pub(crate) use self::token::{hex, new_secret};
+use crate::audit::{AuditLog, Call, Repeated};
 use crate::problem::Problem;
-use crate::store::{DEFAULT_WORKSPACE, StoredToken};
+use crate::store::{self, DEFAULT_WORKSPACE, StoredToken};
 
 /// What a route asks of whoever calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,9 +98,28 @@ pub(crate) struct Caller {
     workspaces: Arc<BTreeSet<String>>,
     /// Cancelled when what is still open is to end.
     ended: CancellationToken,
+    /// What it is about to change; `None` for a request that changes nothing.
+    call: Option<Arc<Call>>,
 }
 
 impl Caller {
+    /// What it is about to change, for the audit log; `None` for a request that changes nothing.
+    pub(crate) fn call(&self) -> Option<&Arc<Call>> {
+        self.call.as_ref()
+    }
+
+    /// Says what it changed: what was there before and is there after, of which digests are kept.
+    pub(crate) fn changed<T: Serialize>(
+        &self,
+        before: Option<&T>,
+        after: Option<&T>,
+        detail: impl Into<String>,
+    ) {
+        if let Some(call) = &self.call {
+            call.changed(before, after, detail.into());
+        }
+    }
+
     /// Cancelled when the caller's token is revoked, or when one is asked for and it has none.
     pub(crate) fn ended(&self) -> CancellationToken {
         self.ended.clone()
@@ -249,6 +271,7 @@ impl Access {
                 token: None,
                 workspaces: Arc::clone(&doors.workspaces),
                 ended,
+                call: None,
             });
         }
         let token = doors.bearer(headers)?;
@@ -271,6 +294,7 @@ impl Access {
             ended: token.ended.clone(),
             workspaces: Arc::clone(&doors.workspaces),
             token: Some(token),
+            call: None,
         })
     }
 }
@@ -340,8 +364,18 @@ fn too_fast(wait: Duration) -> Problem {
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     pub(crate) access: Arc<Access>,
+    pub(crate) audit: Arc<AuditLog>,
     pub(crate) rules: Arc<[Rule]>,
+    /// Takes secrets out of what is written down.
+    pub(crate) redactor: Redactor,
 }
+
+/// How long the answer to a call waits for its entry in the audit log: as long as a question to the store
+/// may take.
+const PATIENCE: Duration = store::PATIENCE;
+
+/// The same for what ends chaos, which is over before.
+const BRAKE_PATIENCE: Duration = Duration::from_millis(500);
 
 impl Guard {
     /// What the route asks for that a request goes to. HEAD goes where GET does.
@@ -355,6 +389,20 @@ impl Guard {
         let rule = rules.find(|rule| rule.path == path && rule.method == method);
         rule.map(|rule| rule.needs)
     }
+
+    /// What is about to be changed, by whom, from where. Paths hold names, but people paste.
+    fn call(&self, caller: &Caller, request: &Request, route: &str) -> Call {
+        let mut target = request.uri().path().to_owned();
+        self.redactor.text(&mut target, 256);
+        let source = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        Call::new(
+            caller.workspace(),
+            caller.name(),
+            source.map_or_else(|| "-".to_owned(), |source| source.0.ip().to_string()),
+            format!("{} {route}", request.method()),
+            target,
+        )
+    }
 }
 
 /// The middleware in front of every route. Whoever has no token does not learn which routes there are.
@@ -363,13 +411,51 @@ pub(crate) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let path = request.extensions().get::<MatchedPath>();
-    let needs = path.and_then(|path| guard.needs(request.method(), path.as_str()));
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map(|path| path.as_str().to_owned());
+    let needs = route
+        .as_ref()
+        .and_then(|path| guard.needs(request.method(), path));
     let caller = guard
         .access
-        .check(needs, request.uri(), request.headers(), Instant::now())?;
-    request.extensions_mut().insert(caller);
-    Ok(next.run(request).await)
+        .check(needs, request.uri(), request.headers(), Instant::now())
+        .inspect_err(|problem| guard.audit.denied(problem.status()))?;
+    let (Some(route), Some(needs)) = (route, needs.filter(|_| !request.method().is_safe())) else {
+        request.extensions_mut().insert(caller);
+        return Ok(next.run(request).await);
+    };
+    if needs != Needs::Brake {
+        guard
+            .audit
+            .has_room()
+            .map_err(|full| Problem::not_ready(full.to_string()))?;
+    }
+    let call = Arc::new(guard.call(&caller, &request, &route));
+    request.extensions_mut().insert(Caller {
+        call: Some(Arc::clone(&call)),
+        ..caller
+    });
+    // Whoever asks may go away; what was begun is carried to its end, with its entry.
+    let carried = tokio::spawn(async move {
+        let response = next.run(request).await;
+        if response.extensions().get::<Repeated>().is_some() {
+            let detail = "nothing was done: the answer to this Idempotency-Key was given again";
+            call.changed::<()>(None, None, detail.to_owned());
+        }
+        let patience = match needs {
+            Needs::Brake => BRAKE_PATIENCE,
+            Needs::Nothing | Needs::Role(_) => PATIENCE,
+        };
+        guard
+            .audit
+            .answered(&call, response.status(), patience)
+            .await;
+        response
+    });
+    match carried.await {
+        Ok(response) => Ok(response),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }
 
 /// The host and port the request is for: `:authority` on HTTP/2, `Host` before.

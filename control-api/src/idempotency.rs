@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 pub(crate) use self::key::KEY;
+use crate::audit::Repeated;
 use crate::document;
 use crate::problem::{Detail, Problem};
 use crate::store::{Begun, IdempotencyKey, KeptAnswer, Store, StoreError};
@@ -107,7 +108,11 @@ pub(crate) async fn once(
     let body = document::body(Request::from_parts(head.clone(), body)).await?;
     let key = key::of(&head, &body)?;
     let attempt = match keys.claim(&key).await? {
-        Claim::Repeat(kept) => return answer::given_again(kept),
+        Claim::Repeat(kept) => {
+            let mut again = answer::given_again(kept)?;
+            again.extensions_mut().insert(Repeated);
+            return Ok(again);
+        }
         Claim::Act(attempt) => attempt,
     };
     let request = Request::from_parts(head, Body::from(body));

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod access;
+pub mod audit;
 mod document;
 mod idempotency;
 mod nearest;

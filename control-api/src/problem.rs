@@ -308,6 +308,11 @@ impl Problem {
         )
     }
 
+    /// The status it is answered with.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// The problem with the places where it is.
     #[must_use]
     pub(crate) fn with_errors(self, errors: Vec<Detail>) -> Self {

@@ -1,5 +1,6 @@
 //! Every route, one file for each thing there is; and who may call it.
 
+mod audit;
 mod chaos;
 mod chaos_request;
 mod contracts;
@@ -23,6 +24,7 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Router, middleware};
 use http::{Method, Uri};
+use squall_journal::redact::Redactor;
 
 use crate::access::{Guard, Needs, Role, Rule};
 use crate::idempotency::Keys;
@@ -79,6 +81,8 @@ fn table() -> Vec<Route> {
         get("/v1/tokens", admin, tokens::list, tokens::list_operation),
         post("/v1/tokens", admin, tokens::create, tokens::create_operation),
         delete("/v1/tokens/{name}", admin, tokens::revoke, tokens::revoke_operation),
+        get("/v1/audit", admin, audit::list, audit::list_operation),
+        get("/v1/audit/verify", admin, audit::verify, audit::verify_operation),
     ]
 }
 
@@ -117,6 +121,8 @@ pub fn router(state: ApiState) -> Router {
     state.access.tell(&state.chaos);
     let guard = Guard {
         access: state.access.clone(),
+        audit: state.audit.clone(),
+        redactor: Redactor::default(),
         rules: table.iter().map(|route| route.rule).collect(),
     };
     let paths = table.iter().map(|route| route.rule);

@@ -40,7 +40,8 @@ pub async fn serve(
         stopping: shutdown.clone(),
         ..state
     };
-    axum::serve(listener, router(state))
+    let app = router(state).into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, app)
         .with_graceful_shutdown(shutdown.cancelled_owned())
         .await?;
     Ok(())

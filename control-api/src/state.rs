@@ -13,6 +13,7 @@ use squall_proxy::recorder::Recorder;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::audit::AuditLog;
 use crate::{StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust};
 
 /// What the routes share; clones share it too.
@@ -34,6 +35,8 @@ pub struct ApiState {
     pub access: Arc<Access>,
     /// Tokens that were made by the API, in the store.
     pub tokens: Arc<StoredTokens>,
+    /// Who changed what.
+    pub audit: Arc<AuditLog>,
     /// What documents that arrive may do.
     pub trust: Arc<Trust>,
     /// The interception CA's certificate as PEM, asked for each time: it may be rotated.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::audit::{Call, Draft};
 use crate::store::{
     Change, Document, DocumentKind, Key, ListedDocument, Store, StoreError, WriteError,
 };
@@ -94,7 +95,7 @@ impl StoredDocuments {
     }
 
     /// Puts a document, or with no `body` deletes it, if `guard` lets the version pass that it is
-    /// written over. It is carried to its end, even if whoever asked for it has gone. `at` is
+    /// written over, and `call`'s entry with it. It is carried to its end, even if whoever asked for it has gone. `at` is
     /// milliseconds since 1970.
     pub(crate) async fn edit<E: Send + 'static>(
         self: Arc<Self>,
@@ -102,6 +103,7 @@ impl StoredDocuments {
         name: String,
         body: Option<String>,
         at: u64,
+        call: Option<Arc<Call>>,
         guard: impl Fn(Option<&Document>) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Edited, NotEdited<E>> {
         let carried = tokio::spawn(async move {
@@ -112,8 +114,15 @@ impl StoredDocuments {
                 },
                 None => Change::Delete,
             };
-            self.write_over(collection.key(&name), change, at, guard)
-                .await
+            let entry = call.as_ref().map(|call| call.done(at));
+            let key = collection.key(&name);
+            let edited = self
+                .write_over(key, change, at, entry.as_ref(), guard)
+                .await;
+            if let (Ok(_), Some(call)) = (&edited, call) {
+                call.set_written();
+            }
+            edited
         });
         match carried.await {
             Ok(edited) => edited,
@@ -126,6 +135,7 @@ impl StoredDocuments {
         key: Key<'_>,
         change: Change<'_>,
         at: u64,
+        entry: Option<&Draft>,
         guard: impl Fn(Option<&Document>) -> Result<(), E>,
     ) -> Result<Edited, NotEdited<E>> {
         for _ in 0..TRIES {
@@ -137,7 +147,7 @@ impl StoredDocuments {
             if held.is_none() && matches!(change, Change::Delete) {
                 return Err(NotEdited::Unknown);
             }
-            match self.store.write(key, change, over, at).await {
+            match self.store.write_with(key, change, over, at, entry).await {
                 Ok(version) => {
                     return Ok(Edited {
                         created: held.is_none(),

@@ -25,6 +25,7 @@ use squall_profiles::variables::Variables;
 use squall_proxy::chaos::{Chaos, EditError};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::{Call, Draft};
 use crate::store::{
     Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, Store, StoreError, WriteError,
 };
@@ -342,7 +343,7 @@ impl StoredProfiles {
         Ok(())
     }
 
-    /// Changes a profile, if `guard` lets the library that it is changed in pass. It is carried to its
+    /// Changes a profile, with the entry of `call` in the audit log, if `guard` lets the library that it is changed in pass. It is carried to its
     /// end, even if whoever asked for it has gone.
     pub(crate) async fn edit<E: Send + 'static>(
         self: Arc<Self>,
@@ -350,11 +351,18 @@ impl StoredProfiles {
         key: ProfileKey,
         edit: Edit,
         at: u64,
+        call: Option<Arc<Call>>,
         guard: impl Fn(&Library) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Edited, NotEdited<E>> {
         let carried = tokio::spawn(async move {
             let _turn = self.turn.lock().await;
-            self.carry_out(&chaos, &key, &edit, at, guard).await
+            let entry = call.as_ref().map(|call| call.done(at));
+            let edited = self.carry_out(&chaos, &key, &edit, at, entry.as_ref(), guard);
+            let edited = edited.await;
+            if let (Ok(_), Some(call)) = (&edited, call) {
+                call.set_written();
+            }
+            edited
         });
         match carried.await {
             Ok(edited) => edited,
@@ -368,6 +376,7 @@ impl StoredProfiles {
         key: &ProfileKey,
         edit: &Edit,
         at: u64,
+        entry: Option<&Draft>,
         guard: impl Fn(&Library) -> Result<(), E>,
     ) -> Result<Edited, NotEdited<E>> {
         if self.store.is_shared() {
@@ -392,7 +401,7 @@ impl StoredProfiles {
             }
             let version = match self
                 .store
-                .write(key.in_store(), edit.change(), over, at)
+                .write_with(key.in_store(), edit.change(), over, at, entry)
                 .await
             {
                 Ok(version) => version,

@@ -147,8 +147,13 @@ impl StoredTokens {
             digest: Digest::of(&secret),
             created_at: at,
         };
-        if !self.store.add_token(&token).await? {
+        caller.changed(None, Some(&told(&token)), told(&token));
+        let entry = caller.call().map(|call| call.done(at));
+        if !self.store.add_token_with(&token, entry.as_ref()).await? {
             return Err(NotMade::NameTaken(token.name));
+        }
+        if let Some(call) = caller.call() {
+            call.set_written();
         }
         stored.push(token.clone());
         self.access.store(stored);
@@ -197,7 +202,15 @@ impl StoredTokens {
         if makes_tokens && self.locks_out(&token.digest) {
             return Err(NotRevoked::LastAdmin(name));
         }
-        let revoked = self.store.revoke_token(workspace, &name, at).await?;
+        caller.changed(Some(&told(token)), None, told(token));
+        let entry = caller.call().map(|call| call.done(at));
+        let revoking = self
+            .store
+            .revoke_token_with(workspace, &name, at, entry.as_ref());
+        let revoked = revoking.await?;
+        if let Some(call) = caller.call().filter(|_| revoked) {
+            call.set_written();
+        }
         stored.retain(|token| !is_it(token));
         self.access.store(stored);
         if revoked {
@@ -219,6 +232,17 @@ impl StoredTokens {
         let is_last_admin = !others.any(makes_tokens);
         is_last_admin && (!is_only || self.access.is_exposed())
     }
+}
+
+/// What is told of a token: everything but the secret.
+fn told(token: &StoredToken) -> String {
+    let StoredToken {
+        workspace,
+        name,
+        role,
+        ..
+    } = token;
+    format!("token {name}, {}, of workspace {workspace}", role.as_str())
 }
 
 async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {

@@ -28,7 +28,7 @@ mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -168,6 +168,17 @@ pub struct Chaos {
     ids: AtomicU64,
     /// A time to live was set or taken away.
     deadlines: Notify,
+    /// Who is told of chaos that nobody asked to end.
+    witness: OnceLock<Witness>,
+}
+
+/// Is told of what is in force for a scope once chaos has ended by itself.
+struct Witness(Box<dyn Fn(&ChaosEvent) + Send + Sync>);
+
+impl std::fmt::Debug for Witness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Witness(..)")
+    }
 }
 
 /// What rules are compiled from; locked while they are.
@@ -207,6 +218,7 @@ impl Chaos {
             metrics,
             ids: AtomicU64::new(0),
             deadlines: Notify::new(),
+            witness: OnceLock::new(),
         });
         halt::install(&chaos);
         chaos
@@ -401,6 +413,12 @@ impl Chaos {
         ended.len()
     }
 
+    /// Tells `witness` of all chaos that ends without anybody's asking, with the reason; only the first
+    /// call counts. It must not wait.
+    pub fn witness(&self, witness: impl Fn(&ChaosEvent) + Send + Sync + 'static) {
+        let _ = self.witness.set(Witness(Box::new(witness)));
+    }
+
     /// Says which workspaces there are: their scopes `w.NAME` are under the activation of `w` first.
     pub fn set_workspaces(&self, workspaces: Arc<BTreeSet<String>>) {
         let mut keeping = lock(&self.keeping);
@@ -519,12 +537,16 @@ impl Chaos {
 
     fn tell(&self, change: Change, reason: Option<&str>, now: ActivationRecord) {
         let at = timestamp::rfc3339(self.recorder.unix_ms(Instant::now()));
-        self.recorder.publish(ChaosEvent {
+        let event = ChaosEvent {
             at,
             change,
             reason: reason.map(str::to_owned),
             now,
-        });
+        };
+        if let (Some(witness), Some(_)) = (self.witness.get(), reason) {
+            (witness.0)(&event);
+        }
+        self.recorder.publish(event);
     }
 
     fn record(&self, scope: &ScopeChaos) -> ActivationRecord {

@@ -1,5 +1,6 @@
 //! One command, one file.
 
+mod audit;
 mod ca;
 mod demo;
 mod env;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Tail(tail) => on_runtime(tail::run(tail)),
         Command::Explain(explain) => on_runtime(explain::run(explain)),
         Command::Off(off) => on_runtime(off::run(off)),
+        Command::Audit { action } => on_runtime(audit::run(action)),
         Command::Token { action } => on_runtime(token::run(action)),
     }
 }

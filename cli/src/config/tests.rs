@@ -127,7 +127,7 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  tokens: [{ name: ci, role: admin, token: abc }]\n",
         "api:\n  tokens: [{ name: ci, role: admin, token: \"${NOPE:-abc}\" }, { name: b, role: admin, token: \"x${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: root, token: \"${SQUALL_CI_TOKEN}\" }]\n",
-        "api:\n  tokens: [{ name: ci, role: admin, workspace: a.b, token: \"${SQUALL_CI_TOKEN}\" }]\n",
+        "api:\n  tokens: [{ name: squall, role: admin, workspace: a.b, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  env: [\"$KEY\", A-B]\n",
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
         "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7 }\n",

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use squall_control_api::audit::RESERVED;
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place};
 use squall_profiles::variables::{Variables, expand, is_one_variable};
 use squall_proxy::config::{CaSource, LlmEndpoint, ProxyConfig, Route, RouteEntry};
@@ -288,6 +289,11 @@ impl Typing<'_> {
         }
         let mut workspace = DEFAULT_WORKSPACE.to_owned();
         self.set(&mut workspace, raw.workspace.as_ref(), words::workspace);
+        if RESERVED.contains(&name.as_str()) {
+            let message =
+                format!("`{name}` stands for others in the audit log; write another name");
+            self.complain(raw.name.at, message);
+        }
         let is_twin = |other: &Token| other.name == name && other.workspace == workspace;
         if tokens.iter().any(is_twin) {
             self.complain(raw.name.at, format!("two tokens are named `{name}`"));

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use squall_control_api::access::Access;
+use squall_control_api::audit::{AuditLog, Outcome};
 use squall_control_api::store::Store;
 use squall_control_api::{
     ApiState, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust,
@@ -60,6 +61,7 @@ pub(crate) struct Daemon {
     api: Option<JoinHandle<()>>,
     access: Arc<Access>,
     trust: Arc<Trust>,
+    audit: Arc<AuditLog>,
     tokens: Arc<StoredTokens>,
     health: Health,
     ending: CancellationToken,
@@ -100,6 +102,8 @@ impl Daemon {
             recorder.clone(),
             Arc::clone(&metrics),
         );
+        let audit = AuditLog::new(stored.store().clone(), recorder.clone());
+        audit.witness(&chaos);
         parts::put_in_force(&chaos, &config)?;
         let listener = TcpListener::bind(config.api.listen)
             .await
@@ -123,6 +127,7 @@ impl Daemon {
             health: Health::new(&proxy, api_address),
             access,
             trust,
+            audit,
             tokens,
             ending: CancellationToken::new(),
             api: None,
@@ -160,6 +165,7 @@ impl Daemon {
             access: Arc::clone(&self.access),
             tokens: Arc::clone(&self.tokens),
             trust: Arc::clone(&self.trust),
+            audit: Arc::clone(&self.audit),
             ca_pem: Arc::new(move || ca_pem.clone()),
             readiness: Arc::new(readiness),
             proxy: self.proxy.address(),
@@ -167,6 +173,10 @@ impl Daemon {
         };
         // Times to live end by themselves, whether or not anybody calls the API.
         tokio::spawn(Arc::clone(&self.chaos).keep_time(self.ending.clone()));
+        tokio::spawn(Arc::clone(&self.audit).keep_writing(self.ending.clone()));
+        let in_force = format!("squall {}, {}", env!("CARGO_PKG_VERSION"), self.in_force());
+        let api = self.api_address.to_string();
+        self.audit.happened("start", &api, Outcome::Done, &in_force);
         let (stored, chaos) = (Arc::clone(&self.stored), Arc::clone(&self.chaos));
         let tokens = Arc::clone(&self.tokens);
         tokio::spawn(stored.follow(chaos, tokens, self.ending.clone()));
@@ -246,6 +256,9 @@ impl Daemon {
         if let Some(journal) = &self.journal {
             journal.stop().await;
         }
+        let api = self.api_address.to_string();
+        self.audit.happened("stop", &api, Outcome::Done, "");
+        self.audit.stop().await;
         self.stored.store().close().await;
     }
 }

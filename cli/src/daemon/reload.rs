@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use squall_control_api::Broken;
+use squall_control_api::audit::Outcome;
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
 use super::profiles::Directory;
@@ -37,6 +38,18 @@ impl Daemon {
         for one in &broken {
             tracing::error!("{}; what held before still holds", health::sentence(one));
         }
+        let file = file.map_or_else(|| "-".to_owned(), |file| file.display().to_string());
+        let (outcome, detail) = match broken.as_slice() {
+            [] => (Outcome::Done, "taken over".to_owned()),
+            broken => (
+                Outcome::Refused,
+                format!(
+                    "{} broken: what held before still holds there",
+                    broken.len()
+                ),
+            ),
+        };
+        self.audit.happened("reload", &file, outcome, &detail);
         self.health.set_broken(broken);
     }
 

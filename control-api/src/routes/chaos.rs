@@ -67,12 +67,16 @@ pub(super) async fn end_default(
     let all = params.switch("all");
     params.finish()?;
     if !all {
-        state.chaos.end(caller.default_scope());
-    } else if caller.is_of_default_workspace() {
-        state.chaos.end_all(None);
-    } else {
-        state.chaos.end_all_of(caller.workspace());
+        end_one(&state, &caller, caller.default_scope());
+        return Ok(StatusCode::NO_CONTENT);
     }
+    let ended = if caller.is_of_default_workspace() {
+        state.chaos.end_all(None)
+    } else {
+        state.chaos.end_all_of(caller.workspace())
+    };
+    let detail = format!("all chaos is over: {ended} activations");
+    caller.changed::<ActivationRecord>(None, None, detail);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -168,8 +172,13 @@ pub(super) async fn put(
     request.rules = seen_by(&caller, request.rules);
     let is_inline = matches!(request.rules, Wanted::Inline(_));
     state.chaos.read_vocabularies(&request.rules).await;
+    let before = state.chaos.look(&scope);
     match state.chaos.put(&scope, request) {
-        Ok(record) => Ok(Json(record)),
+        Ok(record) => {
+            let detail = format!("profile {}, seed {}", record.profile, record.seed);
+            caller.changed(Some(&before), Some(&record), detail);
+            Ok(Json(record))
+        }
         Err(PutError::UnknownProfile(name)) => {
             let library = library_of(&state, &caller);
             let listed = library.list();
@@ -200,6 +209,16 @@ pub(super) fn put_operation() -> Operation {
     .problems([404])
 }
 
+fn end_one(state: &ApiState, caller: &Caller, scope: &str) {
+    let before = state.chaos.look(scope);
+    let detail = if state.chaos.end(scope) {
+        format!("profile {} is over", before.profile)
+    } else {
+        "there was nothing to end".to_owned()
+    };
+    caller.changed(Some(&before), Some(&state.chaos.look(scope)), detail);
+}
+
 /// A profile is the one that the caller's workspace knows by its name.
 fn seen_by(caller: &Caller, rules: Wanted) -> Wanted {
     match (caller.workspace(), rules) {
@@ -221,7 +240,7 @@ pub(super) async fn end(
 ) -> Result<StatusCode, Problem> {
     params.finish()?;
     check_seen(&caller, &scope)?;
-    state.chaos.end(&scope);
+    end_one(&state, &caller, &scope);
     Ok(StatusCode::NO_CONTENT)
 }
 

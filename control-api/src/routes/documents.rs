@@ -16,6 +16,7 @@ use squall_journal::timestamp;
 use super::{path, versions};
 use crate::ApiState;
 use crate::access::Caller;
+use crate::audit::Call;
 use crate::document::{self, Document};
 use crate::openapi::{Operation, YAML};
 use crate::page::{self, Page};
@@ -102,6 +103,7 @@ const WHICH: &str = "Which version it is";
 pub(super) struct Documents<'a> {
     state: &'a ApiState,
     collection: Collection,
+    call: Option<Arc<Call>>,
 }
 
 impl<'a> Documents<'a> {
@@ -110,6 +112,7 @@ impl<'a> Documents<'a> {
         Self {
             state,
             collection: Collection { workspace, kind },
+            call: caller.call().cloned(),
         }
     }
 
@@ -232,7 +235,14 @@ impl<'a> Documents<'a> {
         };
         let tag = tag_of(store::digest_of(body.as_deref().unwrap_or_default()));
         let stored = Arc::clone(&self.state.documents);
-        let edited = stored.edit(self.collection.clone(), name.clone(), body, at, guard);
+        let edited = stored.edit(
+            self.collection.clone(),
+            name.clone(),
+            body,
+            at,
+            self.call.clone(),
+            guard,
+        );
         let edited = edited.await.map_err(|error| match error {
             NotEdited::Refused(problem) => problem,
             NotEdited::Unknown => self.unknown(&name, None),

@@ -305,7 +305,8 @@ async fn change(
     let guard = move |library: &Library| check_version(library, &checked, &headers);
     let profiles = Arc::clone(&state.profiles);
     let key = ProfileKey::of(caller.workspace(), name);
-    let edited = profiles.edit(Arc::clone(&state.chaos), key, edit, at, guard);
+    let call = caller.call().cloned();
+    let edited = profiles.edit(Arc::clone(&state.chaos), key, edit, at, call, guard);
     edited.await.map_err(|error| match error {
         NotEdited::Refused(problem) => problem,
         NotEdited::Profile(error) => Problem::profile(&[error]),

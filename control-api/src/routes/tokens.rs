@@ -16,6 +16,7 @@ use squall_journal::timestamp;
 use super::path::TokenName;
 use crate::ApiState;
 use crate::access::{Caller, Role, Token};
+use crate::audit::RESERVED;
 use crate::document::Document;
 use crate::nearest::nearest;
 use crate::openapi::Operation;
@@ -289,9 +290,10 @@ fn unknown(member: &str) -> Option<Detail> {
     Some(Detail::at(format!("/{shown}"), detail))
 }
 
-const NAMES: &str = "`name` must be 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`";
+const NAMES: &str = "`name` must be 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, and neither \
+                     `squall` nor `-`, which stand for others in the audit log";
 
 fn is_token_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=64).contains(&name.len()) && name.bytes().all(fits)
+    (1..=64).contains(&name.len()) && name.bytes().all(fits) && !RESERVED.contains(&name)
 }

@@ -3,6 +3,7 @@
 use ring::digest::{SHA256, digest};
 
 use super::StoreError;
+use crate::audit::Draft;
 
 /// The workspace of everybody who has no other.
 pub const DEFAULT_WORKSPACE: &str = "default";
@@ -68,6 +69,16 @@ impl<'a> Change<'a> {
 
     pub(super) fn deletes(self) -> bool {
         matches!(self, Self::Delete)
+    }
+
+    /// The entry of the audit log that goes with it, over what is there now.
+    pub(super) fn entry(self, entry: Option<&Draft>, newest: Option<&Document>) -> Option<Draft> {
+        let held = newest.filter(|newest| !newest.deleted);
+        Some(Draft {
+            before: held.map(|held| held.digest.clone()),
+            after: (!self.deletes()).then(|| self.digest()),
+            ..entry?.clone()
+        })
     }
 
     /// The names as a JSON list.

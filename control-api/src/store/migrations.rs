@@ -12,7 +12,7 @@ pub(super) struct Migration {
 }
 
 /// All of them, in order. A script that has been released is never changed.
-const ALL: [Migration; 5] = [
+const ALL: [Migration; 6] = [
     Migration {
         version: 1,
         sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
@@ -37,6 +37,11 @@ const ALL: [Migration; 5] = [
         version: 5,
         sqlite: include_str!("migrations/sqlite/0005_idempotency.sql"),
         postgres: include_str!("migrations/postgres/0005_idempotency.sql"),
+    },
+    Migration {
+        version: 6,
+        sqlite: include_str!("migrations/sqlite/0006_audit.sql"),
+        postgres: include_str!("migrations/postgres/0006_audit.sql"),
     },
 ];
 

@@ -9,6 +9,7 @@
 //!                                    └─▶ Postgres: a pool
 //! ```
 
+mod audit;
 mod document;
 mod error;
 mod exchange;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use squall_journal::id::ExchangeId;
 use squall_journal::ring::Filter;
 
+pub use self::audit::AuditFilter;
 pub(crate) use self::document::digest_of;
 pub use self::document::{
     Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, ListedDocument, WriteError,
@@ -38,6 +40,8 @@ use self::postgres::{Ear, Postgres};
 pub use self::run::{Abandoned, NewRun, RunEventRow, RunFilter, RunStep};
 use self::sqlite::Sqlite;
 pub use self::token::StoredToken;
+use crate::audit::chain::Head;
+use crate::audit::{Draft, Entry};
 
 /// How long any one question to the store may take.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -180,13 +184,26 @@ impl Store {
         over: i64,
         at: u64,
     ) -> Result<i64, WriteError> {
+        self.write_with(key, change, over, at, None).await
+    }
+
+    /// [`Self::write`], with an entry of the audit log in the same transaction; its digests are those of
+    /// the document.
+    pub async fn write_with(
+        &self,
+        key: Key<'_>,
+        change: Change<'_>,
+        over: i64,
+        at: u64,
+        entry: Option<&Draft>,
+    ) -> Result<i64, WriteError> {
         if change.body().contains('\0') {
             return Err(WriteError::Nul);
         }
         let written = bounded(&self.place, async {
             match &self.database {
-                Database::Sqlite(sqlite) => sqlite.write(key, change, over, at).await,
-                Database::Postgres(postgres) => postgres.write(key, change, over, at).await,
+                Database::Sqlite(sqlite) => sqlite.write(key, change, over, at, entry).await,
+                Database::Postgres(postgres) => postgres.write(key, change, over, at, entry).await,
             }
         });
         written.await?.ok_or(WriteError::Stale)
@@ -277,10 +294,19 @@ impl Store {
 
     /// Writes a token down; `false` when a good one of its workspace has its name.
     pub async fn add_token(&self, token: &StoredToken) -> Result<bool, StoreError> {
+        self.add_token_with(token, None).await
+    }
+
+    /// [`Self::add_token`], with an entry of the audit log in the same transaction.
+    pub async fn add_token_with(
+        &self,
+        token: &StoredToken,
+        entry: Option<&Draft>,
+    ) -> Result<bool, StoreError> {
         bounded(&self.place, async {
             match &self.database {
-                Database::Sqlite(sqlite) => sqlite.add_token(token).await,
-                Database::Postgres(postgres) => postgres.add_token(token).await,
+                Database::Sqlite(sqlite) => sqlite.add_token(token, entry).await,
+                Database::Postgres(postgres) => postgres.add_token(token, entry).await,
             }
         })
         .await
@@ -294,10 +320,23 @@ impl Store {
         name: &str,
         at: u64,
     ) -> Result<bool, StoreError> {
+        self.revoke_token_with(workspace, name, at, None).await
+    }
+
+    /// [`Self::revoke_token`], with an entry of the audit log in the same transaction.
+    pub async fn revoke_token_with(
+        &self,
+        workspace: &str,
+        name: &str,
+        at: u64,
+        entry: Option<&Draft>,
+    ) -> Result<bool, StoreError> {
         bounded(&self.place, async {
             match &self.database {
-                Database::Sqlite(sqlite) => sqlite.revoke_token(workspace, name, at).await,
-                Database::Postgres(postgres) => postgres.revoke_token(workspace, name, at).await,
+                Database::Sqlite(sqlite) => sqlite.revoke_token(workspace, name, at, entry).await,
+                Database::Postgres(postgres) => {
+                    postgres.revoke_token(workspace, name, at, entry).await
+                }
             }
         })
         .await
@@ -374,6 +413,63 @@ impl Store {
             }
         })
         .await
+    }
+
+    /// Whether it is memory that nobody has used yet.
+    pub(crate) fn is_blank(&self) -> bool {
+        matches!(&self.database, Database::Sqlite(sqlite) if sqlite.is_blank())
+    }
+
+    /// Appends entries to the audit log, in their order, all of them or none.
+    pub async fn append_audit(&self, drafts: &[Draft]) -> Result<(), StoreError> {
+        bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.append_audit(drafts).await,
+                Database::Postgres(postgres) => postgres.append_audit(drafts).await,
+            }
+        })
+        .await
+    }
+
+    /// At most `limit` entries of the audit log that `filter` wants, newest first, all with a number less
+    /// than `before`.
+    pub async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.audit_page(filter, before, limit).await,
+                Database::Postgres(postgres) => postgres.audit_page(filter, before, limit).await,
+            }
+        });
+        Ok(rows.await?.into_iter().map(Entry::from).collect())
+    }
+
+    /// At most `limit` entries of the audit log with a number greater than `number`, oldest first.
+    pub async fn audit_after(&self, number: i64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.audit_after(number, limit).await,
+                Database::Postgres(postgres) => postgres.audit_after(number, limit).await,
+            }
+        });
+        Ok(rows.await?.into_iter().map(Entry::from).collect())
+    }
+
+    /// The end of the audit log's chain, as it is kept apart; `None` when somebody has taken it away.
+    pub async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
+        let head = bounded(&self.place, async {
+            match &self.database {
+                Database::Sqlite(sqlite) => sqlite.audit_head().await,
+                Database::Postgres(postgres) => postgres.audit_head().await,
+            }
+        });
+        Ok(head.await?.map(|(number, hash)| Head { number, hash }))
     }
 
     /// Hears from now on when another daemon changes a document or a token; `None` where there is no

@@ -8,12 +8,14 @@ use sqlx::{AssertSqlSafe, Connection as _, Postgres as Sql};
 use squall_journal::id::ExchangeId;
 use squall_journal::ring::Filter;
 
+use super::audit::{self, AuditFilter, TakesAudit};
 use super::document::{LISTED, ListedDocument, Row, signed};
 use super::error::Cause;
 use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
 use super::{
     ACQUIRE, Change, Document, DocumentKind, Key, PATIENCE, StoredToken, migrations, token,
 };
+use crate::audit::Draft;
 
 /// Most connections of one daemon.
 const CONNECTIONS: u32 = 5;
@@ -132,6 +134,7 @@ impl Postgres {
         change: Change<'_>,
         over: i64,
         at: u64,
+        entry: Option<&Draft>,
     ) -> Result<Option<i64>, Cause> {
         let mut transaction = self.pool.begin().await?;
         let newest: Option<Row> = sqlx::query_as(AssertSqlSafe(format!(
@@ -147,7 +150,10 @@ impl Postgres {
         if newest.as_ref().map_or(0, |newest| newest.version) != over {
             return Ok(None);
         }
+        let entry = change.entry(entry, newest.as_ref());
         if newest.is_some_and(|newest| newest.is(change)) {
+            append(&mut transaction, entry.as_slice()).await?;
+            transaction.commit().await?;
             return Ok(Some(over));
         }
         // Of two daemons that write the same version at once, one finds it taken.
@@ -170,6 +176,7 @@ impl Postgres {
         if written.rows_affected() == 0 {
             return Ok(None);
         }
+        append(&mut transaction, entry.as_slice()).await?;
         tell(&mut transaction, key.kind.as_str()).await?;
         transaction.commit().await?;
         Ok(Some(over + 1))
@@ -223,7 +230,11 @@ impl Postgres {
     }
 
     /// `false` when the name is taken.
-    pub(super) async fn add_token(&self, token: &StoredToken) -> Result<bool, Cause> {
+    pub(super) async fn add_token(
+        &self,
+        token: &StoredToken,
+        entry: Option<&Draft>,
+    ) -> Result<bool, Cause> {
         let mut transaction = self.pool.begin().await?;
         let added = sqlx::query(AssertSqlSafe(format!(
             "INSERT INTO tokens ({}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
@@ -236,6 +247,8 @@ impl Postgres {
         .bind(signed(token.created_at))
         .execute(&mut *transaction)
         .await?;
+        let entry = entry.filter(|_| added.rows_affected() > 0);
+        append(&mut transaction, entry.map_or(&[], std::slice::from_ref)).await?;
         tell(&mut transaction, TOKENS).await?;
         transaction.commit().await?;
         Ok(added.rows_affected() > 0)
@@ -247,6 +260,7 @@ impl Postgres {
         workspace: &str,
         name: &str,
         at: u64,
+        entry: Option<&Draft>,
     ) -> Result<bool, Cause> {
         let mut transaction = self.pool.begin().await?;
         let revoked = sqlx::query(
@@ -258,9 +272,44 @@ impl Postgres {
         .bind(signed(at))
         .execute(&mut *transaction)
         .await?;
+        let entry = entry.filter(|_| revoked.rows_affected() > 0);
+        append(&mut transaction, entry.map_or(&[], std::slice::from_ref)).await?;
         tell(&mut transaction, TOKENS).await?;
         transaction.commit().await?;
         Ok(revoked.rows_affected() > 0)
+    }
+
+    pub(super) async fn append_audit(&self, drafts: &[Draft]) -> Result<(), Cause> {
+        let mut transaction = self.pool.begin().await?;
+        append(&mut transaction, drafts).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    pub(super) async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        limit: i64,
+    ) -> Result<Vec<audit::Row>, Cause> {
+        let mut query = <Sql as TakesAudit>::entries(filter, before, limit);
+        let query = query.build_query_as().persistent(false);
+        Ok(query.fetch_all(&self.pool).await?)
+    }
+
+    pub(super) async fn audit_after(
+        &self,
+        number: i64,
+        limit: i64,
+    ) -> Result<Vec<audit::Row>, Cause> {
+        let mut query = <Sql as TakesAudit>::following(number, limit);
+        Ok(query.build_query_as().fetch_all(&self.pool).await?)
+    }
+
+    pub(super) async fn audit_head(&self) -> Result<Option<(i64, String)>, Cause> {
+        Ok(sqlx::query_as(audit::HEAD)
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Hears what others tell from now on, over a connection of its own.
@@ -312,6 +361,30 @@ impl Ear {
             }
         }
     }
+}
+
+/// Appends entries to the audit log. The head's row is locked until the transaction is over: entries of
+/// several daemons follow one another.
+async fn append(connection: &mut PgConnection, drafts: &[Draft]) -> Result<(), Cause> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    let head = AssertSqlSafe(format!("{} FOR UPDATE", audit::HEAD));
+    let head: (i64, String) = sqlx::query_as(head).fetch_one(&mut *connection).await?;
+    let entries = audit::chained(drafts, head);
+    let mut query = <Sql as TakesAudit>::append(&entries);
+    query
+        .build()
+        .persistent(false)
+        .execute(&mut *connection)
+        .await?;
+    if let Some(last) = entries.last() {
+        Sql::move_head(last)
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(())
 }
 
 /// Tells other daemons; they hear it when the transaction is committed, and only then.

@@ -140,9 +140,4 @@ impl Store {
         };
         Ok(events.into_iter().map(row).collect())
     }
-
-    /// Whether it is memory that nobody has used.
-    fn is_blank(&self) -> bool {
-        matches!(&self.database, Database::Sqlite(sqlite) if sqlite.is_blank())
-    }
 }

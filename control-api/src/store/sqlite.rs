@@ -19,10 +19,12 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use squall_journal::id::ExchangeId;
 use squall_journal::ring::Filter;
 
+use super::audit::{self, AuditFilter, TakesAudit};
 use super::document::{LISTED, ListedDocument, Row, signed};
 use super::error::Cause;
 use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
 use super::{ACQUIRE, Change, Document, DocumentKind, Key, StoredToken, migrations, token};
+use crate::audit::Draft;
 
 /// How long a write waits for another process that writes to the same file.
 const BUSY: Duration = Duration::from_secs(2);
@@ -179,9 +181,10 @@ impl Sqlite {
         change: Change<'_>,
         over: i64,
         at: u64,
+        entry: Option<&Draft>,
     ) -> Result<Option<i64>, Cause> {
         let mut writer = self.begin().await?;
-        let written = write(&mut writer, key, change, over, at).await;
+        let written = write(&mut writer, key, change, over, at, entry).await;
         finish(writer, written).await
     }
 
@@ -229,19 +232,14 @@ impl Sqlite {
     }
 
     /// `false` when the name is taken.
-    pub(super) async fn add_token(&self, token: &StoredToken) -> Result<bool, Cause> {
-        let added = sqlx::query(AssertSqlSafe(format!(
-            "INSERT INTO tokens ({}) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-            token::COLUMNS
-        )))
-        .bind(&token.workspace)
-        .bind(&token.name)
-        .bind(token.role.as_str())
-        .bind(token.digest.to_hex())
-        .bind(signed(token.created_at))
-        .execute(&self.writer)
-        .await?;
-        Ok(added.rows_affected() > 0)
+    pub(super) async fn add_token(
+        &self,
+        token: &StoredToken,
+        entry: Option<&Draft>,
+    ) -> Result<bool, Cause> {
+        let mut writer = self.begin().await?;
+        let added = add_token(&mut writer, token, entry).await;
+        finish(writer, added).await
     }
 
     /// `false` when there is none.
@@ -250,17 +248,46 @@ impl Sqlite {
         workspace: &str,
         name: &str,
         at: u64,
+        entry: Option<&Draft>,
     ) -> Result<bool, Cause> {
-        let revoked = sqlx::query(
-            "UPDATE tokens SET revoked_at = ?3 \
-             WHERE workspace = ?1 AND name = ?2 AND revoked_at IS NULL",
-        )
-        .bind(workspace)
-        .bind(name)
-        .bind(signed(at))
-        .execute(&self.writer)
-        .await?;
-        Ok(revoked.rows_affected() > 0)
+        let mut writer = self.begin().await?;
+        let revoked = revoke_token(&mut writer, workspace, name, at, entry).await;
+        finish(writer, revoked).await
+    }
+
+    pub(super) async fn append_audit(&self, drafts: &[Draft]) -> Result<(), Cause> {
+        let mut writer = self.begin().await?;
+        let appended = append(&mut writer, drafts).await;
+        finish(writer, appended).await
+    }
+
+    pub(super) async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        limit: i64,
+    ) -> Result<Vec<audit::Row>, Cause> {
+        if self.is_blank() {
+            return Ok(Vec::new());
+        }
+        let mut query = <Sql as TakesAudit>::entries(filter, before, limit);
+        let query = query.build_query_as().persistent(false);
+        Ok(query.fetch_all(&self.reader).await?)
+    }
+
+    pub(super) async fn audit_after(
+        &self,
+        number: i64,
+        limit: i64,
+    ) -> Result<Vec<audit::Row>, Cause> {
+        let mut query = <Sql as TakesAudit>::following(number, limit);
+        Ok(query.build_query_as().fetch_all(&self.reader).await?)
+    }
+
+    pub(super) async fn audit_head(&self) -> Result<Option<(i64, String)>, Cause> {
+        Ok(sqlx::query_as(audit::HEAD)
+            .fetch_optional(&self.reader)
+            .await?)
     }
 
     /// Begins a transaction that writes: a deferred one that turns out to write fails at once when
@@ -325,12 +352,82 @@ async fn insert(writer: &mut SqliteConnection, rows: &[ExchangeRow]) -> Result<u
     Ok(kept)
 }
 
+/// Appends entries to the audit log. Nobody else writes meanwhile.
+async fn append(writer: &mut SqliteConnection, drafts: &[Draft]) -> Result<(), Cause> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    let head: (i64, String) = sqlx::query_as(audit::HEAD).fetch_one(&mut *writer).await?;
+    let entries = audit::chained(drafts, head);
+    let mut query = <Sql as TakesAudit>::append(&entries);
+    query
+        .build()
+        .persistent(false)
+        .execute(&mut *writer)
+        .await?;
+    if let Some(last) = entries.last() {
+        Sql::move_head(last).build().execute(&mut *writer).await?;
+    }
+    Ok(())
+}
+
+async fn add_token(
+    writer: &mut SqliteConnection,
+    token: &StoredToken,
+    entry: Option<&Draft>,
+) -> Result<bool, Cause> {
+    let added = sqlx::query(AssertSqlSafe(format!(
+        "INSERT INTO tokens ({}) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+        token::COLUMNS
+    )))
+    .bind(&token.workspace)
+    .bind(&token.name)
+    .bind(token.role.as_str())
+    .bind(token.digest.to_hex())
+    .bind(signed(token.created_at))
+    .execute(&mut *writer)
+    .await?;
+    let added = added.rows_affected() > 0;
+    append(
+        writer,
+        entry.filter(|_| added).map_or(&[], std::slice::from_ref),
+    )
+    .await?;
+    Ok(added)
+}
+
+async fn revoke_token(
+    writer: &mut SqliteConnection,
+    workspace: &str,
+    name: &str,
+    at: u64,
+    entry: Option<&Draft>,
+) -> Result<bool, Cause> {
+    let revoked = sqlx::query(
+        "UPDATE tokens SET revoked_at = ?3 \
+         WHERE workspace = ?1 AND name = ?2 AND revoked_at IS NULL",
+    )
+    .bind(workspace)
+    .bind(name)
+    .bind(signed(at))
+    .execute(&mut *writer)
+    .await?;
+    let revoked = revoked.rows_affected() > 0;
+    append(
+        writer,
+        entry.filter(|_| revoked).map_or(&[], std::slice::from_ref),
+    )
+    .await?;
+    Ok(revoked)
+}
+
 async fn write(
     writer: &mut SqliteConnection,
     key: Key<'_>,
     change: Change<'_>,
     over: i64,
     at: u64,
+    entry: Option<&Draft>,
 ) -> Result<Option<i64>, Cause> {
     let newest: Option<Row> = sqlx::query_as(AssertSqlSafe(format!(
         "SELECT {COLUMNS} FROM documents WHERE workspace = ?1 AND kind = ?2 AND name = ?3 \
@@ -345,6 +442,11 @@ async fn write(
     if newest.as_ref().map_or(0, |newest| newest.version) != over {
         return Ok(None);
     }
+    append(
+        &mut *writer,
+        change.entry(entry, newest.as_ref()).as_slice(),
+    )
+    .await?;
     if newest.is_some_and(|newest| newest.is(change)) {
         return Ok(Some(over));
     }
@@ -437,7 +539,7 @@ mod tests {
             variables: None,
         };
         store
-            .write(key("small"), put("x"), 0, 1)
+            .write(key("small"), put("x"), 0, 1, None)
             .await
             .expect("room");
         // A file that may not grow is what a full disk looks like from here.
@@ -447,7 +549,7 @@ mod tests {
             .expect("a limit");
         let long = "x".repeat(100_000);
         let cause = store
-            .write(key("big"), put(&long), 0, 1)
+            .write(key("big"), put(&long), 0, 1, None)
             .await
             .expect_err("full");
         let error = StoreError::new(&Place::Sqlite(path), cause);
@@ -466,7 +568,7 @@ mod tests {
             .execute(&store.writer)
             .await
             .expect("room again");
-        let written = store.write(key("big"), put(&long), 0, 1).await;
+        let written = store.write(key("big"), put(&long), 0, 1, None).await;
         assert_eq!(written.expect("room again"), Some(1));
     }
 }

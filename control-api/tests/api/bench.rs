@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use squall_control_api::access::{Access, Token};
+use squall_control_api::audit::AuditLog;
 use squall_control_api::store::Store;
 use squall_control_api::{
     ApiState, JournalOptions, Listening, Readiness, StoredDocuments, StoredJournal, StoredProfiles,
@@ -162,6 +163,7 @@ impl Api {
         let state = ApiState {
             chaos,
             trust: profiles.trust().clone(),
+            audit: AuditLog::new(profiles.store().clone(), recorder.clone()),
             documents: StoredDocuments::over(profiles.store().clone()),
             tokens: StoredTokens::over(profiles.store().clone(), access.clone()),
             profiles,

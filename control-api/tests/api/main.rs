@@ -1,6 +1,7 @@
 //! The control API as its clients see it.
 
 mod access;
+mod audit;
 mod bench;
 mod chaos;
 mod daemon;

@@ -65,7 +65,7 @@ impl Ground<'_> {
     }
 
     /// Does something to the tables behind the store's back.
-    async fn sql(&self, sql: &'static str) {
+    pub(crate) async fn sql(&self, sql: &'static str) {
         match self {
             Self::Sqlite(dir) => {
                 let options = sqlx::sqlite::SqliteConnectOptions::new()

@@ -1,0 +1,126 @@
+//! A call that may change something, on its way to an entry.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use http::StatusCode;
+use serde::Serialize;
+
+use super::entry::sha256;
+use super::{Draft, Outcome};
+
+/// Marks an answer that was given before and is given again: nothing was done for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Repeated;
+
+/// A call that may change something.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) workspace: String,
+    pub(crate) actor: String,
+    pub(crate) source: String,
+    /// Method and route.
+    pub(crate) action: String,
+    /// The path.
+    pub(crate) target: String,
+    /// What was there before and is there after, and more about it.
+    changed: Mutex<Changed>,
+    /// Its entry is in the store, beside the change.
+    written: AtomicBool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Changed {
+    before: Option<String>,
+    after: Option<String>,
+    detail: String,
+}
+
+impl Call {
+    pub(crate) fn new(
+        workspace: &str,
+        actor: &str,
+        source: String,
+        action: String,
+        target: String,
+    ) -> Self {
+        Self {
+            workspace: workspace.to_owned(),
+            actor: actor.to_owned(),
+            source,
+            action,
+            target,
+            changed: Mutex::default(),
+            written: AtomicBool::new(false),
+        }
+    }
+
+    /// Says what was changed; only digests are kept.
+    pub(crate) fn changed<T: Serialize>(
+        &self,
+        before: Option<&T>,
+        after: Option<&T>,
+        detail: String,
+    ) {
+        *self.changed.lock().unwrap_or_else(PoisonError::into_inner) = Changed {
+            before: before.and_then(digest_of),
+            after: after.and_then(digest_of),
+            detail,
+        };
+    }
+
+    /// Its entry, if it came out well.
+    pub(crate) fn done(&self, at: u64) -> Draft {
+        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Changed {
+            before,
+            after,
+            detail,
+        } = changed.clone();
+        Draft {
+            at,
+            workspace: self.workspace.clone(),
+            actor: self.actor.clone(),
+            source: self.source.clone(),
+            action: self.action.clone(),
+            target: self.target.clone(),
+            before,
+            after,
+            outcome: Outcome::Done,
+            detail,
+        }
+    }
+
+    /// Its entry, if it was answered so.
+    pub(crate) fn answered(&self, status: StatusCode, at: u64) -> Draft {
+        if !status.is_client_error() && !status.is_server_error() {
+            return self.done(at);
+        }
+        Draft {
+            outcome: if status.is_client_error() {
+                Outcome::Refused
+            } else {
+                Outcome::Failed
+            },
+            detail: status.to_string(),
+            before: None,
+            after: None,
+            ..self.done(at)
+        }
+    }
+
+    /// Its entry is in the store.
+    pub(crate) fn is_written(&self) -> bool {
+        self.written.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_written(&self) {
+        self.written.store(true, Ordering::Release);
+    }
+}
+
+/// SHA-256 of a document as JSON.
+fn digest_of<T: Serialize>(document: &T) -> Option<String> {
+    let text = serde_json::to_vec(document).ok()?;
+    Some(sha256(&text))
+}

@@ -1,0 +1,78 @@
+//! Calls that were denied: counted, and written down together, so that nobody can flood the log.
+
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+
+/// How often they are written down.
+pub(super) const EVERY: Duration = Duration::from_mins(1);
+
+/// Calls that were denied and are not written down yet.
+#[derive(Debug, Default)]
+pub(super) struct Denied {
+    unauthenticated: u64,
+    forbidden: u64,
+    hasty: u64,
+    /// When the last were written down.
+    told: Option<Instant>,
+}
+
+impl Denied {
+    pub(super) fn count(&mut self, status: StatusCode) {
+        match status {
+            StatusCode::UNAUTHORIZED => self.unauthenticated += 1,
+            StatusCode::FORBIDDEN => self.forbidden += 1,
+            StatusCode::TOO_MANY_REQUESTS => self.hasty += 1,
+            _ => {}
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.unauthenticated + self.forbidden + self.hasty == 0
+    }
+
+    /// What there is to write down now: the first at once, others as often as [`EVERY`] says, or when it
+    /// is the `last` chance.
+    pub(super) fn take(&mut self, now: Instant, last: bool) -> Option<String> {
+        let is_early = self
+            .told
+            .is_some_and(|told| now.duration_since(told) < EVERY);
+        if self.is_empty() || (is_early && !last) {
+            return None;
+        }
+        let Self {
+            unauthenticated,
+            forbidden,
+            hasty,
+            ..
+        } = *self;
+        *self = Self {
+            told: Some(now),
+            ..Self::default()
+        };
+        Some(format!(
+            "{unauthenticated} without a good token (401), {forbidden} not allowed (403), {hasty} in haste (429)"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_one_entry_a_minute() {
+        let (mut denied, start) = (Denied::default(), Instant::now());
+        assert_eq!(denied.take(start, true), None);
+        denied.count(StatusCode::FORBIDDEN);
+        assert!(denied.take(start, false).is_some(), "the first at once");
+        for _ in 0..1000 {
+            denied.count(StatusCode::UNAUTHORIZED);
+        }
+        assert_eq!(denied.take(start + EVERY / 2, false), None);
+        let told = denied.take(start + EVERY, false).expect("after a minute");
+        assert!(told.starts_with("1000 without a good token"), "{told}");
+        denied.count(StatusCode::TOO_MANY_REQUESTS);
+        assert!(denied.take(start + EVERY, true).is_some(), "before the end");
+    }
+}

@@ -1,0 +1,161 @@
+//! One entry of the audit log.
+
+use std::fmt::Write as _;
+
+use ring::digest::{SHA256, digest};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+/// Longest text of an entry, bytes; longer ones are cut.
+const LONGEST: usize = 512;
+
+/// How a change came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "AuditOutcome")]
+pub enum Outcome {
+    /// It was made.
+    Done,
+    /// The call was refused, nothing was changed.
+    Refused,
+    /// Squall or its store failed.
+    Failed,
+}
+
+impl Outcome {
+    /// `done`, `refused` or `failed`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The outcome of that name; anything else was written by hand.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Done, Self::Refused, Self::Failed]
+            .into_iter()
+            .find(|outcome| outcome.as_str() == name)
+    }
+}
+
+/// An entry that has no place in the chain yet. None of its texts is a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    /// When, milliseconds since 1970.
+    pub at: u64,
+    /// Of whose things.
+    pub workspace: String,
+    /// Name of the token, `-` where none was asked for, `squall` for what happened by itself.
+    pub actor: String,
+    /// Address that the call came from; `-` for none.
+    pub source: String,
+    /// What was done: method and route, or a word for what happened by itself.
+    pub action: String,
+    /// To what.
+    pub target: String,
+    /// SHA-256 of what was there before, 64 hex digits; `None` for nothing.
+    pub before: Option<String>,
+    /// SHA-256 of what is there after; `None` for nothing.
+    pub after: Option<String>,
+    /// How it came out.
+    pub outcome: Outcome,
+    /// More about it, for people.
+    pub detail: String,
+}
+
+/// An entry in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place, from 1.
+    pub number: i64,
+    /// When, milliseconds since 1970.
+    pub at: i64,
+    /// Of whose things.
+    pub workspace: String,
+    /// Who.
+    pub actor: String,
+    /// From where.
+    pub source: String,
+    /// What.
+    pub action: String,
+    /// To what.
+    pub target: String,
+    /// Digest of what was there before.
+    pub before: Option<String>,
+    /// Digest of what is there after.
+    pub after: Option<String>,
+    /// How it came out, as it is written.
+    pub outcome: String,
+    /// More about it.
+    pub detail: String,
+    /// Hash of the entry before.
+    pub previous: String,
+    /// Its own.
+    pub hash: String,
+}
+
+impl Entry {
+    /// The entry of a draft behind the one that has `number` and `hash`.
+    pub fn after(draft: &Draft, number: i64, hash: &str) -> Self {
+        let mut entry = Self {
+            number: number + 1,
+            at: i64::try_from(draft.at).unwrap_or(i64::MAX),
+            workspace: told(&draft.workspace),
+            actor: told(&draft.actor),
+            source: told(&draft.source),
+            action: told(&draft.action),
+            target: told(&draft.target),
+            before: draft.before.clone(),
+            after: draft.after.clone(),
+            outcome: draft.outcome.as_str().to_owned(),
+            detail: told(&draft.detail),
+            previous: hash.to_owned(),
+            hash: String::new(),
+        };
+        entry.hash = entry.hashed();
+        entry
+    }
+
+    /// What is hashed: the hash of the entry before, a line feed, and all else as a JSON list without
+    /// spaces, in the order of the fields.
+    pub fn canonical(&self) -> String {
+        let fields = json!([
+            self.number,
+            self.at,
+            self.workspace,
+            self.actor,
+            self.source,
+            self.action,
+            self.target,
+            self.before,
+            self.after,
+            self.outcome,
+            self.detail,
+        ]);
+        format!("{}\n{fields}", self.previous)
+    }
+
+    /// SHA-256 of [`Self::canonical`].
+    pub fn hashed(&self) -> String {
+        sha256(self.canonical().as_bytes())
+    }
+}
+
+/// 64 hex digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in digest(&SHA256, bytes).as_ref() {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// A text as it is kept: bounded, and without the NUL that PostgreSQL does not take.
+fn told(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST);
+    text[..end].replace('\0', "\u{fffd}")
+}

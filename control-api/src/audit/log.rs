@@ -1,0 +1,244 @@
+//! Entries on their way into the store.
+//!
+//! While the store is away entries wait in memory, in their order. So that none is lost, calls that
+//! change something are refused once [`MOST`] wait; but never one that ends chaos.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use squall_proxy::chaos::Chaos;
+use squall_proxy::recorder::Recorder;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::denied::{self, Denied};
+use super::{Call, Draft, Outcome};
+use crate::store::{DEFAULT_WORKSPACE, Store, StoreError};
+
+/// Most entries that wait for the store.
+const MOST: usize = 1_000;
+
+/// Entries written in one transaction.
+const AT_ONCE: usize = 100;
+
+/// How long it waits for a store that is away.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Who does what happens by itself.
+const ITSELF: &str = super::RESERVED[0];
+
+/// The audit log of one daemon.
+#[derive(Debug)]
+pub struct AuditLog {
+    store: Store,
+    /// Gives what happens its date.
+    recorder: Recorder,
+    waiting: Mutex<Waiting>,
+    denied: Mutex<Denied>,
+    /// One writer at a time, so that entries keep their order.
+    turn: tokio::sync::Mutex<()>,
+    news: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    drafts: VecDeque<Draft>,
+    /// Those for which there was no room.
+    lost: u64,
+    /// Whether the log of the daemon says that the store is away.
+    told: bool,
+}
+
+/// No further entry can wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the store is away and {MOST} entries of the audit log wait for it: nothing is changed until it is back, but chaos can be ended"
+)]
+pub(crate) struct Full;
+
+impl AuditLog {
+    /// Over a store; the clock is `recorder`'s.
+    pub fn new(store: Store, recorder: Recorder) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            recorder,
+            waiting: Mutex::default(),
+            denied: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            news: Notify::new(),
+        })
+    }
+
+    /// Where it is.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn now(&self) -> u64 {
+        self.recorder.unix_ms(Instant::now())
+    }
+
+    /// Whether a call that changes something may be carried out.
+    pub(crate) fn has_room(&self) -> Result<(), Full> {
+        if self.waiting().drafts.len() < MOST {
+            Ok(())
+        } else {
+            Err(Full)
+        }
+    }
+
+    /// Writes the entry of a call down, unless it is in the store already; waits until it is there, but
+    /// no longer than `patience`, and not at all while the store is known to be away.
+    pub(crate) async fn answered(
+        self: &Arc<Self>,
+        call: &Call,
+        status: StatusCode,
+        patience: Duration,
+    ) {
+        if call.is_written() {
+            return;
+        }
+        self.push(call.answered(status, self.now()));
+        self.news.notify_one();
+        if !self.waiting().told {
+            let log = Arc::clone(self);
+            let writing = tokio::spawn(async move { log.write().await });
+            // Whoever waited long enough is answered; the entry is written all the same.
+            let _ = tokio::time::timeout(patience, writing).await;
+        }
+    }
+
+    /// Counts a call that was denied.
+    pub(crate) fn denied(&self, status: StatusCode) {
+        lock(&self.denied).count(status);
+        self.news.notify_one();
+    }
+
+    /// Writes down all chaos that ends by itself from now on.
+    pub fn witness(self: &Arc<Self>, chaos: &Chaos) {
+        let log = Arc::downgrade(self);
+        chaos.witness(move |event| {
+            if let (Some(log), Some(reason)) = (log.upgrade(), &event.reason) {
+                log.happened("chaos ended", &event.now.scope, Outcome::Done, reason);
+            }
+        });
+    }
+
+    /// Writes down what happened without anybody's call: soon, and in its turn.
+    pub fn happened(&self, action: &str, target: &str, outcome: Outcome, detail: &str) {
+        self.push(Draft {
+            at: self.now(),
+            workspace: DEFAULT_WORKSPACE.to_owned(),
+            actor: ITSELF.to_owned(),
+            source: "-".to_owned(),
+            action: action.to_owned(),
+            target: target.to_owned(),
+            before: None,
+            after: None,
+            outcome,
+            detail: detail.to_owned(),
+        });
+        self.news.notify_one();
+    }
+
+    fn push(&self, draft: Draft) {
+        let mut waiting = self.waiting();
+        if waiting.drafts.len() < MOST {
+            waiting.drafts.push_back(draft);
+        } else {
+            waiting.lost += 1;
+        }
+    }
+
+    /// Writes what happens, and what had to wait, until `stopping`.
+    pub async fn keep_writing(self: Arc<Self>, stopping: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = self.news.notified() => {}
+                () = tokio::time::sleep(denied::EVERY), if self.has_denied() => {}
+                () = tokio::time::sleep(AGAIN), if self.is_behind() => {}
+                () = stopping.cancelled() => return,
+            }
+            self.tell_denied(false);
+            // A store that nobody has used is not made for this.
+            if !self.store.is_blank() {
+                self.write().await;
+            }
+        }
+    }
+
+    /// Writes what still waits, as far as the store takes it.
+    pub async fn stop(&self) {
+        self.tell_denied(true);
+        if !self.store.is_blank() {
+            self.write().await;
+        }
+    }
+
+    fn tell_denied(&self, last: bool) {
+        if let Some(told) = lock(&self.denied).take(Instant::now(), last) {
+            self.happened("denied", "-", Outcome::Refused, &told);
+        }
+    }
+
+    fn has_denied(&self) -> bool {
+        !lock(&self.denied).is_empty()
+    }
+
+    fn is_behind(&self) -> bool {
+        !self.waiting().drafts.is_empty() && !self.store.is_blank()
+    }
+
+    /// Writes everything that waits, oldest first; what the store does not take goes on waiting.
+    async fn write(&self) {
+        let _turn = self.turn.lock().await;
+        loop {
+            let drafts: Vec<Draft> = {
+                let waiting = self.waiting();
+                waiting.drafts.iter().take(AT_ONCE).cloned().collect()
+            };
+            if drafts.is_empty() {
+                return;
+            }
+            match self.store.append_audit(&drafts).await {
+                Ok(()) => self.written(drafts.len()),
+                Err(error) => return self.kept_waiting(&error),
+            }
+        }
+    }
+
+    fn written(&self, count: usize) {
+        let mut waiting = self.waiting();
+        waiting.drafts.drain(..count);
+        if waiting.told && waiting.drafts.is_empty() {
+            waiting.told = false;
+            tracing::info!("the audit log is written again");
+        }
+        let lost = std::mem::take(&mut waiting.lost);
+        drop(waiting);
+        if lost > 0 {
+            let detail = format!("{lost} entries found no room while the store was away");
+            self.happened("lost", "-", Outcome::Failed, &detail);
+        }
+    }
+
+    fn kept_waiting(&self, error: &StoreError) {
+        let mut waiting = self.waiting();
+        if !waiting.told {
+            waiting.told = true;
+            tracing::error!("the audit log is not written, its entries wait: {error}");
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.waiting)
+    }
+}
+
+/// Each holds a value that is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,245 @@
+//! Who changed what: the audit log, and whether it is whole.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use squall_journal::timestamp;
+
+use crate::ApiState;
+use crate::access::Caller;
+use crate::audit::chain::{Broken, Follower, Head};
+use crate::audit::{Entry, Outcome};
+use crate::openapi::Operation;
+use crate::page::{self, Page};
+use crate::problem::Problem;
+use crate::query::Params;
+use crate::store::{AuditFilter, DEFAULT_WORKSPACE, Store, StoreError};
+
+/// Entries that are verified at a time.
+const AT_ONCE: usize = 500;
+
+/// An entry of the audit log.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AuditEntry")]
+pub(super) struct Listed {
+    /// Its place, from 1 without holes.
+    number: i64,
+    /// When, RFC 3339.
+    at: String,
+    /// Of whose things.
+    workspace: String,
+    /// Name of the token; `-` where none was asked for, `squall` for what happened by itself.
+    actor: String,
+    /// Address that the call came from; `-` for none.
+    source: String,
+    /// Method and route, or a word for what happened by itself.
+    action: String,
+    /// The path, or what it happened to.
+    target: String,
+    /// SHA-256 of what was there before; `null` for nothing.
+    before: Option<String>,
+    /// SHA-256 of what is there after; `null` for nothing.
+    after: Option<String>,
+    /// `done`, `refused` or `failed`.
+    outcome: String,
+    /// More about it, for people.
+    detail: String,
+    /// Hash of the entry before.
+    previous: String,
+    /// Its own hash.
+    hash: String,
+}
+
+impl From<Entry> for Listed {
+    fn from(entry: Entry) -> Self {
+        Self {
+            number: entry.number,
+            at: timestamp::rfc3339(u64::try_from(entry.at).unwrap_or_default()),
+            workspace: entry.workspace,
+            actor: entry.actor,
+            source: entry.source,
+            action: entry.action,
+            target: entry.target,
+            before: entry.before,
+            after: entry.after,
+            outcome: entry.outcome,
+            detail: entry.detail,
+            previous: entry.previous,
+            hash: entry.hash,
+        }
+    }
+}
+
+/// Whether the audit log is what was written.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AuditVerdict")]
+pub(super) struct Verdict {
+    /// Whether nothing was edited, taken out, put in or moved.
+    valid: bool,
+    /// How many entries are sound, from the first on.
+    entries: i64,
+    /// Hash of the last of them: kept elsewhere and given as `head` later, it shows that all up to it is
+    /// still as it is now.
+    head: String,
+    /// What is wrong; `null` when nothing is.
+    problem: Option<Wrong>,
+}
+
+/// What is wrong with an audit log.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AuditProblem")]
+pub(super) struct Wrong {
+    /// The first entry that cannot be what was written, or the one that is missing.
+    entry: i64,
+    /// Why.
+    what: String,
+}
+
+/// Entries, newest first: those of the caller's workspace, to the default one's all.
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    mut params: Params,
+) -> Result<Json<Page<Listed>>, Problem> {
+    let asked = params.take("workspace");
+    let filter = AuditFilter {
+        workspace: match caller.workspace() {
+            DEFAULT_WORKSPACE => asked.clone(),
+            own => Some(own.to_owned()),
+        },
+        actor: params.take("actor"),
+        action: params.take("action"),
+        target: params.take("target"),
+        outcome: params.read("outcome", "done, refused or failed", |text| {
+            Outcome::parse(text).map(|outcome| outcome.as_str().to_owned())
+        }),
+        since_ms: params.read("since", "a time like 2026-11-21T23:01:40Z", |text| {
+            timestamp::parse(text).ok()
+        }),
+    };
+    let limit = page::limit(&mut params);
+    let before: Option<i64> = params.read("cursor", "the next_cursor of the page before", |text| {
+        text.parse().ok().filter(|number| *number > 0)
+    });
+    params.finish()?;
+    let is_foreign = asked.is_some() && asked != filter.workspace;
+    let entries = if is_foreign {
+        Vec::new()
+    } else {
+        let found = state.audit.store().audit_page(&filter, before, limit + 1);
+        found.await.map_err(|error| Problem::store(&error))?
+    };
+    let more = entries.len() > limit;
+    let items: Vec<Listed> = entries.into_iter().take(limit).map(Listed::from).collect();
+    let next_cursor = items
+        .last()
+        .filter(|_| more)
+        .map(|last| last.number.to_string());
+    Ok(Json(Page { items, next_cursor }))
+}
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new("list_audit", "Who changed what, newest first")
+        .query::<String>("workspace", "Of this workspace's things")
+        .query::<String>("actor", "By the token of this name, or `squall`")
+        .query::<String>("action", "This method and route, as in `PUT /v1/chaos`")
+        .query::<String>("target", "This path")
+        .query::<Outcome>("outcome", "That came out so")
+        .query::<String>("since", "At or after this time, RFC 3339")
+        .pages::<Listed>("Entries")
+        .asks_store()
+}
+
+/// Follows the chain from its beginning.
+pub(super) async fn verify(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    mut params: Params,
+) -> Result<Json<Verdict>, Problem> {
+    let known = params.read("head", "a hash of 64 hex digits", |text| {
+        let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash.then(|| text.to_ascii_lowercase())
+    });
+    params.finish()?;
+    if !caller.is_of_default_workspace() {
+        return Err(Problem::forbidden(
+            "the chain has the entries of every workspace; an admin of the default one verifies it",
+        ));
+    }
+    let (follower, verdict) = follow(state.audit.store(), known.as_deref())
+        .await
+        .map_err(|error| Problem::store(&error))?;
+    let Head { number, hash } = follower.came_to().clone();
+    Ok(Json(Verdict {
+        valid: verdict.is_ok(),
+        entries: number,
+        head: hash,
+        problem: verdict.err().map(|broken| Wrong {
+            entry: broken.entry,
+            what: broken.what.to_owned(),
+        }),
+    }))
+}
+
+pub(super) fn verify_operation() -> Operation {
+    Operation::new(
+        "verify_audit",
+        "Whether the audit log is what was written: nothing edited, taken out, put in or moved",
+    )
+    .query::<String>(
+        "head",
+        "A hash that was the head's once: also whether it is still in the chain",
+    )
+    .answers::<Verdict>(200, "The verdict")
+    .asks_store()
+}
+
+/// Follows the chain to where it ends or breaks. `known` must be one of its hashes.
+async fn follow(
+    store: &Store,
+    known: Option<&str>,
+) -> Result<(Follower, Result<(), Broken>), StoreError> {
+    let mut follower = Follower::default();
+    let mut is_known = known.is_none_or(|known| known == follower.came_to().hash);
+    let mut seen_head = None;
+    loop {
+        let came_to = follower.came_to().number;
+        let entries = store.audit_after(came_to, AT_ONCE).await?;
+        if entries.is_empty() {
+            // Entries and head are written together: a head that knows more than there is, and that
+            // was there before this look, has lost some.
+            let head = store.audit_head().await?;
+            let is_ahead = head.as_ref().is_some_and(|head| head.number > came_to);
+            if !is_ahead || seen_head == head {
+                let ended = finish(&follower, head).and_then(|()| judged(&follower, is_known));
+                return Ok((follower, ended));
+            }
+            seen_head = head;
+        }
+        for entry in entries {
+            if let Err(broken) = follower.take(&entry) {
+                return Ok((follower, Err(broken)));
+            }
+            is_known |= known == Some(&entry.hash);
+        }
+    }
+}
+
+fn finish(follower: &Follower, head: Option<Head>) -> Result<(), Broken> {
+    let head = head.ok_or(Broken {
+        entry: follower.came_to().number,
+        what: "the head is missing: nobody can tell whether newer entries are",
+    })?;
+    follower.finish(&head)
+}
+
+fn judged(follower: &Follower, is_known: bool) -> Result<(), Broken> {
+    if is_known {
+        return Ok(());
+    }
+    Err(Broken {
+        entry: follower.came_to().number,
+        what: "the hash that was given is in no entry: what it stood for was written anew, or is lost",
+    })
+}

@@ -1,0 +1,326 @@
+//! Invariants × scenarios: the score of a contract, its coverage, its verdict.
+
+use squall_journal::run::{CellRecord, CellState, CoverageRecord};
+
+use super::share;
+
+/// A scenario of a matrix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Whether there is chaos in it.
+    pub under_chaos: bool,
+    /// How often a planned fault was applied in it, whatever was judged.
+    pub rules_applied: u64,
+    /// How often the agent was asked in it.
+    pub invocations: u64,
+}
+
+/// The cells of a contract.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Matrix {
+    /// The scenarios.
+    pub columns: Vec<Column>,
+    /// The cells, in any order.
+    pub cells: Vec<CellRecord>,
+}
+
+/// What a run has to reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bar {
+    /// Least score, 0 to 100; `None`: a contract passes unless a critical invariant failed.
+    pub least: Option<f64>,
+    /// Whether a single cell that was not exercised makes the run inconclusive.
+    pub strict: bool,
+}
+
+/// The verdict on a run, with the reason in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The agent did what is demanded.
+    Passed(String),
+    /// It did not.
+    Failed(String),
+    /// Nothing is proved.
+    Inconclusive(String),
+}
+
+impl Matrix {
+    /// Passed weight by passed and failed weight; `None`: nothing was judged.
+    pub fn score(&self) -> Option<f64> {
+        let weigh = |state| {
+            let cells = self.cells.iter().filter(move |cell| cell.state == state);
+            cells.map(|cell| weight(&cell.severity)).sum::<u64>()
+        };
+        let (passed, failed) = (weigh(CellState::Passed), weigh(CellState::Failed));
+        share(passed, passed + failed)
+    }
+
+    /// What was tried.
+    pub fn coverage(&self) -> CoverageRecord {
+        let under_chaos = |cell: &&CellRecord| self.is_under_chaos(&cell.scenario);
+        let exercised = |cell: &&CellRecord| {
+            under_chaos(cell)
+                && cell.faults_applied > 0
+                && matches!(
+                    cell.state,
+                    CellState::Passed | CellState::Failed | CellState::Error
+                )
+        };
+        let count = |number: usize| number as u64;
+        CoverageRecord {
+            cells: count(self.cells.len()),
+            chaos_cells: count(self.cells.iter().filter(under_chaos).count()),
+            exercised: count(self.cells.iter().filter(exercised).count()),
+            rules_applied: self.columns.iter().map(|column| column.rules_applied).sum(),
+            agent_invocations: self.columns.iter().map(|column| column.invocations).sum(),
+        }
+    }
+
+    /// Any critical failure fails the contract whatever the number; a scenario of chaos that was never
+    /// exercised makes it inconclusive unless it failed.
+    pub fn outcome(&self, bar: Bar) -> Outcome {
+        let critical = self
+            .cells
+            .iter()
+            .find(|cell| cell.state == CellState::Failed && cell.severity == "critical");
+        if let Some(cell) = critical {
+            return Outcome::Failed(format!(
+                "critical invariant `{}` failed in scenario `{}`",
+                cell.invariant, cell.scenario
+            ));
+        }
+        let Some(score) = self.score() else {
+            return Outcome::Inconclusive("nothing was left to judge".to_owned());
+        };
+        if let Some(least) = bar.least.filter(|least| score < *least) {
+            return Outcome::Failed(format!("the score is {score:.1}, demanded are {least}"));
+        }
+        if let Some(column) = self.unexercised() {
+            return Outcome::Inconclusive(format!(
+                "in scenario `{}` no planned fault was ever applied: is the agent pointed at the proxy, \
+                 and does a rule match what it calls?",
+                column.name
+            ));
+        }
+        let idle = self.cells.iter().find(|cell| {
+            cell.state == CellState::NotExercised && self.is_under_chaos(&cell.scenario)
+        });
+        if let Some(cell) = idle.filter(|_| bar.strict) {
+            return Outcome::Inconclusive(format!(
+                "invariant `{}` was not exercised in scenario `{}`",
+                cell.invariant, cell.scenario
+            ));
+        }
+        Outcome::Passed(format!("the score is {score:.1}"))
+    }
+
+    /// A scenario of chaos in which no fault was applied.
+    fn unexercised(&self) -> Option<&Column> {
+        let mut columns = self.columns.iter();
+        columns.find(|column| column.under_chaos && column.rules_applied == 0)
+    }
+
+    fn is_under_chaos(&self, scenario: &str) -> bool {
+        let mut columns = self.columns.iter();
+        columns.any(|column| column.name == scenario && column.under_chaos)
+    }
+}
+
+fn weight(severity: &str) -> u64 {
+    match severity {
+        "critical" => 3,
+        "high" => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use squall_journal::run::CellState::*;
+
+    use super::*;
+    use crate::invariants::Severity;
+
+    fn cell(scenario: &str, severity: &str, state: CellState) -> CellRecord {
+        CellRecord {
+            invariant: "i".into(),
+            scenario: scenario.into(),
+            severity: severity.into(),
+            state,
+            reason: None,
+            faults_applied: u64::from(state != NotExercised),
+            mutation: None,
+            baseline_failed: false,
+            evidence: Vec::new(),
+        }
+    }
+
+    fn matrix(cells: Vec<CellRecord>) -> Matrix {
+        let column = |name: &str, under_chaos, rules_applied| Column {
+            name: name.into(),
+            under_chaos,
+            rules_applied,
+            invocations: 3,
+        };
+        Matrix {
+            columns: vec![column("clean", false, 0), column("chaos", true, 5)],
+            cells,
+        }
+    }
+
+    #[test]
+    fn severity_weighs() {
+        for severity in [
+            Severity::Critical,
+            Severity::High,
+            Severity::Medium,
+            Severity::Low,
+        ] {
+            assert_eq!(weight(severity.as_str()), severity.weight());
+        }
+        let cells = vec![
+            cell("clean", "critical", Passed),
+            cell("chaos", "low", Failed),
+            cell("chaos", "high", NotExercised),
+            cell("chaos", "high", NotApplicable),
+            cell("chaos", "high", Error),
+        ];
+        assert_eq!(matrix(cells).score(), Some(75.0));
+        assert_eq!(matrix(vec![cell("chaos", "high", Error)]).score(), None);
+    }
+
+    #[test]
+    fn a_verdict_is_never_better_than_what_was_proved() {
+        let bar = |least, strict| Bar { least, strict };
+        let passed = || cell("chaos", "high", Passed);
+        for (cells, bar, expected) in [
+            (vec![passed()], bar(None, false), "passed"),
+            (
+                vec![passed(), cell("chaos", "high", Failed)],
+                bar(None, false),
+                "passed",
+            ),
+            (
+                vec![passed(), cell("chaos", "critical", Failed)],
+                bar(None, false),
+                "failed",
+            ),
+            (
+                vec![passed(), cell("chaos", "high", Failed)],
+                bar(Some(60.0), false),
+                "failed",
+            ),
+            (
+                vec![passed(), cell("chaos", "high", Failed)],
+                bar(Some(50.0), false),
+                "passed",
+            ),
+            (
+                vec![passed(), cell("chaos", "high", NotExercised)],
+                bar(None, false),
+                "passed",
+            ),
+            (
+                vec![passed(), cell("chaos", "high", NotExercised)],
+                bar(None, true),
+                "inconclusive",
+            ),
+            (
+                vec![passed(), cell("clean", "high", NotExercised)],
+                bar(None, true),
+                "passed",
+            ),
+            (
+                vec![cell("chaos", "high", Error)],
+                bar(None, false),
+                "inconclusive",
+            ),
+            (vec![], bar(None, false), "inconclusive"),
+        ] {
+            let told = format!("{cells:?} {bar:?}");
+            let outcome = match matrix(cells).outcome(bar) {
+                Outcome::Passed(_) => "passed",
+                Outcome::Failed(_) => "failed",
+                Outcome::Inconclusive(_) => "inconclusive",
+            };
+            assert_eq!(outcome, expected, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_scenario_without_a_fault_proves_nothing_unless_something_failed() {
+        let mut idle = matrix(vec![
+            cell("clean", "high", Passed),
+            cell("chaos", "high", NotExercised),
+        ]);
+        idle.columns[1].rules_applied = 0;
+        assert!(matches!(
+            idle.outcome(Bar::default()),
+            Outcome::Inconclusive(_)
+        ));
+        idle.cells.push(cell("clean", "critical", Failed));
+        assert!(matches!(idle.outcome(Bar::default()), Outcome::Failed(_)));
+    }
+
+    #[test]
+    fn coverage_stands_beside_the_score() {
+        let cells = vec![
+            cell("clean", "high", Passed),
+            cell("chaos", "high", Failed),
+            cell("chaos", "high", NotExercised),
+        ];
+        let expected = CoverageRecord {
+            cells: 3,
+            chaos_cells: 2,
+            exercised: 1,
+            rules_applied: 5,
+            agent_invocations: 6,
+        };
+        assert_eq!(matrix(cells).coverage(), expected);
+    }
+
+    fn any_cell() -> impl Strategy<Value = CellRecord> {
+        let states = [Passed, Failed, NotExercised, NotApplicable, Error];
+        let severities = ["critical", "high", "medium", "low"];
+        (0..2_usize, 0..4_usize, 0..5_usize).prop_map(move |(scenario, severity, state)| {
+            cell(
+                ["clean", "chaos"][scenario],
+                severities[severity],
+                states[state],
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn one_more_pass_never_lowers_the_score_and_one_more_failure_never_raises_it(
+            cells in proptest::collection::vec(any_cell(), 0..30),
+            severity in 0..4_usize,
+        ) {
+            let severity = ["critical", "high", "medium", "low"][severity];
+            let score = |more: Option<CellState>| {
+                let more = more.map(|state| cell("chaos", severity, state));
+                matrix(cells.iter().cloned().chain(more).collect()).score()
+            };
+            let before = score(None);
+            prop_assert!(before.is_none_or(|score| (0.0..=100.0).contains(&score)));
+            if let Some(before) = before {
+                prop_assert!(score(Some(Passed)).is_some_and(|after| after >= before - 1e-9));
+                prop_assert!(score(Some(Failed)).is_some_and(|after| after <= before + 1e-9));
+            }
+            for neither in [NotExercised, NotApplicable, Error] {
+                prop_assert_eq!(score(Some(neither)), before);
+            }
+        }
+
+        #[test]
+        fn coverage_adds_up(cells in proptest::collection::vec(any_cell(), 0..30)) {
+            let coverage = matrix(cells).coverage();
+            prop_assert!(coverage.exercised <= coverage.chaos_cells);
+            prop_assert!(coverage.chaos_cells <= coverage.cells);
+        }
+    }
+}

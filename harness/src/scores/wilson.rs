@@ -1,0 +1,72 @@
+//! How far a share can be trusted: Wilson's score interval.
+
+/// Bounds of a share, 0 to 100.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+}
+
+/// Of the standard normal distribution, for 95 of 100.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// Wilson's interval (E. B. Wilson, 1927) of `passed` of `all` at 95 %, without correction for
+/// continuity; `None` of nothing.
+pub fn interval(passed: u64, all: u64) -> Option<Interval> {
+    if all == 0 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
+    let (passed, all) = (passed.min(all) as f64, all as f64);
+    let share = passed / all;
+    let squared = Z * Z;
+    let centre = share + squared / (2.0 * all);
+    let spread = Z * (share * (1.0 - share) / all + squared / (4.0 * all * all)).sqrt();
+    let bound = |value: f64| (value / (1.0 + squared / all) * 100.0).clamp(0.0, 100.0);
+    Some(Interval {
+        low: bound(centre - spread),
+        high: bound(centre + spread),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn known_intervals_come_out() {
+        for (passed, all, low, high) in [
+            (0, 10, 0.0, 27.75),
+            (5, 10, 23.66, 76.34),
+            (10, 10, 72.25, 100.0),
+            (81, 263, 25.53, 36.62),
+        ] {
+            let found = interval(passed, all).expect("something");
+            assert!((found.low - low).abs() < 0.01, "{passed}/{all}: {found:?}");
+            assert!(
+                (found.high - high).abs() < 0.01,
+                "{passed}/{all}: {found:?}"
+            );
+        }
+        assert_eq!(interval(0, 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_share_lies_within_and_more_of_it_narrows(passed in 0_u64..1000, failed in 0_u64..1000) {
+            prop_assume!(passed + failed > 0);
+            let all = passed + failed;
+            let found = interval(passed, all).expect("something");
+            #[expect(clippy::cast_precision_loss, reason = "small")]
+            let share = passed as f64 / all as f64 * 100.0;
+            prop_assert!(0.0 <= found.low && found.high <= 100.0);
+            prop_assert!(found.low <= share + 1e-9 && share <= found.high + 1e-9);
+            let ten = interval(passed * 10, all * 10).expect("something");
+            prop_assert!(ten.high - ten.low < found.high - found.low);
+        }
+    }
+}

@@ -33,6 +33,10 @@ mod workspace;
 
 pub use self::document::WITH_VARIABLES;
 pub use self::routes::router;
+pub use self::runs::{
+    Approval, ChaosRunner, Order, Report, RunError, Runner, Runs, RunsParts, Tools, Verdict,
+    daemon_id,
+};
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};
 pub use self::stored_documents::StoredDocuments;

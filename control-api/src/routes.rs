@@ -12,6 +12,8 @@ mod exchanges;
 mod openapi;
 mod path;
 mod profiles;
+mod run_events;
+mod runs;
 mod suites;
 mod tokens;
 mod versions;
@@ -78,6 +80,12 @@ fn table() -> Vec<Route> {
         get("/v1/contracts/{name}", viewer, contracts::show, contracts::show_operation),
         put("/v1/contracts/{name}", operator, contracts::put, contracts::put_operation),
         delete("/v1/contracts/{name}", operator, contracts::delete, contracts::delete_operation),
+        get("/v1/runs", viewer, runs::list, runs::list_operation),
+        post("/v1/runs", operator, runs::create, runs::create_operation),
+        get("/v1/runs/{id}", viewer, runs::show, runs::show_operation),
+        post("/v1/runs/{id}/approve", operator, runs::approve, runs::approve_operation),
+        post("/v1/runs/{id}/cancel", brake, runs::cancel, runs::cancel_operation),
+        get("/v1/runs/{id}/events", viewer, runs::events, runs::events_operation),
         get("/v1/tokens", admin, tokens::list, tokens::list_operation),
         post("/v1/tokens", admin, tokens::create, tokens::create_operation),
         delete("/v1/tokens/{name}", admin, tokens::revoke, tokens::revoke_operation),

@@ -1,6 +1,36 @@
 //! Runs: what is demanded of an agent, tried under chaos, and judged.
+//!
+//! A run is executed by the daemon that took it. Whoever asks for one gives an [order](order); the
+//! [book](Runs) writes it down, holds it until it is its turn and, where the config wants that, until
+//! somebody says yes; a [`Runner`] of its kind carries it out and judges. Every state it comes to and
+//! everything that happens in it is in the store before anybody is told.
+//!
+//! ```text
+//! POST ─▶ order ─▶ book ─▶ queue ─▶ (approval) ─▶ Runner ─┬─▶ Reach ─▶ proxy
+//!                   │                                     └─▶ Report ─▶ store ─▶ events
+//!                   └─▶ store ◀── lease
+//! ```
 
+mod agent;
+mod approval;
+mod book;
+mod daemon_id;
 pub(crate) mod demands;
+mod judge;
+mod life;
+mod ongoing;
+pub(crate) mod order;
+mod prompts;
+mod reach;
+mod runner;
+mod stop;
+
+pub use self::approval::Approval;
+pub(crate) use self::book::{NotAdded, NotApproved, NotCancelled};
+pub use self::book::{Runs, RunsParts};
+pub use self::daemon_id::daemon_id;
+pub use self::prompts::ChaosRunner;
+pub use self::runner::{Order, Report, RunError, Runner, Tools, Verdict};
 
 use crate::store::DEFAULT_WORKSPACE;
 

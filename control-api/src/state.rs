@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::audit::AuditLog;
-use crate::{StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust};
+use crate::{Runs, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust};
 
 /// What the routes share; clones share it too.
 #[derive(Clone)]
@@ -25,6 +25,8 @@ pub struct ApiState {
     pub profiles: Arc<StoredProfiles>,
     /// Suites and contracts that were put, in the store.
     pub documents: Arc<StoredDocuments>,
+    /// What is demanded of agents, tried and judged.
+    pub runs: Arc<Runs>,
     /// What went through.
     pub recorder: Recorder,
     /// What of it is in the store; `None` when nothing is kept there.

@@ -371,6 +371,11 @@ impl Chaos {
             .count()
     }
 
+    /// Seed of every draw unless a request says otherwise.
+    pub fn seed(&self) -> u64 {
+        lock(&self.keeping).defaults.seed
+    }
+
     /// The longest that any activation may hold; `None`: no limit.
     pub fn longest(&self) -> Option<Duration> {
         lock(&self.keeping).defaults.ttl

@@ -67,6 +67,8 @@ pub(crate) struct Config {
     pub(crate) trust: Terms,
     /// What outlives the daemon.
     pub(crate) store: StoreConfig,
+    /// What a run may touch only when somebody has said yes.
+    pub(crate) approval: Vec<String>,
     /// Regular expressions whose whole match is a secret.
     pub(crate) redact: Vec<String>,
 }
@@ -164,6 +166,7 @@ impl Config {
             places: Places::default(),
             safety: Safety::default(),
             trust: Terms::default(),
+            approval: Vec::new(),
             redact: Vec::new(),
         }
     }

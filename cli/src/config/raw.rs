@@ -7,9 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::position::Scalar;
-use super::shapes::{
-    Amount, CredentialsWord, KeptWord, NotYet, ObserveWord, OneOrMany, Pairs, RoleWord,
-};
+use super::shapes::{Amount, CredentialsWord, KeptWord, ObserveWord, OneOrMany, Pairs, RoleWord};
 
 /// Squall's daemon configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -37,8 +35,9 @@ pub(crate) struct RawConfig {
     pub(crate) store: Option<RawStore>,
     /// Regular expressions whose whole match is a secret, beside the built-in detectors.
     pub(crate) redact: Option<Vec<Scalar>>,
-    #[schemars(skip)]
-    pub(crate) approval: Option<NotYet>,
+    /// Runs that may touch these wait for somebody to approve them: globs over names of suites, and over
+    /// the hosts of agents and tools.
+    pub(crate) approval: Option<Vec<Scalar>>,
 }
 
 /// The data plane.

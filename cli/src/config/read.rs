@@ -5,9 +5,6 @@ use serde_saphyr::Error;
 use super::position::{ConfigError, Position};
 use super::raw::RawConfig;
 
-/// Fields whose feature this version does not have: never offered as an alternative.
-pub(crate) const NOT_YET: [&str; 2] = ["approval", "env"];
-
 /// Reads a file's text. An empty file is an empty configuration.
 pub(crate) fn read(text: &str) -> Result<RawConfig, ConfigError> {
     let read: Option<RawConfig> =
@@ -21,14 +18,7 @@ fn explain(error: &Error, text: &str) -> ConfigError {
     let message = match error {
         Error::SerdeUnknownField {
             field, expected, ..
-        } => {
-            let allowed: Vec<_> = expected
-                .iter()
-                .copied()
-                .filter(|name| !NOT_YET.contains(name))
-                .collect();
-            unknown("field", field, &allowed)
-        }
+        } => unknown("field", field, expected),
         Error::SerdeMissingField { field, .. } => format!("the field `{field}` is missing"),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             format!("the field `{key}` is given twice")

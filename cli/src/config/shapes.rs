@@ -4,22 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
 use super::position::{Position, Scalar};
-
-/// A field whose feature this version does not have: read only to be refused with its place.
-#[derive(Debug)]
-pub(crate) struct NotYet(pub(crate) Position);
-
-impl<'de> Deserialize<'de> for NotYet {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<IgnoredAny>::deserialize(deserializer)?;
-        Ok(Self(spanned.referenced.into()))
-    }
-}
 
 /// A map in the order it is written in; keys keep their place.
 #[derive(Debug)]

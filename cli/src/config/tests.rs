@@ -132,7 +132,7 @@ fn complaints_say_where_what_and_what_instead() {
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
         "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7 }\n",
         "safety: { ttl: forever, commands: yes, halt: { error_share: 90, faults: many } }\n",
-        "redact: [\"acct_[0-9\"]\napproval: []\n",
+        "redact: [\"acct_[0-9\"]\napproval: [\"\", \"a b\"]\n",
         "tools: { search: {} }\n",
         "tools: { search: { match_url: [] } }\n",
         "proxy: { allow: [\"[[\"], deny: [10.0.0.0/40], intercept: { hosts: [\"h:99999\"], exclude: [\"\"] } }\n",

@@ -13,7 +13,6 @@ use super::position::{ConfigError, Position, Scalar};
 use super::raw::{
     RawApi, RawConfig, RawLimits, RawProxy, RawRoute, RawSafety, RawStore, RawToken, RawUpstream,
 };
-use super::shapes::NotYet;
 use super::{Config, Halt, Safety, Token, quantity, words};
 
 /// Turns scalars into values and keeps what it could not turn.
@@ -36,7 +35,6 @@ pub(crate) fn lay_over(
         base,
         errors: Vec::new(),
     };
-    typing.refuse("approval", "it comes with runs", raw.approval.as_ref());
     if let Some(proxy) = &raw.proxy {
         typing.proxy(&mut config.proxy, &mut config.open, proxy);
     }
@@ -81,6 +79,10 @@ pub(crate) fn lay_over(
     }
     if let Some(store) = &raw.store {
         typing.store(config, store);
+    }
+    for glob in raw.approval.iter().flatten() {
+        let glob = typing.parsed(glob, words::approval);
+        config.approval.extend(glob);
     }
     for pattern in raw.redact.iter().flatten() {
         config
@@ -348,16 +350,6 @@ impl Typing<'_> {
                 words::whole_number,
             );
             self.set(&mut retain.age, raw.age.as_ref(), words::some_time);
-        }
-    }
-
-    /// Says that a field's feature is not there, and what holds instead.
-    fn refuse(&mut self, field: &str, instead: &str, found: Option<&NotYet>) {
-        if let Some(NotYet(at)) = found {
-            self.complain(
-                *at,
-                format!("`{field}` is not available in this version ({instead}); remove it"),
-            );
         }
     }
 

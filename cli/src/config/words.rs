@@ -110,6 +110,16 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A glob over names of suites and hosts.
+pub(super) fn approval(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err(format!(
+            "`{text}` is no glob over names of suites and hosts; write one like `*.prod.example`"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
 /// The redactor compiles patterns once more when the daemon starts; here the place is still known.
 pub(super) fn secret_pattern(text: &str) -> Result<String, String> {
     match squall_journal::redact::Redactor::with_patterns([text]) {

@@ -26,7 +26,8 @@ use squall_control_api::access::Access;
 use squall_control_api::audit::{AuditLog, Outcome};
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust,
+    ApiState, Approval, ChaosRunner, Runs, RunsParts, StoredDocuments, StoredJournal,
+    StoredProfiles, StoredTokens, Trust,
 };
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
@@ -52,6 +53,7 @@ pub(crate) struct Daemon {
     profiles: ProfileFiles,
     stored: Arc<StoredProfiles>,
     journal: Option<Arc<StoredJournal>>,
+    runs: Arc<Runs>,
     proxy: Proxy,
     chaos: Arc<Chaos>,
     recorder: Recorder,
@@ -123,7 +125,18 @@ impl Daemon {
         proxy.refuse_loops([api_address]);
         let options = config.store.journal;
         let journal = StoredJournal::start(stored.store(), options, &recorder, &metrics);
+        let runs = Runs::new(RunsParts {
+            store: stored.store().clone(),
+            chaos: Arc::clone(&chaos),
+            recorder: recorder.clone(),
+            metrics: Arc::clone(&metrics),
+            daemon: parts::daemon_id(&config)?,
+            runners: vec![Arc::new(ChaosRunner::new(parts::http_for_agents))],
+            approval: Approval::new(config.approval.clone()),
+        });
+        runs.recover().await?;
         let daemon = Self {
+            runs,
             health: Health::new(&proxy, api_address),
             access,
             trust,
@@ -158,6 +171,7 @@ impl Daemon {
         let state = ApiState {
             chaos: Arc::clone(&self.chaos),
             profiles: Arc::clone(&self.stored),
+            runs: Arc::clone(&self.runs),
             documents: StoredDocuments::over(self.stored.store().clone()),
             recorder: self.recorder.clone(),
             journal: self.journal.clone(),
@@ -180,6 +194,7 @@ impl Daemon {
         let (stored, chaos) = (Arc::clone(&self.stored), Arc::clone(&self.chaos));
         let tokens = Arc::clone(&self.tokens);
         tokio::spawn(stored.follow(chaos, tokens, self.ending.clone()));
+        tokio::spawn(Arc::clone(&self.runs).keep_leases(self.ending.clone()));
         let serving = squall_control_api::serve(listener, state, self.ending.clone());
         self.api = Some(tokio::spawn(async move {
             if let Err(error) = serving.await {
@@ -235,6 +250,7 @@ impl Daemon {
     /// Ends chaos, stops accepting, gives open exchanges `grace` to end, then ends the rest.
     pub(crate) async fn stop(self, grace: Duration) {
         self.chaos.end_all(Some("the daemon is stopping"));
+        self.runs.stop_all().await;
         let proxy = self.proxy;
         // Draining blocks its thread, and must not keep the process when a second signal comes: so
         // a thread that nobody joins, while the API goes on answering.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use squall_control_api::access::Token;
+use squall_control_api::store::Place;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
 use squall_profiles::tools::ToolNames;
@@ -12,6 +13,7 @@ use squall_proxy::config::Observe as WhatToRead;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{Recorder, RecorderOptions};
 
+use crate::client::client_builder;
 use crate::config::{Config, unknown};
 use crate::failure::Failure;
 
@@ -101,6 +103,25 @@ pub(super) fn tokens(config: &Config) -> Vec<Token> {
             Token::new(&token.name, token.role, &token.secret).of_workspace(&token.workspace)
         })
         .collect()
+}
+
+/// What this daemon is called among those that share its store: the same after a restart.
+pub(super) fn daemon_id(config: &Config) -> Result<String, Failure> {
+    let home = match config.store.place {
+        // Nothing outlives it, its name included.
+        Place::Memory => None,
+        Place::Sqlite(_) | Place::Postgres(_) => Some(config.home.as_path()),
+    };
+    squall_control_api::daemon_id(home)
+        .map_err(|error| Failure::could_not("the daemon's id", error))
+}
+
+/// What agents are asked by: never through a proxy, and an answer is an answer wherever it points.
+pub(super) fn http_for_agents() -> reqwest::Result<reqwest::Client> {
+    client_builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
 }
 
 /// Why the control API cannot have its address.

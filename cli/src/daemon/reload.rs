@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use squall_control_api::Broken;
 use squall_control_api::audit::Outcome;
+use squall_control_api::{Approval, Broken};
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
 use super::profiles::Directory;
@@ -76,6 +76,7 @@ impl Daemon {
         }
         self.access.configure(parts::tokens(&config));
         self.trust.configure(config.trust.clone());
+        self.runs.configure(Approval::new(config.approval.clone()));
         restart.extend(self.config.needs_restart(&config));
         if restart.is_empty() {
             tracing::info!("configuration reloaded");

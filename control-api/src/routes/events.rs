@@ -33,7 +33,7 @@ use crate::runs;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How soon a client should come back, told to it.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 /// Events taken from the log at a time.
 const AT_ONCE: usize = 64;
@@ -77,6 +77,14 @@ pub(super) fn stream_operation() -> Operation {
         .query::<bool>("faults", "Of exchanges only those to which a rule was applied")
         .header::<String>("Last-Event-ID", "Goes on after this event; from now on if absent")
         .answers_as::<String>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")
+}
+
+/// Ticks while a stream is silent, from a heartbeat after now on.
+pub(super) fn heartbeat() -> Interval {
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeat.reset();
+    heartbeat
 }
 
 /// Which events a stream wants.
@@ -128,9 +136,7 @@ struct Reader {
 
 impl Reader {
     fn new(state: &ApiState, caller: &Caller, wanted: Wanted, resumed: Option<EventId>) -> Self {
-        let mut heartbeat = tokio::time::interval(HEARTBEAT);
-        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        heartbeat.reset();
+        let heartbeat = heartbeat();
         // Taken before the newest id, so that nothing falls between the two.
         let changes = state.recorder.changes();
         let newest = state.recorder.newest_event();

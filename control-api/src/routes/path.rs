@@ -17,6 +17,10 @@ pub(super) struct ProfileName(pub(super) String);
 #[derive(Debug)]
 pub(super) struct DocumentName(pub(super) String);
 
+/// A run in a path.
+#[derive(Debug)]
+pub(super) struct RunName(pub(super) String);
+
 /// A token in a path, by its name.
 #[derive(Debug)]
 pub(super) struct TokenName(pub(super) String);
@@ -50,6 +54,14 @@ impl<S: Send + Sync> FromRequestParts<S> for ProfileName {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for DocumentName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        segment(parts, state).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RunName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -14,8 +14,8 @@ use squall_control_api::access::{Access, Token};
 use squall_control_api::audit::AuditLog;
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, JournalOptions, Listening, Readiness, StoredDocuments, StoredJournal, StoredProfiles,
-    StoredTokens, Terms, Trust, router,
+    ApiState, Approval, JournalOptions, Listening, Readiness, Runner, Runs, RunsParts,
+    StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust, router,
 };
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
@@ -161,9 +161,18 @@ impl Api {
         let chaos = Chaos::new(library, tools, defaults, recorder.clone(), metrics.clone());
         let access = Arc::new(Access::new(tokens));
         let state = ApiState {
-            chaos,
+            chaos: chaos.clone(),
             trust: profiles.trust().clone(),
             audit: AuditLog::new(profiles.store().clone(), recorder.clone()),
+            runs: Runs::new(RunsParts {
+                store: profiles.store().clone(),
+                chaos: chaos.clone(),
+                recorder: recorder.clone(),
+                metrics: metrics.clone(),
+                daemon: "test".to_owned(),
+                runners: Vec::new(),
+                approval: Approval::default(),
+            }),
             documents: StoredDocuments::over(profiles.store().clone()),
             tokens: StoredTokens::over(profiles.store().clone(), access.clone()),
             profiles,
@@ -187,6 +196,31 @@ impl Api {
             router: router(state.clone()),
             state,
         }
+    }
+
+    /// Over a store, with runs that these carry out.
+    pub(crate) async fn with_runs(
+        store: Store,
+        defaults: Defaults,
+        runners: Vec<Arc<dyn Runner>>,
+        approval: Approval,
+    ) -> Self {
+        let stored = StoredProfiles::load(store.clone(), Library::builtin(), Arc::default()).await;
+        let (profiles, library) = stored.expect("a store");
+        let options = RecorderOptions::default();
+        let mut api = Self::over((profiles, library), Vec::new(), options, defaults);
+        let state = &mut api.state;
+        state.runs = Runs::new(RunsParts {
+            store,
+            chaos: state.chaos.clone(),
+            recorder: state.recorder.clone(),
+            metrics: state.metrics.clone(),
+            daemon: "test".to_owned(),
+            runners,
+            approval,
+        });
+        api.router = router(api.state.clone());
+        api
     }
 
     /// Sends a request as it is.
@@ -231,6 +265,11 @@ impl Api {
 
     pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.ask("DELETE", path, &[], Body::empty()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        let json = [("content-type", "application/json")];
+        self.ask("POST", path, &json, body.to_string()).await
     }
 
     pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {

@@ -12,6 +12,7 @@ mod idempotency;
 mod openapi;
 mod problems;
 mod profiles;
+mod runs;
 mod store;
 mod store_runs;
 mod stored_journal;

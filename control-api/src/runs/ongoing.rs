@@ -1,0 +1,296 @@
+//! One run that is not over yet.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use squall_journal::reach::Pending;
+use squall_journal::run::{CellRecord, CoverageRecord, RunEvent, RunRecord};
+use squall_journal::timestamp;
+use squall_proxy::chaos::RunMark;
+use squall_proxy::recorder::Recorder;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::life::{Life, Move, Queued};
+use super::runner::{Order, Report};
+use super::stop::Stop;
+use crate::store::{RunEventRow, RunStep, Store};
+
+/// How long it waits to write again while the store is away.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Most bytes of a text that is kept as evidence.
+const TEXT: usize = 64 << 10;
+
+/// One run that is not over yet.
+pub(super) struct Ongoing {
+    me: Weak<Self>,
+    pub(super) order: Order,
+    pub(super) workspace: String,
+    pub(super) mark: Arc<RunMark>,
+    /// Why it ends before its end; the first word counts.
+    stopped: OnceLock<Stop>,
+    /// Cancelled once somebody has said yes.
+    pub(super) approved: CancellationToken,
+    /// Cancelled once it is over.
+    pub(super) over: CancellationToken,
+    store: Store,
+    recorder: Recorder,
+    changed: watch::Sender<()>,
+    coverage: Mutex<CoverageRecord>,
+    written: tokio::sync::Mutex<Written>,
+}
+
+/// What is written of it so far.
+pub(super) struct Written {
+    life: Life,
+    pub(super) record: RunRecord,
+    /// Number of the last thing that happened.
+    last: i64,
+}
+
+/// What is to be written.
+enum News<'a> {
+    /// It has come further.
+    Step(RunStep<'a>),
+    /// The daemon tells what happened.
+    Told(&'a str, &'a RunEventRow),
+}
+
+/// What it is made of.
+pub(super) struct Parts {
+    pub(super) order: Order,
+    pub(super) workspace: String,
+    pub(super) mark: Arc<RunMark>,
+    pub(super) store: Store,
+    pub(super) recorder: Recorder,
+    /// Told when something has happened.
+    pub(super) changed: watch::Sender<()>,
+    pub(super) record: RunRecord,
+}
+
+impl Ongoing {
+    /// A run that was just written down, with the first thing that happened in it.
+    pub(super) fn new(parts: Parts) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            order: parts.order,
+            workspace: parts.workspace,
+            mark: parts.mark,
+            stopped: OnceLock::new(),
+            approved: CancellationToken::new(),
+            over: CancellationToken::new(),
+            store: parts.store,
+            recorder: parts.recorder,
+            changed: parts.changed,
+            coverage: Mutex::default(),
+            written: tokio::sync::Mutex::new(Written {
+                life: Life::Queued(Queued::new()),
+                record: parts.record,
+                last: 1,
+            }),
+        })
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.order.id
+    }
+
+    /// The run as it is now.
+    pub(super) async fn record(&self) -> RunRecord {
+        self.written.lock().await.record.clone()
+    }
+
+    /// Ends it before its end: its chaos cannot be put in force any more.
+    pub(super) fn stop(&self, why: Stop) {
+        let text = why.why().to_owned();
+        let _ = self.stopped.set(why);
+        self.mark.cut_short(&text);
+    }
+
+    /// Why it ends before its end; `None` while it does not.
+    pub(super) fn stopped(&self) -> Option<Stop> {
+        let of_chaos = || self.mark.why().map(Stop::of_chaos);
+        self.stopped.get().cloned().or_else(of_chaos)
+    }
+
+    /// Moves it on, if `change` can, and writes that down with what `record` makes of it. `false` when it is
+    /// somewhere else in its life.
+    pub(super) async fn move_on(
+        &self,
+        change: impl FnOnce(Life) -> Result<(Life, Move), Life>,
+        record: impl FnOnce(&mut RunRecord),
+    ) -> bool {
+        let mut written = self.written.lock().await;
+        let life = std::mem::replace(&mut written.life, Life::Queued(Queued::new()));
+        let (next, moved) = match change(life) {
+            Ok(moved) => moved,
+            Err(life) => {
+                written.life = life;
+                return false;
+            }
+        };
+        let mut after = written.record.clone();
+        after.state = moved.to();
+        record(&mut after);
+        let mut events = Vec::new();
+        let mut happened = |name: &str, data: &Value| {
+            events.push(RunEventRow {
+                ordinal: written.last + 1 + i64::try_from(events.len()).unwrap_or(0),
+                name: name.to_owned(),
+                data: data.to_string(),
+            });
+        };
+        if after.state.is_over() {
+            happened(
+                "score",
+                &json!({ "score": after.score, "scores": after.scores }),
+            );
+        }
+        happened("state", &json!(self.event(&after)));
+        if after.state.is_over() {
+            happened("done", &done(&after));
+        }
+        let step = RunStep {
+            from: moved.from(),
+            record: &after,
+            events: &events,
+        };
+        let is_ours = self.write(News::Step(step)).await;
+        written.life = next;
+        if !is_ours {
+            self.stop(Stop::Lease);
+            return true;
+        }
+        written.last += i64::try_from(events.len()).unwrap_or(0);
+        written.record = after;
+        self.recorder
+            .publish_run(&self.workspace, self.event(&written.record));
+        true
+    }
+
+    /// Writes down what happened. What cannot be written because the store is away is written when it is
+    /// back.
+    async fn told(&self, name: &str, data: String) {
+        let mut written = self.written.lock().await;
+        let event = RunEventRow {
+            ordinal: written.last + 1,
+            name: name.to_owned(),
+            data,
+        };
+        let daemon = written.record.daemon.clone();
+        if self.write(News::Told(&daemon, &event)).await {
+            written.last += 1;
+        } else {
+            self.stop(Stop::Lease);
+        }
+    }
+
+    /// Carried to its end, even if the runner is dropped in the middle: what is counted is what is written.
+    fn tell(&self, name: &'static str, data: &Value) -> Pending<'static, ()> {
+        let (me, data) = (self.me.upgrade(), data.to_string());
+        Box::pin(async move {
+            let Some(me) = me else { return };
+            let telling = tokio::spawn(async move { me.told(name, data).await });
+            if let Err(error) = telling.await {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        })
+    }
+
+    /// Writes until it is written; `false` when the run is not this daemon's any more.
+    async fn write(&self, news: News<'_>) -> bool {
+        let mut away = false;
+        loop {
+            let written = match &news {
+                News::Step(step) => self.store.advance_run(step.clone()).await,
+                News::Told(daemon, event) => {
+                    let events = std::slice::from_ref(*event);
+                    self.store.tell_of_run(self.id(), daemon, events).await
+                }
+            };
+            match written {
+                Ok(is_ours) => {
+                    self.changed.send_replace(());
+                    return is_ours;
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut away, true) {
+                        tracing::warn!(run = self.id(), "the run waits for the store: {error}");
+                    }
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    fn event(&self, record: &RunRecord) -> RunEvent {
+        let at = timestamp::rfc3339(self.recorder.unix_ms(Instant::now()));
+        event_of(record, at)
+    }
+
+    /// What was tried so far.
+    pub(super) fn coverage_so_far(&self) -> CoverageRecord {
+        let coverage = self.coverage.lock();
+        coverage.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes secrets out of what an agent was asked and has answered.
+    fn redact(&self, cell: &mut CellRecord) {
+        let redactor = self.recorder.redactor();
+        if let Some(reason) = &mut cell.reason {
+            redactor.text(reason, TEXT);
+        }
+        for evidence in &mut cell.evidence {
+            redactor.text(&mut evidence.prompt, TEXT);
+            if let Some(answer) = &mut evidence.answer {
+                redactor.text(answer, TEXT);
+            }
+        }
+    }
+}
+
+impl Report for Ongoing {
+    fn progress(&self, done: u64, of: u64) -> Pending<'_, ()> {
+        self.tell("progress", &json!({ "done": done, "of": of }))
+    }
+
+    fn cell(&self, mut cell: CellRecord) -> Pending<'_, ()> {
+        self.redact(&mut cell);
+        Box::pin(async move {
+            let telling = self.tell("cell", &json!(cell));
+            self.written.lock().await.record.cells.push(cell);
+            telling.await;
+        })
+    }
+
+    fn coverage(&self, coverage: CoverageRecord) {
+        *self.coverage.lock().unwrap_or_else(PoisonError::into_inner) = coverage;
+    }
+}
+
+/// How far a run is, for those who stream it.
+pub(super) fn event_of(record: &RunRecord, at: String) -> RunEvent {
+    RunEvent {
+        at,
+        id: record.id.clone(),
+        kind: record.kind,
+        name: record.name.clone(),
+        state: record.state,
+        score: record.score,
+        reason: record.error.clone().or_else(|| record.reason.clone()),
+    }
+}
+
+/// What is said when a run is over.
+pub(super) fn done(record: &RunRecord) -> Value {
+    json!({
+        "state": record.state,
+        "score": record.score,
+        "passed": record.passed,
+        "coverage": record.coverage,
+        "error": record.error,
+        "reason": record.reason,
+    })
+}

@@ -1,0 +1,80 @@
+//! Why a run ends before its end.
+
+/// Why a run ends before its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Somebody cancelled it.
+    Cancelled,
+    /// It took longer than `safety.ttl` lets chaos be in force.
+    Ttl(String),
+    /// Too much went wrong.
+    Halt(String),
+    /// Somebody ended its chaos, or put other chaos in its place.
+    Chaos(String),
+    /// The daemon is stopping.
+    Stopping,
+    /// Another daemon has marked it as errored: this one was not heard of for too long.
+    Lease,
+}
+
+/// What the proxy says when an activation has lived long enough.
+const TIME_IS_OVER: &str = "its time to live is over";
+
+/// What the brake's reasons begin with.
+const HALT: &str = "safety.halt";
+
+/// What the proxy says when the daemon stops.
+pub(crate) const STOPPING: &str = "the daemon is stopping";
+
+impl Stop {
+    /// By what the proxy says of the end of its chaos.
+    pub(crate) fn of_chaos(why: &str) -> Self {
+        match why {
+            STOPPING => Self::Stopping,
+            TIME_IS_OVER => {
+                Self::Ttl("safety.ttl: its chaos was in force for as long as it may be".to_owned())
+            }
+            halt if halt.starts_with(HALT) => Self::Halt(halt.to_owned()),
+            other => Self::Chaos(other.to_owned()),
+        }
+    }
+
+    /// The label in metrics.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancel",
+            Self::Ttl(_) => "ttl",
+            Self::Halt(_) => "halt",
+            Self::Chaos(_) => "chaos",
+            Self::Stopping => "stopping",
+            Self::Lease => "lease",
+        }
+    }
+
+    /// In words.
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::Cancelled => "it was cancelled",
+            Self::Ttl(why) | Self::Halt(why) | Self::Chaos(why) => why,
+            Self::Stopping => STOPPING,
+            Self::Lease => "another daemon has given it up: this one was not heard of for too long",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_proxy_says_tells_who_ended_a_run() {
+        for (why, label) in [
+            ("its time to live is over", "ttl"),
+            ("safety.halt: 31 faults within 60 s", "halt"),
+            ("the daemon is stopping", "stopping"),
+            ("all chaos was ended", "chaos"),
+        ] {
+            assert_eq!(Stop::of_chaos(why).label(), label, "{why}");
+        }
+    }
+}

@@ -32,6 +32,11 @@ pub(crate) struct Unreadable {
 }
 
 impl Unreadable {
+    /// For a reason that is told.
+    pub(crate) fn because(why: String) -> Self {
+        Self { at: None, why }
+    }
+
     /// What is wrong, without the place.
     pub(crate) fn why(&self) -> &str {
         &self.why

@@ -8,6 +8,7 @@
 //! Tokens are looked up in memory, never in the store: chaos can be ended while that is away. They come
 //! from the configuration, and from the store through [`StoredTokens`](crate::StoredTokens).
 
+mod failures;
 mod pace;
 mod token;
 
@@ -28,6 +29,8 @@ use squall_journal::scopes::Scopes;
 use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE};
 use tokio_util::sync::CancellationToken;
 
+pub use self::failures::FAILURES_AT_ONCE;
+use self::failures::Failures;
 pub use self::pace::{AT_ONCE, PER_SECOND};
 pub use self::token::{Digest, NoRandomness, Role, Token};
 pub(crate) use self::token::{hex, new_secret};
@@ -73,6 +76,7 @@ pub struct Access {
     turn: Mutex<()>,
     /// Who is told which workspaces there are.
     chaos: OnceLock<Arc<Chaos>>,
+    failures: Failures,
 }
 
 /// What holds at one moment.
@@ -251,10 +255,11 @@ impl Access {
     }
 
     /// Lets a request pass, or says why not. `needs` is what its route asks for; `None` when there is
-    /// none.
+    /// none. `source` is where it came from, where that is known.
     fn check(
         &self,
         needs: Option<Needs>,
+        source: Option<IpAddr>,
         uri: &Uri,
         headers: &HeaderMap,
         now: Instant,
@@ -274,7 +279,10 @@ impl Access {
                 call: None,
             });
         }
-        let token = doors.bearer(headers)?;
+        let token = doors.bearer(headers).map_err(|problem| {
+            let failed = source.map_or(Ok(()), |source| self.failures.step(source, now));
+            failed.map_or_else(too_often, |()| problem)
+        })?;
         if needs != Some(Needs::Brake)
             && let Err(wait) = token.pace.step(now)
         {
@@ -350,6 +358,14 @@ fn taken_over(former: &[Arc<Token>], new: Vec<Token>) -> Vec<Arc<Token>> {
     tokens
 }
 
+fn too_often(wait: Duration) -> Problem {
+    Problem::too_many(
+        "too many requests from this address came without a good token; wait as long as Retry-After says, and \
+         send one that is good",
+        wait,
+    )
+}
+
 fn too_fast(wait: Duration) -> Problem {
     Problem::too_many(
         format!(
@@ -416,9 +432,12 @@ pub(crate) async fn guard(
     let needs = route
         .as_ref()
         .and_then(|path| guard.needs(request.method(), path));
+    let source = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let source = source.map(|source| source.0.ip());
+    let (uri, headers) = (request.uri(), request.headers());
     let caller = guard
         .access
-        .check(needs, request.uri(), request.headers(), Instant::now())
+        .check(needs, source, uri, headers, Instant::now())
         .inspect_err(|problem| guard.audit.denied(problem.status()))?;
     let (Some(route), Some(needs)) = (route, needs.filter(|_| !request.method().is_safe())) else {
         request.extensions_mut().insert(caller);
@@ -534,7 +553,7 @@ mod tests {
             map.insert(name, HeaderValue::from_str(value).expect("a value"));
         }
         let uri: Uri = path.parse().expect("a path");
-        match access.check(needs, &uri, &map, Instant::now()) {
+        match access.check(needs, None, &uri, &map, Instant::now()) {
             Ok(_) => StatusCode::OK.as_u16(),
             Err(problem) => problem.into_response().status().as_u16(),
         }

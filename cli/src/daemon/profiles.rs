@@ -82,7 +82,7 @@ impl ProfileFiles {
         let former = std::mem::take(&mut self.good);
         let mut texts: Vec<_> = files
             .into_iter()
-            .map(|file| (text::read(&file), file))
+            .map(|file| (read_in(&directory.path, &file), file))
             .collect();
         // Those that have not changed come first: a new file cannot take the name of one of them.
         texts.sort_by_key(|(text, file)| former.get(file) != text.as_ref().ok());
@@ -134,6 +134,21 @@ impl ProfileFiles {
     }
 }
 
+/// The text of a file of the directory. A link that leads out of it is refused: whoever may write
+/// profiles may not read whatever the daemon may. Kubernetes links within it.
+fn read_in(directory: &Path, file: &Path) -> Result<String, Unreadable> {
+    let (directory, target) = (directory.canonicalize()?, file.canonicalize()?);
+    if !target.starts_with(&directory) {
+        let why = format!(
+            "it links to {}, outside of its directory; put the file itself there",
+            target.display()
+        );
+        return Err(Unreadable::because(why));
+    }
+    // The file that was checked, wherever the link leads by now.
+    text::read(&target)
+}
+
 /// Profile files in order of their names; hidden ones are editors' drafts.
 pub(super) fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
@@ -153,4 +168,55 @@ pub(super) fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_within_the_directory_is_followed_and_one_out_of_it_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let profiles = home.path().join("profiles");
+        let data = profiles.join("..data");
+        fs::create_dir_all(&data).unwrap();
+        fs::create_dir(home.path().join("profiles-of-others")).unwrap();
+        fs::write(data.join("mounted.yaml"), "chaos: {}\n").unwrap();
+        symlink("..data/mounted.yaml", profiles.join("mounted.yaml")).unwrap();
+        for (name, target) in [
+            ("above", "../secret"),
+            ("beside", "../profiles-of-others/secret"),
+            ("absolute", "/etc/passwd"),
+        ] {
+            if let Some(relative) = target.strip_prefix("../") {
+                fs::write(home.path().join(relative), "description: hunter2\n").unwrap();
+            }
+            symlink(target, profiles.join(format!("{name}.yaml"))).unwrap();
+        }
+        // The directory itself may be reached by a link.
+        let linked = home.path().join("linked");
+        symlink("profiles", &linked).unwrap();
+        for path in [profiles, linked] {
+            let directory = Directory { path, place: None };
+            let reading = ProfileFiles::default().read(Some(&directory), &Library::default());
+            let names: Vec<_> = reading
+                .library
+                .list()
+                .into_iter()
+                .map(|one| one.name)
+                .collect();
+            assert_eq!(names, ["mounted"]);
+            assert_eq!(reading.problems.len(), 3);
+            for problem in &reading.problems {
+                assert!(
+                    problem.error.contains("outside of its directory"),
+                    "{problem:?}"
+                );
+                assert!(!problem.error.contains("hunter2"), "{problem:?}");
+            }
+        }
+    }
 }

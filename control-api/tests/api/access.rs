@@ -1,6 +1,9 @@
+use std::net::SocketAddr;
+
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use http::Request;
-use squall_control_api::access::{Role, Token};
+use squall_control_api::access::{FAILURES_AT_ONCE, Role, Token};
 use squall_control_api::{ServeError, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -75,4 +78,32 @@ async fn without_tokens_nothing_but_loopback_is_listened_on() {
     let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
     let served = serve(listener, Api::new().state, CancellationToken::new()).await;
     assert!(matches!(served, Err(ServeError::Exposed(_))), "{served:?}");
+}
+
+#[tokio::test]
+async fn who_fails_too_often_waits_and_keeps_nobody_out() {
+    let api = Api::with_tokens(vec![Token::new("ops", Role::Operator, "good")]);
+    let ask = async |from: [u8; 4], secret: &str| {
+        let request = Request::builder()
+            .uri("/v1/chaos")
+            .header("host", "localhost")
+            .header("authorization", format!("Bearer {secret}"))
+            .extension(ConnectInfo(SocketAddr::from((from, 1234))));
+        let answer = api
+            .send(request.body(Body::empty()).expect("a request"))
+            .await;
+        let wait = answer.headers().get("retry-after").cloned();
+        (answer.status().as_u16(), wait.is_some())
+    };
+    let bad = [192, 0, 2, 1];
+    for _ in 0..FAILURES_AT_ONCE {
+        assert_eq!(ask(bad, "guess").await, (401, false));
+    }
+    assert_eq!(ask(bad, "guess").await, (429, true));
+    assert_eq!(
+        ask(bad, "good").await,
+        (200, false),
+        "from the same address"
+    );
+    assert_eq!(ask([192, 0, 2, 2], "guess").await, (401, false));
 }

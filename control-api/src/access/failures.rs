@@ -1,0 +1,107 @@
+//! How often an address may come without a good token.
+//!
+//! Good tokens are let in before this is asked, so nobody is kept out by what others do from the same
+//! address. Who has none is told to wait, which costs next to nothing, and is kept in a bounded table.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Failures of one address at once, after a rest.
+pub const FAILURES_AT_ONCE: u32 = 20;
+
+/// How long one failure is paid for: one a second on the long run.
+const EACH: Duration = Duration::from_secs(1);
+
+/// Most addresses that are remembered.
+const MOST: usize = 4096;
+
+/// What addresses have failed of late.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    /// Until when the failures of an address are paid for.
+    paid_until: Mutex<HashMap<IpAddr, Instant>>,
+}
+
+impl Failures {
+    /// Counts a failure of an address, or says how long it is to wait for the next.
+    pub(super) fn step(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+        let address = network(address);
+        let mut all = self
+            .paid_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let begins = all.get(&address).map_or(now, |paid| (*paid).max(now));
+        let ahead = begins.duration_since(now) + EACH;
+        if let Some(wait) = ahead.checked_sub(EACH * FAILURES_AT_ONCE)
+            && !wait.is_zero()
+        {
+            return Err(wait);
+        }
+        if all.len() >= MOST && !all.contains_key(&address) {
+            make_room(&mut all, now);
+        }
+        all.insert(address, begins + EACH);
+        Ok(())
+    }
+}
+
+/// Forgets who has rested, else whoever has least to wait.
+fn make_room(all: &mut HashMap<IpAddr, Instant>, now: Instant) {
+    all.retain(|_, paid| *paid > now);
+    if all.len() >= MOST {
+        let least = all.iter().min_by_key(|(_, paid)| **paid);
+        if let Some(address) = least.map(|(address, _)| *address) {
+            all.remove(&address);
+        }
+    }
+}
+
+/// One subscriber has 2^64 addresses of IPv6: they count as one. An IPv4 address is one, however it is
+/// written.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn an_address_fails_so_often_at_once_and_then_once_a_second() {
+        let (failures, start) = (Failures::default(), Instant::now());
+        let through = |from: &str, now: Instant| {
+            let tried = (0..100).filter(|_| failures.step(address(from), now).is_ok());
+            tried.count()
+        };
+        assert_eq!(through("192.0.2.1", start), 20);
+        assert_eq!(through("::ffff:192.0.2.1", start), 0, "the same");
+        assert_eq!(through("192.0.2.2", start), 20, "another");
+        assert_eq!(failures.step(address("192.0.2.1"), start), Err(EACH));
+        assert_eq!(through("192.0.2.1", start + EACH), 1);
+        assert_eq!(through("192.0.2.1", start + 100 * EACH), 20);
+        assert_eq!(through("2001:db8::1", start), 20);
+        assert_eq!(through("2001:db8::2", start), 0, "of the same network");
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_keeps_the_worst() {
+        let (failures, start) = (Failures::default(), Instant::now());
+        let worst = address("192.0.2.1");
+        while failures.step(worst, start).is_ok() {}
+        for number in 0..3 * u32::try_from(MOST).expect("small") {
+            let other = IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+            failures.step(other, start).expect("its first");
+        }
+        assert_eq!(failures.paid_until.lock().expect("whole").len(), MOST);
+        assert!(failures.step(worst, start).is_err(), "it is not forgotten");
+    }
+}

@@ -1,0 +1,250 @@
+//! The answer in what an http agent sends back.
+
+use serde_json::Value;
+use serde_json_path::JsonPath;
+
+use super::AskError;
+
+/// What agents call their answers, the likeliest first.
+const NAMES: [&str; 13] = [
+    "output", "response", "result", "data", "content", "text", "message", "answer", "reply",
+    "queries", "query", "results", "choices",
+];
+
+/// How deep an answer may be wrapped.
+const DEEPEST: usize = 8;
+
+/// The failure that a document reports of itself: `error` that says something, or `success: false`.
+pub(super) fn reported_failure(document: &Value) -> Option<String> {
+    let Value::Object(members) = document else {
+        return None;
+    };
+    for name in ["error", "Error"] {
+        let said = match members.get(name) {
+            None | Some(Value::Null | Value::Bool(false)) => continue,
+            Some(Value::String(text)) if text.is_empty() => continue,
+            Some(said) => shown(&text_of(said)),
+        };
+        return Some(format!("the agent answered with `{name}`: {said}"));
+    }
+    let failed = members.get("success") == Some(&Value::Bool(false));
+    failed.then(|| "the agent answered with `success: false`".to_owned())
+}
+
+fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(200).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The answer at a path, or found.
+pub(super) fn answer(document: &Value, path: Option<&str>) -> Result<String, AskError> {
+    match path {
+        None => Ok(found(document)),
+        Some(path) if path.starts_with('$') => by_json_path(document, path),
+        Some(path) => by_dots(document, path),
+    }
+}
+
+fn by_json_path(document: &Value, path: &str) -> Result<String, AskError> {
+    let parsed = JsonPath::parse(path)
+        .map_err(|error| not_there(path, &format!("is no JSONPath: {error}"), document))?;
+    let nodes = parsed.query(document).all();
+    match nodes[..] {
+        [] => Err(not_there(path, "leads nowhere", document)),
+        [Value::Null] => Err(not_there(path, "leads to `null`", document)),
+        [one] => Ok(text_of(one)),
+        _ => {
+            let texts: Vec<_> = nodes.into_iter().map(text_of).collect();
+            Ok(texts.join("\n"))
+        }
+    }
+}
+
+/// `choices.0.message.content`; `choices[0]` is the same.
+fn by_dots(document: &Value, path: &str) -> Result<String, AskError> {
+    let dotted = path.replace('[', ".").replace(']', "");
+    let mut node = document;
+    for part in dotted.split('.').filter(|part| !part.is_empty()) {
+        let next = match node {
+            Value::Object(members) => members.get(part),
+            Value::Array(items) => part.parse::<usize>().ok().and_then(|at| items.get(at)),
+            _ => None,
+        };
+        node =
+            next.ok_or_else(|| not_there(path, &format!("has no `{part}` to go to"), document))?;
+    }
+    match node {
+        Value::Null => Err(not_there(path, "leads to `null`", document)),
+        node => Ok(text_of(node)),
+    }
+}
+
+fn not_there(path: &str, why: &str, document: &Value) -> AskError {
+    AskError::NotThere {
+        path: path.to_owned(),
+        why: why.to_owned(),
+        shape: shape(document, 3),
+    }
+}
+
+/// The likeliest answer in a document.
+fn found(document: &Value) -> String {
+    let mut node = document;
+    for _ in 0..DEEPEST {
+        node = match inner(node) {
+            Some(inner) => inner,
+            None => break,
+        };
+    }
+    text_of(node)
+}
+
+fn inner(node: &Value) -> Option<&Value> {
+    match node {
+        Value::Object(members) => {
+            let exactly = NAMES.iter().find_map(|name| members.get(*name));
+            let in_any_case = || {
+                NAMES.iter().find_map(|name| {
+                    let mut all = members.iter();
+                    let found = all.find(|(key, _)| key.eq_ignore_ascii_case(name));
+                    found.map(|(_, value)| value)
+                })
+            };
+            let only = || members.values().next().filter(|_| members.len() == 1);
+            exactly.or_else(in_any_case).or_else(only)
+        }
+        Value::Array(items) => match &items[..] {
+            [one] => Some(one),
+            [first @ Value::Object(_), ..] => Some(first),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A text as it is, anything else as JSON.
+pub(super) fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What a document is made of, without its values: they may be secret, and long.
+fn shape(value: &Value, depth: usize) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "a flag".to_owned(),
+        Value::Number(_) => "a number".to_owned(),
+        Value::String(_) => "a text".to_owned(),
+        Value::Array(items) => match items.first() {
+            Some(first) if depth > 0 => format!("[{} × {}]", items.len(), shape(first, depth - 1)),
+            _ => format!("[{}]", items.len()),
+        },
+        Value::Object(_) if depth == 0 => "{…}".to_owned(),
+        Value::Object(members) => {
+            let told: Vec<_> = members
+                .iter()
+                .take(12)
+                .map(|(name, member)| format!("{name}: {}", shape(member, depth - 1)))
+                .collect();
+            format!("{{{}}}", told.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_forms_of_path_lead_to_the_answer() {
+        let document =
+            json!({ "choices": [{ "message": { "content": "hi" } }], "n": 3, "x": null });
+        for (path, expected) in [
+            ("choices.0.message.content", Ok("hi")),
+            ("choices[0].message.content", Ok("hi")),
+            ("$.choices[0].message.content", Ok("hi")),
+            ("$..content", Ok("hi")),
+            ("n", Ok("3")),
+            ("choices.0.message", Ok(r#"{"content":"hi"}"#)),
+            ("x", Err("leads to `null`")),
+            ("choices.1.message", Err("has no `1` to go to")),
+            ("$.nope", Err("leads nowhere")),
+            ("$.x", Err("leads to `null`")),
+        ] {
+            match (answer(&document, Some(path)), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{path}"),
+                (Err(found), Err(expected)) => {
+                    let found = found.to_string();
+                    assert!(found.contains(expected), "{path}: {found}");
+                    assert!(
+                        found.ends_with(
+                            "the answer is {choices: [1 × {message: {…}}], n: a number, x: null}"
+                        ),
+                        "{found}"
+                    );
+                }
+                (found, expected) => panic!("{path}: {found:?}, not {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_is_found_without_a_path() {
+        for (document, expected) in [
+            (json!("hi"), "hi"),
+            (json!({ "output": "hi", "text": "no" }), "hi"),
+            (json!({ "id": 1, "Response": "hi" }), "hi"),
+            (json!({ "whatever": "hi" }), "hi"),
+            (json!(["hi"]), "hi"),
+            (json!([{ "text": "hi" }, { "text": "no" }]), "hi"),
+            (json!({ "result": { "answer": "hi", "score": 1 } }), "hi"),
+            (
+                json!({ "choices": [{ "message": { "content": "hi" } }], "model": "m" }),
+                "hi",
+            ),
+            (json!({ "a": 1, "b": 2 }), r#"{"a":1,"b":2}"#),
+            (json!([1, 2]), "[1,2]"),
+            (json!({}), "{}"),
+        ] {
+            assert_eq!(
+                answer(&document, None).expect("found"),
+                expected,
+                "{document}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_an_error_that_says_something_is_one() {
+        for (document, expected) in [
+            (
+                json!({ "error": "down", "output": "x" }),
+                Some("the agent answered with `error`: down"),
+            ),
+            (
+                json!({ "Error": { "code": 1 } }),
+                Some("the agent answered with `Error`: {\"code\":1}"),
+            ),
+            (
+                json!({ "success": false }),
+                Some("the agent answered with `success: false`"),
+            ),
+            (json!({ "error": null, "output": "x" }), None),
+            (json!({ "error": "", "success": true }), None),
+            (json!(["error"]), None),
+        ] {
+            assert_eq!(
+                reported_failure(&document).as_deref(),
+                expected,
+                "{document}"
+            );
+        }
+    }
+}

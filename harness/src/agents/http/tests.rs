@@ -1,0 +1,223 @@
+use serde_json::json;
+use squall_profiles::variables::Variables;
+
+use super::super::testing::{Reply, Server, json as answers};
+use super::*;
+use crate::suite::{self, Prompt};
+
+fn driver(fields: &str) -> HttpDriver {
+    let text =
+        format!("agent: {{{fields}}}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
+    let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
+    HttpDriver::new(&suite.agent, suite.advanced.retries).expect("an http agent")
+}
+
+fn invocation(prompt: Prompt) -> Invocation {
+    Invocation {
+        prompt,
+        scope: "cell-1".into(),
+        traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
+        conversation: "c1".into(),
+    }
+}
+
+async fn ask(fields: &str, prompt: &str) -> Result<Answer, AskError> {
+    driver(fields)
+        .ask(&invocation(Prompt::single(prompt)))
+        .await
+}
+
+#[tokio::test]
+async fn a_prompt_is_sent_and_the_answer_found() {
+    let server = Server::start(vec![answers(r#"{"output": "hi there"}"#)]).await;
+    let answer = ask(
+        &format!("endpoint: '{}/invoke?tenant=acme'", server.url),
+        "say \"hi\"",
+    )
+    .await;
+    let answer = answer.expect("asked");
+    assert_eq!((answer.text.as_str(), answer.error), ("hi there", None));
+    let asked = &server.requests()[0];
+    assert_eq!(asked.line, "POST /invoke?tenant=acme HTTP/1.1");
+    assert_eq!(asked.header("content-type"), Some("application/json"));
+    assert_eq!(asked.header("baggage"), Some("squall.scope=cell-1"));
+    assert!(
+        asked
+            .header("traceparent")
+            .is_some_and(|trace| trace.starts_with("00-0af7"))
+    );
+    assert_eq!(asked.body, json!({ "input": "say \"hi\"" }).to_string());
+}
+
+#[tokio::test]
+async fn template_path_parameters_and_headers_are_honoured() {
+    let reply = r#"{"choices": [{"message": {"content": "ok"}}]}"#;
+    let server = Server::start(vec![answers(reply)]).await;
+    let fields = format!(
+        "endpoint: '{}/v2?a=b', method: PUT, request_template: '{{\"m\": \"{{prompt}}\"}}', \
+         response_path: '$.choices[0].message.content', query_params: {{v: '2 3'}}, \
+         headers: {{X-Team: blue, Content-Type: application/vnd.x+json}}",
+        server.url
+    );
+    let answer = ask(&fields, "q\"1").await.expect("asked");
+    assert_eq!(answer.text, "ok");
+    let asked = &server.requests()[0];
+    assert_eq!(asked.line, "PUT /v2?a=b&v=2+3 HTTP/1.1");
+    assert_eq!(asked.header("content-type"), Some("application/vnd.x+json"));
+    assert_eq!(asked.header("x-team"), Some("blue"));
+    assert_eq!(asked.body, r#"{"m":"q\"1"}"#);
+}
+
+#[tokio::test]
+async fn a_get_carries_the_prompt_in_its_query() {
+    for (template, expected) in [
+        (
+            "request_template: 'q={prompt}'",
+            "GET /s?lang=en&q=a+%26+b HTTP/1.1",
+        ),
+        (
+            "request_template: '{prompt}'",
+            "GET /s?lang=en&q=a+%26+b HTTP/1.1",
+        ),
+        (
+            "request_template: '{\"query\": \"{prompt}\", \"lang\": \"de\"}'",
+            "GET /s?query=a+%26+b&lang=de HTTP/1.1",
+        ),
+        ("timeout: 5000", "GET /s?lang=en&input=a+%26+b HTTP/1.1"),
+    ] {
+        let server = Server::start(vec![answers("\"ok\"")]).await;
+        let fields = format!(
+            "endpoint: '{}/s', method: GET, query_params: {{lang: en}}, {template}",
+            server.url
+        );
+        assert_eq!(ask(&fields, "a & b").await.expect("asked").text, "ok");
+        assert_eq!(server.requests()[0].line, expected, "{template}");
+    }
+}
+
+#[tokio::test]
+async fn turns_are_asked_in_order_with_one_conversation() {
+    let server = Server::start(vec![answers("\"one\""), answers("\"two\"")]).await;
+    let driver = driver(&format!("endpoint: '{}/'", server.url));
+    let prompt = Prompt::conversation(vec!["Hi".into(), "And now?".into()]).expect("turns");
+    let answer = driver.ask(&invocation(prompt)).await.expect("asked");
+    assert_eq!(answer.text, "two");
+    let bodies: Vec<_> = server
+        .requests()
+        .into_iter()
+        .map(|asked| asked.body)
+        .collect();
+    let expected = ["Hi", "And now?"]
+        .map(|turn| json!({ "input": turn, "conversation_id": "c1" }).to_string());
+    assert_eq!(bodies, expected);
+}
+
+#[tokio::test]
+async fn an_agents_own_failure_is_an_answer_with_an_error() {
+    let with = |status, body: &str| Reply::With(status, "application/json", body.to_owned());
+    for (reply, text, error) in [
+        (
+            with(503, r#"{"detail": "down"}"#),
+            r#"{"detail": "down"}"#,
+            "the agent answered with status 503",
+        ),
+        (with(302, ""), "", "the agent answered with status 302"),
+        (
+            with(200, r#"{"error": "no"}"#),
+            r#"{"error": "no"}"#,
+            "the agent answered with `error`: no",
+        ),
+        (Reply::Half, "", "the answer broke off: "),
+        (Reply::Never, "", "there was no answer within 1000 ms"),
+    ] {
+        let told = format!("{reply:?}");
+        let server = Server::start(vec![reply]).await;
+        let fields = format!("endpoint: '{}/', timeout: 1000", server.url);
+        let answer = ask(&fields, "x").await.expect("an answer");
+        assert_eq!(answer.text, text, "{told}");
+        assert!(
+            answer
+                .error
+                .as_deref()
+                .is_some_and(|found| found.starts_with(error)),
+            "{told}: {answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_json_or_a_stream_is_read_too() {
+    let with = |media_type, body: &str| Reply::With(200, media_type, body.to_owned());
+    for (reply, expected) in [
+        (with("text/plain", "just words"), "just words"),
+        (with("application/json", "not {json"), "not {json"),
+        (
+            with(
+                "text/event-stream; charset=utf-8",
+                "data: {\"text\":\"a\"}\n\ndata: {\"text\":\"b\"}\n\n",
+            ),
+            "ab",
+        ),
+    ] {
+        let server = Server::start(vec![reply]).await;
+        let answer = ask(&format!("endpoint: '{}/'", server.url), "x")
+            .await
+            .expect("asked");
+        assert_eq!(answer.text, expected);
+    }
+}
+
+#[tokio::test]
+async fn what_keeps_it_from_being_judged_is_told() {
+    let server = Server::start(vec![answers(r#"{"reply": "x"}"#)]).await;
+    let fields = format!("endpoint: '{}/', response_path: answer.text", server.url);
+    let error = ask(&fields, "x").await.expect_err("not there");
+    assert_eq!(
+        error.to_string(),
+        "`response_path: answer.text` has no `answer` to go to; the answer is {reply: a text}"
+    );
+    let fields = format!(
+        "endpoint: '{}/', request_template: '{{nothing}}'",
+        server.url
+    );
+    assert!(matches!(
+        ask(&fields, "x").await,
+        Err(AskError::Placeholder { .. })
+    ));
+    // Bound and dropped: nobody listens there.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = nobody.local_addr().expect("an address");
+    drop(nobody);
+    match ask(&format!("endpoint: 'http://{address}/'"), "x").await {
+        Err(AskError::Unreachable { tries, .. }) => assert_eq!(tries, 3),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_reset_is_checked() {
+    let ok = Server::start(vec![answers("{}")]).await;
+    let reset = |url: &str| {
+        driver(&format!(
+            "endpoint: '{url}/', reset_endpoint: '{url}/reset'"
+        ))
+    };
+    assert_eq!(reset(&ok.url).reset().await, Ok(()));
+    let asked = &ok.requests()[0];
+    assert_eq!(
+        (asked.line.as_str(), asked.body.as_str()),
+        ("POST /reset HTTP/1.1", "")
+    );
+    let broken = Server::start(vec![Reply::With(500, "text/plain", String::new())]).await;
+    let refused = ResetError::Refused {
+        endpoint: format!("{}/reset", broken.url),
+        status: 500,
+    };
+    assert_eq!(reset(&broken.url).reset().await, Err(refused));
+    assert_eq!(
+        driver(&format!("endpoint: '{}/'", broken.url))
+            .reset()
+            .await,
+        Ok(())
+    );
+}

@@ -1,0 +1,121 @@
+//! An HTTP server of a few lines, for tests of what asks one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A server that answers every request with what it is told to.
+pub(super) struct Server {
+    pub(super) url: String,
+    requests: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    pub(super) line: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+}
+
+impl Asked {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// What is answered.
+#[derive(Debug, Clone)]
+pub(super) enum Reply {
+    /// Status, media type, body.
+    With(u16, &'static str, String),
+    /// Nothing, for ever.
+    Never,
+    /// The connection is closed in the middle.
+    Half,
+}
+
+pub(super) fn json(body: &str) -> Reply {
+    Reply::With(200, "application/json", body.to_owned())
+}
+
+impl Server {
+    /// Answers with the replies in turn, then with the last one again.
+    pub(super) async fn start(replies: Vec<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = requests.clone();
+        tokio::spawn(async move {
+            let mut number = 0;
+            while let Ok((socket, _)) = listener.accept().await {
+                let reply = replies[number.min(replies.len() - 1)].clone();
+                number += 1;
+                tokio::spawn(serve(socket, reply, seen.clone()));
+            }
+        });
+        Self {
+            url: format!("http://{address}"),
+            requests,
+        }
+    }
+
+    pub(super) fn requests(&self) -> Vec<Asked> {
+        let requests = self.requests.lock();
+        requests.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+async fn serve(mut socket: TcpStream, reply: Reply, seen: Arc<Mutex<Vec<Asked>>>) {
+    let asked = read(&mut socket).await;
+    seen.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(asked);
+    let sent = match reply {
+        Reply::Never => {
+            // Until the other side has had enough.
+            let _ = socket.read(&mut [0; 1]).await;
+            return;
+        }
+        Reply::Half => "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_owned(),
+        Reply::With(status, media_type, body) => format!(
+            "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ),
+    };
+    let _ = socket.write_all(sent.as_bytes()).await;
+    let _ = socket.shutdown().await;
+}
+
+async fn read(socket: &mut TcpStream) -> Asked {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let mut lines = head.lines();
+            let line = lines.next().unwrap_or_default().to_owned();
+            let headers: Vec<(String, String)> = lines
+                .filter_map(|line| line.split_once(": "))
+                .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+                .collect();
+            let length = headers.iter().find(|(name, _)| name == "content-length");
+            let length = length
+                .and_then(|(_, value)| value.parse().ok())
+                .unwrap_or(0);
+            if body.len() >= length {
+                return Asked {
+                    line,
+                    headers,
+                    body: body.to_owned(),
+                };
+            }
+        }
+        match socket.read(&mut buffer).await {
+            Ok(0) | Err(_) => return Asked::default(),
+            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+        }
+    }
+}

@@ -89,6 +89,16 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Audit,
     },
+    /// Recordings: traffic with heads and bodies, secrets taken out
+    Recordings {
+        #[command(subcommand)]
+        action: Recordings,
+    },
+    /// Replay sessions: incidents, recorded and written down
+    Replay {
+        #[command(subcommand)]
+        action: Replay,
+    },
     /// Tokens: who may use the control API
     Token {
         #[command(subcommand)]
@@ -236,6 +246,9 @@ pub(crate) struct Run {
     /// Print no summary
     #[arg(long)]
     pub(crate) quiet: bool,
+    /// Write what went through to a file: FILE.har is an HTTP archive, any other a replay session
+    #[arg(long, value_name = "FILE", env = "SQUALL_RECORD")]
+    pub(crate) record: Option<PathBuf>,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
@@ -395,6 +408,73 @@ pub(crate) enum Audit {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Recordings {
+    /// List recordings, newest first
+    List(Remote),
+    /// Record from now on, and print the recording's id
+    Start {
+        /// Only this scope
+        #[arg(long, value_parser = scope)]
+        scope: Option<String>,
+        /// A title
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// End a recording
+    Stop {
+        /// Its id
+        id: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Write a recording: FILE.har is an HTTP archive, any other a replay session
+    Export {
+        /// Its id
+        id: String,
+        /// Where to; default: the replay session to stdout
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Replay {
+    /// Record a program, or a running daemon until Ctrl-C
+    Record(Box<Record>),
+    /// Write a recording of the daemon as a session
+    Export {
+        /// Id of the recording, from `squall recordings list`
+        id: String,
+        /// Where to: FILE.har is an HTTP archive, any other a replay session
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Record {
+    /// Only this scope; a program's traffic is in it
+    #[arg(long, value_parser = scope)]
+    pub(crate) scope: Option<String>,
+    /// Where to: FILE.har is an HTTP archive, any other a replay session
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) daemon: Daemon,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+    /// The program and its arguments, behind a private daemon
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Make a token and print it, this once
     ///
@@ -482,7 +562,16 @@ mod tests {
         command.build();
         let mut pages = vec![command.render_long_help().to_string()];
         for name in [
-            "demo", "serve", "run", "env", "ca", "tail", "profile", "token",
+            "demo",
+            "serve",
+            "run",
+            "env",
+            "ca",
+            "tail",
+            "profile",
+            "recordings",
+            "replay",
+            "token",
         ] {
             let sub = command.find_subcommand_mut(name).expect(name);
             pages.push(sub.render_long_help().to_string());

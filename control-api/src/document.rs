@@ -70,10 +70,32 @@ impl Form {
     }
 }
 
+/// Longest document that holds what was recorded, bytes.
+pub(crate) const LONG: usize = 16 << 20;
+
+/// A document that holds what was recorded; its route lets [`LONG`] ones pass.
+#[derive(Debug)]
+pub(crate) struct LongDocument(pub(crate) Document);
+
+impl<S: Send + Sync> FromRequest<S> for LongDocument {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        Document::read(request, LONG).await.map(Self)
+    }
+}
+
 impl<S: Send + Sync> FromRequest<S> for Document {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        Self::read(request, MOST).await
+    }
+}
+
+impl Document {
+    /// Reads a document that may be so long, as its route says too.
+    async fn read(request: Request, most: usize) -> Result<Self, Problem> {
         let content_type = match request.headers().get(CONTENT_TYPE) {
             Some(value) => value.to_str().unwrap_or("\u{fffd}").to_owned(),
             None => String::new(),
@@ -83,21 +105,21 @@ impl<S: Send + Sync> FromRequest<S> for Document {
                 "`{content_type}` is not read here; send application/json or application/yaml"
             ))
         })?;
-        let body = body(request).await?;
+        let body = body(request, most).await?;
         let text = String::from_utf8(body.into())
             .map_err(|error| Problem::malformed(format!("the document is not UTF-8: {error}")))?;
         Ok(Self { text, form })
     }
 }
 
-/// The body of a request, which has a bound.
-pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
+/// The body of a request, which may be so long, as its route says too.
+pub(crate) async fn body(request: Request, most: usize) -> Result<Bytes, Problem> {
     let body = Bytes::from_request(request, &()).await;
     body.map_err(|rejection| {
         let detail = rejection.body_text();
         match rejection.into_response().status() {
             StatusCode::PAYLOAD_TOO_LARGE => {
-                Problem::too_large(format!("a document may have {MOST} bytes"))
+                Problem::too_large(format!("a document may have {most} bytes here"))
             }
             _ => Problem::malformed(format!("the body cannot be read: {detail}")),
         }

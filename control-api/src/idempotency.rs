@@ -105,7 +105,7 @@ pub(crate) async fn once(
         return Ok(next.run(request).await);
     }
     let (head, body) = request.into_parts();
-    let body = document::body(Request::from_parts(head.clone(), body)).await?;
+    let body = document::body(Request::from_parts(head.clone(), body), document::MOST).await?;
     let key = key::of(&head, &body)?;
     let attempt = match keys.claim(&key).await? {
         Claim::Repeat(kept) => {

@@ -19,6 +19,7 @@ mod openapi;
 mod page;
 pub mod problem;
 mod query;
+mod recordings;
 mod routes;
 mod runs;
 mod serve;
@@ -32,6 +33,7 @@ mod trust;
 mod workspace;
 
 pub use self::document::WITH_VARIABLES;
+pub use self::recordings::{NewRecording, NotBegun, NotStopped, RecordingBounds, Recordings};
 pub use self::routes::router;
 pub use self::runs::{
     Approval, ChaosRunner, Order, Report, RunError, Runner, Runs, RunsParts, Tools, Verdict,

@@ -12,9 +12,12 @@ mod exchanges;
 mod openapi;
 mod path;
 mod profiles;
+mod recordings;
+mod replays;
 mod run_events;
 mod runs;
 mod suites;
+mod tapes;
 mod tokens;
 mod versions;
 
@@ -40,6 +43,16 @@ struct Route {
     answers: MethodRouter<ApiState>,
     /// Says how it is called.
     operation: fn() -> Operation,
+}
+
+impl Route {
+    /// It takes documents that hold what was recorded.
+    fn long(self) -> Self {
+        Self {
+            answers: self.answers.layer(DefaultBodyLimit::max(document::LONG)),
+            ..self
+        }
+    }
 }
 
 /// Everything there is, a line each. Docs: `docs/api.md` says the same to those who call it, and a test compares.
@@ -69,6 +82,9 @@ fn table() -> Vec<Route> {
         get("/v1/scopes/{scope}/chaos", viewer, chaos::show, chaos::show_operation),
         put("/v1/scopes/{scope}/chaos", operator, chaos::put, chaos::put_operation),
         delete("/v1/scopes/{scope}/chaos", brake, chaos::end, chaos::end_operation),
+        get("/v1/scopes/{scope}/tape", viewer, tapes::show, tapes::show_operation),
+        put("/v1/scopes/{scope}/tape", operator, tapes::put, tapes::put_operation).long(),
+        delete("/v1/scopes/{scope}/tape", brake, tapes::delete, tapes::delete_operation),
         get("/v1/exchanges", viewer, exchanges::list, exchanges::list_operation),
         get("/v1/exchanges/{id}", viewer, exchanges::show, exchanges::show_operation),
         get("/v1/events", viewer, events::stream, events::stream_operation),
@@ -86,6 +102,14 @@ fn table() -> Vec<Route> {
         post("/v1/runs/{id}/approve", operator, runs::approve, runs::approve_operation),
         post("/v1/runs/{id}/cancel", brake, runs::cancel, runs::cancel_operation),
         get("/v1/runs/{id}/events", viewer, runs::events, runs::events_operation),
+        get("/v1/replays", viewer, replays::list, replays::list_operation),
+        get("/v1/replays/{id}", viewer, replays::show, replays::show_operation),
+        put("/v1/replays/{id}", operator, replays::put, replays::put_operation).long(),
+        delete("/v1/replays/{id}", operator, replays::delete, replays::delete_operation),
+        get("/v1/recordings", viewer, recordings::list, recordings::list_operation),
+        post("/v1/recordings", operator, recordings::begin, recordings::begin_operation),
+        get("/v1/recordings/{id}", viewer, recordings::show, recordings::show_operation),
+        post("/v1/recordings/{id}/stop", operator, recordings::stop, recordings::stop_operation),
         get("/v1/tokens", admin, tokens::list, tokens::list_operation),
         post("/v1/tokens", admin, tokens::create, tokens::create_operation),
         delete("/v1/tokens/{name}", admin, tokens::revoke, tokens::revoke_operation),
@@ -167,6 +191,10 @@ async fn nothing_here(uri: Uri) -> Problem {
 }
 
 async fn not_this_method(method: Method, uri: Uri) -> Problem {
+    if method == Method::POST && uri.path() == "/v1/replays/import" {
+        // No session of that name is meant, and importing is not here.
+        return nothing_here(uri).await;
+    }
     let path: String = uri.path().chars().take(100).collect();
     Problem::method_not_allowed(format!("`{path}` cannot be asked with {method}"))
 }

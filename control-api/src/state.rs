@@ -14,7 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::audit::AuditLog;
-use crate::{Runs, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust};
+use crate::{
+    Recordings, Runs, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust,
+};
 
 /// What the routes share; clones share it too.
 #[derive(Clone)]
@@ -27,6 +29,8 @@ pub struct ApiState {
     pub documents: Arc<StoredDocuments>,
     /// What is demanded of agents, tried and judged.
     pub runs: Arc<Runs>,
+    /// Traffic that is recorded, and what was.
+    pub recordings: Arc<Recordings>,
     /// What went through.
     pub recorder: Recorder,
     /// What of it is in the store; `None` when nothing is kept there.

@@ -21,6 +21,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use squall_journal::scopes::Scopes;
 use squall_journal::tape::Recorded;
 
 pub(crate) use self::body::PlayedBody;
@@ -31,26 +32,24 @@ pub(crate) use self::playing::{Played, Refusal};
 /// left out, which the recording says.
 const IN_FLIGHT: usize = 64 << 20;
 
+/// Scopes that may play a tape at a time.
+const PLAYING: usize = 256;
+
 /// The traffic of which scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scopes {
-    /// All of them.
-    All,
+pub enum Of {
     /// One.
-    One(String),
-    /// One and those below it: `w` and `w.…`.
-    Below(String),
+    Scope(String),
+    /// All that somebody sees.
+    Seen(Scopes),
 }
 
-impl Scopes {
+impl Of {
     /// Whether a scope is among them.
     pub fn holds(&self, scope: &str) -> bool {
         match self {
-            Self::All => true,
-            Self::One(one) => one == scope,
-            Self::Below(top) => scope
-                .strip_prefix(top.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
+            Self::Scope(one) => one == scope,
+            Self::Seen(scopes) => scopes.hold(scope),
         }
     }
 }
@@ -64,16 +63,16 @@ pub trait Keep: Send + Sync {
 /// A recording that runs.
 pub struct Recording {
     id: String,
-    scopes: Scopes,
+    of: Of,
     keep: Box<dyn Keep>,
 }
 
 impl Recording {
     /// A recording of these scopes' traffic.
-    pub fn new(id: impl Into<String>, scopes: Scopes, keep: Box<dyn Keep>) -> Arc<Self> {
+    pub fn new(id: impl Into<String>, of: Of, keep: Box<dyn Keep>) -> Arc<Self> {
         Arc::new(Self {
             id: id.into(),
-            scopes,
+            of,
             keep,
         })
     }
@@ -88,7 +87,7 @@ impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recording")
             .field("id", &self.id)
-            .field("scopes", &self.scopes)
+            .field("of", &self.of)
             .finish_non_exhaustive()
     }
 }
@@ -116,23 +115,26 @@ impl Tapes {
     /// Whether exchanges of a scope are to look here.
     pub(crate) fn concern(&self, scope: &str) -> bool {
         let table = self.table();
-        let recorded = || table.recordings.iter().any(|one| one.scopes.holds(scope));
+        let recorded = || table.recordings.iter().any(|one| one.of.holds(scope));
         table.playing.contains_key(scope) || recorded()
     }
 
     /// The recordings that an exchange of this scope belongs to.
     pub(crate) fn recordings(&self, scope: &str) -> Vec<Arc<Recording>> {
         let table = self.table();
-        let found = table
-            .recordings
-            .iter()
-            .filter(|one| one.scopes.holds(scope));
+        let found = table.recordings.iter().filter(|one| one.of.holds(scope));
         found.cloned().collect()
     }
 
     /// The tape of a scope.
     pub fn playing(&self, scope: &str) -> Option<Arc<Playing>> {
         self.table().playing.get(scope).cloned()
+    }
+
+    /// Whether another tape may be played in this scope.
+    pub fn has_room(&self, scope: &str) -> bool {
+        let table = self.table();
+        table.playing.len() < PLAYING || table.playing.contains_key(scope)
     }
 
     /// What captured bodies may take.
@@ -231,20 +233,6 @@ impl Drop for Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn scopes_hold_themselves_and_those_below() {
-        for (scopes, scope, expected) in [
-            (Scopes::All, "anything", true),
-            (Scopes::One("a".into()), "a", true),
-            (Scopes::One("a".into()), "a.b", false),
-            (Scopes::Below("a".into()), "a", true),
-            (Scopes::Below("a".into()), "a.b", true),
-            (Scopes::Below("a".into()), "ab", false),
-        ] {
-            assert_eq!(scopes.holds(scope), expected, "{scopes:?} {scope}");
-        }
-    }
 
     #[test]
     fn room_is_given_back() {

@@ -7,6 +7,8 @@ mod env;
 mod explain;
 mod off;
 mod profile;
+mod recordings;
+mod replay;
 mod run;
 mod schema;
 mod serve;
@@ -14,6 +16,7 @@ mod status;
 mod tail;
 mod token;
 
+pub(crate) use self::recordings::Form;
 use crate::args::Command;
 use crate::failure::Failure;
 
@@ -33,6 +36,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Explain(explain) => on_runtime(explain::run(explain)),
         Command::Off(off) => on_runtime(off::run(off)),
         Command::Audit { action } => on_runtime(audit::run(action)),
+        Command::Recordings { action } => on_runtime(recordings::run(action)),
+        Command::Replay { action } => on_runtime(replay::run(action)),
         Command::Token { action } => on_runtime(token::run(action)),
     }
 }

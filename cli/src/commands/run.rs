@@ -1,6 +1,11 @@
 //! `squall run`: one program behind a private daemon.
 
+use std::path::Path;
+
+use squall_control_api::store::StoredRecording;
+
 use crate::args::{LogFormat, Run};
+use crate::commands::recordings::{self, Form, check_writable};
 use crate::daemon::setup::Setup;
 use crate::daemon::{Daemon, child, log};
 use crate::failure::Failure;
@@ -9,13 +14,21 @@ use crate::render::paint::Paint;
 use crate::render::summary::Summary;
 
 pub(super) async fn run(run: Run) -> Result<(), Failure> {
+    run_in(run, None).await
+}
+
+/// With its traffic in a scope.
+pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure> {
+    if let Some(file) = &run.record {
+        check_writable(file)?;
+    }
     // The program's own output is what people want to see.
     log::start("warn", LogFormat::Text)?;
     let setup = Setup::private(run.daemon)?;
     let config = setup.read()?;
     let daemon = Daemon::start(config).await?;
     let authority = daemon.proxy_address().to_string();
-    let variables = pointing::variables(&authority, None, &daemon.ca_bundle()?);
+    let variables = pointing::variables(&authority, scope, &daemon.ca_bundle()?);
     if !run.quiet {
         for (route, address) in daemon.routes() {
             eprintln!("route {route} on http://{address}");
@@ -23,6 +36,10 @@ pub(super) async fn run(run: Run) -> Result<(), Failure> {
     }
     let chaos = daemon.in_force();
     let rules = daemon.rules_in_force();
+    let recording = match &run.record {
+        Some(_) => Some(daemon.record().await?),
+        None => None,
+    };
     let ended = child::run(&run.command, &variables).await;
     daemon.settle().await;
     let not_started = matches!(ended, Err(Failure::NotStarted { .. }));
@@ -31,9 +48,24 @@ pub(super) async fn run(run: Run) -> Result<(), Failure> {
         daemon.exchanges(|exchange| summary.add(exchange));
         eprint!("{}", summary.render(&chaos, Paint::stderr()));
     }
+    let written = match (&run.record, &recording) {
+        (Some(file), Some(recording)) => keep(&daemon, recording, file).await,
+        _ => Ok(()),
+    };
     daemon.stop(std::time::Duration::ZERO).await;
-    match ended? {
+    let ended = ended?;
+    written?;
+    match ended {
         0 => Ok(()),
         code => Err(Failure::Program(code)),
     }
+}
+
+/// Writes what was recorded.
+async fn keep(daemon: &Daemon, recording: &StoredRecording, file: &Path) -> Result<(), Failure> {
+    let (text, ended) = daemon.recorded(recording, Form::of(Some(file))).await?;
+    recordings::write(file, &text)?;
+    let holds = recordings::holds(ended.tally.exchanges, ended.tally.left_out);
+    eprintln!("{}: {holds}", file.display());
+    Ok(())
 }

@@ -11,6 +11,7 @@ mod journal;
 pub(crate) mod log;
 mod parts;
 mod profiles;
+mod recording;
 mod reload;
 pub(crate) mod setup;
 pub(crate) mod signals;
@@ -26,8 +27,8 @@ use squall_control_api::access::Access;
 use squall_control_api::audit::{AuditLog, Outcome};
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, Approval, ChaosRunner, Runs, RunsParts, StoredDocuments, StoredJournal,
-    StoredProfiles, StoredTokens, Trust,
+    ApiState, Approval, ChaosRunner, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
+    StoredJournal, StoredProfiles, StoredTokens, Trust,
 };
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
@@ -65,6 +66,7 @@ pub(crate) struct Daemon {
     trust: Arc<Trust>,
     audit: Arc<AuditLog>,
     tokens: Arc<StoredTokens>,
+    recordings: Arc<Recordings>,
     health: Health,
     ending: CancellationToken,
 }
@@ -135,8 +137,16 @@ impl Daemon {
             approval: Approval::new(config.approval.clone()),
         });
         runs.recover().await?;
+        let recordings = Recordings::over(
+            stored.store().clone(),
+            recorder.clone(),
+            Arc::clone(&chaos),
+            RecordingBounds::default(),
+        );
+        recordings.look_back().await?;
         let daemon = Self {
             runs,
+            recordings,
             health: Health::new(&proxy, api_address),
             access,
             trust,
@@ -163,15 +173,18 @@ impl Daemon {
         let ca_pem = Bytes::copy_from_slice(self.ca.pem().as_bytes());
         let (health, stored) = (self.health.clone(), Arc::clone(&self.stored));
         let journal = self.journal.clone();
+        let recordings = Arc::clone(&self.recordings);
         let readiness = move || {
             let mut broken = stored.broken();
             broken.extend(journal.as_ref().and_then(|journal| journal.broken()));
+            broken.extend(recordings.broken());
             health.readiness(&broken)
         };
         let state = ApiState {
             chaos: Arc::clone(&self.chaos),
             profiles: Arc::clone(&self.stored),
             runs: Arc::clone(&self.runs),
+            recordings: Arc::clone(&self.recordings),
             documents: StoredDocuments::over(self.stored.store().clone()),
             recorder: self.recorder.clone(),
             journal: self.journal.clone(),
@@ -268,6 +281,7 @@ impl Daemon {
             // A client that does not read its answer is not waited for.
             let _ = tokio::time::timeout(API_GRACE, api).await;
         }
+        self.recordings.stop_all().await;
         self.recorder.stop();
         if let Some(journal) = &self.journal {
             journal.stop().await;

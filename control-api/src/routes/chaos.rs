@@ -120,7 +120,7 @@ pub(super) fn list_operation() -> Operation {
 }
 
 /// A scope of another workspace is not there.
-fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
+pub(super) fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
     if caller.scopes().hold(scope) {
         return Ok(());
     }

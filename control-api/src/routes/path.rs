@@ -25,6 +25,10 @@ pub(super) struct RunName(pub(super) String);
 #[derive(Debug)]
 pub(super) struct TokenName(pub(super) String);
 
+/// A recording in a path, by its id.
+#[derive(Debug)]
+pub(super) struct RecordingName(pub(super) String);
+
 /// An exchange in a path.
 #[derive(Debug)]
 pub(super) struct ExchangeName(pub(super) String);
@@ -70,6 +74,14 @@ impl<S: Send + Sync> FromRequestParts<S> for RunName {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for TokenName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        segment(parts, state).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RecordingName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

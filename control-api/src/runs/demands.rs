@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use squall_journal::redact::is_secret_header;
+use squall_journal::tape::Session;
 use squall_profiles::variables::{expand, is_one_variable};
 
 use crate::Trust;
@@ -51,7 +52,8 @@ pub(crate) fn complaints(kind: DocumentKind, tree: &Value, trust: &Trust) -> Vec
     match kind {
         DocumentKind::Suite => complaints.suite(tree, trust),
         DocumentKind::Contract => complaints.contract("", tree),
-        DocumentKind::Profile | DocumentKind::Replay => {}
+        DocumentKind::Replay => complaints.replay(tree),
+        DocumentKind::Profile => {}
     }
     complaints.0
 }
@@ -108,12 +110,112 @@ struct InvariantDocument {
     r#type: String,
 }
 
+/// A replay session: an incident, and the answers that were recorded with it.
+#[derive(JsonSchema)]
+#[schemars(rename = "Replay", deny_unknown_fields)]
+#[expect(dead_code, reason = "says what a replay session looks like")]
+pub(crate) struct ReplayDocument {
+    /// Its name, as the path has it.
+    #[schemars(regex(pattern = "^[A-Za-z0-9._-]{1,64}$"))]
+    id: String,
+    /// What the agent is asked.
+    input: Option<String>,
+    /// A title.
+    name: Option<String>,
+    /// Where it comes from.
+    source: Option<String>,
+    /// When it was captured.
+    captured_at: Option<String>,
+    /// What the agent knew.
+    context: Option<Vec<Map<String, Value>>>,
+    /// Answers of tools, by tool and in order.
+    tool_responses: Option<Vec<ToolResponseDocument>>,
+    /// Answers of models, in order.
+    llm_responses: Option<Vec<RecordedDocument>>,
+    /// Answers to requests, in order per method, URL and body.
+    exchanges: Option<Vec<ExchangeDocument>>,
+    /// What went wrong.
+    expected_failure: Option<String>,
+    /// Name of the contract that it must meet.
+    contract: Option<String>,
+    /// `error` or `passthrough`.
+    #[schemars(regex(pattern = "^(error|passthrough)$"))]
+    on_miss: Option<String>,
+    /// `error` or `passthrough`.
+    #[schemars(regex(pattern = "^(error|passthrough)$"))]
+    on_exhausted: Option<String>,
+}
+
+/// What a tool answered.
+#[derive(JsonSchema)]
+#[schemars(rename = "ToolResponse", deny_unknown_fields)]
+#[expect(dead_code, reason = "says what a replay session looks like")]
+struct ToolResponseDocument {
+    /// The tool's name.
+    tool: String,
+    /// A text as it is, anything else as JSON.
+    response: Option<Value>,
+    /// Status, 200 if absent; 0: there was no answer.
+    #[schemars(schema_with = "status")]
+    status: u16,
+    /// How long it took, milliseconds.
+    #[schemars(range(min = 0, max = 86_400_000))]
+    latency_ms: Option<u64>,
+}
+
+/// An answer, and which request it is the answer to.
+#[derive(JsonSchema)]
+#[schemars(rename = "RecordedExchange")]
+#[expect(dead_code, reason = "says what a replay session looks like")]
+struct ExchangeDocument {
+    /// Which request.
+    r#match: MatchDocument,
+    #[serde(flatten)]
+    answer: RecordedDocument,
+}
+
+/// Which request.
+#[derive(JsonSchema)]
+#[schemars(rename = "RecordedMatch")]
+#[expect(dead_code, reason = "says what a replay session looks like")]
+struct MatchDocument {
+    /// Its URL; `*` stands for anything where neither body nor fingerprint is given.
+    url: String,
+}
+
+/// An answer.
+#[derive(JsonSchema)]
+#[schemars(rename = "RecordedAnswer")]
+#[expect(dead_code, reason = "says what a replay session looks like")]
+struct RecordedDocument {
+    /// Status, 200 if absent; 0: there was no answer.
+    #[schemars(schema_with = "status")]
+    status: u16,
+}
+
+fn status(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "anyOf": [
+            { "type": "integer", "const": 0 },
+            { "type": "integer", "minimum": 200, "maximum": 599 },
+        ]
+    })
+}
+
 #[derive(Default)]
 struct Complaints(Vec<Detail>);
 
 impl Complaints {
     fn add(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
         self.0.push(Detail::at(pointer, detail));
+    }
+
+    fn replay(&mut self, tree: &Value) {
+        if let Err(errors) = Session::parse("replay", &tree.to_string()) {
+            for error in errors {
+                self.add(error.pointer, error.message);
+            }
+        }
     }
 
     fn suite(&mut self, tree: &Value, trust: &Trust) {

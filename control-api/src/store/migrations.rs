@@ -12,7 +12,7 @@ pub(super) struct Migration {
 }
 
 /// All of them, in order. A script that has been released is never changed.
-const ALL: [Migration; 6] = [
+const ALL: [Migration; 7] = [
     Migration {
         version: 1,
         sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
@@ -42,6 +42,11 @@ const ALL: [Migration; 6] = [
         version: 6,
         sqlite: include_str!("migrations/sqlite/0006_audit.sql"),
         postgres: include_str!("migrations/postgres/0006_audit.sql"),
+    },
+    Migration {
+        version: 7,
+        sqlite: include_str!("migrations/sqlite/0007_recordings.sql"),
+        postgres: include_str!("migrations/postgres/0007_recordings.sql"),
     },
 ];
 

@@ -1,5 +1,7 @@
 //! The store as a database of PostgreSQL's, shared by several daemons.
 
+mod recording;
+
 use std::io::ErrorKind;
 use std::time::Duration;
 

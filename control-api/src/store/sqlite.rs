@@ -4,6 +4,8 @@
 //! other. `synchronous=NORMAL`: after a power cut the last transactions may be gone, but the file is
 //! whole; a killed process loses nothing.
 
+mod recording;
+
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::path::Path;

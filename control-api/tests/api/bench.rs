@@ -14,8 +14,9 @@ use squall_control_api::access::{Access, Token};
 use squall_control_api::audit::AuditLog;
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, Approval, JournalOptions, Listening, Readiness, Runner, Runs, RunsParts,
-    StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust, router,
+    ApiState, Approval, JournalOptions, Listening, Readiness, RecordingBounds, Recordings, Runner,
+    Runs, RunsParts, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust,
+    router,
 };
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
@@ -160,8 +161,15 @@ impl Api {
         let tools = ToolNames::default();
         let chaos = Chaos::new(library, tools, defaults, recorder.clone(), metrics.clone());
         let access = Arc::new(Access::new(tokens));
+        let recordings = Recordings::over(
+            profiles.store().clone(),
+            recorder.clone(),
+            chaos.clone(),
+            RecordingBounds::default(),
+        );
         let state = ApiState {
             chaos: chaos.clone(),
+            recordings,
             trust: profiles.trust().clone(),
             audit: AuditLog::new(profiles.store().clone(), recorder.clone()),
             runs: Runs::new(RunsParts {

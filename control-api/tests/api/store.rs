@@ -15,6 +15,9 @@ use squall_journal::timestamp;
 use squall_tests::postgres::{Postgres, nobody};
 use tempfile::TempDir;
 
+use crate::store_recordings::{
+    recordings_come_back_as_they_were, the_oldest_recordings_that_have_ended_make_room,
+};
 use crate::store_runs::{
     a_run_comes_back_as_it_was_with_all_that_happened,
     a_run_moves_only_from_where_it_is_and_by_its_own_daemon,
@@ -127,6 +130,8 @@ on_both! {
     a_run_moves_only_from_where_it_is_and_by_its_own_daemon
     runs_that_nobody_executes_are_errored_and_no_others
     runs_are_listed_newest_first_by_state_kind_and_workspace
+    recordings_come_back_as_they_were
+    the_oldest_recordings_that_have_ended_make_room
 }
 
 async fn tokens_are_kept_until_they_are_revoked(ground: &Ground<'_>) {

@@ -63,6 +63,18 @@ async fn blue(ground: &Ground<'_>) -> (Api, String) {
     let contract = json!({ "invariants": [{ "type": "completes" }] });
     let put = ask(&api, "blue", "PUT", "/v1/contracts/azure", &contract).await;
     assert_eq!(put.status, 201, "{put:?}");
+    let put = ask(
+        &api,
+        "blue",
+        "PUT",
+        "/v1/replays/azure",
+        &json!({ "id": "azure" }),
+    )
+    .await;
+    assert_eq!(put.status, 201, "{put:?}");
+    let tape = json!({ "replay": "azure" });
+    let put = ask(&api, "blue", "PUT", "/v1/scopes/blue.job/tape", &tape).await;
+    assert_eq!(put.status, 200, "{put:?}");
     for path in ["/v1/chaos", "/v1/scopes/blue.job/chaos"] {
         let put = ask(&api, "blue", "PUT", path, &json!({ "profile": "azure" })).await;
         assert_eq!(put.status, 200, "{put:?}");
@@ -103,6 +115,7 @@ fn azure(path: &str) -> String {
 /// Every route, asked with a token of another workspace, as the docs list them. A new route is given
 /// its line here.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a flat list of routes")]
 async fn a_foreign_token_finds_nothing_on_any_route() {
     let ground = Ground::sqlite();
     let (api, id) = blue(&ground).await;
@@ -114,6 +127,15 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
             .then_some(())
     })
     .await;
+    let begun = ask(
+        &api,
+        "blue",
+        "POST",
+        "/v1/recordings",
+        &json!({ "name": "blue" }),
+    )
+    .await;
+    let recording = begun.json()["id"].as_str().expect("an id").to_owned();
     let docs = include_str!("../../../docs/api.md");
     let lines = docs
         .lines()
@@ -163,6 +185,22 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
                 "DELETE /v1/scopes/{scope}/chaos" => {
                     missing("DELETE", "/v1/scopes/blue/chaos", Value::Null).await;
                 }
+                "GET /v1/scopes/{scope}/tape" | "DELETE /v1/scopes/{scope}/tape" => {
+                    let (method, _) = route.split_once(' ').expect("a method and a path");
+                    missing(method, "/v1/scopes/blue.job/tape", Value::Null).await;
+                }
+                "PUT /v1/scopes/{scope}/tape" => {
+                    let session = json!({ "session": { "id": "s" } });
+                    missing("PUT", "/v1/scopes/blue.job/tape", session).await;
+                }
+                "POST /v1/recordings" => {
+                    missing("POST", "/v1/recordings", json!({ "scope": "blue" })).await;
+                }
+                "GET /v1/recordings/{id}" | "POST /v1/recordings/{id}/stop" => {
+                    let recording = recording.as_str();
+                    let (method, path) = route.split_once(' ').expect("a method and a path");
+                    missing(method, &path.replace("{id}", recording), Value::Null).await;
+                }
                 "GET /v1/exchanges" => {
                     empty("/v1/exchanges", "scope").await;
                     let asked = names(&api, secret, "/v1/exchanges?scope=blue", "id").await;
@@ -180,7 +218,14 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
                     let (method, path) = other.split_once(' ').expect("a method and a path");
                     let is_list = method == "GET" && !path.contains('{');
                     if is_list {
-                        empty(path, "name").await;
+                        let member = if path == "/v1/recordings" {
+                            "id"
+                        } else {
+                            "name"
+                        };
+                        empty(path, member).await;
+                        let all = get(&api, secret, path).await.json().to_string();
+                        assert!(!all.contains(&recording), "{all}");
                     } else if method != "PUT" && path.contains('{') {
                         let path = azure(path);
                         assert_ne!(get(&api, "blue", &path).await.status, 404, "{path}");
@@ -190,6 +235,8 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
             }
         }
     }
+    let tape = get(&api, "blue", "/v1/scopes/blue.job/tape").await;
+    assert_eq!(tape.status, 200, "{tape:?}");
     let held = get(&api, "blue", "/v1/scopes/blue.job/chaos").await.json();
     assert_eq!(
         (&held["profile"], &held["inherited"]),

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use super::Exchange;
 use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
+use crate::carry_out::flush::Breaking;
 use crate::carry_out::{answer, has_body};
 use crate::mcp_sessions::emitted;
 use crate::observed::Observed;
@@ -211,6 +212,7 @@ impl Exchange {
             return Ok(FromTape::Answer(answer::respond(reply, &self.context())));
         }
         let body = PlayedBody::new(&content, answer.broken_off, playing);
+        let body = Breaking::new(body, self.context().agent);
         let mut response = Response::new(AgentBody::boxed(body));
         *response.status_mut() = status;
         *response.headers_mut() = headers;

@@ -51,6 +51,7 @@ pub struct Counts {
 /// A tape that answers in a scope.
 #[derive(Debug)]
 pub struct Playing {
+    source: String,
     options: PlayingOptions,
     tape: Mutex<Tape>,
     /// Authorities that were recorded over HTTP/2.
@@ -82,15 +83,16 @@ pub(crate) struct Refusal {
 }
 
 impl Playing {
-    /// A session made ready to be played; what it says of misses stands where `options` say nothing
-    /// else is for their maker to decide.
-    pub fn new(session: &Session, options: PlayingOptions) -> Arc<Self> {
+    /// A session made ready to be played as `options` say, whatever it says itself of misses; `source`
+    /// is where it comes from, for those who ask.
+    pub fn new(source: impl Into<String>, session: &Session, options: PlayingOptions) -> Arc<Self> {
         let http2 = session
             .exchanges
             .iter()
             .filter(|exchange| exchange.http2)
             .filter_map(|exchange| authority(exchange.matching.url.as_deref()?));
         Arc::new(Self {
+            source: source.into(),
             options,
             tape: Mutex::new(Tape::new(session, &key::fingerprint)),
             http2: http2.collect(),
@@ -99,6 +101,11 @@ impl Playing {
             exhausted: AtomicU64::new(0),
             dialled: AtomicU64::new(0),
         })
+    }
+
+    /// Where it comes from.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// How it is played.

@@ -1,0 +1,205 @@
+//! `squall recordings`: what the daemon records.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::args::{Recordings, Remote};
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::render::output;
+use crate::render::paint::Paint;
+use crate::render::table::Table;
+
+const RECORDINGS: &str = "/v1/recordings";
+
+/// A recording, as the API lists it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Line {
+    pub(super) id: String,
+    name: Option<String>,
+    scope: Option<String>,
+    state: String,
+    started_at: String,
+    exchanges: u64,
+    left_out: u64,
+}
+
+pub(super) async fn run(action: Recordings) -> Result<(), Failure> {
+    match action {
+        Recordings::List(remote) => list(&remote).await,
+        Recordings::Start {
+            scope,
+            name,
+            remote,
+        } => start(scope.as_deref(), name.as_deref(), &remote).await,
+        Recordings::Stop { id, remote } => stop(&id, &remote).await,
+        Recordings::Export { id, output, remote } => {
+            export(&Client::new(&remote)?, &id, output.as_deref()).await
+        }
+    }
+}
+
+async fn list(remote: &Remote) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    if remote.json {
+        let items: Vec<Value> = client.list(RECORDINGS).await?;
+        return output::json(&json!({ "items": items }));
+    }
+    let items: Vec<Line> = client.list(RECORDINGS).await?;
+    if items.is_empty() {
+        return output::line("no recordings; begin one with `squall recordings start`");
+    }
+    let paint = Paint::stdout();
+    let mut table = Table::new(["ID", "STATE", "SCOPE", "EXCHANGES", "SINCE", "NAME"]);
+    for line in items {
+        table.row([
+            paint.name(&line.id),
+            line.state,
+            line.scope.unwrap_or_else(|| "every one".to_owned()),
+            line.exchanges.to_string(),
+            line.started_at,
+            line.name.unwrap_or_default(),
+        ]);
+    }
+    output::print(&table.render())
+}
+
+async fn start(scope: Option<&str>, name: Option<&str>, remote: &Remote) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    let begun = begin(&client, scope, name).await?;
+    if remote.json {
+        return output::json(&begun);
+    }
+    // The id is the one thing on stdout, so that a script can take it from there.
+    let id = begun["id"].as_str().unwrap_or_default();
+    output::line(id)?;
+    eprintln!("recording; end it with `squall recordings stop {id}`");
+    Ok(())
+}
+
+/// Begins a recording.
+pub(super) async fn begin(
+    client: &Client,
+    scope: Option<&str>,
+    name: Option<&str>,
+) -> Result<Value, Failure> {
+    let body = json!({ "scope": scope, "name": name });
+    client.post(RECORDINGS, &body).await
+}
+
+async fn stop(id: &str, remote: &Remote) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    let ended = end(&client, id).await?;
+    if remote.json {
+        return output::json(&ended);
+    }
+    let line: Line = serde_json::from_value(ended)
+        .map_err(|error| Failure::could_not("the daemon's answer", error))?;
+    output::line(&format!(
+        "{}: {}, {}; give it out with `squall recordings export {}`",
+        line.id,
+        line.state,
+        holds(line.exchanges, line.left_out),
+        line.id
+    ))
+}
+
+/// Ends a recording.
+pub(super) async fn end(client: &Client, id: &str) -> Result<Value, Failure> {
+    let path = format!("{RECORDINGS}/{}/stop", segment(id));
+    client.post(&path, &json!({})).await
+}
+
+/// What a recording holds, in words.
+pub(super) fn holds(exchanges: u64, left_out: u64) -> String {
+    let exchanges = match exchanges {
+        1 => "1 exchange".to_owned(),
+        many => format!("{many} exchanges"),
+    };
+    if left_out == 0 {
+        exchanges
+    } else {
+        format!("{exchanges}, {left_out} more did not fit")
+    }
+}
+
+/// Writes a recording to a file, in the form that its name says, or its session to stdout.
+pub(super) async fn export(client: &Client, id: &str, file: Option<&Path>) -> Result<(), Failure> {
+    let form = Form::of(file);
+    let path = format!("{RECORDINGS}/{}?format={}", segment(id), form.name());
+    let text = client.get_text(&path, form.media_type()).await?;
+    match file {
+        None => output::print(&text),
+        Some(file) => write(file, &text),
+    }
+}
+
+/// In which form a recording is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A replay session, YAML.
+    Replay,
+    /// An HTTP archive.
+    Har,
+}
+
+impl Form {
+    /// `.har` names an HTTP archive, anything else a replay session.
+    pub(crate) fn of(file: Option<&Path>) -> Self {
+        let extension = file.and_then(Path::extension);
+        match extension {
+            Some(extension) if extension.eq_ignore_ascii_case("har") => Self::Har,
+            _ => Self::Replay,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Replay => "replay",
+            Self::Har => "har",
+        }
+    }
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Replay => "application/yaml",
+            Self::Har => "application/json",
+        }
+    }
+}
+
+/// Writes what was recorded: its owner's alone, since it tells what was said.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(file)
+        .and_then(|mut out| out.write_all(text.as_bytes()));
+    written.map_err(|error| Failure::could_not(file.display(), error))
+}
+
+/// Refuses a file that could not be written, before anything is recorded.
+pub(crate) fn check_writable(file: &Path) -> Result<(), Failure> {
+    let parent = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    if file.is_dir() || !parent.is_dir() {
+        return Err(Failure::Usage(format!(
+            "{} cannot be written: {}",
+            file.display(),
+            if file.is_dir() {
+                "it is a directory; name a file in it".to_owned()
+            } else {
+                format!("there is no directory {}", parent.display())
+            }
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,583 @@
+//! Recordings: what they hold on its way into the store, and their end.
+//!
+//! ```text
+//! journal's thread ─ keep() ─▶ queue of a recording ─▶ writer ─▶ Store
+//!                       └ more than a recording holds: full, and left out
+//! ```
+//!
+//! A recording is bounded in exchanges and bytes, and with it what waits to be written. While the
+//! store is away the writer tries again. What a killed daemon had not written is lost, and the
+//! recording then says that it was cut.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use squall_journal::scopes::Scopes;
+use squall_journal::tape::{Recorded, Session};
+use squall_proxy::chaos::Chaos;
+use squall_proxy::recorder::Recorder;
+use squall_proxy::tape::{Keep, Of, Recording};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::Broken;
+use crate::store::{RecordedRow, RecordingState, Store, StoreError, StoredRecording, Tally};
+
+/// Recordings that may run at a time in one daemon.
+const RUNNING: usize = 16;
+
+/// Recordings of a workspace that are kept; beyond them the oldest that have ended go.
+const KEPT: u64 = 100;
+
+/// Exchanges written in one transaction.
+const BATCH: usize = 64;
+
+/// How often a daemon says of its recordings that they run, and tries again what was not written.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// A recording of another daemon that has said nothing for so long was cut.
+const SILENCE_MS: u64 = 30_000;
+
+/// How much one recording holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordingBounds {
+    /// Greatest number of exchanges. Default 10,000.
+    pub exchanges: u64,
+    /// Greatest sum of their bytes. Default 32 MiB.
+    pub bytes: u64,
+}
+
+impl Default for RecordingBounds {
+    fn default() -> Self {
+        Self {
+            exchanges: 10_000,
+            bytes: 32 << 20,
+        }
+    }
+}
+
+/// All recordings, of one daemon.
+#[derive(Debug)]
+pub struct Recordings {
+    store: Store,
+    recorder: Recorder,
+    chaos: Arc<Chaos>,
+    bounds: RecordingBounds,
+    daemon: String,
+    running: Mutex<BTreeMap<String, Arc<Running>>>,
+    /// Batches go one after the other.
+    turn: tokio::sync::Mutex<()>,
+    wake: Arc<Notify>,
+    away: Mutex<Option<StoreError>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A recording that runs, or has ended and is not written to its end.
+#[derive(Debug)]
+struct Running {
+    bounds: RecordingBounds,
+    wake: Arc<Notify>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    recording: StoredRecording,
+    waiting: Vec<Arc<Recorded>>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct NewRecording {
+    /// Whose.
+    pub workspace: String,
+    /// A title.
+    pub name: Option<String>,
+    /// Which scope; `None`: every one in `scopes`.
+    pub scope: Option<String>,
+    /// What whoever asks sees.
+    pub scopes: Scopes,
+}
+
+/// Why a recording did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBegun {
+    /// Enough of them run.
+    #[error("{RUNNING} recordings run already; stop one of them first")]
+    TooMany,
+    /// It could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a recording was not stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStopped {
+    /// There is none.
+    #[error("there is no recording `{0}`")]
+    Unknown(String),
+    /// Another daemon records.
+    #[error("recording `{0}` is made by another daemon, `{1}`; stop it there")]
+    Elsewhere(String, String),
+    /// What it holds could not be written; it takes nothing more, and is written when the store is
+    /// back.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Recordings {
+    /// Over a store. Needs the runtime that writes once a recording begins.
+    pub fn over(
+        store: Store,
+        recorder: Recorder,
+        chaos: Arc<Chaos>,
+        bounds: RecordingBounds,
+    ) -> Arc<Self> {
+        let started = recorder.begin(Instant::now()).to_string();
+        Arc::new(Self {
+            store,
+            recorder,
+            chaos,
+            bounds,
+            daemon: started,
+            running: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            wake: Arc::default(),
+            away: Mutex::default(),
+            writer: Mutex::default(),
+        })
+    }
+
+    /// Says of recordings that ran when the daemon before this one ended that they were cut. A store
+    /// that several daemons share tells by their silence.
+    pub async fn look_back(&self) -> Result<(), StoreError> {
+        if self.store.is_shared() {
+            return Ok(());
+        }
+        let cut = self.store.cut_recordings().await?;
+        if cut > 0 {
+            tracing::warn!(
+                "{cut} recordings were cut when the daemon ended; what they have is there"
+            );
+        }
+        Ok(())
+    }
+
+    /// Begins a recording.
+    pub async fn begin(self: &Arc<Self>, asked: NewRecording) -> Result<StoredRecording, NotBegun> {
+        if self.running().len() >= RUNNING {
+            return Err(NotBegun::TooMany);
+        }
+        let now = self.now();
+        let recording = StoredRecording {
+            id: self.recorder.begin(Instant::now()).to_string(),
+            workspace: asked.workspace,
+            name: asked.name,
+            scope: asked.scope.clone(),
+            state: RecordingState::Recording,
+            daemon: self.daemon.clone(),
+            started_at: now,
+            seen_at: now,
+            ended_at: None,
+            tally: Tally::default(),
+        };
+        self.store.add_recording(&recording, KEPT).await?;
+        let running = Arc::new(Running {
+            bounds: self.bounds,
+            wake: Arc::clone(&self.wake),
+            held: Mutex::new(Held {
+                recording: recording.clone(),
+                waiting: Vec::new(),
+            }),
+        });
+        let of = asked.scope.map_or(Of::Seen(asked.scopes), Of::Scope);
+        let keeper = Box::new(Keeper(Arc::clone(&running)));
+        self.running().insert(recording.id.clone(), running);
+        self.chaos
+            .start_recording(Recording::new(recording.id.clone(), of, keeper));
+        self.write_from_now_on();
+        Ok(recording)
+    }
+
+    /// Ends a recording: what has ended by now is in it. One that has ended stays as it is.
+    pub async fn stop(&self, workspace: &str, id: &str) -> Result<StoredRecording, NotStopped> {
+        let running = self.of(workspace, id);
+        let Some(running) = running else {
+            let stored = self.find(workspace, id).await?;
+            let stored = stored.ok_or_else(|| NotStopped::Unknown(id.to_owned()))?;
+            return match stored.state {
+                RecordingState::Recording => {
+                    Err(NotStopped::Elsewhere(id.to_owned(), stored.daemon))
+                }
+                _ => Ok(stored),
+            };
+        };
+        self.settle().await;
+        self.chaos.stop_recording(id);
+        running.end(RecordingState::Stopped, self.now());
+        self.write(&running).await?;
+        let recording = running.held().recording.clone();
+        Ok(recording)
+    }
+
+    /// Recordings of a workspace, newest first, those older than `before` (empty: from the newest).
+    pub async fn list(
+        &self,
+        workspace: &str,
+        before: &str,
+        limit: usize,
+    ) -> Result<Vec<StoredRecording>, StoreError> {
+        let mut listed = self.store.recordings(workspace, before, limit).await?;
+        for recording in &mut listed {
+            self.bring_up_to_date(recording);
+        }
+        Ok(listed)
+    }
+
+    /// One recording.
+    pub async fn find(
+        &self,
+        workspace: &str,
+        id: &str,
+    ) -> Result<Option<StoredRecording>, StoreError> {
+        let mut found = self.store.recording(workspace, id).await?;
+        if let Some(recording) = &mut found {
+            self.bring_up_to_date(recording);
+        }
+        Ok(found)
+    }
+
+    /// What a recording holds by now, in the order in which it began.
+    pub async fn recorded(&self, recording: &StoredRecording) -> Result<Vec<Recorded>, StoreError> {
+        if let Some(running) = self.of(&recording.workspace, &recording.id) {
+            self.settle().await;
+            self.write(&running).await?;
+        }
+        self.store.recorded(&recording.id).await
+    }
+
+    /// A recording as a session.
+    pub fn session(recording: &StoredRecording, recorded: &[Recorded]) -> Session {
+        Session::of_recording(&recording.id, recording.name.as_deref(), recorded)
+    }
+
+    /// Why recordings are not written at the moment.
+    pub fn broken(&self) -> Option<Broken> {
+        let error = lock(&self.away).clone()?;
+        Some(Broken {
+            file: "store".to_owned(),
+            error: format!("recordings are not written: {error}"),
+        })
+    }
+
+    /// Ends all of them, as far as the store takes them.
+    pub async fn stop_all(&self) {
+        let all: Vec<_> = self.running().values().cloned().collect();
+        if !all.is_empty() {
+            self.settle().await;
+        }
+        for running in all {
+            let id = running.held().recording.id.clone();
+            self.chaos.stop_recording(&id);
+            running.end(RecordingState::Stopped, self.now());
+            if let Err(error) = self.write(&running).await {
+                tracing::warn!(recording = id, %error, "a recording could not be written to its end");
+            }
+        }
+        if let Some(writer) = lock(&self.writer).take() {
+            writer.abort();
+        }
+    }
+
+    /// A recording of this daemon as memory has it, one of a silent daemon as cut.
+    fn bring_up_to_date(&self, recording: &mut StoredRecording) {
+        if let Some(running) = self.of(&recording.workspace, &recording.id) {
+            recording.clone_from(&running.held().recording);
+        } else if recording.state == RecordingState::Recording
+            && self.now().saturating_sub(recording.seen_at) > SILENCE_MS
+        {
+            recording.state = RecordingState::Cut;
+            recording.ended_at = Some(recording.seen_at);
+        }
+    }
+
+    fn write_from_now_on(self: &Arc<Self>) {
+        let mut writer = lock(&self.writer);
+        if writer.is_none() {
+            let recordings = Arc::clone(self);
+            *writer = Some(tokio::spawn(async move { recordings.keep_writing().await }));
+        }
+    }
+
+    async fn keep_writing(&self) {
+        loop {
+            // Either way everything is looked at.
+            let _ = tokio::time::timeout(HEARTBEAT, self.wake.notified()).await;
+            let all: Vec<_> = self.running().values().cloned().collect();
+            for running in all {
+                let has_ended = {
+                    let mut held = running.held();
+                    held.recording.seen_at = self.now();
+                    held.recording.state != RecordingState::Recording
+                };
+                if has_ended {
+                    let id = running.held().recording.id.clone();
+                    self.chaos.stop_recording(&id);
+                }
+                // Told of by `broken`; the next round tries again.
+                let _ = self.write(&running).await;
+            }
+        }
+    }
+
+    /// Writes what waits of a recording; one that has ended and is written is forgotten.
+    async fn write(&self, running: &Running) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
+        loop {
+            let (recording, batch) = {
+                let held = running.held();
+                let batch = held.waiting.iter().take(BATCH).cloned().collect::<Vec<_>>();
+                let mut recording = held.recording.clone();
+                if batch.len() < held.waiting.len() {
+                    // Its end is only written with the last of what it holds.
+                    recording.state = RecordingState::Recording;
+                    recording.ended_at = None;
+                }
+                (recording, batch)
+            };
+            let rows: Vec<_> = batch.iter().map(|one| RecordedRow::of(one)).collect();
+            let kept = self.store.keep_recorded(&recording, &rows).await;
+            if let Err(error) = kept {
+                if lock(&self.away).replace(error.clone()).is_none() {
+                    tracing::warn!(
+                        recording = recording.id,
+                        "recordings are not written: {error}"
+                    );
+                }
+                return Err(error);
+            }
+            if lock(&self.away).take().is_some() {
+                tracing::info!("recordings are written again");
+            }
+            let mut held = running.held();
+            held.waiting.drain(..batch.len());
+            if held.waiting.is_empty() {
+                if recording.state != RecordingState::Recording {
+                    self.running().remove(&recording.id);
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until what has ended is with the recordings.
+    async fn settle(&self) {
+        let recorder = self.recorder.clone();
+        // The wait is for another thread: it has to block one that is not this runtime's.
+        if let Err(error) = tokio::task::spawn_blocking(move || recorder.flush()).await {
+            tracing::error!(%error, "the journal could not be waited for");
+        }
+    }
+
+    fn of(&self, workspace: &str, id: &str) -> Option<Arc<Running>> {
+        let found = self.running().get(id).cloned()?;
+        let is_theirs = found.held().recording.workspace == workspace;
+        is_theirs.then_some(found)
+    }
+
+    fn now(&self) -> u64 {
+        self.recorder.unix_ms(Instant::now())
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Running>>> {
+        lock(&self.running)
+    }
+}
+
+impl Running {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        lock(&self.held)
+    }
+
+    fn end(&self, state: RecordingState, at: u64) {
+        let mut held = self.held();
+        if held.recording.state == RecordingState::Recording {
+            held.recording.state = state;
+            held.recording.ended_at = Some(at);
+        }
+    }
+}
+
+/// What the proxy hands exchanges to.
+struct Keeper(Arc<Running>);
+
+impl Keep for Keeper {
+    fn keep(&self, recorded: &Arc<Recorded>) {
+        let mut held = self.0.held();
+        let Held { recording, waiting } = &mut *held;
+        let tally = &mut recording.tally;
+        match recording.state {
+            RecordingState::Recording => {}
+            RecordingState::Full => {
+                tally.left_out += 1;
+                return;
+            }
+            // It was stopped before the exchange ended.
+            RecordingState::Stopped | RecordingState::Cut => return,
+        }
+        let bytes = tally.bytes + recorded.weight() as u64;
+        if tally.exchanges >= self.0.bounds.exchanges || bytes > self.0.bounds.bytes {
+            recording.state = RecordingState::Full;
+            recording.ended_at = Some(recorded.started_ms + recorded.duration_ms);
+            tally.left_out += 1;
+        } else {
+            tally.exchanges += 1;
+            tally.bytes = bytes;
+            waiting.push(Arc::clone(recorded));
+        }
+        drop(held);
+        self.0.wake.notify_one();
+    }
+}
+
+/// Each holds a value that is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn exchange(id: u32) -> Arc<Recorded> {
+        let entry = json!({
+            "id": format!("{id:04}"), "scope": "default", "started_ms": 5, "kind": "tool",
+            "dialect": null, "outcome": "ok", "fingerprint": 1, "input": null, "answer": null,
+            "request": { "method": "GET", "url": "http://h/", "headers": [], "body": "", "bytes": 0,
+                "over_limit": false },
+            "version": "HTTP/1.1", "response_bytes": 0, "duration_ms": 3, "faults": [],
+        });
+        Arc::new(serde_json::from_value(entry).expect("an exchange"))
+    }
+
+    fn recordings(bounds: RecordingBounds) -> (Arc<Recordings>, Arc<Chaos>) {
+        use squall_profiles::library::Library;
+        use squall_profiles::tools::ToolNames;
+        use squall_proxy::metrics::Metrics;
+        use squall_proxy::recorder::RecorderOptions;
+        let metrics = Arc::new(Metrics::new("0"));
+        let recorder = Recorder::start(RecorderOptions::default(), Arc::clone(&metrics));
+        let recorder = recorder.expect("a thread");
+        let chaos = Chaos::new(
+            Library::default(),
+            ToolNames::default(),
+            squall_proxy::chaos::Defaults::default(),
+            recorder.clone(),
+            metrics,
+        );
+        let store = Store::in_memory();
+        let recordings = Recordings::over(store, recorder, Arc::clone(&chaos), bounds);
+        (recordings, chaos)
+    }
+
+    fn asked() -> NewRecording {
+        NewRecording {
+            workspace: "default".to_owned(),
+            ..NewRecording::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_recording_that_is_full_ends_by_itself_and_says_what_it_left_out() {
+        for (exchanges, bytes) in [(3, u64::MAX), (u64::MAX, 3 * 530)] {
+            let (recordings, _) = recordings(RecordingBounds { exchanges, bytes });
+            let begun = recordings.begin(asked()).await.expect("it begins");
+            let keeper = Keeper(recordings.of("default", &begun.id).expect("it runs"));
+            for id in 0..5 {
+                keeper.keep(&exchange(id));
+            }
+            // Whether or not the writer has come by.
+            let held = recordings.recorded(&begun).await.expect("a store");
+            assert_eq!(held.len(), 3, "{exchanges} {bytes}");
+            let found = recordings
+                .find("default", &begun.id)
+                .await
+                .expect("a store");
+            let found = found.expect("a recording");
+            assert_eq!(found.state, RecordingState::Full);
+            assert_eq!((found.tally.exchanges, found.ended_at), (3, Some(8)));
+            let stopped = recordings
+                .stop("default", &begun.id)
+                .await
+                .expect("it has ended");
+            assert_eq!(stopped.state, RecordingState::Full, "it stays so");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_recorded_is_written_without_anybody_asking() {
+        let (recordings, _) = recordings(RecordingBounds::default());
+        let begun = recordings.begin(asked()).await.expect("it begins");
+        let keeper = Keeper(recordings.of("default", &begun.id).expect("it runs"));
+        keeper.keep(&exchange(1));
+        while recordings
+            .store
+            .recorded(&begun.id)
+            .await
+            .expect("a store")
+            .is_empty()
+        {
+            tokio::task::yield_now().await;
+        }
+        let stored = recordings.store.recording("default", &begun.id).await;
+        let stored = stored.expect("a store").expect("a recording");
+        assert_eq!(stored.tally.exchanges, 1);
+        recordings.stop_all().await;
+        let stored = recordings.find("default", &begun.id).await;
+        let stored = stored.expect("a store").expect("a recording");
+        assert_eq!(stored.state, RecordingState::Stopped);
+        keeper.keep(&exchange(2));
+        assert_eq!(
+            recordings.recorded(&stored).await.expect("a store").len(),
+            1
+        );
+    }
+
+    #[tokio::test]
+    async fn a_recording_of_a_daemon_that_says_nothing_was_cut() {
+        let (recordings, _) = recordings(RecordingBounds::default());
+        let now = recordings.now();
+        for (id, seen_at, expected) in [
+            ("a", now, RecordingState::Recording),
+            ("b", now - SILENCE_MS - 1000, RecordingState::Cut),
+        ] {
+            let recording = StoredRecording {
+                id: id.to_owned(),
+                workspace: "default".to_owned(),
+                name: None,
+                scope: None,
+                state: RecordingState::Recording,
+                daemon: "another".to_owned(),
+                started_at: 1,
+                seen_at,
+                ended_at: None,
+                tally: Tally::default(),
+            };
+            recordings
+                .store
+                .add_recording(&recording, 9)
+                .await
+                .expect("a store");
+            let found = recordings.find("default", id).await.expect("a store");
+            assert_eq!(found.map(|found| found.state), Some(expected), "{id}");
+        }
+        let refused = recordings
+            .stop("default", "a")
+            .await
+            .expect_err("elsewhere");
+        assert!(refused.to_string().contains("another daemon"), "{refused}");
+    }
+}

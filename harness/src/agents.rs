@@ -4,15 +4,18 @@
 //! says of its own failure is an [`Answer`] to be judged; an [`AskError`] is what keeps an invocation
 //! from being judged at all.
 
+pub mod command;
 mod extract;
 pub mod http;
+mod program;
+mod reset;
 mod stream;
 mod template;
 #[cfg(test)]
 mod testing;
 
-use std::time::Duration;
-
+use reqwest::Client;
+use reqwest::redirect::Policy;
 use squall_journal::reach::Pending;
 
 use crate::answer::Answer;
@@ -107,10 +110,36 @@ pub enum ResetError {
         /// What happened.
         why: String,
     },
+    /// The program that resets it did not do so.
+    #[error("the reset by {program} failed: {why}")]
+    Failed {
+        /// The program.
+        program: String,
+        /// What happened.
+        why: String,
+    },
     /// This sort of agent cannot be reset in this way.
     #[error("an agent of this type is not reset by {0}")]
     WrongWay(&'static str),
 }
 
-/// How long a reset may take.
-const RESET: Duration = Duration::from_secs(5);
+/// No proxy, whatever the environment says, and no redirects: an agent answers itself.
+fn client() -> Client {
+    // Only the first call in a process counts, and all install the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder().no_proxy().redirect(Policy::none());
+    builder
+        .build()
+        .expect("nothing in it can fail but the roots, which are read later")
+}
+
+/// The innermost reason. The outermost one names the URL, which may hold a secret.
+fn why(error: &reqwest::Error) -> String {
+    let mut source = std::error::Error::source(error);
+    let mut told = None;
+    while let Some(inner) = source {
+        told = Some(inner.to_string());
+        source = inner.source();
+    }
+    told.unwrap_or_else(|| "the request failed".to_owned())
+}

@@ -6,13 +6,12 @@
 use std::time::{Duration, Instant};
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Request, RequestBuilder, Response, Url};
 use serde_json::{Value, json};
 use squall_journal::reach::Pending;
 
 use super::template::{self, Payload, Values};
-use super::{AskError, Driver, Invocation, RESET, ResetError, extract, stream};
+use super::{AskError, Driver, Invocation, ResetError, client, extract, reset, stream, why};
 use crate::answer::Answer;
 use crate::suite::Agent;
 use crate::suite::agent::{HttpAgent, Method, Reset};
@@ -241,27 +240,6 @@ impl HttpDriver {
         let path = self.agent.response_path.as_deref();
         extract::answer(document, path).map(Turn::Answered)
     }
-
-    async fn forget(&self) -> Result<(), ResetError> {
-        let endpoint = match &self.reset {
-            None => return Ok(()),
-            Some(Reset::Endpoint(endpoint)) => endpoint,
-            Some(Reset::Function(_)) => return Err(ResetError::WrongWay("`reset_function`")),
-            Some(Reset::Command(_)) => return Err(ResetError::WrongWay("`reset_command`")),
-        };
-        let asked = self.client.post(endpoint).timeout(RESET).send().await;
-        match asked {
-            Ok(response) if response.status().is_success() => Ok(()),
-            Ok(response) => Err(ResetError::Refused {
-                endpoint: endpoint.clone(),
-                status: response.status().as_u16(),
-            }),
-            Err(error) => Err(ResetError::Unanswered {
-                endpoint: endpoint.clone(),
-                why: why(&error),
-            }),
-        }
-    }
 }
 
 impl Driver for HttpDriver {
@@ -270,7 +248,7 @@ impl Driver for HttpDriver {
     }
 
     fn reset(&self) -> Pending<'_, Result<(), ResetError>> {
-        Box::pin(self.forget())
+        Box::pin(reset::reset(self.reset.as_ref(), &self.client))
     }
 }
 
@@ -300,16 +278,6 @@ fn append(url: &mut Url, parameters: &[(String, String)]) {
     }
 }
 
-/// No proxy, whatever the environment says, and no redirects: an agent answers itself.
-fn client() -> Client {
-    // Only the first call in a process counts, and all install the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder().no_proxy().redirect(Policy::none());
-    builder
-        .build()
-        .expect("nothing in it can fail but the roots, which are read later")
-}
-
 fn media_type(response: &Response) -> String {
     let value = response.headers().get(CONTENT_TYPE);
     let value = value
@@ -333,17 +301,6 @@ async fn body(mut response: Response) -> Result<String, Unread> {
         bytes.extend_from_slice(&chunk);
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The innermost reason. The outermost one names the URL, which may hold a secret.
-fn why(error: &reqwest::Error) -> String {
-    let mut source = std::error::Error::source(error);
-    let mut told = None;
-    while let Some(inner) = source {
-        told = Some(inner.to_string());
-        source = inner.source();
-    }
-    told.unwrap_or_else(|| "the request failed".to_owned())
 }
 
 #[cfg(test)]

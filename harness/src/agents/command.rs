@@ -1,0 +1,213 @@
+//! An agent that is a program: the prompt on stdin, the answer on stdout.
+//!
+//! Each turn is a process of its own; `SQUALL_CONVERSATION` is the same in all turns of a prompt, so
+//! that a program which remembers can know them. The variables that point programs at the proxy are set
+//! for the scope of the invocation.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reqwest::Client;
+use squall_journal::reach::Pending;
+
+use super::program::{self, NotEnded};
+use super::{AskError, Driver, Invocation, ResetError, client, reset};
+use crate::answer::Answer;
+use crate::suite::Agent;
+use crate::suite::agent::{Reset, Way};
+
+/// The variables that point a program at the proxy, for a scope.
+pub type ProxyVariables = Arc<dyn Fn(&str) -> Vec<(String, String)> + Send + Sync>;
+
+/// Asks an agent that is a program.
+pub struct CommandDriver {
+    command: Vec<String>,
+    reset: Option<Reset>,
+    timeout: Duration,
+    variables: ProxyVariables,
+    client: Client,
+}
+
+impl CommandDriver {
+    /// For the agent of a suite. `None`: the agent is not asked in this way.
+    pub fn new(agent: &Agent, variables: ProxyVariables) -> Option<Self> {
+        let Way::Command(command) = &agent.way else {
+            return None;
+        };
+        Some(Self {
+            command: command.clone(),
+            reset: agent.reset.clone(),
+            timeout: agent.timeout,
+            variables,
+            client: client(),
+        })
+    }
+
+    async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
+        let began = Instant::now();
+        let mut answer = Answer::default();
+        for turn in invocation.prompt.turns() {
+            let left = self.timeout.saturating_sub(began.elapsed());
+            let environment = self.environment(invocation);
+            let ended = match program::run(&self.command, environment, turn, left).await {
+                Ok(ended) => ended,
+                Err(NotEnded::NotStarted(error)) => {
+                    return Err(AskError::Unreachable {
+                        endpoint: self.command[0].clone(),
+                        tries: 1,
+                        why: error.to_string(),
+                    });
+                }
+                Err(NotEnded::TooSlow) => {
+                    let within = self.timeout.as_millis();
+                    answer.error = Some(format!("there was no answer within {within} ms"));
+                    break;
+                }
+                Err(NotEnded::Broken(error)) => {
+                    answer.error = Some(format!("the program could not be listened to: {error}"));
+                    break;
+                }
+            };
+            answer.error = if ended.too_long {
+                Some("the answer is longer than 8 MiB".to_owned())
+            } else {
+                (!ended.status.success()).then(|| ended.why())
+            };
+            ended
+                .said
+                .trim_end_matches(['\r', '\n'])
+                .clone_into(&mut answer.text);
+            if answer.error.is_some() {
+                break;
+            }
+        }
+        answer.latency = began.elapsed();
+        Ok(answer)
+    }
+
+    fn environment(&self, invocation: &Invocation) -> Vec<(String, String)> {
+        let mut variables = (self.variables)(&invocation.scope);
+        let own = [
+            ("SQUALL_CONVERSATION", &invocation.conversation),
+            ("SQUALL_SCOPE", &invocation.scope),
+            ("TRACEPARENT", &invocation.traceparent),
+        ];
+        variables.extend(own.map(|(name, value)| (name.to_owned(), value.clone())));
+        variables
+    }
+}
+
+impl Driver for CommandDriver {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+        Box::pin(self.invoke(invocation))
+    }
+
+    fn reset(&self) -> Pending<'_, Result<(), ResetError>> {
+        Box::pin(reset::reset(self.reset.as_ref(), &self.client))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+    use crate::suite::{self, Prompt};
+
+    fn driver(fields: &str) -> CommandDriver {
+        let text = format!(
+            "agent: {{type: command, {fields}}}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n"
+        );
+        let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
+        let variables = |scope: &str| {
+            vec![(
+                "HTTP_PROXY".to_owned(),
+                format!("http://{scope}:x@127.0.0.1:1"),
+            )]
+        };
+        CommandDriver::new(&suite.agent, Arc::new(variables)).expect("a command")
+    }
+
+    async fn ask(fields: &str, prompt: Prompt) -> Result<Answer, AskError> {
+        let invocation = Invocation {
+            prompt,
+            scope: "cell-1".into(),
+            traceparent: "00-00-00-01".into(),
+            conversation: "c1".into(),
+        };
+        driver(fields).ask(&invocation).await
+    }
+
+    #[tokio::test]
+    async fn the_prompt_goes_in_and_the_answer_comes_out() {
+        let answer = ask("command: [cat]", Prompt::single("hi\nthere"))
+            .await
+            .expect("asked");
+        assert_eq!((answer.text.as_str(), answer.error), ("hi\nthere", None));
+        let shown = "command: [sh, -c, 'echo $HTTP_PROXY $SQUALL_CONVERSATION']";
+        let answer = ask(shown, Prompt::single("x")).await.expect("asked");
+        assert_eq!(answer.text, "http://cell-1:x@127.0.0.1:1 c1");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_does_not_listen_is_no_error() {
+        let long = "x".repeat(1 << 20);
+        let answer = ask("command: [sh, -c, 'echo done']", Prompt::single(long)).await;
+        assert_eq!(answer.expect("asked").text, "done");
+    }
+
+    #[tokio::test]
+    async fn every_turn_is_asked_and_the_last_answer_counts() {
+        let turns = vec!["one".to_owned(), "two".to_owned()];
+        let prompt = Prompt::conversation(turns).expect("turns");
+        let answer = ask("command: [cat]", prompt).await.expect("asked");
+        assert_eq!(answer.text, "two");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_fails_gives_an_answer_with_an_error() {
+        let fields = "command: [sh, -c, 'echo partly; echo oops >&2; exit 3']";
+        let answer = ask(fields, Prompt::single("x")).await.expect("an answer");
+        assert_eq!(answer.text, "partly");
+        let error = answer.error.expect("an error");
+        assert_eq!(error, "the program ended with exit status: 3: oops");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_hangs_is_ended_with_its_children() {
+        // The child's child holds the pipe, so only the end of the whole group ends the reading.
+        let fields = "timeout: 1000, command: [sh, -c, 'sleep 600 & sleep 600']";
+        let answer = ask(fields, Prompt::single("x")).await.expect("an answer");
+        assert_eq!(
+            answer.error.as_deref(),
+            Some("there was no answer within 1000 ms")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_is_told() {
+        let found = ask("command: [/no/such/program]", Prompt::single("x")).await;
+        assert!(
+            matches!(found, Err(AskError::Unreachable { .. })),
+            "{found:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_reset_by_program_is_checked() {
+        let with = |program: &str| {
+            driver(&format!(
+                "command: [cat], reset_command: [sh, -c, '{program}']"
+            ))
+        };
+        assert_eq!(with("exit 0").reset().await, Ok(()));
+        let failed = with("echo no >&2; exit 1")
+            .reset()
+            .await
+            .expect_err("it fails");
+        assert_eq!(
+            failed.to_string(),
+            "the reset by sh failed: the program ended with exit status: 1: no"
+        );
+    }
+}

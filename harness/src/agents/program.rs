@@ -1,0 +1,150 @@
+//! Child processes: started with a text on stdin, bounded in time and in what they say.
+
+use std::ffi::OsStr;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+/// Most bytes that are kept of what a program says; what it says more is read and forgotten.
+const LONGEST: usize = 8 << 20;
+
+/// How a program ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) said: String,
+    pub(super) complained: String,
+    /// It said more than is kept.
+    pub(super) too_long: bool,
+}
+
+impl Ended {
+    /// What a person wants to know of a program that failed.
+    pub(super) fn why(&self) -> String {
+        let last = self
+            .complained
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty());
+        let last = last
+            .map(|line| format!(": {}", line.trim()))
+            .unwrap_or_default();
+        format!("the program ended with {}{last}", self.status)
+    }
+}
+
+/// Why a program did not end by itself.
+#[derive(Debug)]
+pub(super) enum NotEnded {
+    /// It could not be started.
+    NotStarted(io::Error),
+    /// It took too long, and was killed with all that it had started.
+    TooSlow,
+    /// It could not be talked to.
+    Broken(io::Error),
+}
+
+/// Runs a program to its end. `words` holds its name and its arguments, at least one.
+pub(super) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+    words: &[String],
+    environment: impl IntoIterator<Item = (N, V)>,
+    input: &str,
+    within: Duration,
+) -> Result<Ended, NotEnded> {
+    let mut command = Command::new(&words[0]);
+    command
+        .args(&words[1..])
+        .envs(environment)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    // A group of its own: what it starts ends with it.
+    #[cfg(unix)]
+    command.process_group(0);
+    let mut child = command.spawn().map_err(NotEnded::NotStarted)?;
+    let mut group = Group::of(&child);
+    let talked = tokio::time::timeout(within, talk(&mut child, input)).await;
+    if let Ok(ended) = talked {
+        // It was waited for: its number may be another's by now.
+        group.0 = None;
+        return ended.map_err(NotEnded::Broken);
+    }
+    group.end();
+    // Killed already, with its group or here.
+    let _ = child.kill().await;
+    group.0 = None;
+    Err(NotEnded::TooSlow)
+}
+
+async fn talk(child: &mut Child, input: &str) -> io::Result<Ended> {
+    let stdin = child.stdin.take();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let write = async {
+        if let Some(mut stdin) = stdin {
+            // A program need not listen to the end, or at all.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+    };
+    let ((), said, complained, status) =
+        tokio::join!(write, all(stdout), all(stderr), child.wait());
+    let ((said, too_long), (complained, _)) = (said?, complained?);
+    Ok(Ended {
+        status: status?,
+        said,
+        complained,
+        too_long,
+    })
+}
+
+async fn all(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<(String, bool)> {
+    let (mut kept, mut too_long) = (Vec::new(), false);
+    let mut buffer = vec![0; 16 << 10];
+    if let Some(mut pipe) = pipe {
+        loop {
+            let count = pipe.read(&mut buffer).await?;
+            if count == 0 {
+                break;
+            }
+            let room = LONGEST.saturating_sub(kept.len()).min(count);
+            kept.extend_from_slice(&buffer[..room]);
+            too_long |= room < count;
+        }
+    }
+    Ok((String::from_utf8_lossy(&kept).into_owned(), too_long))
+}
+
+/// The processes that a program has started, itself included.
+struct Group(Option<u32>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id())
+    }
+
+    #[cfg(unix)]
+    fn end(&self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let leader = self
+            .0
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
+        if let Some(leader) = leader {
+            // It may have ended meanwhile.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn end(&self) {}
+}
+
+/// An asking that is dropped leaves nothing running.
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -6,8 +6,10 @@
 
 mod document;
 mod operation;
+mod parameters;
 mod profile;
 
 pub(crate) use self::document::document;
 pub(crate) use self::operation::{JSON, Operation, YAML};
+pub(crate) use self::parameters::{ExchangeIdText, Moment, RowNumber, Sha256Text, StatusText};
 pub(crate) use self::profile::{ChaosRules, ProfileDocument};

@@ -61,7 +61,7 @@ pub(crate) struct ProblemDocument {
     /// What is wrong here, and what to do instead.
     detail: String,
     /// Each thing that is wrong.
-    #[schemars(default)]
+    #[schemars(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Detail>,
 }
 

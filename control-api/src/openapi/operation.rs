@@ -157,8 +157,14 @@ impl Operation {
     /// Answers with a list in pages: takes `limit` and `cursor`.
     #[must_use]
     pub(crate) fn pages<T: JsonSchema>(self, about: &'static str) -> Self {
+        self.pages_by::<String, T>(about)
+    }
+
+    /// The same with cursors of a form.
+    #[must_use]
+    pub(crate) fn pages_by<Cursor: JsonSchema, T: JsonSchema>(self, about: &'static str) -> Self {
         self.query::<Limit>("limit", "Entries of a page; 100 if absent")
-            .query::<String>("cursor", "`next_cursor` of the page before")
+            .query::<Cursor>("cursor", "`next_cursor` of the page before")
             .answers::<Page<T>>(200, about)
     }
 

@@ -10,7 +10,7 @@ use crate::ApiState;
 use crate::access::Caller;
 use crate::audit::chain::{Broken, Follower, Head};
 use crate::audit::{Entry, Outcome};
-use crate::openapi::Operation;
+use crate::openapi::{Moment, Operation, RowNumber, Sha256Text};
 use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
@@ -146,8 +146,8 @@ pub(super) fn list_operation() -> Operation {
         .query::<String>("action", "This method and route, as in `PUT /v1/chaos`")
         .query::<String>("target", "This path")
         .query::<Outcome>("outcome", "That came out so")
-        .query::<String>("since", "At or after this time, RFC 3339")
-        .pages::<Listed>("Entries")
+        .query::<Moment>("since", "At or after this time, RFC 3339")
+        .pages_by::<RowNumber, Listed>("Entries")
         .asks_store()
 }
 
@@ -187,7 +187,7 @@ pub(super) fn verify_operation() -> Operation {
         "verify_audit",
         "Whether the audit log is what was written: nothing edited, taken out, put in or moved",
     )
-    .query::<String>(
+    .query::<Sha256Text>(
         "head",
         "A hash that was the head's once: also whether it is still in the chain",
     )

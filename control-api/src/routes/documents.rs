@@ -11,6 +11,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use squall_journal::timestamp;
 
 use super::{path, versions};
@@ -64,7 +65,7 @@ pub(super) fn shown<T: JsonSchema>(operation: Operation) -> Operation {
         .query::<Version>("version", "This version, also if it was replaced since")
         .header::<String>("If-None-Match", "304 if this is its `ETag`")
         .answers::<T>(200, "The document")
-        .or_as::<String>(YAML)
+        .or_as::<Value>(YAML)
         .with("ETag", TAG)
         .with("squall-document-version", WHICH)
         .empty(304, "It is the version that `If-None-Match` names")

@@ -10,7 +10,7 @@ use squall_journal::timestamp;
 use super::path::ExchangeName;
 use crate::ApiState;
 use crate::access::Caller;
-use crate::openapi::Operation;
+use crate::openapi::{ExchangeIdText, Moment, Operation, StatusText};
 use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
@@ -69,12 +69,14 @@ pub(super) fn list_operation() -> Operation {
             "fault",
             "Only those to which a rule of this id or mode was applied; `*` for any",
         )
-        .query::<String>(
+        .query::<StatusText>(
             "status",
             "What the agent got: `503`, `5xx`, or `none` for no answer",
         )
-        .query::<String>("since", "Begun at or after this time, RFC 3339")
-        .pages::<ExchangeRecord>("Exchanges; a cursor stays where it is whatever comes in")
+        .query::<Moment>("since", "Begun at or after this time, RFC 3339")
+        .pages_by::<ExchangeIdText, ExchangeRecord>(
+            "Exchanges; a cursor stays where it is whatever comes in",
+        )
         .asks_store()
 }
 

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::profile::Profile;
 use squall_proxy::chaos::{INLINE, NO_CHAOS};
@@ -157,7 +157,7 @@ pub(super) fn show_operation() -> Operation {
     )
     .header::<String>("If-None-Match", "304 if this is its `ETag`")
     .answers::<ProfileDocument>(200, "The profile")
-    .or_as::<String>(YAML)
+    .or_as::<Value>(YAML)
     .with("ETag", "Its version, for `If-Match`")
     .with("squall-profile-source", "`builtin`, `file` or `api`")
     .with(

@@ -1,0 +1,41 @@
+//! What parameters may be that are texts of a form.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// Types of texts by their patterns.
+macro_rules! texts {
+    ($($(#[$about:meta])* $name:ident: $($rule:literal)+;)*) => { $(
+        $(#[$about])*
+        pub(crate) struct $name;
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "pattern": concat!($($rule),+) })
+            }
+        }
+    )* };
+}
+
+texts! {
+    /// A status of an answer, a class of them, or `none`.
+    StatusText: "^([1-9][0-9]{2}|[1-5]xx|none)$";
+    /// A point in time, RFC 3339.
+    Moment: "^[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+        "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-](0[0-9]|1[0-9]|2[0-3]):[0-5][0-9])$";
+    /// An exchange's id.
+    ExchangeIdText: "^[0-9a-f]{24}$";
+    /// A row's number in a list that counts up.
+    RowNumber: "^[1-9][0-9]{0,17}$";
+    /// A SHA-256.
+    Sha256Text: "^[0-9a-fA-F]{64}$";
+}

@@ -5,7 +5,7 @@ use squall_profiles::document::{At, Tree};
 use super::reader::{Fields, Reader, each};
 
 /// What an agent is asked in one invocation: one turn, or several with one conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prompt {
     turns: Vec<String>,
 }

@@ -1,0 +1,220 @@
+//! Runs: agents asked under chaos, and judged.
+//!
+//! ```text
+//! clean     every prompt once without chaos ──▶ what chaos is not to blame for, what to compare with
+//! scenarios × prompts ── reset, begin, ask, see ──▶ judged by every invariant ──▶ cells ──▶ matrix
+//! ```
+//!
+//! Each asking is an activation of its own, in the scope of one of so many slots: as many askings go on
+//! at once as there are slots. Nothing that is judged hangs on which slot it was or on what else went
+//! on, so that two runs with one seed give the same cells at any concurrency.
+
+mod ask;
+mod jobs;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use squall_journal::reach::{Reach, ReachError};
+use squall_journal::run::CellRecord;
+
+use self::ask::{Asked, Slots};
+use self::jobs::Job;
+pub use self::plan::{Plan, Trial};
+use crate::agents::{AskError, Driver};
+use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
+use crate::scores::{Column, Matrix, PromptSample, Sample, cell, chaos_resilience};
+use crate::suite::{Active, Prompt};
+
+/// Is told how a run goes.
+pub trait Tell: Send + Sync {
+    /// So many of so many askings are done.
+    fn progress(&self, done: u64, of: u64);
+    /// A cell was judged.
+    fn cell(&self, cell: &CellRecord);
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// Every cell, scenario by scenario, and how each scenario went.
+    pub matrix: Matrix,
+    /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
+    pub chaos_resilience: Option<f64>,
+    /// How often the agent was asked, the clean run included.
+    pub invocations: u64,
+}
+
+/// Why a run came to no end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The proxy did not do what it was asked to.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    /// Nobody answers at all.
+    #[error(transparent)]
+    Unreachable(AskError),
+    /// There is no scope to work in.
+    #[error("a run needs a scope at least")]
+    NoScope,
+}
+
+/// Carries a run out, in as many scopes as are given at once. All chaos that it began is ended when it
+/// is over, however that is.
+pub async fn run(
+    plan: &Plan<'_>,
+    driver: &dyn Driver,
+    reach: &dyn Reach,
+    scopes: &[String],
+    tell: &dyn Tell,
+) -> Result<Ran, RunError> {
+    let ran = carried_out(plan, driver, reach, scopes, tell).await;
+    let ended = reach.end_run(plan.run).await;
+    let ran = ran?;
+    ended?;
+    Ok(ran)
+}
+
+async fn carried_out(
+    plan: &Plan<'_>,
+    driver: &dyn Driver,
+    reach: &dyn Reach,
+    scopes: &[String],
+    tell: &dyn Tell,
+) -> Result<Ran, RunError> {
+    if scopes.is_empty() {
+        return Err(RunError::NoScope);
+    }
+    let clean_jobs = jobs::clean(plan);
+    let jobs = jobs::under_chaos(plan);
+    let invocations = (clean_jobs.iter().chain(&jobs))
+        .map(Vec::len)
+        .sum::<usize>() as u64;
+    let slots = Slots::new(plan, driver, reach, tell, invocations);
+    let clean = slots.work(clean_jobs, scopes).await?;
+    let all_unreachable = clean.iter().all(|(_, asked)| asked.unreachable.is_some());
+    if let Some((_, first)) = clean.first().filter(|_| all_unreachable)
+        && let Some(why) = &first.unreachable
+    {
+        return Err(RunError::Unreachable(why.clone()));
+    }
+    let clean: BTreeMap<Prompt, Asked> = clean
+        .into_iter()
+        .map(|(job, asked)| (job.prompt.clone(), asked))
+        .collect();
+    let mut tried = slots.work(jobs, scopes).await?;
+    tried.sort_by_key(|(job, _)| job.number);
+    Ok(Ran {
+        matrix: matrix(plan, &tried, &clean, tell),
+        chaos_resilience: chaos_resilience(&prompts(plan, &tried, &clean)),
+        invocations,
+    })
+}
+
+type Tried<'p> = (Job<'p>, Asked);
+
+fn matrix(
+    plan: &Plan<'_>,
+    tried: &[Tried<'_>],
+    clean: &BTreeMap<Prompt, Asked>,
+    tell: &dyn Tell,
+) -> Matrix {
+    let mut matrix = Matrix::default();
+    for (number, trial) in plan.trials.iter().enumerate() {
+        let its = || {
+            tried
+                .iter()
+                .filter(move |(job, _)| job.trial == Some(number))
+        };
+        matrix.columns.push(Column {
+            name: trial.name.clone(),
+            under_chaos: trial.active.any(),
+            rules_applied: its().map(|(_, asked)| asked.faults_applied).sum(),
+            invocations: its().count() as u64,
+        });
+        for (place, invariant) in plan.invariants.iter().enumerate() {
+            let of_it = its().filter(|(job, _)| job.judges(place, invariant));
+            let samples: Vec<_> = of_it
+                .map(|(job, asked)| sample(plan, invariant, trial.active, job, asked, clean))
+                .collect();
+            let judged = cell(invariant, &trial.name, trial.active.any(), &samples);
+            tell.cell(&judged);
+            matrix.cells.push(judged);
+        }
+    }
+    matrix
+}
+
+/// What all invariants said of each prompt under chaos.
+fn prompts(
+    plan: &Plan<'_>,
+    tried: &[Tried<'_>],
+    clean: &BTreeMap<Prompt, Asked>,
+) -> Vec<PromptSample> {
+    let under_chaos = tried.iter().filter_map(|(job, asked)| {
+        let trial = plan.trials.get(job.trial?)?;
+        trial.active.any().then_some((job, asked, trial))
+    });
+    under_chaos
+        .map(|(job, asked, trial)| {
+            let invariants = plan.invariants.iter().enumerate();
+            let judging = invariants.filter(|(place, invariant)| job.judges(*place, invariant));
+            let judged = judging.map(|(_, invariant)| {
+                let sample = sample(plan, invariant, trial.active, job, asked, clean);
+                (sample.judgement, sample.fails_without_chaos)
+            });
+            PromptSample {
+                faults_applied: asked.faults_applied,
+                judgements: judged.collect(),
+            }
+        })
+        .collect()
+}
+
+fn sample(
+    plan: &Plan<'_>,
+    invariant: &Invariant,
+    active: Active,
+    job: &Job<'_>,
+    asked: &Asked,
+    clean: &BTreeMap<Prompt, Asked>,
+) -> Sample {
+    let clean = clean.get(job.prompt).filter(|clean| clean.wrong.is_none());
+    let subject = |asked: &Asked, active| -> Judgement {
+        if let Some(wrong) = &asked.wrong {
+            return Judgement::Judged(Verdict::Error(wrong.clone()));
+        }
+        invariant.judge(&Subject {
+            prompt: job.prompt,
+            answer: &asked.answer,
+            trace: &asked.trace,
+            baseline: clean.map(|clean| Baseline {
+                answer: &clean.answer,
+                trace: Some(&clean.trace),
+            }),
+            active,
+            prices: plan.prices,
+        })
+    };
+    let fails_without_chaos = clean.and_then(|clean| {
+        invariant.fails_without_chaos(&Subject {
+            prompt: job.prompt,
+            answer: &clean.answer,
+            trace: &clean.trace,
+            baseline: Some(Baseline {
+                answer: &clean.answer,
+                trace: Some(&clean.trace),
+            }),
+            active: Active::default(),
+            prices: plan.prices,
+        })
+    });
+    Sample {
+        judgement: subject(asked, active),
+        faults_applied: asked.faults_applied,
+        fails_without_chaos,
+        evidence: asked.evidence(job.prompt),
+    }
+}

@@ -1,0 +1,218 @@
+//! One asking after the other, in as many slots as there are scopes.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use squall_journal::reach::{Observe, Reach, Rules, Seen, Wanted};
+use squall_journal::record::RuleOutcome;
+use squall_journal::redact::Redactor;
+use squall_journal::run::EvidenceRecord;
+
+use super::jobs::Job;
+use super::plan::Plan;
+use super::{RunError, Tell};
+use crate::agents::{AskError, Driver, Invocation};
+use crate::answer::Answer;
+use crate::suite::Prompt;
+use crate::trace::Trace;
+
+/// How long the last exchanges of an asking may take to end once the agent has answered.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Longest part of a text that is kept as evidence, bytes.
+const KEPT: usize = 64 << 10;
+
+/// What came of an asking.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Asked {
+    pub(super) answer: Answer,
+    pub(super) trace: Trace,
+    pub(super) faults_applied: u64,
+    exchanges: Vec<String>,
+    /// Why it cannot be judged.
+    pub(super) wrong: Option<String>,
+    /// Nobody was there.
+    pub(super) unreachable: Option<AskError>,
+}
+
+impl Asked {
+    fn wrong(why: String) -> Self {
+        Self {
+            wrong: Some(why),
+            ..Self::default()
+        }
+    }
+
+    /// What is kept of it: no secrets, and no more than so much.
+    pub(super) fn evidence(&self, prompt: &Prompt) -> EvidenceRecord {
+        let redactor = Redactor::default();
+        let kept = |mut text: String| {
+            redactor.text(&mut text, KEPT);
+            text
+        };
+        let told = match (&self.answer.error, self.wrong.is_some()) {
+            (_, true) => None,
+            (Some(_), _) if self.answer.text.is_empty() => None,
+            _ => Some(kept(self.answer.text.clone())),
+        };
+        EvidenceRecord {
+            prompt: kept(prompt.text()),
+            answer: told,
+            latency_ms: self.answer.latency.as_secs_f64() * 1000.0,
+            exchanges: self.exchanges.clone(),
+        }
+    }
+}
+
+/// What slots share.
+pub(super) struct Slots<'r> {
+    plan: &'r Plan<'r>,
+    driver: &'r dyn Driver,
+    reach: &'r dyn Reach,
+    tell: &'r dyn Tell,
+    of: u64,
+    done: AtomicU64,
+}
+
+impl<'r> Slots<'r> {
+    pub(super) fn new(
+        plan: &'r Plan<'r>,
+        driver: &'r dyn Driver,
+        reach: &'r dyn Reach,
+        tell: &'r dyn Tell,
+        of: u64,
+    ) -> Self {
+        Self {
+            plan,
+            driver,
+            reach,
+            tell,
+            of,
+            done: AtomicU64::new(0),
+        }
+    }
+
+    /// Does all units, each whole in one slot; in any order.
+    pub(super) async fn work<'p>(
+        &self,
+        units: Vec<Vec<Job<'p>>>,
+        scopes: &[String],
+    ) -> Result<Vec<(Job<'p>, Asked)>, RunError> {
+        let waiting: Mutex<VecDeque<_>> = Mutex::new(units.into());
+        let take = || {
+            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.pop_front()
+        };
+        let slot = async |scope: &String| {
+            let mut done = Vec::new();
+            while let Some(unit) = take() {
+                let mut before = Before::default();
+                for job in unit {
+                    let asked = self.asked(scope, &job, &mut before).await?;
+                    let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+                    self.tell.progress(number, self.of);
+                    done.push((job, asked));
+                }
+            }
+            Ok::<_, RunError>(done)
+        };
+        let done = try_join_all(scopes.iter().map(slot)).await?;
+        Ok(done.into_iter().flatten().collect())
+    }
+
+    async fn asked(
+        &self,
+        scope: &str,
+        job: &Job<'_>,
+        before: &mut Before,
+    ) -> Result<Asked, RunError> {
+        if let Err(error) = self.driver.reset().await {
+            return Ok(Asked::wrong(error.to_string()));
+        }
+        if !(job.goes_on && before.activation.is_some()) {
+            let begun = self.reach.begin(scope, self.wanted(job)).await?;
+            *before = Before {
+                activation: begun.activation,
+                seen: BTreeSet::new(),
+            };
+        }
+        let told = self.driver.ask(&self.invocation(scope, job)).await;
+        let activation = before.activation.as_deref().unwrap_or_default();
+        let seen = self.reach.seen(activation, SETTLE).await?;
+        let seen = before.only_new(seen);
+        let mut asked = Asked {
+            faults_applied: applied(&seen),
+            exchanges: seen
+                .exchanges
+                .iter()
+                .map(|one| one.record.id.clone())
+                .collect(),
+            trace: Trace::of(seen),
+            ..Asked::default()
+        };
+        match told {
+            Ok(answer) => asked.answer = answer,
+            // An agent that is gone has not answered; whether that is its fault is for the invariants.
+            Err(error @ AskError::Unreachable { .. }) => {
+                asked.answer.error = Some(error.to_string());
+                asked.unreachable = Some(error);
+            }
+            Err(error) => asked.wrong = Some(error.to_string()),
+        }
+        Ok(asked)
+    }
+
+    fn wanted(&self, job: &Job<'_>) -> Wanted {
+        let trial = job.trial.and_then(|trial| self.plan.trials.get(trial));
+        Wanted {
+            run: self.plan.run.to_owned(),
+            rules: trial.map_or(Rules::Nothing, |trial| trial.rules.clone()),
+            seed: self.plan.seed,
+            key: job.key.clone(),
+            observe: Observe::Bodies,
+            ttl: None,
+        }
+    }
+
+    fn invocation(&self, scope: &str, job: &Job<'_>) -> Invocation {
+        let id = |salt: &str| {
+            let mut hasher = DefaultHasher::new();
+            (self.plan.run, &job.key, job.number, salt).hash(&mut hasher);
+            // No id is all zeroes.
+            hasher.finish() | 1
+        };
+        let (high, low, span) = (id("high"), id("low"), id("span"));
+        Invocation {
+            prompt: job.prompt.clone(),
+            scope: scope.to_owned(),
+            traceparent: format!("00-{high:016x}{low:016x}-{span:016x}-01"),
+            conversation: format!("{}-{low:016x}", self.plan.run),
+        }
+    }
+}
+
+/// What was seen before under an activation that several askings share.
+#[derive(Default)]
+struct Before {
+    activation: Option<String>,
+    seen: BTreeSet<String>,
+}
+
+impl Before {
+    fn only_new(&mut self, mut seen: Seen) -> Seen {
+        seen.exchanges
+            .retain(|exchange| self.seen.insert(exchange.record.id.clone()));
+        seen
+    }
+}
+
+/// How often a rule was applied.
+fn applied(seen: &Seen) -> u64 {
+    let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
+    let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
+    applied.count() as u64
+}

@@ -1,0 +1,459 @@
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use squall_journal::activation::ActivationRecord;
+use squall_journal::reach::{Pending, Rules, Seen, Wanted};
+use squall_journal::record::SpentRecord;
+use squall_journal::run::CellState;
+use squall_profiles::variables::Variables;
+
+use super::*;
+use crate::agents::{Invocation, ResetError};
+use crate::answer::Answer;
+use crate::scores::{Bar, Outcome};
+use crate::suite::{self, ContractPart, Suite};
+use crate::trace::testing::{Sent, exchange};
+
+/// A proxy and an agent that exist in here only: the agent makes one call of a tool for each turn, and
+/// says what came of it.
+#[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that is wrong"
+)]
+struct World {
+    state: Mutex<State>,
+    /// The agent makes no call, as one that is not pointed at the proxy.
+    is_blind: bool,
+    /// Whatever is wrong, it says that all is well.
+    is_careless: bool,
+    /// It fails when it is asked this.
+    fails_at: Option<&'static str>,
+    resets_fail: bool,
+    is_down: bool,
+}
+
+#[derive(Default)]
+struct State {
+    in_force: HashMap<String, (String, Wanted)>,
+    seen: HashMap<String, Seen>,
+    begun: Vec<(String, Wanted)>,
+    asked: u64,
+    resets: u64,
+    ended: Vec<String>,
+}
+
+impl World {
+    fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
+        read(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Reach for World {
+    fn begin<'a>(
+        &'a self,
+        scope: &'a str,
+        wanted: Wanted,
+    ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
+        Box::pin(async move {
+            let id = self.state(|state| {
+                let id = format!("a{}", state.begun.len());
+                state.begun.push((scope.to_owned(), wanted.clone()));
+                state
+                    .in_force
+                    .insert(scope.to_owned(), (id.clone(), wanted));
+                id
+            });
+            Ok(ActivationRecord {
+                scope: scope.to_owned(),
+                activation: Some(id),
+                inherited: false,
+                profile: "inline".into(),
+                seed: 42,
+                key: String::new(),
+                observe: "bodies".into(),
+                rules: 1,
+                started_at: None,
+                expires_at: None,
+                ttl: None,
+                ttl_from: None,
+                spent: SpentRecord::default(),
+            })
+        })
+    }
+
+    fn end<'a>(&'a self, _: &'a str) -> Pending<'a, Result<bool, ReachError>> {
+        Box::pin(async { Ok(true) })
+    }
+
+    fn end_run<'a>(&'a self, run: &'a str) -> Pending<'a, Result<usize, ReachError>> {
+        Box::pin(async move {
+            self.state(|state| state.ended.push(run.to_owned()));
+            Ok(1)
+        })
+    }
+
+    fn seen<'a>(
+        &'a self,
+        activation: &'a str,
+        _: Duration,
+    ) -> Pending<'a, Result<Seen, ReachError>> {
+        Box::pin(async move {
+            Ok(self.state(|state| state.seen.get(activation).cloned().unwrap_or_default()))
+        })
+    }
+}
+
+impl Driver for World {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+        Box::pin(async move {
+            // Others get their turn: with several slots askings cross.
+            tokio::task::yield_now().await;
+            if self.is_down {
+                return Err(AskError::Unreachable {
+                    endpoint: "http://agent.test/".into(),
+                    tries: 3,
+                    why: "connection refused".into(),
+                });
+            }
+            let is_faulted = self.state(|state| {
+                state.asked += 1;
+                let (activation, wanted) = state.in_force[&invocation.scope].clone();
+                let is_faulted = wanted.rules != Rules::Nothing;
+                let mut sent = Sent::get("https://tool.test/").tool("search");
+                if is_faulted {
+                    sent = sent.status(503).injected("error", serde_json::json!({}));
+                }
+                if !self.is_blind {
+                    let seen = state.seen.entry(activation.clone()).or_default();
+                    let mut made = exchange(seen.exchanges.len(), &sent);
+                    made.record.id =
+                        format!("{}-{activation}-{}", wanted.key, seen.exchanges.len());
+                    seen.exchanges.push(made);
+                }
+                is_faulted && !self.is_blind
+            });
+            let mut answer = Answer::of(if is_faulted && !self.is_careless {
+                "The data is unavailable."
+            } else {
+                "All is well."
+            });
+            let prompt = invocation.prompt.text();
+            if self.fails_at.is_some_and(|at| at == prompt) {
+                answer.error = Some("status 500".into());
+            }
+            Ok(answer)
+        })
+    }
+
+    fn reset(&self) -> Pending<'_, Result<(), ResetError>> {
+        Box::pin(async {
+            self.state(|state| state.resets += 1);
+            if self.resets_fail {
+                return Err(ResetError::WrongWay("magic"));
+            }
+            Ok(())
+        })
+    }
+}
+
+#[test]
+fn a_run_can_be_carried_out_by_any_thread() {
+    fn takes(_: impl Send) {}
+    let world = World::default();
+    let suite = suite_of(SUITE);
+    let plan = Plan::chaos(
+        &suite,
+        "r",
+        Trial {
+            name: "none".into(),
+            rules: Rules::Nothing,
+            active: Active::default(),
+        },
+    );
+    takes(run(&plan, &world, &world, &[], &Silent));
+}
+
+struct Silent;
+
+impl Tell for Silent {
+    fn progress(&self, _: u64, _: u64) {}
+    fn cell(&self, _: &CellRecord) {}
+}
+
+const SUITE: &str = "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one, two, three]
+contract:
+  name: c
+  invariants:
+    - {id: completes, type: completes, severity: critical}
+    - {id: honest, type: contains, value: unavailable, when: tool_faults_active}
+    - {id: well, type: contains, value: well, when: no_chaos}
+    - {id: bounded, type: max_calls, tool: search, max: 3}
+    - {id: same, type: behavior_unchanged, when: no_chaos}
+    - {id: private, type: excludes_pii}
+  chaos_matrix:
+    - name: clean
+    - {name: down, tool_faults: [{tool: '*', mode: error}]}
+    - {name: slow, tool_faults: [{tool: '*', mode: slow}]}
+    - {name: empty, tool_faults: [{tool: '*', mode: empty}]}
+    - {name: html, tool_faults: [{tool: '*', mode: html_error}]}
+";
+
+fn suite_of(text: &str) -> Suite {
+    suite::parse("suite.yaml", text, Variables::Refused).expect("valid")
+}
+
+async fn run_contract(world: &World, text: &str, slots: usize) -> Result<Ran, RunError> {
+    let suite = suite_of(text);
+    let Some(ContractPart::Written(contract)) = &suite.contract else {
+        panic!("a contract");
+    };
+    let plan = Plan::contract(&suite, contract, "run-1");
+    let scopes: Vec<_> = (0..slots).map(|slot| format!("run-1.{slot}")).collect();
+    run(&plan, world, world, &scopes, &Silent).await
+}
+
+fn state_of(ran: &Ran, invariant: &str, scenario: &str) -> CellState {
+    let found = ran
+        .matrix
+        .cells
+        .iter()
+        .find(|cell| cell.invariant == invariant && cell.scenario == scenario);
+    found.expect("a cell").state
+}
+
+#[tokio::test]
+async fn a_contract_is_tried_and_judged() {
+    let world = World::default();
+    let ran = run_contract(&world, SUITE, 4).await.expect("a run");
+    assert_eq!(ran.matrix.cells.len(), 30);
+    for (invariant, scenario, expected) in [
+        ("completes", "clean", CellState::Passed),
+        ("honest", "clean", CellState::NotApplicable),
+        ("honest", "down", CellState::Passed),
+        ("well", "clean", CellState::Passed),
+        ("well", "down", CellState::NotApplicable),
+        ("same", "clean", CellState::Passed),
+        ("bounded", "html", CellState::Passed),
+    ] {
+        assert_eq!(
+            state_of(&ran, invariant, scenario),
+            expected,
+            "{invariant} {scenario}"
+        );
+    }
+    assert!(matches!(
+        ran.matrix.outcome(Bar::default()),
+        Outcome::Passed(_)
+    ));
+    // 15 and the clean run.
+    assert_eq!(ran.invocations, 18);
+    world.state(|state| {
+        assert_eq!((state.asked, state.resets), (18, 18));
+        assert_eq!(state.begun.len(), 18);
+        assert_eq!(state.ended, ["run-1"]);
+        let keys: std::collections::BTreeSet<_> = state
+            .begun
+            .iter()
+            .map(|(_, wanted)| wanted.key.clone())
+            .collect();
+        assert_eq!(keys.len(), 18);
+        assert!(keys.contains("down/prompt-2/1"));
+    });
+}
+
+#[tokio::test]
+async fn an_agent_that_hides_failures_is_found_out() {
+    let world = World {
+        is_careless: true,
+        ..World::default()
+    };
+    let ran = run_contract(&world, SUITE, 2).await.expect("a run");
+    assert_eq!(state_of(&ran, "honest", "down"), CellState::Failed);
+    let cell = ran
+        .matrix
+        .cells
+        .iter()
+        .find(|cell| cell.state == CellState::Failed);
+    let cell = cell.expect("a failed cell");
+    assert_eq!(cell.faults_applied, 3);
+    assert_eq!(cell.evidence[0].answer.as_deref(), Some("All is well."));
+    assert_eq!(cell.evidence[0].exchanges.len(), 1);
+}
+
+#[tokio::test]
+async fn an_agent_that_ignores_the_proxy_proves_nothing() {
+    let world = World {
+        is_blind: true,
+        ..World::default()
+    };
+    let ran = run_contract(&world, SUITE, 2).await.expect("a run");
+    assert_eq!(state_of(&ran, "completes", "down"), CellState::NotExercised);
+    assert!(matches!(
+        ran.matrix.outcome(Bar::default()),
+        Outcome::Inconclusive(_)
+    ));
+    assert_eq!(ran.chaos_resilience, None);
+}
+
+#[tokio::test]
+async fn what_fails_without_chaos_is_told_apart() {
+    let world = World {
+        fails_at: Some("two"),
+        ..World::default()
+    };
+    let ran = run_contract(&world, SUITE, 3).await.expect("a run");
+    let cell = ran
+        .matrix
+        .cells
+        .iter()
+        .find(|cell| cell.invariant == "completes" && cell.scenario == "down");
+    let cell = cell.expect("a cell");
+    assert_eq!(
+        (cell.state, cell.baseline_failed),
+        (CellState::Failed, true)
+    );
+    assert_eq!(ran.chaos_resilience, Some(100.0));
+}
+
+#[tokio::test]
+async fn a_reset_that_fails_makes_cells_that_cannot_be_judged() {
+    let world = World {
+        resets_fail: true,
+        ..World::default()
+    };
+    let ran = run_contract(&world, SUITE, 3).await.expect("a run");
+    assert!(
+        ran.matrix
+            .cells
+            .iter()
+            .all(|cell| cell.state == CellState::Error)
+    );
+    assert!(matches!(
+        ran.matrix.outcome(Bar::default()),
+        Outcome::Inconclusive(_)
+    ));
+}
+
+#[tokio::test]
+async fn an_agent_that_is_down_ends_the_run_and_its_chaos() {
+    let world = World {
+        is_down: true,
+        ..World::default()
+    };
+    let error = run_contract(&world, SUITE, 3)
+        .await
+        .expect_err("nobody there");
+    assert!(matches!(error, RunError::Unreachable(_)), "{error}");
+    world.state(|state| assert_eq!(state.ended, ["run-1"]));
+}
+
+#[tokio::test]
+async fn probes_are_asked_in_invocations_of_their_own() {
+    let text = "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one, two]
+contract:
+  name: c
+  invariants:
+    - {id: probed, type: not_contains, value: prompt, probes: [leak, reveal]}
+    - {id: completes, type: completes}
+  chaos_matrix: [{name: down, tool_faults: [{tool: '*', mode: error}]}]
+";
+    let ran = run_contract(&World::default(), text, 2)
+        .await
+        .expect("a run");
+    // Two prompts and two probes, clean and under chaos.
+    assert_eq!(ran.invocations, 8);
+    let evidence = |invariant: &str| -> Vec<String> {
+        let cell = ran
+            .matrix
+            .cells
+            .iter()
+            .find(|cell| cell.invariant == invariant);
+        let evidence = &cell.expect("a cell").evidence;
+        evidence.iter().map(|one| one.prompt.clone()).collect()
+    };
+    assert_eq!(evidence("probed"), ["leak", "reveal"]);
+    assert_eq!(evidence("completes"), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_cell_can_have_invocations_of_its_own() {
+    let text = SUITE.replace("  name: c\n", "  name: c\n  isolation: cell\n");
+    let ran = run_contract(&World::default(), &text, 8)
+        .await
+        .expect("a run");
+    assert_eq!(ran.invocations, 6 * 5 * 3 + 3);
+    assert!(matches!(
+        ran.matrix.outcome(Bar::default()),
+        Outcome::Passed(_)
+    ));
+}
+
+#[tokio::test]
+async fn counters_can_go_on_through_a_scenario() {
+    let text = format!("{SUITE}advanced: {{counters: run}}\n");
+    let world = World::default();
+    let ran = run_contract(&world, &text, 4).await.expect("a run");
+    assert_eq!(ran.invocations, 18);
+    world.state(|state| assert_eq!(state.begun.len(), 3 + 5));
+    // Each asking is judged by its own exchanges only.
+    let bounded = ran
+        .matrix
+        .cells
+        .iter()
+        .filter(|cell| cell.invariant == "bounded");
+    for cell in bounded {
+        assert!(
+            cell.evidence.iter().all(|one| one.exchanges.len() == 1),
+            "{cell:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_chaos_run_is_one_scenario() {
+    let text = "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one, two]
+invariants: [{type: contains, value: unavailable}]
+chaos: {tool_faults: [{tool: '*', mode: error}]}
+";
+    let suite = suite_of(text);
+    let chaos = suite.chaos.as_ref().expect("chaos");
+    let plan = Plan::chaos(&suite, "r", Trial::of("chaos", chaos));
+    let world = World::default();
+    let ran = run(&plan, &world, &world, &["s".to_owned()], &Silent)
+        .await
+        .expect("a run");
+    assert_eq!(ran.chaos_resilience, Some(100.0));
+    // What does not hold without chaos is told, though it holds under it.
+    assert_eq!(ran.matrix.cells[0].state, CellState::Passed);
+    let nowhere = run(&plan, &world, &world, &[], &Silent).await;
+    assert!(matches!(nowhere, Err(RunError::NoScope)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn cells_are_the_same_at_any_concurrency(slots in 1..40_usize, is_careless: bool) {
+        let ran = |slots| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            let world = World { is_careless, ..World::default() };
+            let mut ran = runtime.block_on(run_contract(&world, SUITE, slots)).expect("a run");
+            // Ids of activations are counted up by the world as they come.
+            for cell in &mut ran.matrix.cells {
+                for evidence in &mut cell.evidence {
+                    evidence.exchanges.clear();
+                }
+            }
+            ran
+        };
+        prop_assert_eq!(ran(slots), ran(1));
+    }
+}

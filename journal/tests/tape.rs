@@ -31,9 +31,9 @@ prop_compose! {
     fn recorded()(
         path in 0_usize..3,
         sent in data(),
-        status in 200_u16..600,
+        status in 200_u16..1000,
         content in content(),
-        headers in prop::collection::vec(("[a-z]{1,8}", "[!-~]{1,20}"), 0..4),
+        headers in prop::collection::vec(("[a-z]{1,8}", "[!-~é]{1,20}"), 0..4),
         latency_ms in 0_u64..10_000,
         answered in prop::bool::weighted(0.9),
         broken_off: bool,

@@ -114,6 +114,7 @@ pub(crate) fn take_over(
 ) -> Response<AgentBody> {
     let (head, upstream) = answer.into_parts();
     log.upgraded(&head.headers);
+    log.captured_head(head.status, &head.headers);
     *connection.takeover.borrow_mut() = Some(Takeover::Upgrade {
         upstream,
         log: Rc::clone(log),

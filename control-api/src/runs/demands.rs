@@ -197,7 +197,7 @@ fn status(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "anyOf": [
             { "type": "integer", "const": 0 },
-            { "type": "integer", "minimum": 200, "maximum": 599 },
+            { "type": "integer", "minimum": 200, "maximum": 999 },
         ]
     })
 }

@@ -363,7 +363,7 @@ impl Reader {
             self.error(&name.value, name.position, message);
             return None;
         }
-        if HeaderValue::from_str(&text).is_err() {
+        if HeaderValue::from_bytes(text.as_bytes()).is_err() {
             let message = format!("`{}` cannot be a header's value", text.escape_debug());
             self.error(&name.value, value.position, message);
             return None;
@@ -375,11 +375,11 @@ impl Reader {
         let number = self.number(members, "status")?;
         let status = u16::try_from(number)
             .ok()
-            .filter(|status| *status == 0 || (200..=599).contains(status));
+            .filter(|status| *status == 0 || (200..=999).contains(status));
         if status.is_none() {
             let at = member(members, "status")?.position;
             let message =
-                format!("`status: {number}`: allowed are 200 to 599, and 0 for no answer at all");
+                format!("`status: {number}`: allowed are 200 to 999, and 0 for no answer at all");
             self.error("status", at, message);
         }
         status
@@ -645,6 +645,17 @@ context: [x]
         assert!(
             pointers.contains(&"/tool_responses/1/status"),
             "{pointers:?}"
+        );
+    }
+
+    #[test]
+    fn numbers_of_any_length_are_taken_as_they_are() {
+        let text = "id: 7\ntool_responses: [{tool: a, response: {n: 18446744073709551615}}]\n";
+        let session = session("s", text).expect("a session");
+        let response = session.tool_responses[0].response.to_string();
+        assert_eq!(
+            (session.id.as_str(), response.as_str()),
+            ("7", r#"{"n":18446744073709551615}"#)
         );
     }
 

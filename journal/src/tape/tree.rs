@@ -151,6 +151,18 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(Tree::Scalar(value.into()))
     }
 
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Tree, E> {
+        serde_json::from_str(&value.to_string())
+            .map(Tree::Scalar)
+            .map_err(E::custom)
+    }
+
+    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Tree, E> {
+        serde_json::from_str(&value.to_string())
+            .map(Tree::Scalar)
+            .map_err(E::custom)
+    }
+
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree, E> {
         Ok(Tree::Scalar(value.into()))
     }

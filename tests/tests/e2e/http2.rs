@@ -195,6 +195,42 @@ fn clients_speak_http_2_through_the_tunnel() {
 }
 
 #[test]
+fn a_tape_speaks_http_2_where_it_was_recorded_so_and_dials_nothing() {
+    let secure = Secure::start(&["h2"]);
+    let api = secure.daemon.api;
+    let url = format!("https://{}/version", secure.name());
+    let begun = api.call("POST", "/v1/recordings", Some(&json!({})));
+    let id = begun.json()["id"].as_str().unwrap().to_owned();
+    block(async {
+        let mut sender = intercepted(&secure.daemon, &secure.name()).await.unwrap();
+        assert_eq!(get(&mut sender, &url).await.unwrap().0, 200);
+    });
+    api.wait_for_exchanges(1);
+    let stopped = api.call("POST", &format!("/v1/recordings/{id}/stop"), None);
+    assert_eq!(stopped.json()["exchanges"], 1, "{}", stopped.text());
+    let opened = secure.upstream.opened();
+    let tape = "/v1/scopes/default/tape";
+    api.activate(tape, &json!({ "recording": id }));
+    block(async {
+        let mut sender = intercepted(&secure.daemon, &secure.name())
+            .await
+            .expect("h2 by ALPN");
+        let played = get(&mut sender, &url).await.unwrap();
+        assert_eq!(played, (200, b"HTTP/2.0".to_vec()));
+        let missed = get(&mut sender, &format!("{url}s")).await.unwrap();
+        assert_eq!(missed.0, 404);
+    });
+    // Of what was not recorded nobody knows what it speaks.
+    api.activate(tape, &json!({ "session": { "id": "empty" } }));
+    block(async {
+        let offered = intercepted(&secure.daemon, &secure.name()).await;
+        assert!(offered.is_none(), "h2 was agreed on for what nobody knows");
+    });
+    assert_eq!(secure.upstream.opened(), opened);
+    assert_eq!(api.get(tape)["dialled"], 0);
+}
+
+#[test]
 fn many_streams_share_a_connection_and_arrive_whole() {
     let secure = Secure::start(&["h2"]);
     block(async {

@@ -99,6 +99,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Replay,
     },
+    /// Runs: what agents were tried with, and what came of it
+    Runs {
+        #[command(subcommand)]
+        action: Runs,
+    },
     /// Tokens: who may use the control API
     Token {
         #[command(subcommand)]
@@ -472,6 +477,52 @@ pub(crate) struct Record {
     /// The program and its arguments, behind a private daemon
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// List runs, newest first
+    List {
+        /// Only those in this state: `queued`, `awaiting_approval`, `running`, `passed`, `failed`, …
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
+        /// Most of them
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Show what came of a run, and why
+    Show {
+        /// Its id
+        run: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Follow a run from its beginning to its end
+    ///
+    /// Ends with 0 if it passed, 1 if it failed, 4 if it proves nothing, 3 if it could not be carried out
+    /// or was cancelled.
+    Watch {
+        /// Its id
+        run: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Say yes to a run that waits for it
+    Approve {
+        /// Its id
+        run: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// End a run, its chaos first
+    Cancel {
+        /// Its id
+        run: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
 }
 
 #[derive(Debug, Subcommand)]

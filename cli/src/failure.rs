@@ -8,7 +8,7 @@ use crate::config::ConfigErrors;
 
 /// Every exit code that a command ends with by itself; `run` hands its program's on. In the help, and
 /// word for word in `docs/commands.md`.
-pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
+pub(crate) const EXIT_CODES: [(&str, &str); 7] = [
     ("0", "it went well"),
     ("1", "what was checked did not pass"),
     ("2", "usage, or an invalid file; also what the API refuses"),
@@ -16,6 +16,7 @@ pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
         "3",
         "it could not run: no daemon, no port, no certificate, or the daemon is in trouble",
     ),
+    ("4", "what was checked proves nothing"),
     (
         "126, 127",
         "`run`: the program cannot be executed, was not found",
@@ -38,6 +39,9 @@ pub(crate) enum Failure {
     /// What was checked did not pass, and why has been printed already; exit 1.
     #[error("it did not pass")]
     NotPassed,
+    /// What was checked proves nothing, and why has been printed already; exit 4.
+    #[error("it proves nothing")]
+    Inconclusive,
     /// The control API refused; exit 2, or 3 if it is the daemon that is in trouble.
     #[error("{0}")]
     Refused(#[from] crate::client::Problem),
@@ -111,6 +115,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::NotPassed => 1,
+            Self::Inconclusive => 4,
             Self::Usage(_)
             | Self::Config(_)
             | Self::Reported
@@ -136,6 +141,7 @@ impl Failure {
             self,
             Self::Program(_)
                 | Self::NotPassed
+                | Self::Inconclusive
                 | Self::Reported
                 | Self::ReaderGone
                 | Self::Interrupted
@@ -174,6 +180,7 @@ mod tests {
             Failure::Usage(String::new()),
             Failure::CouldNotRun(String::new()),
             Failure::ReaderGone,
+            Failure::Inconclusive,
             Failure::Interrupted,
             not_started(126),
             not_started(127),

@@ -10,6 +10,7 @@ mod profile;
 mod recordings;
 mod replay;
 mod run;
+mod runs;
 mod schema;
 mod serve;
 mod status;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Audit { action } => on_runtime(audit::run(action)),
         Command::Recordings { action } => on_runtime(recordings::run(action)),
         Command::Replay { action } => on_runtime(replay::run(action)),
+        Command::Runs { action } => on_runtime(runs::run(action)),
         Command::Token { action } => on_runtime(token::run(action)),
     }
 }

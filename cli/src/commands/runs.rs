@@ -1,0 +1,204 @@
+//! `squall runs`: what agents were tried with, and what came of it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use squall_journal::run::{RunRecord, RunState};
+
+use crate::args::{Remote, Runs};
+use crate::client::{Client, Event, Page, segment};
+use crate::failure::Failure;
+use crate::render::paint::Paint;
+use crate::render::table::Table;
+use crate::render::{output, run as render};
+
+const RUNS: &str = "/v1/runs";
+
+/// Pause before the daemon is asked again after a stream ended.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(action: Runs) -> Result<(), Failure> {
+    match action {
+        Runs::List {
+            state,
+            limit,
+            remote,
+        } => list(state.as_deref(), limit, &remote).await,
+        Runs::Show { run, remote } => show(&run, &remote).await,
+        Runs::Watch { run, remote } => watch(&run, &remote).await,
+        Runs::Approve { run, remote } => {
+            ask(
+                &run,
+                "approve",
+                "is approved; it starts when it is its turn",
+                &remote,
+            )
+            .await
+        }
+        Runs::Cancel { run, remote } => ask(&run, "cancel", "is cancelled", &remote).await,
+    }
+}
+
+fn path(run: &str) -> String {
+    format!("{RUNS}/{}", segment(run))
+}
+
+async fn list(state: Option<&str>, limit: usize, remote: &Remote) -> Result<(), Failure> {
+    let state = state.map(|state| format!("&state={}", segment(state)));
+    let path = format!("{RUNS}?limit={limit}{}", state.unwrap_or_default());
+    let page: Page<Value> = Client::new(remote)?.get(&path).await?;
+    if remote.json {
+        return output::json(&json!({ "items": page.items, "next_cursor": page.next_cursor }));
+    }
+    if page.items.is_empty() {
+        return output::line("no runs; ask for one with `POST /v1/runs`");
+    }
+    let paint = Paint::stdout();
+    let mut table = Table::new(["RUN", "KIND", "SUITE", "STATE", "SCORE", "ASKED FOR"]);
+    for item in page.items {
+        let run: RunRecord = read(item)?;
+        table.row([
+            run.id,
+            run.kind.as_str().to_owned(),
+            paint.name(&run.name),
+            render::state(run.state, paint),
+            render::score(run.score),
+            run.created_at,
+        ]);
+    }
+    output::print(&table.render())
+}
+
+async fn show(run: &str, remote: &Remote) -> Result<(), Failure> {
+    let document: Value = Client::new(remote)?.get(&path(run)).await?;
+    if remote.json {
+        return output::json(&document);
+    }
+    output::print(&render::whole(&read(document)?, Paint::stdout()))
+}
+
+async fn ask(run: &str, what: &str, done: &str, remote: &Remote) -> Result<(), Failure> {
+    let path = format!("{}/{what}", path(run));
+    let document: Value = Client::new(remote)?.post(&path, &json!({})).await?;
+    if remote.json {
+        return output::json(&document);
+    }
+    output::line(&format!("run {run} {done}"))
+}
+
+/// Follows a run to its end, however often the connection breaks.
+async fn watch(run: &str, remote: &Remote) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    let stream = format!("{}/events", path(run));
+    let paint = Paint::stdout();
+    let mut last: Option<String> = None;
+    // The first connection must succeed; a daemon that goes away later may come back.
+    let mut events = client.events(&stream, None).await?;
+    loop {
+        while let Ok(Some(event)) = events.next().await {
+            tell(&event, remote.json, paint)?;
+            if event.name == "done" {
+                return end(run, &client, remote.json, paint).await;
+            }
+        }
+        last = events.last_id().map(str::to_owned).or(last);
+        eprintln!(
+            "squall: the daemon at {} has gone; waiting for it",
+            client.server()
+        );
+        events = loop {
+            tokio::time::sleep(PAUSE).await;
+            match client.events(&stream, last.as_deref()).await {
+                Ok(events) => break events,
+                Err(Failure::Unreachable { .. }) => {}
+                Err(failure) => return Err(failure),
+            }
+        };
+    }
+}
+
+fn tell(event: &Event, as_json: bool, paint: Paint) -> Result<(), Failure> {
+    let data: Value = read_text(&event.data)?;
+    if as_json {
+        return output::line(&json!({ "event": event.name, "data": data }).to_string());
+    }
+    match line(&event.name, &data, paint) {
+        Some(line) => output::line(&line),
+        None => Ok(()),
+    }
+}
+
+/// What is told of an event; nothing of those that the end tells again.
+fn line(name: &str, data: &Value, paint: Paint) -> Option<String> {
+    let text = |member: &str| data[member].as_str().unwrap_or_default();
+    match name {
+        "state" => {
+            let state = RunState::parse(text("state"))?;
+            Some(render::state(state, paint))
+        }
+        "progress" => Some(format!("asked {} of {}", data["done"], data["of"])),
+        "cell" => Some(format!(
+            "{} under {}: {}",
+            paint.name(text("invariant")),
+            text("scenario"),
+            text("state").replace('_', " ")
+        )),
+        _ => None,
+    }
+}
+
+async fn end(run: &str, client: &Client, as_json: bool, paint: Paint) -> Result<(), Failure> {
+    let over: RunRecord = client.get(&path(run)).await?;
+    if !as_json {
+        output::print(&format!("\n{}", render::whole(&over, paint)))?;
+    }
+    match over.state {
+        RunState::Passed => Ok(()),
+        RunState::Failed => Err(Failure::NotPassed),
+        RunState::Inconclusive => Err(Failure::Inconclusive),
+        state => Err(Failure::could_not(
+            format!("the run is {}", state.as_str()),
+            over.error.or(over.reason).unwrap_or_default(),
+        )),
+    }
+}
+
+fn read(document: Value) -> Result<RunRecord, Failure> {
+    serde_json::from_value(document)
+        .map_err(|error| Failure::could_not("a run of the daemon", error))
+}
+
+fn read_text(text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure::could_not("an event of the daemon", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happens_in_a_run_is_told_in_a_line() {
+        for (name, data, expected) in [
+            (
+                "state",
+                json!({ "state": "awaiting_approval" }),
+                Some("awaiting approval"),
+            ),
+            (
+                "progress",
+                json!({ "done": 1, "of": 3 }),
+                Some("asked 1 of 3"),
+            ),
+            (
+                "cell",
+                json!({ "invariant": "completes", "scenario": "outage", "state": "not_exercised" }),
+                Some("completes under outage: not exercised"),
+            ),
+            ("score", json!({ "score": 1 }), None),
+            ("done", json!({}), None),
+        ] {
+            let told = line(name, &data, Paint::plain());
+            assert_eq!(told.as_deref(), expected, "{name}");
+        }
+    }
+}

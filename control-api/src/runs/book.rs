@@ -35,10 +35,10 @@ const AT_ONCE: usize = 4;
 const MOST: usize = 100;
 
 /// How long other daemons trust this one to be there.
-const LEASE: Duration = Duration::from_secs(15);
+const LEASE: Duration = Duration::from_secs(10);
 
 /// How often it says that it is.
-const RENEW: Duration = Duration::from_secs(3);
+const RENEW: Duration = Duration::from_secs(2);
 
 /// How long whoever cancels a run waits for its end.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -34,6 +34,7 @@ mod providers;
 mod recordings;
 mod responses;
 mod routes;
+mod runs;
 mod schemathesis;
 mod store;
 mod streams;

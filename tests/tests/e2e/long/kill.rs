@@ -168,3 +168,9 @@ fn put(mut stream: TcpStream, number: u32) -> bool {
     let sent = stream.write_all(request.as_bytes());
     sent.is_ok() && stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 20")
 }
+
+#[test]
+#[ignore = "takes minutes; run by scripts/kill"]
+fn a_hundred_kills_in_the_middle_of_runs_leave_them_errored_and_no_chaos() {
+    crate::runs::kill_in_the_middle_of_runs(100);
+}

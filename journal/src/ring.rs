@@ -49,6 +49,8 @@ pub struct Traits<'a> {
     pub tool: Option<&'a str>,
     /// Other tools that were called in the same request.
     pub more_tools: &'a [Arc<str>],
+    /// Tools that a model's answer asks for.
+    pub tool_calls: &'a [String],
     /// Upstream URL.
     pub url: &'a str,
     /// What the agent got.
@@ -59,7 +61,9 @@ pub struct Traits<'a> {
 
 impl Traits<'_> {
     fn is_of(&self, tool: &str) -> bool {
-        self.tool == Some(tool) || self.more_tools.iter().any(|more| **more == *tool)
+        self.tool == Some(tool)
+            || self.more_tools.iter().any(|more| **more == *tool)
+            || self.tool_calls.iter().any(|call| call == tool)
     }
 }
 
@@ -92,7 +96,7 @@ pub struct Filter {
     pub kind: Option<Kind>,
     /// The upstream's host, or host and port, the scheme's own included; case does not matter.
     pub host: Option<String>,
-    /// The tool's name.
+    /// The tool's name: of the exchange, or one that a model's answer asks for.
     pub tool: Option<String>,
     /// Id or mode of a rule that was applied; `*` for any.
     pub fault: Option<String>,
@@ -300,6 +304,7 @@ mod tests {
         kind: Kind,
         tool: Option<&'static str>,
         more_tools: Vec<Arc<str>>,
+        tool_calls: Vec<String>,
         url: &'static str,
         status: Option<u16>,
         outcome: Outcome,
@@ -328,6 +333,7 @@ mod tests {
                 kind,
                 tool,
                 more_tools: &self.more_tools,
+                tool_calls: &self.tool_calls,
                 url,
                 status,
                 outcome,
@@ -346,6 +352,7 @@ mod tests {
             kind: Kind::Tool,
             tool: None,
             more_tools: Vec::new(),
+            tool_calls: Vec::new(),
             url: "https://api.example/v1",
             status: Some(200),
             outcome: Outcome::Ok,
@@ -426,6 +433,12 @@ mod tests {
             ..entry.clone()
         };
         assert!(all.holds(&among_others));
+        let asked_for_by_a_model = Seen {
+            tool: None,
+            tool_calls: vec!["mail".to_owned(), "search".to_owned()],
+            ..entry.clone()
+        };
+        assert!(all.holds(&asked_for_by_a_model));
         for (part, filter) in [
             (
                 "scope",

@@ -122,6 +122,11 @@ impl Seen {
         called.or_else(|| self.tools.first().map(String::as_str))
     }
 
+    /// The dialect that the user says the endpoint speaks, where a model may be called.
+    pub(crate) fn named(&self) -> Option<&'static dyn Dialect> {
+        self.named
+    }
+
     /// Whether only the body says for sure that a model is called: the user names the endpoint, and
     /// the path says nothing.
     pub(crate) fn may_be_model_call(&self, method: &Method, url: &CanonicalUrl) -> bool {

@@ -193,10 +193,17 @@ impl ExchangeLog {
     }
 
     /// Keeps a copy of the model call for the journal to read, off the forwarding path.
-    pub(crate) fn read_model(&self, dialect: &'static dyn Dialect, target: &str, agent: Version) {
+    /// `named` is the dialect that the user says the endpoint speaks.
+    pub(crate) fn read_model(
+        &self,
+        dialect: &'static dyn Dialect,
+        named: Option<&'static dyn Dialect>,
+        target: &str,
+        agent: Version,
+    ) {
         self.copies.set(agent == Version::HTTP_2);
         *self.traffic.borrow_mut() = Some(Box::new(Traffic {
-            model: Some(ModelTraffic::new(dialect, target)),
+            model: Some(ModelTraffic::new(dialect, named, target)),
             capture: None,
         }));
     }

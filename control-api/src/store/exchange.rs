@@ -57,7 +57,8 @@ fn at(url: &str) -> (String, String) {
 
 fn tools(record: &ExchangeRecord) -> String {
     let mut tools = String::new();
-    for tool in record.tool.iter().chain(&record.more_tools) {
+    let called = record.llm.iter().flat_map(|llm| &llm.tool_calls);
+    for tool in record.tool.iter().chain(&record.more_tools).chain(called) {
         tools.push_str(if tools.is_empty() { "\n" } else { "" });
         tools.push_str(tool);
         tools.push('\n');
@@ -134,6 +135,7 @@ impl Entry for StoredExchange {
             kind: self.record.kind,
             tool: self.record.tool.as_deref(),
             more_tools: &self.more_tools,
+            tool_calls: self.record.llm.as_ref().map_or(&[], |llm| &llm.tool_calls),
             url: &self.record.url,
             status: self.record.status,
             outcome: self.record.outcome,

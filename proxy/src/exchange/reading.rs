@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Request;
 use hyper::body::Incoming;
 use squall_profiles::activation::Decision;
-use squall_profiles::facts::{Kind, Stage};
+use squall_profiles::facts::{Facts, Kind, Stage};
 
 use super::Exchange;
 use crate::broken::Broken;
@@ -45,7 +45,8 @@ impl Exchange {
             .seen
             .facts(&self.method, &self.target.url, request.headers());
         let shortlist = self.rules.shortlist(&facts, stage);
-        if shortlist.is_empty() && !self.body_says_what_it_is() {
+        let may_hit = !shortlist.is_empty() || self.may_hit_a_tool(&facts, stage);
+        if !may_hit && !self.body_says_what_it_is() {
             return Ok((self.passing(request), None));
         }
         // A model call is read for what it asks too: its faults answer in kind.
@@ -71,6 +72,19 @@ impl Exchange {
         }
         self.log.decided(&mut decision);
         Ok((request, Some(Box::new(decision))))
+    }
+
+    /// Whether a rule may be about what looks like a model call, if its body says that it is none.
+    fn may_hit_a_tool(&self, facts: &Facts<'_>, stage: Stage) -> bool {
+        if self.seen.dialect.is_none() {
+            return false;
+        }
+        let as_a_tool = Facts {
+            kind: Kind::Tool,
+            dialect: None,
+            ..facts.clone()
+        };
+        !self.rules.shortlist(&as_a_tool, stage).is_empty()
     }
 
     /// Waits for the vocabulary of the call's model where a rule may count by it: this thread serves
@@ -129,7 +143,8 @@ impl Exchange {
     pub(super) fn observe(&self) {
         if let Some(dialect) = self.seen.dialect {
             let target = self.target.url.path_and_query();
-            self.log.read_model(dialect, target, self.version);
+            let named = self.seen.named();
+            self.log.read_model(dialect, named, target, self.version);
         } else if self.seen.may_call_over_mcp() {
             self.log.read_mcp(self.seen.kind);
         }

@@ -94,9 +94,7 @@ impl Collector {
             let mut capture = None;
             if let Some(traffic) = raw.traffic.take() {
                 if let Some(model) = traffic.model {
-                    let (llm, tokens) = model.read();
-                    raw.spend(llm.model.as_deref(), tokens);
-                    raw.llm = Some(Box::new(llm));
+                    raw.read_call(model);
                 }
                 capture = traffic.capture;
             }

@@ -4,9 +4,10 @@ use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use http::HeaderMap;
-use squall_dialects::tokens;
+use http::{HeaderMap, Method};
+use squall_dialects::json::Document;
 use squall_dialects::{AnswerForm, Dialect, Reader, Tally, Target, Tokens};
+use squall_dialects::{endpoint, tokens};
 use squall_journal::record::LlmRecord;
 
 use crate::carry_out::codec::{Coding, Decoder};
@@ -15,6 +16,10 @@ use crate::carry_out::codec::{Coding, Decoder};
 #[derive(Debug, Clone)]
 pub struct ModelTraffic {
     dialect: &'static dyn Dialect,
+    /// The dialect that the user says the endpoint speaks.
+    named: Option<&'static dyn Dialect>,
+    /// The body was read: it is a call, in this dialect.
+    is_sure: bool,
     /// Path and query of the upstream's URL.
     target: String,
     request: Kept,
@@ -43,13 +48,22 @@ const TAIL: usize = 256 << 10;
 pub(super) struct Kept {
     chunks: Vec<Bytes>,
     bytes: usize,
+    /// There was more.
+    cut: bool,
 }
 
 impl ModelTraffic {
-    /// Nothing kept yet of a call in `dialect` to `target`, path and query of the upstream's URL.
-    pub fn new(dialect: &'static dyn Dialect, target: &str) -> Self {
+    /// Nothing kept yet of a call in `dialect`, as the head makes believe, to `target`, path and
+    /// query of the upstream's URL; `named` is what the user says that the endpoint speaks.
+    pub fn new(
+        dialect: &'static dyn Dialect,
+        named: Option<&'static dyn Dialect>,
+        target: &str,
+    ) -> Self {
         Self {
             dialect,
+            named,
+            is_sure: false,
             target: target.to_owned(),
             request: Kept::default(),
             answer: Kept::default(),
@@ -65,6 +79,27 @@ impl ModelTraffic {
     /// The request's body says that it is a call in another dialect than its head made believe.
     pub fn speaks(&mut self, dialect: &'static dyn Dialect) {
         self.dialect = dialect;
+        self.is_sure = true;
+    }
+
+    /// The dialect that the request's body speaks. `None`: all of it is there, and it is no model
+    /// call, whatever the path made believe.
+    pub(super) fn confirm(&mut self) -> Option<&'static dyn Dialect> {
+        if !self.is_sure {
+            let body = self.request.whole();
+            let target = Target::new(&self.target);
+            let confirmed = match self.named {
+                Some(named) => endpoint::confirm_at(named, &Method::POST, target, &body),
+                None => squall_dialects::confirm(&Method::POST, target, &body),
+            };
+            match confirmed {
+                Some(dialect) => self.dialect = dialect,
+                // Of a body that is cut or coded nothing can be said: then the path decides.
+                None if !self.request.cut && Document::parse(&body).is_ok() => return None,
+                None => {}
+            }
+        }
+        Some(self.dialect)
     }
 
     /// The model asked for, as the whole request tells.
@@ -298,6 +333,7 @@ impl Kept {
             self.bytes += length;
             self.chunks.push(kept);
         }
+        self.cut |= length < chunk.len();
         length
     }
 
@@ -328,7 +364,7 @@ mod tests {
         if let Some(coding) = coding {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
         }
-        let mut traffic = ModelTraffic::new(dialect, "/v1/chat/completions");
+        let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions");
         for part in [
             &br#"{"model":"gpt-x","stre"#[..],
             br#"am":false,"messages":[]}"#,
@@ -368,7 +404,7 @@ mod tests {
         let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        let mut traffic = ModelTraffic::new(dialect, "/v1/chat/completions");
+        let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions");
         traffic.request(
             &Bytes::from_static(br#"{"model":"gpt-x","stream":true}"#),
             100,
@@ -404,7 +440,7 @@ mod tests {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         // The end alone is more than is kept of it, and less.
         for times in [10, 20_000] {
-            let mut traffic = ModelTraffic::new(dialect, "/v1/chat/completions");
+            let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions");
             traffic.answer_head(&headers);
             let stream = words.repeat(times) + end;
             for chunk in stream.as_bytes().chunks(1000) {

@@ -22,7 +22,7 @@ use squall_profiles::ruleset::RuleSet;
 use squall_profiles::secrets::Secrets;
 use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
-use super::{McpTraffic, Traffic};
+use super::{McpTraffic, ModelTraffic, Traffic};
 use crate::chaos::{Origin, RunMark, ScopeChaos};
 
 /// Most other tools of a request that are kept.
@@ -163,6 +163,18 @@ impl ExchangeNote {
         self.tool = named.map(Arc::from);
         let others = all.iter().filter(|tool| Some(**tool) != named);
         self.more_tools = others.take(TOOLS).map(|tool| Arc::from(*tool)).collect();
+    }
+
+    /// Reads what a model call says about itself, unless its body says that it is none.
+    pub(super) fn read_call(&mut self, mut call: ModelTraffic) {
+        let Some(dialect) = call.confirm() else {
+            (self.kind, self.dialect) = (Kind::Tool, None);
+            return;
+        };
+        self.dialect = Some(dialect.name());
+        let (llm, tokens) = call.read();
+        self.spend(llm.model.as_deref(), tokens);
+        self.llm = Some(Box::new(llm));
     }
 
     /// Adds what this call used up to its scope's.
@@ -374,6 +386,7 @@ impl Entry for ExchangeNote {
             kind: listed(self.kind),
             tool: self.tool.as_deref(),
             more_tools: &self.more_tools,
+            tool_calls: self.llm.as_ref().map_or(&[], |llm| &llm.tool_calls),
             url: &self.url,
             status: self.status.map(|status| status.as_u16()),
             outcome: self.outcome,

@@ -249,7 +249,7 @@ async fn a_note_after_a_pause_wakes_the_collector_by_itself() {
 fn what_a_model_call_says_is_read_and_counted() {
     let recorder = recorder(RecorderOptions::default());
     let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
-    let mut traffic = ModelTraffic::new(dialect, "/v1/chat/completions");
+    let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions");
     let request = Bytes::from_static(br#"{"model":"gpt-x","stream":true,"messages":[]}"#);
     traffic.request(&request, 1 << 20);
     let mut call = note_of_nothing(&recorder);

@@ -31,6 +31,7 @@ mod official;
 mod ollama;
 mod oracle;
 mod providers;
+mod recognition;
 mod recordings;
 mod responses;
 mod routes;

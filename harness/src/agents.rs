@@ -7,15 +7,15 @@
 pub mod command;
 mod extract;
 pub mod http;
+pub mod openai;
 mod program;
 mod reset;
 mod stream;
 mod template;
 #[cfg(test)]
 mod testing;
+mod turn;
 
-use reqwest::Client;
-use reqwest::redirect::Policy;
 use squall_journal::reach::Pending;
 
 use crate::answer::Answer;
@@ -121,25 +121,4 @@ pub enum ResetError {
     /// This sort of agent cannot be reset in this way.
     #[error("an agent of this type is not reset by {0}")]
     WrongWay(&'static str),
-}
-
-/// No proxy, whatever the environment says, and no redirects: an agent answers itself.
-fn client() -> Client {
-    // Only the first call in a process counts, and all install the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder().no_proxy().redirect(Policy::none());
-    builder
-        .build()
-        .expect("nothing in it can fail but the roots, which are read later")
-}
-
-/// The innermost reason. The outermost one names the URL, which may hold a secret.
-fn why(error: &reqwest::Error) -> String {
-    let mut source = std::error::Error::source(error);
-    let mut told = None;
-    while let Some(inner) = source {
-        told = Some(inner.to_string());
-        source = inner.source();
-    }
-    told.unwrap_or_else(|| "the request failed".to_owned())
 }

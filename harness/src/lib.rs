@@ -1,12 +1,10 @@
 //! The judge: suites, agents, invariants, scores.
 //!
-//! A [`suite::Suite`] says how an agent is reached and what is demanded of it; an
-//! [`agents::Driver`] asks it. Each demand is an
-//! [`invariants::Invariant`], judged on what the agent answered ([`answer::Answer`]) and on what went
-//! over the wire while it did ([`trace::Trace`]); what the judgements come to is in [`scores`]; [`runner`] does all
-//! of it. The
-//! proxy is reached through [`squall_journal::reach::Reach`] only: nothing here knows how chaos is
-//! made.
+//! A [`suite::Suite`] says how an agent is reached and what is demanded of it; an [`agents::Driver`]
+//! asks it. Each demand is an [`invariants::Invariant`], judged on what the agent answered
+//! ([`answer::Answer`]) and on what went over the wire while it did ([`trace::Trace`]). What the
+//! judgements come to is in [`scores`]; [`runner`] does all of it. The proxy is reached through
+//! [`squall_journal::reach::Reach`] only: nothing here knows how chaos is made.
 
 pub mod agents;
 pub mod answer;

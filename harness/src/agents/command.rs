@@ -11,7 +11,8 @@ use reqwest::Client;
 use squall_journal::reach::Pending;
 
 use super::program::{self, NotEnded};
-use super::{AskError, Driver, Invocation, ResetError, client, reset};
+use super::turn::client;
+use super::{AskError, Driver, Invocation, ResetError, reset};
 use crate::answer::Answer;
 use crate::suite::Agent;
 use crate::suite::agent::{Reset, Way};

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use reqwest::Client;
 
+use super::ResetError;
 use super::program::{self, NotEnded};
-use super::{ResetError, why};
+use super::turn::why;
 use crate::suite::agent::Reset;
 
 /// How long a reset may take.

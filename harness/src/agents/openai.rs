@@ -1,0 +1,172 @@
+//! An agent that is a chat endpoint as `OpenAI`'s: what was said is sent again with every turn.
+
+use std::time::Instant;
+
+use reqwest::RequestBuilder;
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+use squall_journal::reach::Pending;
+
+use super::turn::{Caller, Turn, client};
+use super::{AskError, Driver, Invocation, ResetError, reset};
+use crate::answer::Answer;
+use crate::suite::Agent;
+use crate::suite::agent::{Reset, Way};
+
+/// Where the answer stands.
+const ANSWER: &str = "choices.0.message.content";
+
+/// Asks a chat endpoint.
+#[derive(Debug)]
+pub struct OpenAiDriver {
+    model: String,
+    reset: Option<Reset>,
+    caller: Caller,
+}
+
+impl OpenAiDriver {
+    /// For the agent of a suite, with the suite's `advanced.retries`. `None`: the agent is not asked in
+    /// this way.
+    pub fn new(agent: &Agent, retries: u64) -> Option<Self> {
+        let Way::OpenAi(chat) = &agent.way else {
+            return None;
+        };
+        Some(Self {
+            model: chat.model.clone(),
+            reset: agent.reset.clone(),
+            caller: Caller {
+                client: client(),
+                endpoint: endpoint(&chat.endpoint),
+                headers: chat.headers.clone(),
+                path: Some(ANSWER.to_owned()),
+                timeout: agent.timeout,
+                retries,
+            },
+        })
+    }
+
+    async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
+        let began = Instant::now();
+        let mut answer = Answer::default();
+        let mut messages = Vec::new();
+        for said in invocation.prompt.turns() {
+            messages.push(json!({ "role": "user", "content": said }));
+            let left = self.caller.timeout.saturating_sub(began.elapsed());
+            let request = || Ok(self.request(&messages));
+            match self.caller.turn(invocation, left, request).await? {
+                Turn::Answered(text) => answer.text = text,
+                Turn::Failed { text, why } => {
+                    answer.text = text;
+                    answer.error = Some(why);
+                    break;
+                }
+            }
+            messages.push(json!({ "role": "assistant", "content": answer.text }));
+        }
+        answer.latency = began.elapsed();
+        Ok(answer)
+    }
+
+    fn request(&self, messages: &[Value]) -> RequestBuilder {
+        let body = json!({ "model": self.model, "messages": messages });
+        let request = self.caller.client.post(&self.caller.endpoint);
+        request
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string())
+    }
+}
+
+impl Driver for OpenAiDriver {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+        Box::pin(self.invoke(invocation))
+    }
+
+    fn reset(&self) -> Pending<'_, Result<(), ResetError>> {
+        Box::pin(reset::reset(self.reset.as_ref(), &self.caller.client))
+    }
+}
+
+/// The endpoint itself, where only its API is named.
+fn endpoint(written: &str) -> String {
+    let plain = written.trim_end_matches('/');
+    if plain.ends_with("/chat/completions") || plain.contains('?') {
+        written.to_owned()
+    } else {
+        format!("{plain}/chat/completions")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use super::super::testing::{Reply, Server, json as answers};
+    use super::*;
+    use crate::suite::{self, Prompt};
+
+    async fn ask(url: &str, turns: &[&str]) -> Result<Answer, AskError> {
+        let text = format!(
+            "agent: {{type: openai, endpoint: '{url}/v1', model: my-agent}}\ngolden_prompts: [x]\n\
+             invariants: [{{type: completes}}]\n"
+        );
+        let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
+        let driver = OpenAiDriver::new(&suite.agent, 0).expect("a chat endpoint");
+        let turns = turns.iter().map(|turn| (*turn).to_owned()).collect();
+        let invocation = Invocation {
+            prompt: Prompt::conversation(turns).expect("turns"),
+            scope: "cell-1".into(),
+            traceparent: "00-00-00-01".into(),
+            conversation: "c1".into(),
+        };
+        driver.ask(&invocation).await
+    }
+
+    fn said(content: &str) -> Reply {
+        answers(&json!({ "choices": [{ "message": { "content": content } }] }).to_string())
+    }
+
+    #[tokio::test]
+    async fn every_turn_has_what_was_said_before() {
+        let server = Server::start(vec![said("one"), said("two")]).await;
+        let answer = ask(&server.url, &["Hi", "And?"]).await.expect("asked");
+        assert_eq!((answer.text.as_str(), answer.error), ("two", None));
+        let requests = server.requests();
+        assert_eq!(requests[0].line, "POST /v1/chat/completions HTTP/1.1");
+        let sent: Value = serde_json::from_str(&requests[1].body).expect("JSON");
+        let expected = json!({ "model": "my-agent", "messages": [
+            { "role": "user", "content": "Hi" },
+            { "role": "assistant", "content": "one" },
+            { "role": "user", "content": "And?" },
+        ]});
+        assert_eq!(sent, expected);
+    }
+
+    #[tokio::test]
+    async fn an_error_of_the_endpoint_is_the_agents_own() {
+        let reply = Reply::With(429, "application/json", r#"{"error": {}}"#.into());
+        let server = Server::start(vec![reply]).await;
+        let answer = ask(&server.url, &["Hi"]).await.expect("an answer");
+        assert_eq!(
+            answer.error.as_deref(),
+            Some("the agent answered with status 429")
+        );
+    }
+
+    #[test]
+    fn an_api_gets_its_endpoint() {
+        for (written, expected) in [
+            ("http://a.test/v1", "http://a.test/v1/chat/completions"),
+            ("http://a.test/v1/", "http://a.test/v1/chat/completions"),
+            (
+                "http://a.test/chat/completions",
+                "http://a.test/chat/completions",
+            ),
+            (
+                "http://a.test/x?api-version=1",
+                "http://a.test/x?api-version=1",
+            ),
+        ] {
+            assert_eq!(endpoint(written), expected);
+        }
+    }
+}

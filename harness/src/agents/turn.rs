@@ -1,0 +1,185 @@
+//! One turn with an agent that is asked over HTTP: sent, tried again where nobody was there, read.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::Value;
+
+use super::{AskError, Invocation, extract, stream};
+use crate::suite::agent::Pairs;
+
+/// Greatest answer that is read, bytes; a longer one is an error of the agent's.
+const LONGEST: usize = 8 << 20;
+
+/// What came of one turn.
+pub(super) enum Turn {
+    Answered(String),
+    Failed { text: String, why: String },
+}
+
+/// Has turns with one agent.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub(super) client: Client,
+    pub(super) endpoint: String,
+    /// The suite's own: they win over all others.
+    pub(super) headers: Pairs,
+    /// Where the answer stands; absent: it is found.
+    pub(super) path: Option<String>,
+    /// Of a whole invocation.
+    pub(super) timeout: Duration,
+    /// How often an asking is tried again that reached nobody.
+    pub(super) retries: u64,
+}
+
+impl Caller {
+    /// Sends what `request` makes, within `left`.
+    pub(super) async fn turn(
+        &self,
+        invocation: &Invocation,
+        left: Duration,
+        request: impl Fn() -> Result<RequestBuilder, AskError>,
+    ) -> Result<Turn, AskError> {
+        let headers = self.headers(invocation)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let request = request()?.headers(headers.clone()).timeout(left);
+            match request.send().await {
+                Ok(response) => return self.read(response).await,
+                Err(error) if error.is_builder() => {
+                    return Err(AskError::Request(why(&error)));
+                }
+                Err(error) if error.is_connect() && tries <= self.retries => {}
+                Err(error) if error.is_connect() => {
+                    return Err(AskError::Unreachable {
+                        endpoint: self.endpoint.clone(),
+                        tries,
+                        why: why(&error),
+                    });
+                }
+                Err(error) => return Ok(self.broken(&error)),
+            }
+        }
+    }
+
+    fn headers(&self, invocation: &Invocation) -> Result<HeaderMap, AskError> {
+        let mut headers = HeaderMap::new();
+        let of_the_run = invocation
+            .headers()
+            .map(|(name, value)| (name.to_owned(), value));
+        for (name, value) in of_the_run.iter().chain(&self.headers.0) {
+            let name: HeaderName = name
+                .parse()
+                .map_err(|_| AskError::Request(format!("`{name}` is no name for a header")))?;
+            let mut value = HeaderValue::from_str(value)
+                .map_err(|_| AskError::Request(format!("the value of `{name}` cannot be sent")))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> Turn {
+        let why = if error.is_timeout() {
+            format!("there was no answer within {} ms", self.timeout.as_millis())
+        } else {
+            format!("the answer broke off: {}", why(error))
+        };
+        Turn::Failed {
+            text: String::new(),
+            why,
+        }
+    }
+
+    async fn read(&self, response: Response) -> Result<Turn, AskError> {
+        let status = response.status();
+        let media_type = media_type(&response);
+        let text = match body(response).await {
+            Ok(text) => text,
+            Err(Unread::Broken(error)) => return Ok(self.broken(&error)),
+            Err(Unread::TooLong) => {
+                let why = format!("the answer is longer than {LONGEST} bytes");
+                return Ok(Turn::Failed {
+                    text: String::new(),
+                    why,
+                });
+            }
+        };
+        if !status.is_success() {
+            let why = format!("the agent answered with status {}", status.as_u16());
+            return Ok(Turn::Failed { text, why });
+        }
+        if let Some(text) = stream::text(&media_type, &text) {
+            return Ok(Turn::Answered(text));
+        }
+        match serde_json::from_str::<Value>(&text) {
+            Ok(document) => self.read_document(&document, text),
+            // What is no JSON has no parts to choose from.
+            Err(_) => match &self.path {
+                Some(path) => Err(AskError::NotThere {
+                    path: path.clone(),
+                    why: "leads nowhere".to_owned(),
+                    shape: "no JSON".to_owned(),
+                }),
+                None => Ok(Turn::Answered(text)),
+            },
+        }
+    }
+
+    fn read_document(&self, document: &Value, text: String) -> Result<Turn, AskError> {
+        if let Some(why) = extract::reported_failure(document) {
+            return Ok(Turn::Failed { text, why });
+        }
+        let path = self.path.as_deref();
+        extract::answer(document, path).map(Turn::Answered)
+    }
+}
+
+fn media_type(response: &Response) -> String {
+    let value = response.headers().get(CONTENT_TYPE);
+    let value = value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let media_type = value.split(';').next().unwrap_or_default();
+    media_type.trim().to_ascii_lowercase()
+}
+
+enum Unread {
+    Broken(reqwest::Error),
+    TooLong,
+}
+
+async fn body(mut response: Response) -> Result<String, Unread> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
+        if bytes.len() + chunk.len() > LONGEST {
+            return Err(Unread::TooLong);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// No proxy, whatever the environment says, and no redirects: an agent answers itself.
+pub(super) fn client() -> Client {
+    // Only the first call in a process counts, and all install the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder().no_proxy().redirect(Policy::none());
+    builder
+        .build()
+        .expect("nothing in it can fail but the roots, which are read later")
+}
+
+/// The innermost reason. The outermost one names the URL, which may hold a secret.
+pub(super) fn why(error: &reqwest::Error) -> String {
+    let mut source = std::error::Error::source(error);
+    let mut told = None;
+    while let Some(inner) = source {
+        told = Some(inner.to_string());
+        source = inner.source();
+    }
+    told.unwrap_or_else(|| "the request failed".to_owned())
+}

@@ -96,7 +96,7 @@ fn written(rule: Rule, operation: &Operation, tag: &str, shapes: &mut Shapes) ->
                 )
             })
             .collect();
-        written["requestBody"] = json!({ "required": true, "content": content });
+        written["requestBody"] = json!({ "required": !operation.or_nothing, "content": content });
     }
     written["responses"] = answers(rule, operation, shapes);
     written

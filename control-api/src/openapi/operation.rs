@@ -21,6 +21,8 @@ pub(crate) struct Operation {
     pub(super) about: Option<&'static str>,
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Vec<(&'static str, Shape)>,
+    /// The body may be missing.
+    pub(super) or_nothing: bool,
     pub(super) answers: Vec<Answer>,
     pub(super) problems: BTreeSet<u16>,
 }
@@ -51,6 +53,7 @@ impl Operation {
             about: None,
             parameters: Vec::new(),
             body: Vec::new(),
+            or_nothing: false,
             answers: Vec::new(),
             problems: BTreeSet::new(),
         }
@@ -104,6 +107,15 @@ impl Operation {
         self.body
             .push((media_type, SchemaGenerator::subschema_for::<T>));
         self.problems([413, 415, 422])
+    }
+
+    /// The document may be missing.
+    #[must_use]
+    pub(crate) fn or_nothing(self) -> Self {
+        Self {
+            or_nothing: true,
+            ..self
+        }
     }
 
     /// Answers with JSON.

@@ -22,6 +22,7 @@ use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
 use crate::recordings::{NewRecording, NotBegun, NotStopped, Recordings};
+use crate::runs::demands::ReplayDocument;
 use crate::store::{RecordingState, StoredRecording};
 
 /// How the recording is doing that is given out.
@@ -122,6 +123,7 @@ pub(super) fn begin_operation() -> Operation {
              taken out. A recording that holds as much as it may ends by itself, `full`.",
         )
         .takes::<Asked>()
+        .or_nothing()
         .answers::<Line>(201, "It runs")
         .with("Location", "Where it is given out")
         .problems([404, 409])
@@ -240,7 +242,7 @@ pub(super) fn show_operation() -> Operation {
     )
     .about("Of one that runs, what has ended by now.")
     .query::<Format>("format", "`replay` if absent")
-    .answers_as::<String>(200, YAML, "The recording")
+    .answers_as::<ReplayDocument>(200, YAML, "The recording")
     .or_as::<Value>(JSON)
     .with(
         "squall-recording-state",

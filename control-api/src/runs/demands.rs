@@ -156,7 +156,7 @@ struct ToolResponseDocument {
     /// A text as it is, anything else as JSON.
     response: Option<Value>,
     /// Status, 200 if absent; 0: there was no answer.
-    #[schemars(schema_with = "status")]
+    #[schemars(schema_with = "status", default)]
     status: u16,
     /// How long it took, milliseconds.
     #[schemars(range(min = 0, max = 86_400_000))]
@@ -189,7 +189,7 @@ struct MatchDocument {
 #[expect(dead_code, reason = "says what a replay session looks like")]
 struct RecordedDocument {
     /// Status, 200 if absent; 0: there was no answer.
-    #[schemars(schema_with = "status")]
+    #[schemars(schema_with = "status", default)]
     status: u16,
 }
 

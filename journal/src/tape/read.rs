@@ -440,13 +440,16 @@ impl Reader {
         read
     }
 
-    /// A text; a number is taken for one. `null` is nothing.
+    /// A text. `null` is nothing.
     fn text(&mut self, members: Members<'_>, name: &str) -> Option<String> {
         let at = member(members, name)?;
         match &at.value {
             Tree::Scalar(Value::String(text)) => Some(text.clone()),
-            Tree::Scalar(Value::Number(number)) => Some(number.to_string()),
             Tree::Scalar(Value::Null) => None,
+            Tree::Scalar(_) => {
+                self.expected(name, at, "a text: put it into quotes");
+                None
+            }
             _ => {
                 self.expected(name, at, "a text");
                 None
@@ -650,7 +653,7 @@ context: [x]
 
     #[test]
     fn numbers_of_any_length_are_taken_as_they_are() {
-        let text = "id: 7\ntool_responses: [{tool: a, response: {n: 18446744073709551615}}]\n";
+        let text = "id: '7'\ntool_responses: [{tool: a, response: {n: 18446744073709551615}}]\n";
         let session = session("s", text).expect("a session");
         let response = session.tool_responses[0].response.to_string();
         assert_eq!(

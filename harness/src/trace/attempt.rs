@@ -139,20 +139,18 @@ fn default_port(url: &str) -> &'static str {
     }
 }
 
-/// Method, URL and body, what changes from attempt to attempt left out.
+/// Method, URL and body, what changes from attempt to attempt left out: of what was kept, else as the
+/// draws took it. Of two attempts at one call both are kept or neither is, and redacted alike.
 fn identity(seen: &SeenExchange) -> Option<u64> {
     let record = &seen.record;
-    if let Some(fingerprint) = &record.fingerprint {
-        return u64::from_str_radix(fingerprint, 16).ok();
-    }
-    let kept = seen
-        .request
-        .as_ref()
-        .and_then(|request| request.body.as_ref());
+    let kept = (seen.request.as_ref()).and_then(|request| request.body.as_ref());
     let body: &[u8] = match kept {
         Some(body) if body.whole => &body.bytes,
         None if record.request_bytes == 0 => &[],
-        Some(_) | None => return None,
+        Some(_) | None => {
+            let fingerprint = record.fingerprint.as_ref()?;
+            return u64::from_str_radix(fingerprint, 16).ok();
+        }
     };
     let method: Method = record.method.parse().ok()?;
     Some(Fingerprint::of_request(&method, &record.url, body).0)

@@ -57,3 +57,36 @@ pub(crate) fn gap(earlier: &Attempt, later: &Attempt) -> Duration {
     let ended = earlier.ended.unwrap_or(earlier.began);
     later.began.saturating_sub(ended)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::trace::testing::{Sent, trace};
+
+    #[test]
+    fn attempts_at_one_call_are_linked() {
+        let failed = || Sent::post("https://t.test/a", r#"{"x":1}"#).status(503);
+        let other = || Sent::post("https://t.test/b", r#"{"x":1}"#).status(503);
+        let known_by_draws = |fingerprint: &str| {
+            let mut sent = failed().unread();
+            sent.record.fingerprint = Some(fingerprint.into());
+            sent
+        };
+        let by_sdk = |id: &str| failed().header("amz-sdk-invocation-id", id);
+        for (sent, calls) in [
+            (vec![failed(), failed(), failed()], 1),
+            (vec![failed(), other(), failed(), other()], 2),
+            (vec![failed().status(200), failed()], 2),
+            (
+                vec![failed(), failed().status(200), failed().status(200)],
+                2,
+            ),
+            (vec![known_by_draws("00ff"), known_by_draws("00ff")], 1),
+            (vec![known_by_draws("00ff"), known_by_draws("00fe")], 2),
+            (vec![failed().unread(), failed().unread()], 2),
+            (vec![by_sdk("a"), by_sdk("b"), by_sdk("a")], 2),
+            (vec![failed().at(0).took(500), failed().at(100)], 2),
+        ] {
+            assert_eq!(trace(&sent).calls().len(), calls, "{sent:#?}");
+        }
+    }
+}

@@ -132,6 +132,7 @@ impl Daemon {
             chaos: Arc::clone(&chaos),
             recorder: recorder.clone(),
             metrics: Arc::clone(&metrics),
+            audit: Arc::clone(&audit),
             daemon: parts::daemon_id(&config)?,
             runners: vec![Arc::new(ChaosRunner::new(parts::http_for_agents))],
             approval: Approval::new(config.approval.clone()),

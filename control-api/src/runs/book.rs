@@ -23,6 +23,7 @@ use super::reach::OwnProxy;
 use super::runner::{Order, RunError, Runner, Tools, Verdict};
 use super::stop::Stop;
 use super::{Approval, scope_of};
+use crate::audit::{self, AuditLog};
 use crate::problem::Detail;
 use crate::store::{
     Abandoned, DEFAULT_WORKSPACE, NewRun, RunEventRow, RunFilter, Store, StoreError,
@@ -53,6 +54,8 @@ pub struct RunsParts {
     pub recorder: Recorder,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// What is written down of what happens by itself.
+    pub audit: Arc<AuditLog>,
     /// Id of the daemon, the same after a restart.
     pub daemon: String,
     /// What carries them out, one for each kind.
@@ -67,6 +70,7 @@ pub struct Runs {
     chaos: Arc<Chaos>,
     recorder: Recorder,
     metrics: Arc<Metrics>,
+    audit: Arc<AuditLog>,
     daemon: String,
     runners: Vec<Arc<dyn Runner>>,
     approval: RwLock<Approval>,
@@ -125,6 +129,7 @@ impl Runs {
             chaos: parts.chaos,
             recorder: parts.recorder,
             metrics: parts.metrics,
+            audit: parts.audit,
             daemon: parts.daemon,
             runners: parts.runners,
             approval: RwLock::new(parts.approval),
@@ -201,6 +206,7 @@ impl Runs {
         let given_up = self.store.give_up_runs(which, why, &at, events).await?;
         for record in given_up {
             tracing::warn!(run = record.id, "the run is errored: {why}");
+            self.note("run errored", &record.id, why);
             self.metrics.runs().ended(record.kind, record.state, None);
         }
         Ok(())
@@ -470,7 +476,18 @@ impl Runs {
                 .runs()
                 .cut_short(run.order.kind, stopped.label());
             tracing::info!(run = run.id(), "the run was ended: {}", stopped.why());
+            // Who calls to cancel one is in the audit log with the call.
+            if stopped != Stop::Cancelled {
+                self.note("run ended", run.id(), stopped.why());
+            }
         }
+    }
+
+    /// Writes down what has become of a run by itself.
+    fn note(&self, action: &str, run: &str, why: &str) {
+        let target = format!("/v1/runs/{run}");
+        self.audit
+            .happened(action, &target, audit::Outcome::Done, why);
     }
 
     /// Ends a run before its end: chaos first.

@@ -167,16 +167,18 @@ impl Api {
             chaos.clone(),
             RecordingBounds::default(),
         );
+        let audit = AuditLog::new(profiles.store().clone(), recorder.clone());
         let state = ApiState {
             chaos: chaos.clone(),
             recordings,
             trust: profiles.trust().clone(),
-            audit: AuditLog::new(profiles.store().clone(), recorder.clone()),
+            audit: audit.clone(),
             runs: Runs::new(RunsParts {
                 store: profiles.store().clone(),
                 chaos: chaos.clone(),
                 recorder: recorder.clone(),
                 metrics: metrics.clone(),
+                audit: audit.clone(),
                 daemon: "test".to_owned(),
                 runners: Vec::new(),
                 approval: Approval::default(),
@@ -223,6 +225,7 @@ impl Api {
             chaos: state.chaos.clone(),
             recorder: state.recorder.clone(),
             metrics: state.metrics.clone(),
+            audit: state.audit.clone(),
             daemon: "test".to_owned(),
             runners,
             approval,

@@ -25,7 +25,9 @@ use self::jobs::Job;
 pub use self::plan::{Plan, Trial};
 use crate::agents::{AskError, Driver};
 use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
-use crate::scores::{Column, Matrix, PromptSample, Sample, cell, chaos_resilience};
+use crate::scores::{
+    Column, Matrix, PromptSample, Recovery, Sample, cell, chaos_resilience, recoveries,
+};
 use crate::suite::{Active, Prompt};
 
 /// Is told how a run goes.
@@ -43,6 +45,8 @@ pub struct Ran {
     pub matrix: Matrix,
     /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
     pub chaos_resilience: Option<f64>,
+    /// How the agent recovers from each family of faults.
+    pub recoveries: Vec<Recovery>,
     /// How often the agent was asked, the clean run included.
     pub invocations: u64,
 }
@@ -106,9 +110,11 @@ async fn carried_out(
         .collect();
     let mut tried = slots.work(jobs, scopes).await?;
     tried.sort_by_key(|(job, _)| job.number);
+    let prompts = prompts(plan, &tried, &clean);
     Ok(Ran {
         matrix: matrix(plan, &tried, &clean, tell),
-        chaos_resilience: chaos_resilience(&prompts(plan, &tried, &clean)),
+        chaos_resilience: chaos_resilience(&prompts),
+        recoveries: recoveries(&prompts),
         invocations,
     })
 }
@@ -167,6 +173,7 @@ fn prompts(
             });
             PromptSample {
                 faults_applied: asked.faults_applied,
+                families: asked.families.clone(),
                 judgements: judged.collect(),
             }
         })

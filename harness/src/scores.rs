@@ -12,6 +12,7 @@
 mod cells;
 mod matrix;
 mod prompts;
+mod recovery;
 mod wilson;
 
 use squall_journal::run::ScoresRecord;
@@ -19,6 +20,7 @@ use squall_journal::run::ScoresRecord;
 pub use self::cells::{Sample, cell};
 pub use self::matrix::{Bar, Column, Matrix, Outcome};
 pub use self::prompts::{PromptSample, PromptState, chaos_resilience, prompt_state};
+pub use self::recovery::{Recovery, recoveries};
 pub use self::wilson::{Interval, interval};
 use crate::suite::Scoring;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use squall_journal::reach::{Observe, Reach, Rules, Seen, Wanted};
-use squall_journal::record::RuleOutcome;
+use squall_journal::record::{RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 use squall_journal::run::EvidenceRecord;
 
@@ -32,6 +32,7 @@ pub(super) struct Asked {
     pub(super) answer: Answer,
     pub(super) trace: Trace,
     pub(super) faults_applied: u64,
+    pub(super) families: BTreeSet<String>,
     exchanges: Vec<String>,
     /// Why it cannot be judged.
     pub(super) wrong: Option<String>,
@@ -145,7 +146,8 @@ impl<'r> Slots<'r> {
         let seen = self.reach.seen(activation, SETTLE).await?;
         let seen = before.only_new(seen);
         let mut asked = Asked {
-            faults_applied: applied(&seen),
+            faults_applied: applied(&seen).count() as u64,
+            families: applied(&seen).map(|rule| rule.family.clone()).collect(),
             exchanges: seen
                 .exchanges
                 .iter()
@@ -210,9 +212,8 @@ impl Before {
     }
 }
 
-/// How often a rule was applied.
-fn applied(seen: &Seen) -> u64 {
+/// The rules that were applied, each as often as it was.
+fn applied(seen: &Seen) -> impl Iterator<Item = &RuleRecord> {
     let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
-    let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
-    applied.count() as u64
+    rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
 }

@@ -432,6 +432,15 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
         .await
         .expect("a run");
     assert_eq!(ran.chaos_resilience, Some(100.0));
+    let recovered = &ran.recoveries[0];
+    assert_eq!(
+        (
+            recovered.family.as_str(),
+            recovered.passed,
+            recovered.judged
+        ),
+        ("llm_faults", 2, 2)
+    );
     // What does not hold without chaos is told, though it holds under it.
     assert_eq!(ran.matrix.cells[0].state, CellState::Passed);
     let nowhere = run(&plan, &world, &world, &[], &Silent).await;

@@ -1,5 +1,7 @@
 //! Chaos resilience: exercised prompts of which all invariants hold, by exercised prompts.
 
+use std::collections::BTreeSet;
+
 use super::share;
 use crate::invariants::{Judgement, Verdict};
 
@@ -8,6 +10,8 @@ use crate::invariants::{Judgement, Verdict};
 pub struct PromptSample {
     /// How often a planned fault was applied.
     pub faults_applied: u64,
+    /// The families of the rules that were.
+    pub families: BTreeSet<String>,
     /// Each invariant's judgement, and whether it fails without chaos too.
     pub judgements: Vec<(Judgement, Option<bool>)>,
 }
@@ -68,20 +72,21 @@ pub fn chaos_resilience(samples: &[PromptSample]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::super::cells::tests::sample;
     use super::PromptState::*;
     use super::*;
 
-    fn prompt(faults_applied: u64, verdicts: &[&str]) -> PromptSample {
+    pub(crate) fn prompt(faults_applied: u64, verdicts: &[&str]) -> PromptSample {
         let judgements = verdicts.iter().map(|verdict| {
             let sample = sample(verdict, faults_applied);
             (sample.judgement, sample.fails_without_chaos)
         });
         PromptSample {
             faults_applied,
+            families: BTreeSet::new(),
             judgements: judgements.collect(),
         }
     }

@@ -1,10 +1,12 @@
 //! Secrets taken out before anything is kept, logged or streamed.
 //!
 //! Three ways to know one: the name of the header or query parameter it is in, its place in a URL
-//! (user information), and its shape (`sk-…`, `Bearer …`). A secret becomes [`REDACTED`]; what
+//! (user information), and its shape (`sk-…`, `Bearer …`, the digits of a payment card). A secret becomes [`REDACTED`]; what
 //! holds none is left as it is, without a copy. Texts are cut to a bound first, with enough behind
 //! it that a key on the edge is still seen whole.
 
+mod checks;
+mod detect;
 mod names;
 mod shapes;
 
@@ -12,6 +14,7 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
+pub use self::detect::Found;
 pub use self::names::is_secret_header;
 
 /// What stands where a secret was.
@@ -80,27 +83,48 @@ impl Redactor {
             return Cow::Borrowed(REDACTED);
         }
         let mut text = Cow::Borrowed(value);
-        for (pattern, replacement) in self.patterns() {
+        if let Some(redacted) = without(value, &detect::secrets(value)) {
+            text = Cow::Owned(redacted);
+        }
+        for pattern in &self.own {
             if pattern.is_match(&text) {
-                text = Cow::Owned(pattern.replace_all(&text, replacement).into_owned());
+                text = Cow::Owned(pattern.replace_all(&text, REDACTED).into_owned());
             }
         }
         text
     }
 
-    /// Every pattern and what a match becomes.
-    fn patterns(&self) -> impl Iterator<Item = (&Regex, &'static str)> {
-        let own = self.own.iter().map(|pattern| (pattern, REDACTED));
-        std::iter::once((&*shapes::SECRET, shapes::REPLACEMENT)).chain(own)
+    /// Secrets of the built-in shapes in a text, in their order, for whoever judges where they go.
+    pub fn secrets(&self, text: &str) -> Vec<Found> {
+        detect::secrets(text)
     }
 
     fn shaped(&self, text: &mut String) {
-        for (pattern, replacement) in self.patterns() {
-            if let Cow::Owned(redacted) = pattern.replace_all(text, replacement) {
+        if let Some(redacted) = without(text, &detect::secrets(text)) {
+            *text = redacted;
+        }
+        for pattern in &self.own {
+            if let Cow::Owned(redacted) = pattern.replace_all(text, REDACTED) {
                 *text = redacted;
             }
         }
     }
+}
+
+/// The text without what was found in it; `None` for nothing.
+fn without(text: &str, found: &[Found]) -> Option<String> {
+    if found.is_empty() {
+        return None;
+    }
+    let mut redacted = String::with_capacity(text.len());
+    let mut copied = 0;
+    for secret in found {
+        redacted.push_str(&text[copied..secret.range.start]);
+        redacted.push_str(REDACTED);
+        copied = secret.range.end;
+    }
+    redacted.push_str(&text[copied..]);
+    Some(redacted)
 }
 
 /// Where the user information of a URL is, without its `@`.
@@ -242,6 +266,63 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_known_by_their_shape() {
+        for (given, expected) in [
+            (
+                "Incorrect API key provided: sk-proj-abc_DEF-123456.",
+                "Incorrect API key provided: REDACTED.",
+            ),
+            ("sk-ant-api03-abcdefghijk", "REDACTED"),
+            (
+                "token=squall_00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff;",
+                "token=REDACTED;",
+            ),
+            ("squall_events_dropped_total", "squall_events_dropped_total"),
+            (
+                "authorization: Bearer abc.def-ghi_123",
+                "authorization: Bearer REDACTED",
+            ),
+            ("bearer%20abcdefgh12345678", "bearer%20REDACTED"),
+            ("Basic dXNlcjpwYXNzdw==", "REDACTED"),
+            ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "REDACTED"),
+            ("id=AKIAIOSFODNN7EXAMPLE", "id=REDACTED"),
+            ("ghp_abcdefghijklmnopqrst1234", "REDACTED"),
+            ("github_pat_11ABCDEFG0abcdefghijkl", "REDACTED"),
+            ("glpat-abcdefghij123456", "REDACTED"),
+            ("xoxb-123456789012-abcdef", "REDACTED"),
+            (
+                "https://hooks.slack.com/services/T00/B00/XXXX",
+                "https://REDACTED",
+            ),
+            ("sk_live_abcdefgh1234", "REDACTED"),
+            ("gsk_abcdefghijklmnopqrst", "REDACTED"),
+            ("hf_abcdefghijklmnopqrstuv", "REDACTED"),
+            ("tvly-dev-abcdefghijklmnop", "REDACTED"),
+            ("lsv2_pt_abcdefghijklmnop_12", "REDACTED"),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "REDACTED"),
+            (
+                "a -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- b",
+                "a REDACTED b",
+            ),
+            ("-----BEGIN PRIVATE KEY-----\nMII", "REDACTED"),
+            // Not keys.
+            ("task-management-system", "task-management-system"),
+            ("the bearer of bad news", "the bearer of bad news"),
+            (
+                "basic understanding of bearer authentication",
+                "basic understanding of bearer authentication",
+            ),
+            ("sk-short", "sk-short"),
+            ("/v1/chat/completions", "/v1/chat/completions"),
+            ("0193a1b2c3d400000001beef", "0193a1b2c3d400000001beef"),
+        ] {
+            let mut text = given.to_owned();
+            Redactor::default().text(&mut text, 4096);
+            assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
     fn a_key_on_the_edge_of_what_is_kept_is_not_kept_in_half() {
         let redactor = Redactor::default();
         let mut text = format!("{} sk-abcdefghijklmnop", "x".repeat(95));
@@ -265,5 +346,40 @@ mod tests {
                 prop_assert!(!text.contains(&key[..12]), "{}", text);
             }
         }
+    }
+
+    #[test]
+    fn the_docs_list_every_shape() {
+        let docs = include_str!("../../docs/redaction.md");
+        let listed: Vec<&str> = docs
+            .lines()
+            .skip_while(|line| *line != "| whose | begins with | then at least |")
+            .skip(2)
+            .take_while(|line| line.starts_with('|'))
+            .collect();
+        let shapes = shapes::SHAPES.iter();
+        let written: Vec<String> = shapes
+            .map(|shape| {
+                let shapes::Shape { name, prefix, .. } = shape;
+                let sum = if shape.check.is_some() {
+                    ", CRC-32"
+                } else {
+                    ""
+                };
+                let of = match shape.of {
+                    shapes::Of::Alnum => "`A-Za-z0-9`",
+                    shapes::Of::Word => "`A-Za-z0-9_`",
+                    shapes::Of::Key => "`A-Za-z0-9_-`",
+                    shapes::Of::Upper => "`A-Z0-9`",
+                    shapes::Of::Hex => "hex digits",
+                    shapes::Of::Base64 => "base64",
+                    shapes::Of::Dotted => "`A-Za-z0-9_.-`",
+                    shapes::Of::Path => "`A-Za-z0-9_/-`",
+                    shapes::Of::Bearer => "`A-Za-z0-9._~+/=-`",
+                };
+                format!("| {name} | `{prefix}` | {} {of}{sum} |", shape.least)
+            })
+            .collect();
+        assert_eq!(listed, written, "{}", written.join("\n"));
     }
 }

@@ -42,13 +42,16 @@ pub fn is_secret_header(name: &str) -> bool {
 
 /// Parameters whose value is a secret, in lower case without `-`, `_` and `.`.
 const PARAMETERS: &[&str] = &[
+    "assertion",
     "auth",
     "authorization",
     "awsaccesskeyid",
+    "clientassertion",
     "credential",
     "credentials",
     "jwt",
     "key",
+    "otp",
     "passwd",
     "pwd",
     "sig",
@@ -62,7 +65,10 @@ const PARAMETER_ENDINGS: &[&str] = &[
     "apikey",
     "accesskey",
     "secretkey",
+    "privatekey",
+    "passphrase",
     "password",
+    "sessionid",
     "secret",
     "signature",
     "token",

@@ -160,7 +160,7 @@ struct ToolResponseDocument {
     status: u16,
     /// How long it took, milliseconds.
     #[schemars(range(min = 0, max = 86_400_000))]
-    latency_ms: Option<u64>,
+    latency_ms: Option<f64>,
 }
 
 /// An answer, and which request it is the answer to.

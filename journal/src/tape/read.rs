@@ -372,7 +372,7 @@ impl Reader {
     }
 
     fn status(&mut self, members: Members<'_>) -> Option<u16> {
-        let number = self.number(members, "status")?;
+        let number = self.whole(members, "status")?;
         let status = u16::try_from(number)
             .ok()
             .filter(|status| *status == 0 || (200..=999).contains(status));
@@ -398,7 +398,20 @@ impl Reader {
         number
     }
 
-    /// A whole number from 0; a fraction of one is rounded.
+    /// A whole number from 0.
+    fn whole(&mut self, members: Members<'_>, name: &str) -> Option<u64> {
+        let at = member(members, name)?;
+        let read = match &at.value {
+            Tree::Scalar(Value::Number(number)) => number.as_u64(),
+            _ => None,
+        };
+        if read.is_none() {
+            self.expected(name, at, "a whole number from 0");
+        }
+        read
+    }
+
+    /// A number from 0, to the nearest whole one.
     fn number(&mut self, members: Members<'_>, name: &str) -> Option<u64> {
         let at = member(members, name)?;
         let read = match &at.value {

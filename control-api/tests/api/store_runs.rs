@@ -10,7 +10,7 @@ use squall_journal::run::{
 
 use crate::store::Ground;
 
-fn run(id: &str, daemon: &str) -> RunRecord {
+pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
     RunRecord {
         id: id.to_owned(),
         kind: RunKind::Chaos,
@@ -40,7 +40,7 @@ fn event(ordinal: i64, name: &str) -> RunEventRow {
     }
 }
 
-async fn add(store: &Store, workspace: &str, record: &RunRecord, lease_ms: i64) {
+pub(crate) async fn add(store: &Store, workspace: &str, record: &RunRecord, lease_ms: i64) {
     let event = event(1, "state");
     let added = store.add_run(NewRun {
         workspace,

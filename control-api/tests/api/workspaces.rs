@@ -9,6 +9,7 @@ use squall_tests::postgres::Postgres;
 
 use crate::bench::{Answer, Api, eventually};
 use crate::store::Ground;
+use crate::store_runs;
 
 /// The admins of two workspaces and of the default one; each is its own secret.
 fn tokens() -> Vec<Token> {
@@ -136,6 +137,8 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
     )
     .await;
     let recording = begun.json()["id"].as_str().expect("an id").to_owned();
+    let theirs = store_runs::run("azure", "test");
+    store_runs::add(api.state.profiles.store(), "blue", &theirs, 60_000).await;
     let docs = include_str!("../../../docs/api.md");
     let lines = docs
         .lines()
@@ -200,6 +203,16 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
                     let recording = recording.as_str();
                     let (method, path) = route.split_once(' ').expect("a method and a path");
                     missing(method, &path.replace("{id}", recording), Value::Null).await;
+                }
+                // Blue's run is known by this name, which is no other's id.
+                "POST /v1/runs/{id}/approve" | "POST /v1/runs/{id}/cancel" => {
+                    let (_, path) = route.split_once(' ').expect("a method and a path");
+                    let theirs = ask(&api, "blue", "POST", &azure(path), &json!({})).await;
+                    theirs.problem(409, "conflict");
+                    missing("POST", &azure(path), json!({})).await;
+                }
+                "GET /v1/runs/{id}/events" => {
+                    missing("GET", "/v1/runs/azure/events", Value::Null).await;
                 }
                 "GET /v1/exchanges" => {
                     empty("/v1/exchanges", "scope").await;

@@ -119,7 +119,8 @@ pub enum Outcome {
     ClientGone,
     /// The agent rejected Squall's certificate.
     ClientRejectedCa,
-    /// The destination is not allowed.
+    /// Squall refused it or ended it: its destination is not allowed, or a new activation was put on its
+    /// scope.
     Denied,
 }
 

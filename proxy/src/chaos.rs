@@ -46,9 +46,9 @@ use tokio::sync::Notify;
 
 pub use self::edit::EditError;
 pub use self::halt::Halt;
-pub(crate) use self::in_force::Reads;
 pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
+pub(crate) use self::in_force::{Over, Reads};
 pub use self::planted::{Origin, Planted};
 pub use self::run::RunMark;
 use self::table::Table;

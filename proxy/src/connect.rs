@@ -47,7 +47,8 @@ pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> 
         }
     };
     Box::pin(async move {
-        let answer = connect.run(request).await;
+        let log = Rc::clone(&connect.log);
+        let answer = log.unless_over(connect.run(request)).await;
         if let Err(broken) = &answer {
             connection.break_off(broken);
         }

@@ -27,6 +27,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::broken::{Broken, Ledger};
+use crate::carried::Carried;
 use crate::carry_out::Context;
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::flush::{AgentSide, ResetOnClose};
@@ -64,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) entry: Entry,
     /// Where the latest of them went.
     pub(crate) last_place: LastPlace,
+    /// Whose traffic it carries.
+    pub(crate) carried: Carried,
     /// The framing guard; none on HTTP/2.
     guard: Option<Rc<RequestState>>,
     /// How a body may break off.
@@ -147,10 +150,12 @@ where
             control: Rc::clone(&control),
             entry,
             last_place: LastPlace::default(),
+            carried: Carried::default(),
             guard: Some(guard),
             agent,
             takeover: RefCell::new(None),
         });
+        connection.carries_a_tunnel();
         let mut served = hyper::server::conn::http1::Builder::new()
             .preserve_header_case(true)
             .auto_date_header(false)
@@ -176,6 +181,9 @@ where
                         Pin::new(&mut served).graceful_shutdown();
                     }
                     listens = Some(waker.clone());
+                }
+                if connection.carried.poll_over(cx).is_ready() {
+                    Pin::new(&mut served).graceful_shutdown();
                 }
                 served.poll_without_shutdown(cx)
             })
@@ -206,10 +214,12 @@ where
             control,
             entry,
             last_place: LastPlace::default(),
+            carried: Carried::default(),
             guard: None,
             agent: AgentSide::Http2,
             takeover: RefCell::new(None),
         });
+        connection.carries_a_tunnel();
         let header_bytes = u32::try_from(live.config.limits.header_bytes).unwrap_or(u32::MAX);
         let mut served = pin!(
             hyper::server::conn::http2::Builder::new(LocalExecutor)
@@ -219,11 +229,12 @@ where
                 .max_concurrent_streams(1024)
                 .initial_stream_window_size(1 << 20)
                 .initial_connection_window_size(4 << 20)
-                .serve_connection(TokioIo::new(io), Agent(connection))
+                .serve_connection(TokioIo::new(io), Agent(Rc::clone(&connection)))
         );
+        let over = std::future::poll_fn(|cx| connection.carried.poll_over(cx));
         let ended = tokio::select! {
             ended = served.as_mut() => ended,
-            () = worker.draining.cancelled() => {
+            () = async { tokio::select! { () = worker.draining.cancelled() => {}, () = over => {} } } => {
                 served.as_mut().graceful_shutdown();
                 served.await
             }
@@ -308,6 +319,16 @@ fn changes_protocol(request: &Request<Incoming>) -> bool {
 }
 
 impl Connection {
+    /// A tunnel may idle before its first exchange, in the scope that its CONNECT named.
+    fn carries_a_tunnel(&self) {
+        if let Entry::Tunnel(tunnel) = &self.entry
+            && let Some(scope) = tunnel.scope.as_deref()
+        {
+            self.carried
+                .set(&self.worker.engine.chaos.scope(Some(scope)));
+        }
+    }
+
     fn protocol_changed(&self, status: StatusCode) {
         let Some(guard) = &self.guard else { return };
         if status == StatusCode::SWITCHING_PROTOCOLS || self.takeover.borrow().is_some() {

@@ -92,6 +92,7 @@ impl Exchange {
         let target = route::target(&live, &connection.entry, &connection.last_place, request)?;
         let scope = connection.scope_of(&live, request, &target)?;
         let chaos = engine.chaos.scope(scope.as_deref());
+        connection.carried.set(&chaos);
         let rules = chaos.activation().snapshot();
         let seen = Seen::of_head(&live, request, &target.url);
         let mut note = ExchangeNote::new(
@@ -130,7 +131,13 @@ impl Exchange {
         mut self: Box<Self>,
         request: Request<Incoming>,
     ) -> Result<Response<Observed>, Broken> {
-        let answer = self.go(request).await;
+        let answer = if self.log.chaos().is_named() {
+            let log = Rc::clone(&self.log);
+            // Boxed: most exchanges are in the default scope, where nothing ends.
+            Box::pin(log.unless_over(self.go(request))).await
+        } else {
+            self.go(request).await
+        };
         if let Err(broken) = &answer {
             self.connection.break_off(broken);
         }

@@ -21,7 +21,7 @@ use squall_profiles::facts::Kind;
 use squall_profiles::fault::StreamFault;
 use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdict, VerdictIndex};
 
-use crate::broken::Ledger;
+use crate::broken::{Broken, Ledger};
 use crate::chaos::ScopeChaos;
 use crate::egress::BodySearch;
 use crate::recorder::{Capture, ExchangeNote, McpTraffic, Meter, ModelTraffic, Traffic};
@@ -359,6 +359,29 @@ impl ExchangeLog {
             if error.is_some() {
                 self.note(|note| note.error = error);
             }
+        }
+    }
+
+    /// Notes that a new activation of its scope ended the exchange, and gives that end.
+    pub(crate) fn is_over(&self) -> Broken {
+        let scope = self.chaos().scope();
+        let why = format!("a new activation was put on the scope `{scope}`");
+        self.end(Outcome::Denied, Some(why.clone()));
+        Broken::close(why)
+    }
+
+    /// Does `work` unless a new activation is put on the scope meanwhile.
+    pub(crate) async fn unless_over<T>(
+        &self,
+        work: impl Future<Output = Result<T, Broken>>,
+    ) -> Result<T, Broken> {
+        let Some(over) = self.chaos().over() else {
+            return work.await;
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = over => Err(self.is_over()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Carries plans out: listeners, TLS interception, upstreams, bodies.
 
 pub mod broken;
+mod carried;
 pub mod carry_out;
 pub mod chaos;
 mod classify;

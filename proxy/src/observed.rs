@@ -1,5 +1,6 @@
 //! The answer's body as hyper takes it: counted, and the exchange's end noticed.
 
+use std::future::Future as _;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -10,6 +11,7 @@ use squall_journal::record::Outcome;
 
 use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
+use crate::chaos::Over;
 use crate::connection::Connection;
 use crate::exchange_log::ExchangeLog;
 
@@ -20,6 +22,8 @@ pub(crate) struct Observed {
     body: AgentBody,
     connection: Rc<Connection>,
     log: Option<Rc<ExchangeLog>>,
+    /// Resolves when a new activation is put on the exchange's scope.
+    over: Option<Over>,
 }
 
 impl Observed {
@@ -32,6 +36,7 @@ impl Observed {
         Self {
             body,
             connection: Rc::clone(connection),
+            over: log.as_ref().and_then(|log| log.chaos().over()),
             log,
         }
     }
@@ -65,6 +70,15 @@ impl Body for Observed {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = &mut *self;
+        if let Some(over) = &mut this.over
+            && over.as_mut().poll(cx).is_ready()
+            && let Some(log) = this.log.take()
+        {
+            let broken = log.is_over();
+            this.connection.break_off(&broken);
+            log.sent_all();
+            return Poll::Ready(Some(Err(broken)));
+        }
         let polled = ready!(Pin::new(&mut this.body).poll_frame(cx));
         match &polled {
             Some(Ok(frame)) => {

@@ -47,7 +47,19 @@ where
             log.sent_to_agent(bytes);
         },
     );
-    match tokio::try_join!(up, down) {
+    let both = async { tokio::try_join!(up, down) };
+    let ended = match log.chaos().over() {
+        None => both.await,
+        Some(over) => tokio::select! {
+            biased;
+            ended = both => ended,
+            () = over => {
+                log.is_over();
+                return;
+            }
+        },
+    };
+    match ended {
         Ok(_) => log.complete(),
         Err(End::Agent(error)) => {
             log.end(

@@ -1,5 +1,6 @@
 //! What is in force for one scope.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use squall_journal::activation::{ActivationRecord, TtlFrom};
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::duration;
 use squall_profiles::faults::model_input::Told;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::planted::Planted;
 use super::run::{Counted, RunMark};
@@ -35,6 +36,9 @@ pub struct ScopeChaos {
     /// Whose it is, if it is a run's.
     counted: Option<Counted>,
 }
+
+/// Waits for the end of a named scope's activation.
+pub(crate) type Over = Pin<Box<WaitForCancellationFutureOwned>>;
 
 /// What exchanges of a scope are to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,6 +270,18 @@ impl ScopeChaos {
         &self.ended
     }
 
+    /// Whether it is for a named scope.
+    pub(crate) fn is_named(&self) -> bool {
+        *self.scope != *DEFAULT_SCOPE
+    }
+
+    /// Resolves when a new activation is put on its scope; `None` for the default scope, where
+    /// nothing ends.
+    pub(crate) fn over(&self) -> Option<Over> {
+        self.is_named()
+            .then(|| Box::pin(self.ended.clone().cancelled_owned()))
+    }
+
     /// The canaries that were planted under it; those of a scope whose chaos has ended stay until new
     /// chaos is put in force.
     pub fn planted(&self) -> &Planted {
@@ -281,10 +297,6 @@ impl ScopeChaos {
     /// before anything is put in force.
     pub(super) fn is_own(&self) -> bool {
         self.wanted.is_some()
-    }
-
-    pub(super) fn is_named(&self) -> bool {
-        *self.scope != *DEFAULT_SCOPE
     }
 
     pub(super) fn wanted(&self) -> Option<&Wanted> {

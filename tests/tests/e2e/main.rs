@@ -37,6 +37,7 @@ mod responses;
 mod routes;
 mod runs;
 mod schemathesis;
+mod scopes;
 mod store;
 mod streams;
 mod tokens;

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::{address, quantity};
 use crate::failure::EXIT_CODES;
+use crate::variables;
 
 /// A chaos proxy for AI agents: failures on the wire between an agent and everything it depends on.
 #[derive(Debug, Parser)]
@@ -21,6 +22,14 @@ use crate::failure::EXIT_CODES;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// What this program was started with: options, and variables for those that are not given.
+    pub(crate) fn read() -> Self {
+        let matches = variables::given(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
 }
 
 /// Reads a seed.

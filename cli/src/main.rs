@@ -16,10 +16,9 @@ mod home;
 mod pointing;
 mod render;
 mod text;
+mod variables;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 // Every exchange allocates and frees on its own thread what it needs and no more; this allocator is
 // made for that, and gives back what many connections took. Linked in, it stands in for `malloc`: asked
@@ -27,7 +26,7 @@ use clap::Parser;
 use mimalloc as _;
 
 fn main() -> ExitCode {
-    let arguments = args::Arguments::parse();
+    let arguments = args::Arguments::read();
     match commands::run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -1,0 +1,59 @@
+//! The variable that every option has: `SQUALL_` and its name in capitals, `--log-level` as
+//! `SQUALL_LOG_LEVEL`. The option wins.
+
+use clap::builder::FalseyValueParser;
+use clap::{Arg, ArgAction, Command};
+
+/// Gives a variable to every option, of the command and of all below it, that has none yet.
+pub(crate) fn given(command: Command) -> Command {
+    command.mut_args(with_variable).mut_subcommands(given)
+}
+
+fn with_variable(argument: Arg) -> Arg {
+    let Some(name) = argument.get_long().filter(|_| argument.get_env().is_none()) else {
+        return argument;
+    };
+    let variable = format!("SQUALL_{}", name.to_uppercase().replace('-', "_"));
+    // clap wants names that live as long as the program, which these do. They are told once for all in
+    // the documentation, not at each option.
+    let argument = argument.env(&*variable.leak()).hide_env(true);
+    if matches!(argument.get_action(), ArgAction::SetTrue) {
+        return argument.value_parser(FalseyValueParser::new());
+    }
+    argument
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, ArgAction, Command, CommandFactory as _};
+
+    use super::given;
+    use crate::args::Arguments;
+
+    /// Every option of a command and of all below it, without clap's own.
+    fn options(command: &Command) -> Vec<&Arg> {
+        let own = command.get_arguments().filter(|arg| {
+            let is_clap_s = matches!(
+                arg.get_action(),
+                ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+            );
+            arg.get_long().is_some() && !is_clap_s
+        });
+        own.chain(command.get_subcommands().flat_map(options))
+            .collect()
+    }
+
+    #[test]
+    fn every_option_has_the_variable_of_its_name() {
+        let command = given(Arguments::command());
+        command.clone().debug_assert();
+        let options = options(&command);
+        assert!(options.len() > 40, "{}", options.len());
+        for option in options {
+            let name = option.get_long().unwrap_or_default();
+            let variable = option.get_env().and_then(|variable| variable.to_str());
+            let expected = format!("SQUALL_{}", name.to_uppercase().replace('-', "_"));
+            assert_eq!(variable, Some(expected.as_str()), "--{name}");
+        }
+    }
+}

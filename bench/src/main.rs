@@ -11,6 +11,7 @@ mod http;
 mod hudsucker;
 mod idle;
 mod load;
+mod operations;
 mod pki;
 mod process;
 mod route;
@@ -41,6 +42,8 @@ struct Cli {
 enum Role {
     /// Measure, and print the table
     Run(Run),
+    /// Measure what a store takes and costs, and whether memory grows
+    Operations(operations::Operations),
     /// The upstream (started by `run`)
     #[command(hide = true)]
     Upstream { dir: PathBuf },
@@ -84,6 +87,7 @@ pub struct Run {
 fn main() -> Result<()> {
     match Cli::parse().role {
         Role::Run(run) => rows::run(&run),
+        Role::Operations(wanted) => operations::run(&wanted),
         Role::Upstream { dir } => upstream::serve(&Pki::at(&dir)),
         Role::Floor { upstream } => multi_threaded()?.block_on(floor::serve(upstream)),
         Role::Hudsucker { dir } => multi_threaded()?.block_on(hudsucker::serve(&Pki::at(&dir))),

@@ -15,11 +15,18 @@ use crate::process::{Process, Said};
 
 /// Where a daemon keeps what must outlive it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Store {
+pub enum Store<'a> {
     /// Nowhere: profiles and journal go with it.
     Memory,
     /// In `SQLite`, as it comes.
     Default,
+    /// In this one.
+    At {
+        /// `sqlite`, or `postgres://…`.
+        url: &'a str,
+        /// Which exchanges are kept: `all`, `faulted` or `none`.
+        exchanges: &'a str,
+    },
 }
 
 /// A running daemon.
@@ -45,14 +52,17 @@ impl Squall {
         home: &Path,
         upstream: SocketAddr,
         pki: &Pki,
-        store: Store,
+        store: Store<'_>,
     ) -> Result<Self> {
         fs::create_dir_all(home)?;
         let reverse = free_port()?;
         let config = home.join("squall.yaml");
         let store = match store {
-            Store::Memory => "store: { url: \"sqlite::memory:\", exchanges: none }\n",
-            Store::Default => "",
+            Store::Memory => "store: { url: \"sqlite::memory:\", exchanges: none }\n".to_owned(),
+            Store::Default => String::new(),
+            Store::At { url, exchanges } => {
+                format!("store: {{ url: \"{url}\", exchanges: {exchanges} }}\n")
+            }
         };
         fs::write(
             &config,
@@ -117,6 +127,17 @@ impl Squall {
             exchanges.flat_map(|exchange| exchange["rules"].as_array().into_iter().flatten());
         let mut reasons = verdicts.filter_map(|verdict| verdict["reason"].as_str());
         Ok(reasons.any(|given| given.contains(reason)))
+    }
+
+    /// The sum of a metric's series whose labels contain `label`.
+    pub fn counted(&self, metric: &str, label: &str) -> Result<u64> {
+        let text = String::from_utf8(self.call("GET", "/metrics", None)?)?;
+        let series = text.lines().filter(|line| {
+            let rest = line.strip_prefix(metric);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(label))
+        });
+        let values = series.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        Ok(values.sum())
     }
 
     /// One API call; the body of a 2xx answer.

@@ -92,6 +92,12 @@ impl Stage {
         )
     }
 
+    /// Everything but a Squall: whoever asks starts its own.
+    pub fn bare(rounds: usize, stretch: Duration) -> Result<Self> {
+        raise_file_limit()?;
+        Self::start(None, rounds, stretch, false)
+    }
+
     /// The same with new processes, for one round.
     pub fn again(&self) -> Result<Self> {
         Self::start(self.binary.clone(), 1, self.stretch, self.smoke)

@@ -98,6 +98,38 @@ pub fn at_rate(
     Delays::gather(workers.collect())
 }
 
+/// Sends `request` `rate` times a second in all, spread evenly over `threads` connections.
+pub fn paced(
+    route: &Route,
+    request: &[u8],
+    rate: u32,
+    threads: u32,
+    stretch: Duration,
+) -> Result<()> {
+    let begin = Instant::now() + Duration::from_millis(50) + Duration::from_millis(2) * threads;
+    let between = Duration::from_secs(1) / rate.max(1);
+    let workers = (0..threads).map(|index| {
+        let (route, request) = (route.clone(), request.to_vec());
+        std::thread::spawn(move || {
+            let mut stream = route.open_blocking()?;
+            let mut scratch = vec![0; 16 * 1024];
+            let mut next = begin + between * index;
+            while next < begin + stretch {
+                std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                exchange_blocking(stream.as_mut(), &request, &mut scratch)?;
+                next += between * threads;
+            }
+            Ok(())
+        })
+    });
+    let workers: Vec<JoinHandle<Result<()>>> = workers.collect();
+    for worker in workers {
+        let ended = worker.join();
+        ended.map_err(|_| anyhow!("a pacing thread panicked"))??;
+    }
+    Ok(())
+}
+
 /// Listens to the upstream's clock on `streams` connections and times each event from the moment
 /// before it was written to the moment after it was read.
 pub fn events(route: &Route, streams: usize, stretch: Duration) -> Result<Delays> {

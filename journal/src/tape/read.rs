@@ -151,7 +151,8 @@ impl Reader {
     fn tool_response(&mut self, node: &At<Tree>) -> Option<ToolResponse> {
         let members = self.map(node, &["tool", "response", "status", "latency_ms"]);
         let tool = self.text(members, "tool");
-        if tool.is_none() && member(members, "tool").is_none() {
+        let is_null = |at: &At<Tree>| matches!(at.value, Tree::Scalar(Value::Null));
+        if tool.is_none() && member(members, "tool").is_none_or(is_null) {
             self.error("tool", node.position, "`tool` is missing; write its name");
         }
         let response = member(members, "response").map_or(Value::Null, |at| at.value.to_value());
@@ -377,7 +378,7 @@ impl Reader {
             .ok()
             .filter(|status| *status == 0 || (200..=999).contains(status));
         if status.is_none() {
-            let at = member(members, "status")?.position;
+            let at = at.position;
             let message =
                 format!("`status: {number}`: allowed are 200 to 999, and 0 for no answer at all");
             self.error("status", at, message);
@@ -673,6 +674,23 @@ context: [x]
             (session.id.as_str(), response.as_str()),
             ("7", r#"{"n":18446744073709551615}"#)
         );
+    }
+
+    #[test]
+    fn an_answer_of_no_tool_is_said_and_not_left_out() {
+        for tool in ["{}", "{tool: null}", "{tool: [t]}"] {
+            let text = format!("id: a\ntool_responses: [{tool}]\n");
+            let errors = session("s", &text).expect_err(tool);
+            assert_eq!(errors[0].pointer, "/tool_responses/0/tool", "{tool}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_a_whole_number() {
+        for (status, is_one) in [("503", true), ("0", true), ("0.5", false), ("2e-42", false)] {
+            let text = format!("id: a\ntool_responses: [{{tool: t, status: {status}}}]\n");
+            assert_eq!(session("s", &text).is_ok(), is_one, "{status}");
+        }
     }
 
     #[test]

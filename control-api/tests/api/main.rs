@@ -10,6 +10,7 @@ mod events;
 mod exchanges;
 mod idempotency;
 mod openapi;
+mod pages;
 mod problems;
 mod profiles;
 mod recordings;

@@ -116,8 +116,8 @@ fn answers(rule: Rule, operation: &Operation, shapes: &mut Shapes) -> Value {
     }
     match rule.needs {
         Needs::Nothing => {}
-        Needs::Brake => problems.extend([401]),
-        Needs::Role(_) => problems.extend([401, 429]),
+        // The brake is never too fast for a good token; an address may offer bad ones only so often.
+        Needs::Brake | Needs::Role(_) => problems.extend([401, 429]),
     }
     for status in problems {
         let reference = json!({ "$ref": format!("#/components/responses/{status}") });

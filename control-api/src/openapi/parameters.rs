@@ -1,4 +1,4 @@
-//! What parameters may be that are texts of a form.
+//! What parameters and members may be that are texts of a form.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 /// Types of texts by their patterns.
 macro_rules! texts {
-    ($($(#[$about:meta])* $name:ident: $($rule:literal)+;)*) => { $(
+    ($($(#[$about:meta])* $name:ident: $($rule:literal)+ $(, $kind:literal)?;)*) => { $(
         $(#[$about])*
         pub(crate) struct $name;
 
@@ -20,7 +20,7 @@ macro_rules! texts {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "pattern": concat!($($rule),+) })
+                json_schema!({ "type": ["string" $(, $kind)?], "pattern": concat!($($rule),+) })
             }
         }
     )* };
@@ -36,6 +36,10 @@ texts! {
     ExchangeIdText: "^[0-9a-f]{24}$";
     /// A row's number in a list that counts up.
     RowNumber: "^[1-9][0-9]{0,17}$";
+    /// A text; a number is taken for one.
+    TextOrNumber: "", "number";
+    /// The same where it is a name.
+    NameOrNumber: "^[A-Za-z0-9._-]{1,64}$", "number";
     /// A SHA-256.
     Sha256Text: "^[0-9a-fA-F]{64}$";
 }

@@ -11,6 +11,7 @@ use squall_profiles::variables::{expand, is_one_variable};
 
 use crate::Trust;
 use crate::nearest::nearest;
+use crate::openapi::{NameOrNumber, TextOrNumber};
 use crate::problem::Detail;
 use crate::store::DocumentKind;
 
@@ -116,16 +117,15 @@ struct InvariantDocument {
 #[expect(dead_code, reason = "says what a replay session looks like")]
 pub(crate) struct ReplayDocument {
     /// Its name, as the path has it.
-    #[schemars(regex(pattern = "^[A-Za-z0-9._-]{1,64}$"))]
-    id: String,
+    id: NameOrNumber,
     /// What the agent is asked.
-    input: Option<String>,
+    input: Option<TextOrNumber>,
     /// A title.
-    name: Option<String>,
+    name: Option<TextOrNumber>,
     /// Where it comes from.
-    source: Option<String>,
+    source: Option<TextOrNumber>,
     /// When it was captured.
-    captured_at: Option<String>,
+    captured_at: Option<TextOrNumber>,
     /// What the agent knew.
     context: Option<Vec<Map<String, Value>>>,
     /// Answers of tools, by tool and in order.
@@ -135,9 +135,9 @@ pub(crate) struct ReplayDocument {
     /// Answers to requests, in order per method, URL and body.
     exchanges: Option<Vec<ExchangeDocument>>,
     /// What went wrong.
-    expected_failure: Option<String>,
+    expected_failure: Option<TextOrNumber>,
     /// Name of the contract that it must meet.
-    contract: Option<String>,
+    contract: Option<TextOrNumber>,
     /// `error` or `passthrough`.
     #[schemars(regex(pattern = "^(error|passthrough)$"))]
     on_miss: Option<String>,
@@ -146,17 +146,22 @@ pub(crate) struct ReplayDocument {
     on_exhausted: Option<String>,
 }
 
+/// The status of an answer that names none.
+fn usual_status() -> u16 {
+    200
+}
+
 /// What a tool answered.
 #[derive(JsonSchema)]
 #[schemars(rename = "ToolResponse", deny_unknown_fields)]
 #[expect(dead_code, reason = "says what a replay session looks like")]
 struct ToolResponseDocument {
     /// The tool's name.
-    tool: String,
+    tool: TextOrNumber,
     /// A text as it is, anything else as JSON.
     response: Option<Value>,
     /// Status, 200 if absent; 0: there was no answer.
-    #[schemars(schema_with = "status", default)]
+    #[schemars(schema_with = "status", default = "usual_status")]
     status: u16,
     /// How long it took, milliseconds.
     #[schemars(range(min = 0, max = 86_400_000))]
@@ -180,7 +185,7 @@ struct ExchangeDocument {
 #[expect(dead_code, reason = "says what a replay session looks like")]
 struct MatchDocument {
     /// Its URL; `*` stands for anything where neither body nor fingerprint is given.
-    url: String,
+    url: TextOrNumber,
 }
 
 /// An answer.
@@ -189,7 +194,7 @@ struct MatchDocument {
 #[expect(dead_code, reason = "says what a replay session looks like")]
 struct RecordedDocument {
     /// Status, 200 if absent; 0: there was no answer.
-    #[schemars(schema_with = "status", default)]
+    #[schemars(schema_with = "status", default = "usual_status")]
     status: u16,
 }
 

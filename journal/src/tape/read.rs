@@ -378,7 +378,7 @@ impl Reader {
             .ok()
             .filter(|status| *status == 0 || (200..=999).contains(status));
         if status.is_none() {
-            let at = at.position;
+            let at = member(members, "status")?.position;
             let message =
                 format!("`status: {number}`: allowed are 200 to 999, and 0 for no answer at all");
             self.error("status", at, message);

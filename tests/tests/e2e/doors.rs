@@ -46,7 +46,12 @@ fn made(daemon: &Daemon, secret: &str, name: &str, role: &str) -> String {
 
 /// The status of an answer that may never end.
 fn status(daemon: &Daemon, secret: &str, method: &str, path: &str) -> u16 {
-    let mut wire = Wire::connect(daemon.api.address);
+    status_from([127, 0, 0, 1], daemon, secret, method, path)
+}
+
+/// The same, asked from an address of this machine's own.
+fn status_from(from: [u8; 4], daemon: &Daemon, secret: &str, method: &str, path: &str) -> u16 {
+    let mut wire = Wire::connect_from(from.into(), daemon.api.address);
     let bearer = format!("Bearer {secret}");
     let mut headers = vec![("Content-Type", "application/json")];
     if !secret.is_empty() {
@@ -70,13 +75,15 @@ fn every_route_asks_for_its_role() {
     let rank = |role: &str| callers.iter().position(|(name, _)| *name == role).unwrap();
     let described = described(&daemon);
     assert!(described.len() > 20, "{described:?}");
-    for (method, path, needed) in described {
+    for (index, (method, path, needed)) in described.into_iter().enumerate() {
+        // An address may fail to say who it is only so often in a while.
+        let from = [127, 0, 1, u8::try_from(index).unwrap()];
         let path = path
             .replace("{name}", "nobody")
             .replace("{scope}", "s")
             .replace("{id}", "x");
         for (role, secret) in &callers {
-            let found = status(&daemon, secret, &method, &path);
+            let found = status_from(from, &daemon, secret, &method, &path);
             let lets_in = rank(role) >= rank(&needed);
             let refusal = match (lets_in, *role) {
                 (true, _) => None,

@@ -2,7 +2,7 @@
 //!
 //! An excluded host's bytes are passed on untouched. Otherwise the first bytes decide: a `ClientHello`
 //! is intercepted, HTTP of any method is served, everything else is tunnelled, and so is an upstream
-//! that speaks first.
+//! that speaks first. The SETTINGS with which an HTTP/2 server may greet are no such speech.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ import os
 
 import told
 
-flags = told.arguments()
+flags = told.arguments(channels=0)
 # grpcio takes its proxy from the environment alone, and `no_proxy` must not hide loopback.
 if flags.proxy:
     os.environ["http_proxy"] = os.environ["https_proxy"] = flags.proxy
@@ -15,6 +15,21 @@ import grpc  # noqa: E402 - reads the environment
 
 def as_is(message):
     return message
+
+
+def code_of_a_channel(target):
+    """What the first call of a channel with a connection of its own comes to."""
+    with grpc.insecure_channel(target, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        try:
+            channel.unary_unary("/test.Echo/Say", as_is, as_is)(b"hello", timeout=flags.timeout)
+        except grpc.RpcError as error:
+            return error.code().name
+        return "OK"
+
+
+def ask_on_channels():
+    target = flags.url.split("://", 1)[1]
+    told.say(codes=[code_of_a_channel(target) for _ in range(flags.channels)])
 
 
 def ask():
@@ -39,7 +54,7 @@ def ask():
 
 def run():
     try:
-        ask()
+        ask_on_channels() if flags.channels else ask()
     except grpc.RpcError as error:
         told.say(ok=False, error=error.code().name, text=error.details())
 

@@ -105,10 +105,10 @@ impl<T> FirstFrame<T> {
 }
 
 /// Bytes of a frame's head (RFC 9113 §4.1).
-const FRAME_HEAD: usize = 9;
+pub(super) const FRAME_HEAD: usize = 9;
 
 /// A whole head: length, type 4, flags without ACK, stream 0. `None` while bytes are missing.
-fn is_settings(head: &[u8]) -> Option<bool> {
+pub(super) fn is_settings(head: &[u8]) -> Option<bool> {
     if head.starts_with(b"H") {
         return Some(false); // "HTTP/1.1 400": 4.7 MB of SETTINGS are not to be waited for
     }

@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use super::speaks::{FRAME_HEAD, is_settings};
+
 /// What has been done with upstream connections, over all workers.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -75,10 +77,16 @@ impl Dialled {
     }
 
     /// Resolves when the upstream has sent something, or has closed, before anything was said to
-    /// it.
+    /// it. The SETTINGS of an HTTP/2 server are nothing in this sense: it may send them at once, and
+    /// waits for the preface of whoever dialled it all the same (RFC 9113 §3.4).
     pub async fn speaks(&self) {
+        let mut head = [0; FRAME_HEAD];
         // An error is the upstream's way of speaking too: the tunnel will find it.
-        let _seen = self.socket.peek(&mut [0]).await;
+        if let Ok(seen) = self.socket.peek(&mut head).await
+            && is_settings(&head[..seen]) == Some(true)
+        {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Whether it is as good as new for whoever dials the same address: open, and nothing was said

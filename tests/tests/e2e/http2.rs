@@ -387,6 +387,22 @@ fn grpc_in_clear_passes_through_a_route_and_through_connect() {
 }
 
 #[test]
+fn every_channel_of_grpc_in_clear_through_connect_meets_the_fault() {
+    let upstream = H2Upstream::start(None);
+    let daemon = Daemon::start(&json!({}));
+    let way = Way {
+        url: format!("http://{}", upstream.address),
+        proxy: Some(format!("http://{}", daemon.proxy)),
+        ca: None,
+    };
+    let ask = || way.ask("grpc_echo.py", &["--channels", "20"])["codes"].clone();
+    assert_eq!(ask(), json!(vec!["OK"; 20]), "the control");
+    let rule = json!({ "mode": "error", "error_code": 503 });
+    daemon.api.chaos(&json!({ "tool_faults": [rule] }));
+    assert_eq!(ask(), json!(vec!["UNAVAILABLE"; 20]));
+}
+
+#[test]
 fn nghttp_sees_no_protocol_error() {
     let stage = Stage::new();
     let output = squall_tests::program::clean("nghttp")

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use http::StatusCode;
 
 use super::*;
@@ -254,6 +255,32 @@ fn an_upstream_that_speaks_first_is_heard_and_loses_no_byte() {
         assert_eq!(upstreams.shared().counters().open(), 1);
         drop(stream);
         assert_eq!(upstreams.shared().counters().open(), 0);
+    });
+}
+
+#[test]
+fn an_upstream_that_begins_with_settings_waits_for_the_preface() {
+    on_worker(async {
+        for (said, speaks) in [
+            ("\0\0\x12\x04\0\0\0\0\0\0\x04", false),
+            ("\0\0\0\x04\0\0\0\0\0", false),
+            ("\0\0\0\x04\x01\0\0\0\0", true), // an acknowledgement of nothing
+            ("220 hi", true),
+        ] {
+            let (script, upstreams) = (Script::listen().await, upstreams());
+            let dialled = upstreams.connect_tcp(&script.origin()).await.unwrap();
+            let mut peer = script.accept().await;
+            peer.say(said).await;
+            dialled.socket.readable().await.unwrap();
+            assert_eq!(
+                dialled.speaks().now_or_never().is_some(),
+                speaks,
+                "{said:?}"
+            );
+            let mut heard = vec![0; said.len()];
+            dialled.into_stream().read_exact(&mut heard).await.unwrap();
+            assert_eq!(heard, said.as_bytes());
+        }
     });
 }
 

@@ -33,6 +33,7 @@ pub mod mcp;
 pub mod recall;
 pub(crate) mod rewrite;
 pub mod shape;
+pub(crate) mod trailers;
 pub mod whole;
 
 use flush::AgentSide;

@@ -343,6 +343,11 @@ impl Connection {
         self.agent.prepare(broken);
     }
 
+    /// The agent's side, as bodies know it.
+    pub(crate) fn agent(&self) -> &AgentSide {
+        &self.agent
+    }
+
     /// True on HTTP/2, where one exchange must not end the connection.
     pub(crate) fn is_h2(&self) -> bool {
         self.guard.is_none()

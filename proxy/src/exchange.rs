@@ -443,7 +443,10 @@ impl Exchange {
                     .append(FAULT, HeaderValue::from_static(mode));
             }
         }
-        answer.map(|body| Observed::new(body, &self.connection, Some(Rc::clone(&self.log))))
+        let (head, body) = answer.into_parts();
+        let body = Observed::new(body, &self.connection, Some(Rc::clone(&self.log)));
+        let body = body.announced_by(&head.headers);
+        Response::from_parts(head, body)
     }
 
     fn agent_gone(&self, error: &hyper::Error) -> Broken {

@@ -6,11 +6,15 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::TRAILER;
 use http_body::{Body, Frame, SizeHint};
 use squall_journal::record::Outcome;
 
 use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
+use crate::carry_out::flush::{AgentSide, LastChunk};
+use crate::carry_out::trailers;
 use crate::chaos::Over;
 use crate::connection::Connection;
 use crate::exchange_log::ExchangeLog;
@@ -24,6 +28,10 @@ pub(crate) struct Observed {
     log: Option<Rc<ExchangeLog>>,
     /// Resolves when a new activation is put on the exchange's scope.
     over: Option<Over>,
+    /// The answer's head, as far as it announces trailers.
+    announces: Option<Box<HeaderMap>>,
+    /// Trailers that are about to leave.
+    last: Option<Box<LastChunk>>,
 }
 
 impl Observed {
@@ -38,7 +46,29 @@ impl Observed {
             connection: Rc::clone(connection),
             over: log.as_ref().and_then(|log| log.chaos().over()),
             log,
+            announces: None,
+            last: None,
         }
+    }
+
+    /// The trailers that `head` announces are passed on, whether or not the agent asked for some.
+    pub(crate) fn announced_by(mut self, head: &HeaderMap) -> Self {
+        if let Some(names) = head.contains_key(TRAILER).then(|| head.get_all(TRAILER)) {
+            let fields = names.iter().map(|names| (TRAILER, names.clone()));
+            self.announces = Some(Box::new(fields.collect()));
+        }
+        self
+    }
+
+    /// Takes announced trailers over from hyper, which does not pass them on to every agent.
+    fn takes_over(&mut self, trailers: &HeaderMap) -> bool {
+        let (Some(announced), AgentSide::Http1(side)) = (&self.announces, self.connection.agent())
+        else {
+            return false;
+        };
+        let bytes = trailers::last_chunk(trailers, announced);
+        self.last = bytes.map(|bytes| Box::new(LastChunk::new(side, bytes)));
+        self.last.is_some()
     }
 
     fn ended(&mut self) {
@@ -79,6 +109,12 @@ impl Body for Observed {
             log.sent_all();
             return Poll::Ready(Some(Err(broken)));
         }
+        if let Some(last) = &mut this.last {
+            ready!(last.poll(cx));
+            this.last = None;
+            this.ended();
+            return Poll::Ready(None);
+        }
         let polled = ready!(Pin::new(&mut this.body).poll_frame(cx));
         match &polled {
             Some(Ok(frame)) => {
@@ -88,6 +124,11 @@ impl Body for Observed {
                     if this.body.is_end_stream() {
                         log.sent_all();
                     }
+                }
+                if let Some(trailers) = frame.trailers_ref()
+                    && this.takes_over(trailers)
+                {
+                    return self.poll_frame(cx);
                 }
                 // Nothing comes after trailers, and hyper does not ask whether anything does.
                 if frame.is_trailers() {
@@ -101,7 +142,7 @@ impl Body for Observed {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.last.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -112,7 +153,7 @@ impl Body for Observed {
 impl Drop for Observed {
     fn drop(&mut self) {
         // hyper stops asking once a declared length is reached, or for answers without a body.
-        if self.body.is_end_stream() {
+        if self.last.is_none() && self.body.is_end_stream() {
             self.ended();
         }
     }

@@ -21,6 +21,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use squall_profiles::plan::Ending;
 use tokio::sync::oneshot;
 
+use super::trailers::Instead;
 use crate::broken::Broken;
 use crate::wire::Control;
 
@@ -49,6 +50,7 @@ pub enum AgentSide {
 pub struct Http1Side {
     socket: Rc<dyn ResetOnClose>,
     flushes: Flushes,
+    last_chunk: RefCell<Instead>,
 }
 
 impl AgentSide {
@@ -58,6 +60,7 @@ impl AgentSide {
         let side = Rc::new(Http1Side {
             socket,
             flushes: Flushes::default(),
+            last_chunk: RefCell::default(),
         });
         (Self::Http1(Rc::clone(&side)), Watched { io, side })
     }
@@ -117,7 +120,12 @@ impl<IO: Write + Unpin> Write for Watched<IO> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let this = &mut *self;
+        let mut instead = this.side.last_chunk.borrow_mut();
+        if instead.takes(&[io::IoSlice::new(buf)]) {
+            return instead.poll_write(&mut this.io, cx);
+        }
+        Pin::new(&mut this.io).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -141,7 +149,44 @@ impl<IO: Write + Unpin> Write for Watched<IO> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let this = &mut *self;
+        let mut instead = this.side.last_chunk.borrow_mut();
+        if instead.takes(bufs) {
+            return instead.poll_write(&mut this.io, cx);
+        }
+        Pin::new(&mut this.io).poll_write_vectored(cx, bufs)
+    }
+}
+
+/// The end of an HTTP/1 body with trailers: waits until everything before it has left.
+pub(crate) struct LastChunk {
+    side: Rc<Http1Side>,
+    /// Completed flushes when it began to wait.
+    before: Option<u64>,
+    bytes: Bytes,
+}
+
+impl LastChunk {
+    /// `bytes` go out in the place of the chunk that hyper ends the body with.
+    pub(crate) fn new(side: &Rc<Http1Side>, bytes: Bytes) -> Self {
+        Self {
+            side: Rc::clone(side),
+            before: None,
+            bytes,
+        }
+    }
+
+    /// Ready when hyper may be told that the body ends.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let flushes = &self.side.flushes;
+        let now = flushes.count.get();
+        if *self.before.get_or_insert(now) == now {
+            flushes.waiting.replace(Some(cx.waker().clone()));
+            return Poll::Pending;
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        self.side.last_chunk.replace(Instead::Of(bytes));
+        Poll::Ready(())
     }
 }
 

@@ -132,7 +132,7 @@ pub const HEADERS: &str = "HTTP/1.1 200 OK\r\nX-First: 1\r\nx-MiXed-CaSe: Kept\r
     Content-Length: 2\r\n\r\nok";
 
 const TRAILERS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\
-    transfer-encoding: chunked\r\ntrailer: x-checksum\r\n\r\n5\r\nhello\r\n0\r\nx-checksum: abc\r\n\r\n";
+    transfer-encoding: chunked\r\ntrailer: X-Checksum\r\n\r\n5\r\nhello\r\n0\r\nX-Checksum: abc\r\n\r\n";
 
 /// `length` bytes in which every place can be told from its neighbours.
 pub fn pattern(length: usize) -> Vec<u8> {

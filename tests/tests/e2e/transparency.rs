@@ -1,5 +1,6 @@
 //! Without a rule nothing changes: bytes, headers, framing, timing of the first byte.
 
+use serde_json::json;
 use squall_tests::upstream::standard::{self, JSON, TOOL, pattern};
 use squall_tests::{Path, Stage};
 
@@ -175,23 +176,26 @@ fn error_answers_of_the_upstream_are_passed_on() {
 }
 
 #[test]
-fn trailers_of_an_answer_arrive_after_its_body() {
+fn announced_trailers_arrive_after_the_body_whether_or_not_the_agent_asked_for_them() {
     let stage = Stage::new();
-    for path in Path::THROUGH {
-        let mut wire = stage.open(path);
-        wire.request(
-            "GET",
-            "/trailers",
-            &[("TE", "trailers"), ("Connection", "TE")],
-            b"",
-        );
-        let answer = wire.response();
-        assert_eq!(answer.text(), "hello", "{path:?}");
-        assert_eq!(
-            answer.trailers,
-            [("x-checksum".to_owned(), "abc".to_owned())],
-            "{path:?}"
-        );
+    for rules in [
+        json!({}),
+        json!({ "network_faults": [{ "mode": "slicer", "average_size": 2 }] }),
+    ] {
+        stage.daemon.api.chaos(&rules);
+        for path in Path::THROUGH {
+            let mut wire = stage.open(path);
+            for asks in [&[("TE", "trailers"), ("Connection", "TE")][..], &[]] {
+                wire.request("GET", "/trailers", asks, b"");
+                let answer = wire.response();
+                assert_eq!(answer.text(), "hello", "{path:?} {asks:?} {rules}");
+                assert_eq!(
+                    answer.trailers,
+                    [("X-Checksum".to_owned(), "abc".to_owned())],
+                    "{path:?} {asks:?} {rules}"
+                );
+            }
+        }
     }
 }
 
@@ -212,7 +216,7 @@ fn an_answer_with_trailers_is_ok_and_its_connection_used_again() {
 
 #[test]
 fn a_body_is_sent_only_after_the_upstream_s_own_100() {
-    let stage = Stage::with(&serde_json::json!({}), |mut connection| {
+    let stage = Stage::with(&json!({}), |mut connection| {
         while let Some(mut request) = connection.head() {
             let expects = request.header("expect").is_some();
             if request.target == "/refuse" {

@@ -159,13 +159,25 @@ pub(crate) fn target<B>(
 
 /// True if a request through the main listener asks to be forwarded, rather than for a route.
 ///
-/// On HTTP/1 that is the absolute form. On HTTP/2 every request has an authority: there it is for a
-/// route when it names this listener's own port.
+/// On HTTP/1 that is the absolute form. On HTTP/2 every request has an authority, so nothing tells a
+/// name of this proxy's own from another host's: there it is for a route when a prefix takes its
+/// path, or when it names this listener's own port.
 fn asks_to_forward<B>(live: &Live, request: &Request<B>) -> bool {
-    request.uri().authority().is_some_and(|authority| {
+    let uri = request.uri();
+    uri.authority().is_some_and(|authority| {
         request.version() < Version::HTTP_2
-            || authority.port_u16() != Some(live.config.listen.port())
+            || (authority.port_u16() != Some(live.config.listen.port()) && !has_route(live, uri))
     })
+}
+
+/// Whether a prefix route takes a path; routes are spoken to in the clear.
+fn has_route(live: &Live, uri: &Uri) -> bool {
+    let path = path_and_query(uri);
+    uri.scheme() != Some(&uri::Scheme::HTTPS)
+        && scope::of_path(path).is_ok_and(|scoped| {
+            let rest = scoped.map_or(path, |(_, rest)| rest);
+            live.prefix_route(rest).is_some()
+        })
 }
 
 fn absolute(uri: &Uri, last: &LastPlace) -> Result<Target, Problem> {

@@ -403,6 +403,27 @@ fn every_channel_of_grpc_in_clear_through_connect_meets_the_fault() {
 }
 
 #[test]
+fn a_prefix_route_is_reached_by_whatever_name_the_agent_knows_squall() {
+    let stage = Stage::new();
+    block(async {
+        for url in [
+            "http://squall/up/bytes/10",
+            "http://squall.internal:9/up/bytes/10",
+            "http://squall/_scope/s1/up/bytes/10",
+            &stage.url(Path::Forward, "/bytes/10"),
+        ] {
+            let mut sender: Sender = h2c(stage.daemon.proxy).await;
+            assert_eq!(get(&mut sender, url).await, Ok((200, pattern(10))), "{url}");
+        }
+    });
+    let scopes: Vec<_> = stage.daemon.api.wait_for_exchanges(4);
+    assert!(
+        scopes.iter().any(|call| call["scope"] == "s1"),
+        "{scopes:?}"
+    );
+}
+
+#[test]
 fn nghttp_sees_no_protocol_error() {
     let stage = Stage::new();
     let output = squall_tests::program::clean("nghttp")

@@ -35,8 +35,8 @@ use crate::config::Credentials;
 use crate::connect;
 use crate::exchange;
 use crate::exchange_log::ExchangeLog;
-use crate::h1::Limits;
 use crate::h1::guard::{RequestGuard, RequestState};
+use crate::h1::{FramingError, Limits};
 use crate::headers;
 use crate::listener::Door;
 use crate::live::Live;
@@ -353,11 +353,9 @@ impl Connection {
         self.guard.is_none()
     }
 
-    /// True when the body of the request in work was refused for its framing.
-    pub(crate) fn framing_broke(&self) -> bool {
-        self.guard
-            .as_ref()
-            .is_some_and(|guard| guard.body_error().is_some())
+    /// Why the body of the request in work was refused, where its framing is ambiguous.
+    pub(crate) fn framing_broke(&self) -> Option<FramingError> {
+        self.guard.as_ref()?.body_error()
     }
 
     /// The answer to a request that stands for a head which the guard refused.

@@ -138,10 +138,16 @@ impl Exchange {
         } else {
             self.go(request).await
         };
-        if let Err(broken) = &answer {
-            self.connection.break_off(broken);
+        let Err(broken) = answer else { return answer };
+        // A rule, or a tape, may have read the body before anything was sent.
+        if !broken.is_by_rule()
+            && let Some(why) = self.connection.framing_broke()
+        {
+            let problem = forward::bad_framing(why, &self.log);
+            return Ok(self.connection.problem(&problem, Some(&self.log)));
         }
-        answer
+        self.connection.break_off(&broken);
+        Err(broken)
     }
 
     /// The way of an exchange.
@@ -450,10 +456,10 @@ impl Exchange {
     }
 
     fn agent_gone(&self, error: &hyper::Error) -> Broken {
-        self.log.end(
-            Outcome::ClientGone,
-            Some(format!("the request's body broke off: {error}")),
-        );
+        if self.connection.framing_broke().is_none() {
+            let why = format!("the request's body broke off: {error}");
+            self.log.end(Outcome::ClientGone, Some(why));
+        }
         Broken::close("the request's body broke off")
     }
 

@@ -10,6 +10,7 @@ use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
 use crate::connection::{Connection, Entry};
 use crate::exchange_log::ExchangeLog;
+use crate::h1::FramingError;
 use crate::headers::{self, Passage};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -128,8 +129,10 @@ pub(crate) fn problem(
     connection: &Connection,
     log: &ExchangeLog,
 ) -> Result<Problem, Broken> {
-    if error.is_agents() && connection.framing_broke() {
-        return Ok(bad_framing(log, &error.to_string()));
+    if error.is_agents()
+        && let Some(why) = connection.framing_broke()
+    {
+        return Ok(bad_framing(why, log));
     }
     note(error, &connection.worker.engine.metrics, log);
     match error.to_agent() {
@@ -156,8 +159,10 @@ pub(crate) fn note(error: &UpstreamError, metrics: &Metrics, log: &ExchangeLog) 
     log.end(outcome, Some(error.to_string()));
 }
 
-fn bad_framing(log: &ExchangeLog, why: &str) -> Problem {
-    log.end(Outcome::ClientGone, Some(why.to_owned()));
+/// Refuses a request whose body cannot be told from what follows it.
+pub(crate) fn bad_framing(why: FramingError, log: &ExchangeLog) -> Problem {
+    let why = why.to_string();
+    log.end(Outcome::Denied, Some(why.clone()));
     Problem::new(
         StatusCode::BAD_REQUEST,
         "bad-framing",

@@ -1,6 +1,9 @@
 //! Ambiguous framing is refused before anybody guesses what it means.
 
+use serde_json::json;
 use squall_tests::{End, Path, Stage};
+
+use crate::matrix::exchange;
 
 /// Method, and what follows request line and `Host`.
 const REQUESTS: &[(&str, &str, &str)] = &[
@@ -121,6 +124,24 @@ fn a_request_with_ambiguous_framing_is_refused_and_its_connection_closed() {
             .filter(|seen| !seen.body.is_empty())
             .collect();
         assert!(whole.is_empty(), "got through: {whole:#?}");
+    }
+}
+
+#[test]
+fn a_chunk_that_is_none_is_denied_in_the_journal_whether_or_not_a_rule_reads_the_body() {
+    let stage = Stage::new();
+    let reads = json!({ "mode": "error", "match_body": "nowhere" });
+    for (read, chaos) in [(1, json!({})), (2, json!({ "tool_faults": [reads] }))] {
+        stage.daemon.api.chaos(&chaos);
+        let mut wire = stage.open(Path::Forward);
+        let (prefix, host) = (&wire.prefix, &wire.host);
+        let head = format!("POST {prefix}/framed HTTP/1.1\r\nHost: {host}\r\n");
+        let rest = "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
+        wire.send(head + rest);
+        assert_eq!(wire.response().status, 400, "{chaos}");
+        let entry = exchange(&stage, read);
+        assert_eq!(entry["outcome"], "denied", "{entry}");
+        assert_eq!(entry["status"], 400, "{entry}");
     }
 }
 

@@ -6,7 +6,8 @@
 mod capped;
 mod runs;
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prometheus::{
@@ -54,6 +55,8 @@ pub struct Metrics {
     stored: IntCounter,
     sampled_out: IntCounter,
     active: IntGaugeVec,
+    /// Profiles that have been in force, and how often each is.
+    active_once: Mutex<BTreeMap<String, i64>>,
     runs: Runs,
     profiles: Capped,
     models: Capped,
@@ -197,6 +200,7 @@ impl Metrics {
                 "profile",
             ),
             runs: Runs::new(&families),
+            active_once: Mutex::default(),
             profiles: Capped::new(VALUES),
             models: Capped::new(VALUES),
             registry,
@@ -241,13 +245,20 @@ impl Metrics {
         self.sampled_out.inc();
     }
 
-    /// Profiles of the activations in force from now on, one each.
+    /// Profiles of the activations in force from now on, one each. One that was in force and no longer
+    /// is stays, at zero.
     pub fn chaos_active<'a>(&self, profiles: impl IntoIterator<Item = &'a str>) {
-        self.active.reset();
+        let mut counts = self
+            .active_once
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        counts.values_mut().for_each(|count| *count = 0);
         for profile in profiles {
-            self.active
-                .with_label_values(&[self.profiles.name(profile)])
-                .inc();
+            let label = self.profiles.name(profile);
+            *counts.entry(label.to_owned()).or_default() += 1;
+        }
+        for (label, count) in &*counts {
+            self.active.with_label_values(&[label]).set(*count);
         }
     }
 
@@ -395,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_profiles_in_force_replace_the_former_ones() {
+    fn a_profile_no_longer_in_force_is_at_zero() {
         let metrics = Metrics::new("0");
         metrics.chaos_active(["api_outage", "api_outage", "brownout"]);
         metrics.chaos_active(["api_outage"]);
@@ -404,6 +415,12 @@ mod tests {
             .lines()
             .filter(|l| l.starts_with("squall_chaos_active{"))
             .collect();
-        assert_eq!(active, ["squall_chaos_active{profile=\"api_outage\"} 1"]);
+        assert_eq!(
+            active,
+            [
+                "squall_chaos_active{profile=\"api_outage\"} 1",
+                "squall_chaos_active{profile=\"brownout\"} 0"
+            ]
+        );
     }
 }

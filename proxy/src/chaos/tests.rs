@@ -70,11 +70,12 @@ impl Bench {
             .len()
     }
 
+    /// What the metrics count in force.
     fn active(&self) -> Vec<String> {
         let text = self.metrics.render().expect("renders");
         let active = text
             .lines()
-            .filter(|line| line.starts_with("squall_chaos_active{"));
+            .filter(|line| line.starts_with("squall_chaos_active{") && !line.ends_with(" 0"));
         active.map(str::to_owned).collect()
     }
 }

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use squall_journal::activation::ActivationRecord;
 use squall_proxy::chaos::{PutError, Wanted};
 
-use super::chaos_request;
 use super::path::Scope;
 use super::profiles::library_of;
+use super::{chaos_request, versions};
 use crate::ApiState;
 use crate::access::Caller;
 use crate::document::Document;
@@ -42,10 +42,11 @@ pub(super) async fn put_default(
     state: State<ApiState>,
     Extension(caller): Extension<Caller>,
     params: Params,
+    headers: HeaderMap,
     document: Document,
 ) -> Result<Json<ActivationRecord>, Problem> {
     let scope = Scope(caller.default_scope().to_owned());
-    put(state, Extension(caller), scope, params, document).await
+    put(state, Extension(caller), scope, params, headers, document).await
 }
 
 pub(super) fn put_default_operation() -> Operation {
@@ -55,6 +56,7 @@ pub(super) fn put_default_operation() -> Operation {
     )
     .takes::<chaos_request::ChaosRequest>()
     .answers::<ActivationRecord>(200, "What is in force from now on")
+    .problems([412])
 }
 
 /// Ends the default scope's chaos; with `all=true` every scope's, in one swap. A workspace's token ends
@@ -160,10 +162,12 @@ pub(super) async fn put(
     Extension(caller): Extension<Caller>,
     Scope(scope): Scope,
     params: Params,
+    headers: HeaderMap,
     document: Document,
 ) -> Result<Json<ActivationRecord>, Problem> {
     params.finish()?;
     check_seen(&caller, &scope)?;
+    versions::check_unversioned(&headers, "what is in force")?;
     let sent = document.value()?;
     let mut request = state
         .trust
@@ -206,7 +210,7 @@ pub(super) fn put_operation() -> Operation {
     )
     .takes::<chaos_request::ChaosRequest>()
     .answers::<ActivationRecord>(200, "What is in force from now on")
-    .problems([404])
+    .problems([404, 412])
 }
 
 fn end_one(state: &ApiState, caller: &Caller, scope: &str) {

@@ -35,6 +35,16 @@ pub(super) fn check(
     Ok(())
 }
 
+/// `If-Match` on what has no versions: no tag can be its own.
+pub(super) fn check_unversioned(headers: &HeaderMap, what: &str) -> Result<(), Problem> {
+    if headers.get_all(IF_MATCH).iter().any(|value| value != "*") {
+        return Err(Problem::precondition_failed(format!(
+            "{what} has no versions, so If-Match can name none; leave it out"
+        )));
+    }
+    Ok(())
+}
+
 /// Whether a list of entity tags names this one; weak tags compare by their text.
 fn names(list: &HeaderValue, tag: &HeaderValue) -> bool {
     let Ok(list) = list.to_str() else {

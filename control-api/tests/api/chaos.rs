@@ -83,6 +83,22 @@ async fn the_time_to_live_that_holds_is_said_and_who_set_it() {
 }
 
 #[tokio::test]
+async fn no_entity_tag_can_be_that_of_chaos() {
+    let api = Api::new();
+    let body = json!({ "profile": "api_outage" }).to_string();
+    let put = async |path: &str, tag: &str| {
+        let fields = [("content-type", "application/json"), ("if-match", tag)];
+        api.ask("PUT", path, &fields, body.clone()).await
+    };
+    for path in ["/v1/chaos", "/v1/scopes/blue/chaos"] {
+        put(path, "\"x\"").await.problem(412, "precondition-failed");
+        assert_eq!(api.get(path).await.json()["profile"], "none");
+        assert_eq!(put(path, "*").await.status, 200);
+        api.delete(path).await;
+    }
+}
+
+#[tokio::test]
 async fn chaos_can_be_given_inline() {
     let api = Api::new();
     let chaos = json!({ "tool_faults": [{ "tool": "search", "mode": "error" }] });

@@ -27,6 +27,7 @@ pub mod signature;
 pub mod stream;
 pub mod tally;
 pub mod tokens;
+mod waits;
 
 pub use dialect::{
     AnswerForm, BadCall, Dialect, EndOfChoice, ErrorContext, Event, Part, Target, Transcript,

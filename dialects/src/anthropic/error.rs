@@ -12,6 +12,7 @@ use crate::dialect::{ErrorContext, WireReply};
 use crate::figures::{irregular, uuid};
 use crate::json::quote;
 use crate::model::{LimitFigures, LimitScope, ModelError};
+use crate::waits::whole_seconds;
 
 /// Requests per minute that a made-up rate limit claims: those of the first usage tier.
 const REQUESTS_PER_MINUTE: u64 = 50;
@@ -196,9 +197,7 @@ fn limit_headers(
         }
     }
     if let Some(wait) = retry_after {
-        // Whole seconds never promise too little.
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        insert(headers, RETRY_AFTER, seconds.to_string());
+        insert(headers, RETRY_AFTER, whole_seconds(wait).to_string());
     }
 }
 

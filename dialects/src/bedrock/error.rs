@@ -12,6 +12,7 @@ use crate::figures::uuid;
 use crate::json::quote;
 use crate::model::{LimitScope, ModelError};
 use crate::stream::Made;
+use crate::waits::whole_millis;
 
 /// What stands behind the name of an error of Bedrock's own in `x-amzn-ErrorType`.
 const NAMESPACE: &str = "http://internal.amazon.com/coral/com.amazon.bedrock/";
@@ -149,7 +150,7 @@ fn body(message: &str) -> Bytes {
 
 /// The wait in the one form that AWS SDKs read.
 fn millis(wait: Duration) -> String {
-    wait.as_millis().to_string()
+    whole_millis(wait).to_string()
 }
 
 /// Adds a header whose value is printable ASCII.

@@ -198,8 +198,7 @@ fn over_quota(quota: &Quota, wait: Option<Duration>, context: &ErrorContext<'_>)
         message = format!("{message}\nPlease retry in {}.", go_duration(wait));
         details.push(Json::Object(vec![
             detail("google.rpc.RetryInfo"),
-            // Whole seconds, and what is left over is dropped.
-            ("retryDelay", Json::text(&format!("{}s", wait.as_secs()))),
+            ("retryDelay", Json::text(&protobuf_duration(wait))),
         ]));
     }
     Status {
@@ -364,6 +363,18 @@ fn response_id(draw: u64) -> String {
         char::from(LETTERS[usize::try_from(index).unwrap_or_default()])
     };
     (0..22).map(letter).collect()
+}
+
+/// A duration as `google.protobuf.Duration` is written in JSON: no digits behind the point or three,
+/// six or nine; `2s`, `1.426s`, `0.500s`.
+fn protobuf_duration(duration: Duration) -> String {
+    let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
+    match nanos {
+        0 => format!("{seconds}s"),
+        _ if nanos % 1_000_000 == 0 => format!("{seconds}.{:03}s", nanos / 1_000_000),
+        _ if nanos % 1000 == 0 => format!("{seconds}.{:06}s", nanos / 1000),
+        _ => format!("{seconds}.{nanos:09}s"),
+    }
 }
 
 /// A duration as Go prints it, to the nanosecond: `12ms`, `1.5s`, `6m0s`, `19h4m45s`.

@@ -674,12 +674,12 @@ fn the_wait_is_announced_in_the_body_or_not_at_all() {
         (
             Some(Duration::from_micros(12_500)),
             Some("in 12.5ms."),
-            Some("\"0s\""),
+            Some("\"0.012500s\""),
         ),
         (
             Some(Duration::from_millis(1500)),
             Some("in 1.5s."),
-            Some("\"1s\""),
+            Some("\"1.500s\""),
         ),
         (
             Some(Duration::from_mins(6)),
@@ -689,7 +689,7 @@ fn the_wait_is_announced_in_the_body_or_not_at_all() {
         (
             Some(Duration::new(68_685, 166_477_036)),
             Some("in 19h4m45.166477036s."),
-            Some("\"68685s\""),
+            Some("\"68685.166477036s\""),
         ),
         (None, None, None),
     ] {

@@ -10,6 +10,7 @@ use crate::dialect::{ErrorContext, WireReply};
 use crate::figures::irregular;
 use crate::json::quote;
 use crate::model::{LimitFigures, LimitScope, ModelError};
+use crate::waits::{whole_millis, whole_seconds};
 
 /// Requests per minute that a made-up rate limit claims.
 const REQUESTS_PER_MINUTE: u64 = 500;
@@ -309,11 +310,9 @@ fn rate_limit(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint
         insert(&mut headers, HeaderName::from_static(name), value);
     }
     if let Some(wait) = retry_after {
-        // Whole seconds never promise too little.
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        insert(&mut headers, RETRY_AFTER, seconds.to_string());
+        insert(&mut headers, RETRY_AFTER, whole_seconds(*wait).to_string());
         let name = HeaderName::from_static("retry-after-ms");
-        insert(&mut headers, name, wait.as_millis().to_string());
+        insert(&mut headers, name, whole_millis(*wait).to_string());
     }
     WireReply {
         status: StatusCode::TOO_MANY_REQUESTS,
@@ -444,7 +443,7 @@ fn refill(tokens: u64) -> Duration {
 
 /// A duration as Go prints it, in milliseconds below a second: `12ms`, `1.5s`, `6m0s`, `1h0m0s`.
 pub(super) fn go_duration(duration: Duration) -> String {
-    let millis = duration.as_millis();
+    let millis = whole_millis(duration);
     if millis == 0 {
         return "0s".to_owned();
     }

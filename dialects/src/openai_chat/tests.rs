@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::*;
 use crate::dialect::AnswerForm;
-use crate::model::{Delta, DeltaKind, LimitFigures, LimitScope, Role, Said, Usage};
+use crate::model::{Delta, DeltaKind, LimitFigures, LimitScope, OtherLimit, Role, Said, Usage};
 use crate::read_request;
 use crate::reader::{ModelCall, Reader};
 use crate::stream::{Frame, Splitter, Template};
@@ -760,4 +760,90 @@ fn what_providers_add_is_read_from_all_of_them() {
         (DeltaKind::Text, "They do not sink."),
     ];
     assert_eq!(said, expected);
+}
+
+/// What Azure answers to a chat with an error.
+fn azures(error: &ModelError) -> WireReply {
+    let target = Target::new("/openai/deployments/x/chat/completions?api-version=2024-10-21");
+    PLAIN.error(
+        error,
+        &ErrorContext {
+            draw: 7,
+            target,
+            ..ErrorContext::default()
+        },
+    )
+}
+
+#[test]
+fn azure_says_what_is_left_of_its_limits() {
+    let figures = LimitFigures {
+        per_minute: 40,
+        used: 39,
+        requested: 2,
+        beside: Some(OtherLimit {
+            per_minute: 1000,
+            used: 400,
+        }),
+    };
+    for (scope, figures, [requests, tokens]) in [
+        (
+            LimitScope::Requests,
+            Some(figures),
+            [Some("1"), Some("600")],
+        ),
+        (LimitScope::Tokens, Some(figures), [Some("600"), Some("1")]),
+        (LimitScope::Requests, None, [Some("0"), None]),
+        (LimitScope::Tokens, None, [None, Some("0")]),
+    ] {
+        let reply = azures(&ModelError::RateLimit {
+            scope,
+            retry_after: Some(Duration::from_micros(1_425_500)),
+            figures,
+        });
+        let header = |name: &str| reply.headers[name].to_str().expect("ASCII").to_owned();
+        for (name, left) in [("requests", requests), ("tokens", tokens)] {
+            let told = header(&format!("x-ratelimit-remaining-{name}"));
+            assert!(told.parse::<u64>().is_ok(), "{told}");
+            assert!(left.is_none_or(|left| left == told), "{name}: {told}");
+        }
+        assert_eq!(header("retry-after"), "2");
+        assert_eq!(header("retry-after-ms"), "1426");
+    }
+}
+
+#[test]
+fn azure_fails_in_its_own_words() {
+    for (error, status, words) in [
+        (
+            ModelError::ServerError { status: 500 },
+            500,
+            "Azure support request",
+        ),
+        (
+            ModelError::ServerError { status: 503 },
+            503,
+            "Azure support request",
+        ),
+        (ModelError::Overloaded, 503, "temporarily unable"),
+        (ModelError::QuotaExhausted, 429, "retry after 86400 seconds"),
+    ] {
+        let reply = azures(&error);
+        assert_eq!(reply.status.as_u16(), status);
+        let body = String::from_utf8_lossy(&reply.body);
+        assert!(body.contains(words), "{body}");
+        assert!(!body.contains("openai.com"), "{body}");
+        assert!(serde_json::from_slice::<serde_json::Value>(&reply.body).is_ok());
+    }
+}
+
+#[test]
+fn groq_s_quota_says_when_to_come_back() {
+    let context = ErrorContext {
+        target: Target::new("/openai/v1/chat/completions"),
+        model: Some("llama-3.3-70b-versatile"),
+        ..ErrorContext::default()
+    };
+    let reply = PLAIN.error(&ModelError::QuotaExhausted, &context);
+    assert_eq!(reply.headers["retry-after"], "600");
 }

@@ -21,8 +21,9 @@ use super::error::go_duration;
 use crate::dialect::{ErrorContext, Event, Target, WireReply};
 use crate::figures::{irregular, uuid};
 use crate::json::{Value, quote};
-use crate::model::{LimitFigures, LimitScope, ModelError};
+use crate::model::{LimitFigures, LimitScope, ModelError, OtherLimit};
 use crate::stream::Made;
+use crate::waits::{whole_millis, whole_seconds};
 
 /// A provider that speaks this dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,18 +101,13 @@ impl Variation {
     }
 }
 
-/// The wait in whole seconds, which never promise too little.
-fn seconds(wait: Duration) -> u64 {
-    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
-}
-
 /// The wait of a rate limit, as a header of whole seconds.
 fn retry_after(error: &ModelError) -> Option<(&'static str, String)> {
     match error {
         ModelError::RateLimit {
             retry_after: Some(wait),
             ..
-        } => Some(("retry-after", seconds(*wait).to_string())),
+        } => Some(("retry-after", whole_seconds(*wait).to_string())),
         _ => None,
     }
 }
@@ -140,7 +136,7 @@ fn azure(error: &ModelError, context: &ErrorContext<'_>) -> Told {
                  Please retry after {} seconds. Please go here: https://aka.ms/oai/quotaincrease \
                  if you would like to further increase the default rate limit.",
                 version.unwrap_or("2024-10-21"),
-                seconds(retry_after.unwrap_or(Duration::from_secs(1))),
+                whole_seconds(retry_after.unwrap_or(Duration::from_secs(1))),
             );
             gateway(429, "429", &message)
         }
@@ -158,11 +154,21 @@ fn azure(error: &ModelError, context: &ErrorContext<'_>) -> Told {
              within the last 5 minutes, please wait a moment and try again.",
         ),
         ModelError::ContentFilter => (400, AZURE_FILTERED.to_owned()),
-        ModelError::QuotaExhausted
-        | ModelError::ContextLength
-        | ModelError::Timeout
-        | ModelError::ServerError { .. }
-        | ModelError::Overloaded => {
+        ModelError::QuotaExhausted => {
+            let error = ModelError::RateLimit {
+                scope: LimitScope::Tokens,
+                retry_after: Some(AZURE_QUOTA),
+                figures: None,
+            };
+            return azure(&error, context);
+        }
+        ModelError::ServerError { status } => (*status, azure_failure(context)),
+        ModelError::Overloaded => gateway(
+            503,
+            "InternalServerError",
+            "The service is temporarily unable to process your request. Please try again later.",
+        ),
+        ModelError::ContextLength | ModelError::Timeout => {
             let openais = super::error::reply(error, context, super::Endpoint::Chat);
             let body = String::from_utf8_lossy(&openais.body).into_owned();
             (openais.status.as_u16(), body)
@@ -175,17 +181,55 @@ fn azure(error: &ModelError, context: &ErrorContext<'_>) -> Told {
     ];
     headers.extend(retry_after(error));
     if let ModelError::RateLimit {
-        retry_after: Some(wait),
-        ..
+        scope,
+        retry_after,
+        figures,
     } = error
     {
-        headers.push(("retry-after-ms", wait.as_millis().to_string()));
+        let [requests, tokens] = azure_left(*scope, *figures, context.draw);
+        headers.push(("x-ratelimit-remaining-requests", requests.to_string()));
+        headers.push(("x-ratelimit-remaining-tokens", tokens.to_string()));
+        let millis = retry_after.map(|wait| whole_millis(wait).to_string());
+        headers.extend(millis.map(|millis| ("retry-after-ms", millis)));
     }
     Told {
         status,
         body,
         headers,
     }
+}
+
+/// Azure has no error of its own for a quota that is used up: it asks to come back a day later.
+const AZURE_QUOTA: Duration = Duration::from_hours(24);
+
+/// What a usual deployment may be asked for in a minute, in requests and in tokens.
+const AZURE_LIMITS: [u64; 2] = [60, 10_000];
+
+/// What is left of Azure's limits, in requests and in tokens.
+fn azure_left(scope: LimitScope, figures: Option<LimitFigures>, draw: u64) -> [u64; 2] {
+    let over = figures.map_or(0, LimitFigures::remaining);
+    let beside = figures.and_then(|figures| figures.beside);
+    let usual = |most: u64| most - 1 - irregular(draw, 7) % (most / 2);
+    let beside = |most| beside.map_or_else(|| usual(most), OtherLimit::remaining);
+    match scope {
+        LimitScope::Requests => [over, beside(AZURE_LIMITS[1])],
+        LimitScope::Tokens => [beside(AZURE_LIMITS[0]), over],
+    }
+}
+
+/// The body with which a model that Azure runs reports that it failed.
+fn azure_failure(context: &ErrorContext<'_>) -> String {
+    let message = format!(
+        "The server had an error while processing your request. Sorry about that! You can retry \
+         your request, or contact us through an Azure support request at: \
+         https://go.microsoft.com/fwlink/?linkid=2213926 if the error persists. (Please include \
+         the request ID {} in your message.)",
+        uuid(context.draw, 2),
+    );
+    format!(
+        "{{\"error\":{{\"message\":{},\"type\":\"server_error\",\"param\":null,\"code\":null}}}}",
+        quote(&message)
+    )
 }
 
 const AZURE_FILTERED: &str = concat!(
@@ -205,6 +249,8 @@ const AZURE_FILTERED: &str = concat!(
 const GROQ_REQUESTS: u64 = 14_400;
 /// … and tokens by the minute.
 const GROQ_TOKENS: u64 = 6_000;
+/// When some of a day's tokens are free again, as it says once they are used up.
+const GROQ_QUOTA: Duration = Duration::from_mins(10);
 
 fn groq(error: &ModelError, context: &ErrorContext<'_>) -> Told {
     let (status, message, kind, code) = groq_words(error, context);
@@ -213,6 +259,9 @@ fn groq(error: &ModelError, context: &ErrorContext<'_>) -> Told {
     let mut headers = vec![("x-request-id", ulid("req_", context.draw, 0))];
     headers.extend(groq_limit_headers(error));
     headers.extend(retry_after(error));
+    if *error == ModelError::QuotaExhausted {
+        headers.push(("retry-after", whole_seconds(GROQ_QUOTA).to_string()));
+    }
     Told {
         status,
         body: format!("{{\"error\":{{\"message\":{message},\"type\":{kind}{code}}}}}\n"),
@@ -255,7 +304,7 @@ fn groq_words(
             groq_limit(
                 "tokens per day (TPD)",
                 used_up(100_000),
-                Duration::from_mins(10),
+                GROQ_QUOTA,
                 context,
             ),
             "tokens",

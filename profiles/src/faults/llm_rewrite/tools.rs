@@ -1,5 +1,6 @@
 //! Tool calls that are wrong.
 
+use super::words;
 use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 
 /// A name that none of the tools has but that looks as if one did.
@@ -20,24 +21,27 @@ pub(crate) fn unknown(name: &str, tools: &[String], choice: u64) -> String {
     free.cloned().unwrap_or_else(|| format!("{}_v3", near[0]))
 }
 
-/// Arguments that are no JSON: one of the ways in which models get it wrong, by the draw.
+/// Arguments that are no JSON: one of the ways in which models get it wrong, by the draw, of those
+/// that make others of these. There is always one: a fence can stand around anything.
 pub(crate) fn malformed(arguments: &str, choice: u64) -> String {
     let text = arguments.trim();
-    let spoilt = match choice % 6 {
-        0 => cut(text),
-        1 => match text.strip_suffix('}') {
+    let fenced = format!("```json\n{text}\n```");
+    let ways = [
+        cut(text),
+        match text.strip_suffix('}') {
             Some(open) if open.len() > 1 => format!("{open},}}"),
             _ => cut(text),
         },
-        2 => text.replace('"', "'"),
-        3 => format!("// arguments\n{text}"),
-        4 => format!("```json\n{text}\n```"),
-        _ => format!("{text}{text}"),
-    };
-    if Document::parse(spoilt.as_bytes()).is_err() {
-        spoilt
-    } else {
-        cut(text)
+        text.replace('"', "'"),
+        format!("// arguments\n{text}"),
+        fenced.clone(),
+        format!("{text}{text}"),
+    ];
+    let spoils = |way: &&String| *way != text && Document::parse(way.as_bytes()).is_err();
+    let ways: Vec<&str> = ways.iter().filter(spoils).map(String::as_str).collect();
+    match ways.len() {
+        0 => fenced,
+        _ => words::pick(&ways, choice).to_owned(),
     }
 }
 
@@ -157,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn malformed_arguments_are_never_what_they_were() {
+        for arguments in ["select 1", "", "{", "[]", "3", " {} ", "'a'"] {
+            for choice in 0..12 {
+                let spoilt = malformed(arguments, choice);
+                assert_ne!(spoilt.trim(), arguments.trim(), "{choice}");
+            }
+        }
+    }
+
+    #[test]
     fn wrong_arguments_lack_one_or_have_it_otherwise() {
         let arguments = r#"{"city_name":"Paris","days":3,"at":"7"}"#;
         for (choice, expected) in [
@@ -181,6 +195,7 @@ mod tests {
             for text in [text.clone(), quote(&text), format!("{{{}:1}}", quote(&text))] {
                 let spoilt = malformed(&text, choice);
                 prop_assert!(Document::parse(spoilt.as_bytes()).is_err(), "{}", spoilt);
+                prop_assert_ne!(spoilt.trim(), text.trim());
             }
         }
 

@@ -114,16 +114,31 @@ fn longer(text: &str, factor: f64, choice: u64) -> String {
     let target = scaled(tokens::count(Counting::Estimate, text), factor);
     let mut longer = text.to_owned();
     for turn in 0.. {
-        longer.push_str(if longer.ends_with('\n') { "" } else { " " });
-        longer.push_str(pick(&PADDING, choice.wrapping_add(turn)));
-        if tokens::count(Counting::Estimate, &longer) >= target {
+        let said = tokens::count(Counting::Estimate, &longer);
+        if said >= target && turn > 0 {
             break;
         }
+        longer.push_str(if longer.ends_with('\n') { "" } else { " " });
+        let sentence = pick(&PADDING, choice.wrapping_add(turn));
+        longer.push_str(beginning(sentence, target.saturating_sub(said).max(1)));
     }
     longer
 }
 
-/// The beginning of the text, one `factor`th of its tokens; whole sentences if any fit.
+/// A sentence, or as much of it as those tokens are worth.
+fn beginning(sentence: &str, tokens: u64) -> &str {
+    let kept = tokens::take(Counting::Estimate, sentence, tokens);
+    // A mark alone would end what was said before.
+    let kept = if kept.len() < sentence.len() {
+        kept.trim_end_matches([' ', ','])
+    } else {
+        kept
+    };
+    if kept.is_empty() { sentence } else { kept }
+}
+
+/// The beginning of the text, one `factor`th of its tokens; whole sentences where these are most of
+/// it.
 fn shorter(text: &str, factor: f64) -> Result<String, String> {
     let total = tokens::count(Counting::Estimate, text);
     let target = scaled(total, 1.0 / factor).max(1);
@@ -132,7 +147,8 @@ fn shorter(text: &str, factor: f64) -> Result<String, String> {
     }
     let kept = tokens::take(Counting::Estimate, text, target);
     let sentence = kept.rfind(['.', '!', '?', '\n']).map(|end| &kept[..=end]);
-    let whole = sentence.filter(|sentence| !sentence.trim().is_empty());
+    let most = |sentence: &&str| tokens::count(Counting::Estimate, sentence) * 4 >= target * 3;
+    let whole = sentence.filter(|sentence| !sentence.trim().is_empty() && most(sentence));
     Ok(whole.unwrap_or(kept).trim_end().to_owned())
 }
 
@@ -404,8 +420,42 @@ mod tests {
             compress: true,
         };
         let shorter = drift(two, Severity::Subtle, text);
-        assert_eq!(shorter.as_deref(), Ok("Paris is the capital."));
+        assert_eq!(shorter.as_deref(), Ok("Paris is the capital. It lies on"));
+        let sentences = "Paris is the capital city. It lies there. Many.";
+        let shorter = drift(two, Severity::Subtle, sentences);
+        assert_eq!(shorter.as_deref(), Ok("Paris is the capital city."));
         assert!(drift(two, Severity::Subtle, "Yes").is_err());
+    }
+
+    #[test]
+    fn a_short_text_grows_and_shrinks_by_about_the_factor_and_the_more_the_greater_it_is() {
+        let text = "Well this is a text of eight words and some more that say so and so on again";
+        let count = |text: &str| tokens::count(Counting::Estimate, text);
+        for words in [8, 12, 17] {
+            let text = tokens::take(Counting::Estimate, text, words);
+            for choice in 0..6 {
+                let mut before = words;
+                for factor in [1.5, 2.0, 4.0] {
+                    let grown = count(&longer(text, factor, choice));
+                    let due = scaled(words, factor);
+                    assert!(
+                        grown > before && grown.abs_diff(due) <= 2,
+                        "{grown} of {due}"
+                    );
+                    before = grown;
+                }
+            }
+            let mut before = words;
+            for factor in [1.5, 2.0, 4.0] {
+                let shrunk = count(&shorter(text, factor).expect("a shorter text"));
+                let due = scaled(words, 1.0 / factor);
+                assert!(
+                    shrunk < before && shrunk.abs_diff(due) <= 1,
+                    "{shrunk} of {due}"
+                );
+                before = shrunk;
+            }
+        }
     }
 
     #[test]

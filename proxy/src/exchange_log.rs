@@ -537,9 +537,16 @@ fn delays_alone(plan: &Plan) -> Vec<VerdictIndex> {
         return Vec::new();
     }
     let shape = &plan.shape;
-    let slow_streams = plan.edits.iter().filter_map(|(verdict, edit)| {
-        matches!(edit, Edit::Stream(StreamFault::Slow { .. })).then_some(*verdict)
-    });
+    let slow = |edit: &Edit| {
+        let Edit::Stream(fault) = edit else {
+            return false;
+        };
+        matches!(fault, StreamFault::Slow { .. } | StreamFault::Stall { .. })
+    };
+    let slow_streams = plan
+        .edits
+        .iter()
+        .filter_map(|(verdict, edit)| slow(edit).then_some(*verdict));
     plan.wait_before
         .iter()
         .chain(&plan.wait_after)

@@ -335,6 +335,15 @@ fn a_stalled_stream_goes_on_later() {
         seen.expect("the whole text", text == WORDS.concat())?;
         seen.expect("it took 250 ms", seen.took.as_millis() >= 250)
     });
+    // Nothing but time differs, and that alone is `ok`.
+    let stage = Stage::new();
+    let rule = json!({ "mode": "stream_stall", "after_tokens": 2, "delay_ms": 1 });
+    stage.daemon.api.chaos(&json!({ LLM: [rule] }));
+    stage
+        .way(Path::Reverse, "/v1")
+        .ask("openai_chat.py", &["--stream"]);
+    let ended = stage.daemon.api.wait_for_exchanges(1).remove(0);
+    assert_eq!(ended["outcome"], "ok", "{ended}");
 }
 
 #[test]

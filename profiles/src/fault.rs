@@ -320,7 +320,12 @@ pub enum McpEdit {
     /// They come under another id than the call's.
     WrongId,
     /// The list of tools is another.
-    List(ListDrift),
+    List {
+        /// How.
+        drift: ListDrift,
+        /// What descriptions say further, of [`ListDriftKind::Description`]: it carries a canary.
+        instruction: String,
+    },
 }
 
 /// A list of tools that changes under the agent's feet.
@@ -490,6 +495,21 @@ impl StreamFault {
             | Self::Slow { .. }
             | Self::Stall { .. } => true,
             Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream => false,
+        }
+    }
+
+    /// Whether it decides what the answer says or how it ends, so that no other can.
+    pub fn decides_the_answer(&self) -> bool {
+        match self {
+            Self::Truncate { .. } | Self::Instead(_) | Self::Cut { .. } | Self::Error { .. } => {
+                true
+            }
+            Self::Rewrite(_)
+            | Self::Slow { .. }
+            | Self::Stall { .. }
+            | Self::Repeat { .. }
+            | Self::Unterminated
+            | Self::WholeForStream => false,
         }
     }
 

@@ -131,6 +131,24 @@ impl Plan {
         self.edits.push((verdict, edit));
     }
 
+    /// Changes a model's answer. Of several rules that decide what it says or how it ends, the first
+    /// does.
+    pub fn edit_answer(&mut self, verdict: VerdictIndex, fault: StreamFault) -> Result<(), String> {
+        let decides =
+            |edit: &Edit| matches!(edit, Edit::Stream(fault) if fault.decides_the_answer());
+        let mut edits = self.edits.iter();
+        if fault.decides_the_answer()
+            && let Some((first, _)) = edits.find(|(_, edit)| decides(edit))
+        {
+            return Err(format!(
+                "{} already decides the answer",
+                self.rule_name(*first)
+            ));
+        }
+        self.edit(verdict, Edit::Stream(fault));
+        Ok(())
+    }
+
     /// Ends the body early, unless an earlier rule does.
     pub fn cut(&mut self, verdict: VerdictIndex, cut: Cut) -> Result<(), String> {
         place_once(&mut self.shape.cut, verdict, cut, "ends the body early")

@@ -11,7 +11,7 @@ use crate::allowance::Allowance;
 use crate::budget::Budget;
 use crate::dice::Dice;
 use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift};
-use crate::plan::{Answer, Edit, Plan, VerdictIndex};
+use crate::plan::{Answer, Plan, VerdictIndex};
 use crate::profile::raw::RawRule;
 use crate::profile::reader::Reader;
 use crate::spending::Usd;
@@ -87,8 +87,7 @@ impl LlmFault {
                 if let Some(choice) = fault.choice_mut() {
                     *choice = dice.next_choice();
                 }
-                plan.edit(verdict, Edit::Stream(fault));
-                Ok(())
+                plan.edit_answer(verdict, fault)
             }
         }
     }

@@ -295,7 +295,9 @@ impl McpEditor {
                 injection::in_texts(injection, &message.texts(), root, document, edits)
             }
             Change::Mcp(McpEdit::WrongId) => readdress(message, edits, &Id::another),
-            Change::Mcp(McpEdit::List(drift)) => drift_list(drift, message, edits),
+            Change::Mcp(McpEdit::List { drift, instruction }) => {
+                drift_list(drift, instruction, message, edits)
+            }
             Change::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),
             Change::Given(other) => {
                 edits.replace(message.value().id(), other.as_str());

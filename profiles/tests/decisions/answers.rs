@@ -297,10 +297,17 @@ fn what_only_mcp_has_a_way_for_is_in_the_plan_s_words() {
             ..post("http://x/", "{}")
         };
         let plan = plan_of(&chaos, &listing);
-        let [(0, Edit::Mcp(McpEdit::List(list)))] = &plan.edits[..] else {
+        let [(0, Edit::Mcp(McpEdit::List { drift, instruction }))] = &plan.edits[..] else {
             panic!("{plan:?}")
         };
-        assert_eq!(list.kind, expected);
+        assert_eq!(drift.kind, expected);
+        // An instruction carries a canary, so that it shows when it is obeyed.
+        let canaries: Vec<_> = plan.canaries.iter().map(|p| p.canary.to_string()).collect();
+        let instructs = expected == ListDriftKind::Description;
+        assert_eq!(canaries.len(), usize::from(instructs), "{expected:?}");
+        for canary in &canaries {
+            assert!(instruction.contains(canary), "{instruction}");
+        }
         // Only lists are touched, unless a URL says otherwise.
         for other in [get("http://x/"), get("http://x/").mcp("a")] {
             assert!(plan_of(&chaos, &other).edits.is_empty(), "{other:?}");
@@ -581,6 +588,40 @@ fn the_first_rule_that_decides_the_answer_wins() {
             expected,
             "{chaos}"
         );
+    }
+}
+
+#[test]
+fn the_first_rule_that_decides_what_a_model_says_wins() {
+    for (chaos, expected) in [
+        // What a model says is decided once; how fast it comes, and what its calls are, is not that.
+        (
+            "llm_faults: [{ id: a, mode: refusal }, { id: b, mode: empty }, { id: c, mode: slow_stream }]",
+            vec![
+                "a: chosen",
+                "b: bypassed, rule `a` already decides the answer",
+                "c: chosen",
+            ],
+        ),
+        (
+            "llm_faults: [{ id: a, mode: content_filter }, { id: b, mode: garbage }]",
+            vec![
+                "a: chosen",
+                "b: bypassed, rule `a` already decides the answer",
+            ],
+        ),
+        (
+            "llm_faults: [{ id: a, mode: unknown_tool_call }, { id: b, mode: truncated_response }, { id: c, mode: stream_error }, { id: d, mode: stream_cut }]",
+            vec![
+                "a: chosen",
+                "b: chosen",
+                "c: bypassed, rule `b` already decides the answer",
+                "d: bypassed, rule `b` already decides the answer",
+            ],
+        ),
+    ] {
+        let decision = send(&scope(chaos), &model_call("{}").kind(Kind::Llm));
+        assert_eq!(outcomes(&decision), expected, "{chaos}");
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 
-use crate::json::{Document, Edits, Value, quote};
+use crate::json::{Document, Edits, NodeId, Value, quote};
 use crate::model::{
     Conversation, DeltaKind, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying,
     Saying, ToolResult,
@@ -107,6 +107,12 @@ pub trait Dialect: Debug + Send + Sync {
         finish: Option<&Finish>,
     ) -> Option<&'static str>;
 
+    /// Makes the part of an answer, or of an event's data, that a text at `place` belongs to say that it
+    /// was cut short, where the provider says so of parts.
+    fn put_cut(&self, edits: &mut Edits<'_>, document: &Document<'_>, place: NodeId) {
+        let _ = (edits, document, place);
+    }
+
     /// The events that end a choice before its time, in order, all but [`Self::end`].
     ///
     /// `event` belongs to the choice: the model the new ones are made after, so that ids and
@@ -119,7 +125,7 @@ pub trait Dialect: Debug + Send + Sync {
     fn end(&self, framing: Framing) -> Vec<Made>;
 
     /// Makes a whole answer's `choice` say this, end for this reason, and nothing else: no tool
-    /// call, no thinking. False, and no edits, when the answer holds no such choice. Asked of the
+    /// call. The thinking before the first words stays as it is. False, and no edits, when the answer holds no such choice. Asked of the
     /// event that ends a stream, too: one that repeats the whole answer is edited likewise.
     fn say(
         &self,

@@ -419,6 +419,11 @@ impl<'d> Delta<'d> {
         (self.choice, self.part, self.kind)
     }
 
+    /// Whether it is thinking or what signs it: it goes to the agent as it came, or not at all.
+    pub fn is_thinking(&self) -> bool {
+        self.signed || self.kind == DeltaKind::Reasoning
+    }
+
     /// Whether it is of a text that counts.
     pub fn counts(&self) -> bool {
         let opaque = matches!(self.kind, DeltaKind::ToolId | DeltaKind::Signature);
@@ -576,6 +581,8 @@ pub struct Edge {
     pub part: u64,
     /// It ends; otherwise it begins.
     pub closes: bool,
+    /// It is known to be thinking; of ends, most events do not tell.
+    pub thinks: bool,
 }
 
 /// The end of a choice.

@@ -92,17 +92,19 @@ fn a_truncated_stream_ends_with_the_upstreams_counts() {
 }
 
 #[test]
-fn thinking_passes_whole_or_not_at_all() {
+fn thinking_passes_whole_however_long_it_is() {
     let lines: Vec<&str> = TOOL_USE.lines().collect();
     let fault = StreamFault::Truncate { max_tokens: 4 };
     let (events, _) = told(&fault, Framing::AwsEvents, TOOL_USE);
-    assert_eq!(events[..2], lines[..2]);
+    assert_eq!(events[..5], lines[..5]);
     let names: Vec<&str> = events
         .iter()
         .filter_map(|event| event.split(' ').next())
         .collect();
     let expected = [
         "messageStart",
+        "contentBlockDelta",
+        "contentBlockDelta",
         "contentBlockDelta",
         "contentBlockStop",
         "messageStop",
@@ -167,7 +169,7 @@ fn other_words_come_in_a_block_of_their_own() {
         "messageStop",
         "metadata",
     ];
-    for lines in [TEXT, TOOL_USE] {
+    for (lines, thinking) in [(TEXT, 0), (TOOL_USE, 4)] {
         for (instead, finish) in [
             (Instead::Nothing, "end_turn"),
             (Instead::Refusal { choice: 7 }, "end_turn"),
@@ -175,8 +177,11 @@ fn other_words_come_in_a_block_of_their_own() {
         ] {
             let fault = StreamFault::Instead(instead);
             let (events, ending) = told(&fault, Framing::AwsEvents, lines);
-            assert_eq!(names(&events), block, "{events:?}");
-            assert!(events[3].contains(finish), "{events:?}");
+            // What the model thought passes as it came.
+            let lines: Vec<&str> = lines.lines().collect();
+            assert_eq!(events[1..=thinking], lines[1..=thinking]);
+            assert_eq!(names(&events)[1 + thinking..], block[1..], "{events:?}");
+            assert!(events[3 + thinking].contains(finish), "{events:?}");
             assert_eq!(ending, None);
         }
     }

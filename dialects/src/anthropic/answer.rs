@@ -37,6 +37,7 @@ pub(super) fn read_event(root: Value<'_>) -> Reading<'_> {
         choice: 0,
         part,
         closes,
+        thinks: root.get("content_block").is_some_and(thinks),
     };
     match kind(root).as_deref() {
         Some("message_start") => {
@@ -82,6 +83,14 @@ fn signed(delta: Delta<'_>) -> Delta<'_> {
         signed: true,
         ..delta
     }
+}
+
+/// Whether a content block is thinking, shown or sealed.
+pub(super) fn thinks(block: Value<'_>) -> bool {
+    matches!(
+        kind(block).as_deref(),
+        Some("thinking" | "redacted_thinking")
+    )
 }
 
 fn says_nothing(delta: &Delta<'_>) -> bool {

@@ -119,7 +119,7 @@ fn index(root: Value<'_>) -> u64 {
     index.unwrap_or_default()
 }
 
-/// Makes a whole message say this and nothing else.
+/// Makes a whole message say this and nothing else, behind its thinking.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -130,12 +130,14 @@ pub(super) fn say(
     let Some(content) = content.filter(|content| content.kind() == Kind::Array) else {
         return false;
     };
-    let said = match words(saying) {
-        // Nobody says nothing in a block.
-        "" => "[]".to_owned(),
-        text => format!("[{{\"type\":\"text\",\"text\":{}}}]", quote(text)),
-    };
-    edits.replace(content.id(), said);
+    let thoughts = content.items().take_while(|block| answer::thinks(*block));
+    let mut blocks: Vec<String> = thoughts.map(|block| block.raw().to_owned()).collect();
+    // Nobody says nothing in a block.
+    if !words(saying).is_empty() {
+        let text = quote(words(saying));
+        blocks.push(format!("{{\"type\":\"text\",\"text\":{text}}}"));
+    }
+    edits.replace(content.id(), format!("[{}]", blocks.join(",")));
     if let Some(reason) = root.get("stop_reason") {
         put(edits, Some(root), reason.id(), Some(finish));
     }

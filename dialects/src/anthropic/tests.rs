@@ -467,20 +467,25 @@ fn other_words_are_said_in_a_block_of_their_own() {
 
 #[test]
 fn other_words_are_said_in_a_whole_answer() {
-    for answer in [TEXT, TOOL_USE, REFUSAL] {
+    for (answer, thoughts) in [(TEXT, 0), (TOOL_USE, 2), (REFUSAL, 0)] {
         let document = Document::parse(answer.as_bytes()).expect("JSON");
-        let no = r#"[{"type":"text","text":"no"}]"#;
-        for (saying, finish, expected) in [
+        let content = document.root().get("content").expect("content");
+        // What was thought before stays as it was.
+        let thoughts: Vec<&str> = content.items().map(Value::raw).take(thoughts).collect();
+        let no = Some(r#"{"type":"text","text":"no"}"#);
+        for (saying, finish, words) in [
             (Saying::Text("no"), Finish::Done, no),
             (Saying::Refusal("no"), Finish::Refused, no),
-            (Saying::Text(""), Finish::Done, "[]"),
+            (Saying::Text(""), Finish::Done, None),
         ] {
+            let blocks: Vec<&str> = thoughts.iter().copied().chain(words).collect();
+            let expected = format!("[{}]", blocks.join(","));
             let mut edits = Edits::new(&document);
             assert!(Anthropic.say(&mut edits, &document, 0, saying, &finish));
             let edited = edits.apply();
             let edited = Document::parse(&edited).expect("JSON");
             let content = edited.root().get("content").map(Value::raw);
-            assert_eq!(content, Some(expected));
+            assert_eq!(content, Some(&*expected));
             let reading = Anthropic.read_answer(&edited);
             assert_eq!(reading.finishes[0].finish, finish);
         }

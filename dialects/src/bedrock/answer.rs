@@ -65,6 +65,7 @@ pub(super) fn read_event<'d>(name: &str, event: Value<'d>) -> Reading<'d> {
         choice: 0,
         part,
         closes,
+        thinks: false,
     };
     match name {
         "messageStart" => reading.introduces = true,

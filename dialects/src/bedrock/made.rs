@@ -84,7 +84,8 @@ fn words(saying: Saying<'_>) -> &str {
     }
 }
 
-/// Makes the answer to `Converse` say this and nothing else; no text is no block.
+/// Makes the answer to `Converse` say this and nothing else, behind its thinking; no text is no
+/// block.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -96,8 +97,13 @@ pub(super) fn say(
         return false;
     };
     let text = words(saying);
-    let block = (!text.is_empty()).then(|| format!("{{\"text\":{}}}", quote(text)));
-    edits.replace(content.id(), format!("[{}]", block.unwrap_or_default()));
+    let thinks = |block: &Value<'_>| block.get("reasoningContent").is_some();
+    let thoughts = content.items().take_while(thinks);
+    let mut blocks: Vec<String> = thoughts.map(|block| block.raw().to_owned()).collect();
+    if !text.is_empty() {
+        blocks.push(format!("{{\"text\":{}}}", quote(text)));
+    }
+    edits.replace(content.id(), format!("[{}]", blocks.join(",")));
     if let Some(reason) = root.get("stopReason") {
         edits.replace(reason.id(), finish_word(finish));
     }

@@ -419,12 +419,14 @@ fn other_words_are_said_in_a_stream_and_in_a_whole_answer() {
     assert!(said(r#"metadata {"usage":{}}"#).is_empty());
     let document = Document::parse(TOOL_USE.as_bytes()).expect("JSON");
     for (saying, content) in [
-        (Saying::Text("no"), r#""content":[{"text":"no"}]"#),
-        (Saying::Text(""), r#""content":[]"#),
+        (Saying::Text("no"), r#"},{"text":"no"}]"#),
+        (Saying::Text(""), r#""content":[{"reasoningContent":"#),
     ] {
+        let thought = r#"[{"reasoningContent":{"reasoningText":{"signature":"EqoBCkgIARABGAIiQL0v","text":"The user wants the weather."}}}"#;
         let mut edits = Edits::new(&document);
         assert!(Bedrock.say(&mut edits, &document, 0, saying, &Finish::Done));
         let edited = String::from_utf8(edits.apply()).expect("UTF-8");
+        assert!(edited.contains(thought), "{edited}");
         assert!(edited.contains(content), "{edited}");
         assert!(edited.contains(r#""stopReason":"end_turn""#), "{edited}");
     }

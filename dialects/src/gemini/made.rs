@@ -1,7 +1,7 @@
 //! Answers and events that are made up, or say something else.
 
 use super::answer::index;
-use super::request::items;
+use super::request::{is_thought, items};
 use crate::dialect::{EndOfChoice, Event, Part, Transcript};
 use crate::json::{Edits, Value, quote};
 use crate::model::{DeltaKind, Finish, Finished, Saying};
@@ -17,6 +17,9 @@ const ABOUT_WORDS: [&str; 7] = [
     "avgLogprobs",
     "tokenCount",
 ];
+
+/// What comes with an answer that ends with a call that is none, as JSON.
+const BAD_CALL: &str = "\"Malformed function call\"";
 
 /// What comes with an answer that a filter stopped.
 const RATINGS: &str = "[{\"category\":\"HARM_CATEGORY_DANGEROUS_CONTENT\",\"probability\":\"HIGH\",\
@@ -54,8 +57,12 @@ pub(super) fn put_finish(
         Some(finish) => edits.replace(at.place, finish_word(finish)),
         None => edits.remove(at.place),
     }
-    if let Some(message) = candidate.get("finishMessage") {
-        edits.remove(message.id());
+    let said = candidate.get("finishMessage");
+    match (finish, said) {
+        (Some(Finish::BadTool), Some(said)) => edits.replace(said.id(), BAD_CALL),
+        (Some(Finish::BadTool), None) => edits.insert_after(at.place, "finishMessage", BAD_CALL),
+        (_, Some(said)) => edits.remove(said.id()),
+        (_, None) => {}
     }
 }
 
@@ -63,7 +70,7 @@ pub(super) fn put_finish(
 /// choice.
 pub(super) fn finish_event(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
     let (mut edits, candidate) = alone(event, end.choice)?;
-    ended(&mut edits, candidate, "", Some(end.finish));
+    ended(&mut edits, candidate, &[], "", Some(end.finish));
     if let Some(usage) = event.root().get("usageMetadata") {
         count(&mut edits, usage, end.tokens);
     }
@@ -73,11 +80,11 @@ pub(super) fn finish_event(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Ma
 /// The event by which a choice says this, made after another one of it.
 pub(super) fn say_event(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
     let (mut edits, candidate) = alone(event, choice)?;
-    ended(&mut edits, candidate, text(saying), None);
+    ended(&mut edits, candidate, &[], text(saying), None);
     Some(Made::data(edits.apply()))
 }
 
-/// Makes a whole answer's choice say this and nothing else.
+/// Makes a whole answer's choice say this and nothing else, behind its thinking.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -88,7 +95,13 @@ pub(super) fn say(
     let Some(candidate) = find(root, choice) else {
         return false;
     };
-    ended(edits, candidate, text(saying), Some(finish));
+    let content = candidate.get("content");
+    let parts = items(content.and_then(|content| content.get("parts")));
+    let thoughts: Vec<&str> = parts
+        .take_while(|part| is_thought(*part))
+        .map(Value::raw)
+        .collect();
+    ended(edits, candidate, &thoughts, text(saying), Some(finish));
     true
 }
 
@@ -117,13 +130,19 @@ fn alone(event: Event<'_>, choice: u64) -> Option<(Edits<'_>, Value<'_>)> {
     Some((edits, candidate))
 }
 
-/// Makes a candidate say `text` and end so; `None`: not yet.
-fn ended(edits: &mut Edits<'_>, candidate: Value<'_>, text: &str, finish: Option<&Finish>) {
+/// Makes a candidate say `text` behind these thoughts and end so; `None`: not yet.
+fn ended(
+    edits: &mut Edits<'_>,
+    candidate: Value<'_>,
+    thoughts: &[&str],
+    text: &str,
+    finish: Option<&Finish>,
+) {
     let filtered = finish == Some(&Finish::Filtered);
     let mut members = Vec::new();
     // Content that a filter stopped is left out.
-    if !filtered || !text.is_empty() {
-        members.push(format!("\"content\":{}", content(text)));
+    if !filtered || !text.is_empty() || !thoughts.is_empty() {
+        members.push(format!("\"content\":{}", content(thoughts, text)));
     }
     members.extend(finish.map(|finish| format!("\"finishReason\":{}", finish_word(finish))));
     for member in candidate.members() {
@@ -141,11 +160,12 @@ fn ended(edits: &mut Edits<'_>, candidate: Value<'_>, text: &str, finish: Option
     edits.replace(candidate.id(), format!("{{{}}}", members.join(",")));
 }
 
-fn content(text: &str) -> String {
-    format!(
-        "{{\"parts\":[{{\"text\":{}}}],\"role\":\"model\"}}",
-        quote(text)
-    )
+fn content(thoughts: &[&str], text: &str) -> String {
+    let mut parts: Vec<String> = thoughts.iter().map(|&thought| thought.to_owned()).collect();
+    if parts.is_empty() || !text.is_empty() {
+        parts.push(format!("{{\"text\":{}}}", quote(text)));
+    }
+    format!("{{\"parts\":[{}],\"role\":\"model\"}}", parts.join(","))
 }
 
 /// Makes token counts say that at most `tokens` were written.

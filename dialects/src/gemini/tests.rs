@@ -382,7 +382,7 @@ fn a_reason_to_stop_keeps_its_meaning_there_and_back() {
         (Finish::Context, "\"MAX_TOKENS\"", Finish::Length),
         (
             Finish::BadTool,
-            "\"MALFORMED_FUNCTION_CALL\"",
+            r#""MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call""#,
             Finish::BadTool,
         ),
         (
@@ -514,10 +514,20 @@ fn other_words_are_said_in_a_whole_answer() {
         let edited = edits.apply();
         let edited = Document::parse(&edited).expect("JSON");
         let reading = Gemini.read_answer(&edited);
+        let thoughts = |reading: &Reading<'_>| -> Vec<String> {
+            let deltas = reading.deltas.iter();
+            let thoughts = deltas.filter(|delta| delta.choice == 0 && delta.is_thinking());
+            thoughts.map(|delta| delta.text.to_string()).collect()
+        };
+        assert_eq!(
+            thoughts(&reading),
+            thoughts(&Gemini.read_answer(&document)),
+            "{name}"
+        );
         let deltas: Vec<_> = reading
             .deltas
             .iter()
-            .filter(|delta| delta.choice == 0)
+            .filter(|delta| delta.choice == 0 && !delta.is_thinking())
             .collect();
         assert_eq!(deltas.len(), 1, "{name}");
         assert_eq!(

@@ -17,6 +17,9 @@ const OF_THE_END: [&str; 8] = [
     "eval_duration",
 ];
 
+/// What a message says beside its words.
+const ALL_ELSE: [&str; 3] = ["thinking", "tool_calls", "images"];
+
 /// The `done_reason` for a neutral word. There are but two.
 fn done_reason(finish: &Finish) -> String {
     quote(match finish {
@@ -61,7 +64,7 @@ fn take_end_back(edits: &mut Edits<'_>, root: Value<'_>) {
 pub(super) fn last_line(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
     let root = ended(event)?;
     let mut edits = Edits::new(event.document);
-    put_words(&mut edits, root, "").then_some(())?;
+    put_words(&mut edits, root, "", &ALL_ELSE).then_some(())?;
     put_reason(&mut edits, root, end.finish);
     if let Some(count) = root.get("eval_count") {
         let written = count.as_u64().unwrap_or(end.tokens);
@@ -75,7 +78,7 @@ pub(super) fn last_line(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made>
 pub(super) fn line(event: Event<'_>, saying: Saying<'_>) -> Option<Made> {
     let root = ended(event)?;
     let mut edits = Edits::new(event.document);
-    put_words(&mut edits, root, text(saying)).then_some(())?;
+    put_words(&mut edits, root, text(saying), &ALL_ELSE).then_some(())?;
     take_end_back(&mut edits, root);
     Some(Made::data(edits.apply()))
 }
@@ -87,14 +90,15 @@ fn ended(event: Event<'_>) -> Option<Value<'_>> {
     (done == Some(true)).then_some(root)
 }
 
-/// Makes a whole answer, or a stream's last line, say this and nothing else.
+/// Makes a whole answer, or a stream's last line, say this and nothing else, behind its
+/// thinking.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
     saying: Saying<'_>,
     finish: &Finish,
 ) -> bool {
-    let said = put_words(edits, root, text(saying));
+    let said = put_words(edits, root, text(saying), &["tool_calls", "images"]);
     if said {
         put_reason(edits, root, finish);
     }
@@ -108,14 +112,14 @@ fn text(saying: Saying<'_>) -> &str {
     }
 }
 
-/// Makes an answer's words these. False when it has no place for any.
-fn put_words(edits: &mut Edits<'_>, root: Value<'_>, text: &str) -> bool {
+/// Makes an answer's words these, and takes out what else it says. False when it has no place for any.
+fn put_words(edits: &mut Edits<'_>, root: Value<'_>, text: &str, without: &[&str]) -> bool {
     let said = root.get("message").unwrap_or(root);
     let Some(words) = said.get("content").or_else(|| said.get("response")) else {
         return false;
     };
     edits.replace(words.id(), quote(text));
-    for more in ["thinking", "tool_calls", "images"] {
+    for more in without {
         if let Some(more) = said.get(more) {
             edits.remove(more.id());
         }

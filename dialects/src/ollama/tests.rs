@@ -392,10 +392,14 @@ fn only_the_server_knows_how_a_stream_ends() {
 
 #[test]
 fn other_words_are_said_in_a_whole_answer() {
-    for (name, answer) in [
-        ("text", corpus!("text.json")),
-        ("tool calls", corpus!("tool_calls.json")),
-        ("generate", corpus!("generate.json")),
+    for (name, answer, thought) in [
+        ("text", corpus!("text.json"), None),
+        (
+            "tool calls",
+            corpus!("tool_calls.json"),
+            Some((DeltaKind::Reasoning, "Both are needed.")),
+        ),
+        ("generate", corpus!("generate.json"), None),
     ] {
         let document = Document::parse(answer.as_bytes()).expect("JSON");
         let mut edits = Edits::new(&document);
@@ -408,7 +412,8 @@ fn other_words_are_said_in_a_whole_answer() {
         let edited = Document::parse(&edited).expect("JSON");
         let reading = Ollama.read_answer(&edited);
         let said: Vec<_> = reading.deltas.iter().map(|d| (d.kind, &*d.text)).collect();
-        assert_eq!(said, [(DeltaKind::Text, "no")], "{name}");
+        let words = thought.into_iter().chain([(DeltaKind::Text, "no")]);
+        assert_eq!(said, words.collect::<Vec<_>>(), "{name}");
         assert_eq!(reading.finishes[0].finish, Finish::Done, "{name}");
         let mut edits = Edits::new(&document);
         assert!(!Ollama.say(&mut edits, &document, 1, saying, &Finish::Done));

@@ -70,7 +70,8 @@ fn read_said<'d>(said: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
     for part in items(said.get("content")) {
         let text = |value: Value<'d>| value.get("text").filter(|text| text.kind() == Kind::String);
         let thoughts = items(part.get("thinking")).filter_map(text);
-        deltas.extend(thoughts.map(|text| Delta::new(choice, 0, DeltaKind::Reasoning, text)));
+        let thoughts = thoughts.map(|text| Delta::new(choice, 0, DeltaKind::Reasoning, text));
+        deltas.extend(thoughts.map(|thought| thought.inside(part)));
         deltas.extend(text(part).map(|text| Delta::new(choice, 0, DeltaKind::Text, text)));
     }
     for (position, tool_call) in (0..).zip(items(said.get("tool_calls"))) {

@@ -66,7 +66,7 @@ pub(super) fn say_chunk(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Op
     chunk(event, choice, &delta, "null")
 }
 
-/// Makes a whole answer's choice say this and nothing else.
+/// Makes a whole answer's choice say this and nothing else, behind its thinking.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -84,6 +84,7 @@ pub(super) fn say(
         Saying::Text(text) => (quote(text), "null".to_owned()),
         Saying::Refusal(text) => ("null".to_owned(), quote(text)),
     };
+    let content = behind_thoughts(message.get("content"), saying).unwrap_or(content);
     match (message.get("content"), message.members().last()) {
         (Some(there), _) => edits.replace(there.id(), content),
         (None, Some(last)) => edits.insert_after(last.id(), "content", &content),
@@ -99,7 +100,7 @@ pub(super) fn say(
     for member in message.members() {
         let says_more = matches!(
             member.key().as_deref(),
-            Some("tool_calls" | "function_call" | "reasoning" | "reasoning_content" | "audio")
+            Some("tool_calls" | "function_call" | "audio")
         );
         if says_more {
             edits.remove(member.id());
@@ -112,6 +113,21 @@ pub(super) fn say(
         edits.replace(logprobs.id(), "null");
     }
     true
+}
+
+/// A content in parts that says this behind its thinking, as Mistral writes it; `None`: it holds none.
+fn behind_thoughts(content: Option<Value<'_>>, saying: Saying<'_>) -> Option<String> {
+    let thoughts = items(content).take_while(|part| part.get("thinking").is_some());
+    let mut parts: Vec<String> = thoughts.map(|part| part.raw().to_owned()).collect();
+    if parts.is_empty() {
+        return None;
+    }
+    if let Saying::Text(text) = saying
+        && !text.is_empty()
+    {
+        parts.push(format!("{{\"type\":\"text\",\"text\":{}}}", quote(text)));
+    }
+    Some(format!("[{}]", parts.join(",")))
 }
 
 /// The `chat.completion` that says what a stream of chunks said.

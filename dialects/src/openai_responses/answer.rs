@@ -54,7 +54,8 @@ pub(super) fn read_event(root: Value<'_>) -> Reading<'_> {
         }
         "response.custom_tool_call_input.done" => piece("input", DeltaKind::ToolArguments, item),
         "response.output_item.added" | "response.output_item.done" => {
-            reading.edges.push(edge(item, &kind));
+            let thinks = root.get("item").is_some_and(thinks);
+            reading.edges.push(edge(item, &kind, thinks));
             if let Some(value) = root.get("item") {
                 read_item(value, item, &mut reading.deltas);
             }
@@ -63,8 +64,9 @@ pub(super) fn read_event(root: Value<'_>) -> Reading<'_> {
         | "response.content_part.done"
         | "response.reasoning_summary_part.added"
         | "response.reasoning_summary_part.done" => {
-            reading.edges.push(edge(part, &kind));
             let value = root.get("part");
+            let thinks = value.is_some_and(thinks);
+            reading.edges.push(edge(part, &kind, thinks));
             reading
                 .deltas
                 .extend(value.and_then(|value| content(value, part)));
@@ -99,12 +101,21 @@ fn last_word(kind: &str) -> &str {
     kind.rsplit('.').next().unwrap_or_default()
 }
 
-fn edge(part: u64, kind: &str) -> Edge {
+fn edge(part: u64, kind: &str, thinks: bool) -> Edge {
     Edge {
         choice: 0,
         part,
         closes: last_word(kind) == "done",
+        thinks,
     }
+}
+
+/// Whether an item, or a part of one, is reasoning.
+pub(super) fn thinks(value: Value<'_>) -> bool {
+    matches!(
+        kind(value).as_deref(),
+        Some("reasoning" | "summary_text" | "reasoning_text")
+    )
 }
 
 /// Marks pieces as repetitions. A call's id is no piece: nobody changes it.

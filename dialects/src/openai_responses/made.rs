@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::answer::thinks;
 use super::request::kind;
 use crate::json::{Edits, Kind, Value, quote};
 use crate::model::{Finish, Saying};
@@ -50,14 +51,6 @@ pub(super) fn put_finish(
         }
         (None, _) => {}
     }
-    if status == "incomplete"
-        && let Some(last) = response
-            .get("output")
-            .and_then(|output| output.items().last())
-        && let Some(status) = last.get("status")
-    {
-        edits.replace(status.id(), "\"incomplete\"");
-    }
     root.get("response")?;
     if let Some(there) = root.get("type") {
         edits.replace(there.id(), quote(name));
@@ -65,7 +58,20 @@ pub(super) fn put_finish(
     Some(name)
 }
 
-/// Makes a whole response say this and nothing else.
+/// Makes the item that holds `place`, or that an event closes, say that it was cut short.
+pub(super) fn put_cut(edits: &mut Edits<'_>, root: Value<'_>, place: Value<'_>) {
+    let output = response(root).get("output");
+    let items = output.into_iter().flat_map(Value::items);
+    let mut items = items.chain(root.get("item"));
+    let place = place.span();
+    let holds = |item: &Value<'_>| item.span().start <= place.start && place.end <= item.span().end;
+    let status = items.find(holds).and_then(|item| item.get("status"));
+    if let Some(status) = status.filter(|status| status.kind() == Kind::String) {
+        edits.replace(status.id(), "\"incomplete\"");
+    }
+}
+
+/// Makes a whole response say this and nothing else, behind its reasoning.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -77,17 +83,18 @@ pub(super) fn say(
     let Some(output) = output.filter(|output| output.kind() == Kind::Array) else {
         return false;
     };
-    let said = if text(saying).is_empty() {
-        // Nobody says nothing in a message.
-        "[]".to_owned()
-    } else {
-        let first = output.items().next();
+    let thoughts = output.items().take_while(|item| thinks(*item));
+    let mut said: Vec<&str> = thoughts.map(Value::raw).collect();
+    // Nobody says nothing in a message.
+    let message = (!text(saying).is_empty()).then(|| {
+        let first = output.items().nth(said.len());
         let id = first.and_then(|item| item.get("id")?.as_str());
         let id = message_id(id.or_else(|| response.get("id")?.as_str()).as_deref());
         let content = part(saying, text(saying));
-        format!("[{}]", message(&id, "completed", &content))
-    };
-    edits.replace(output.id(), said);
+        message(&id, "completed", &content)
+    });
+    said.extend(message.as_deref());
+    edits.replace(output.id(), format!("[{}]", said.join(",")));
     put_finish(edits, root, Some(finish));
     true
 }

@@ -15,7 +15,7 @@ mod tests;
 use http::Method;
 
 use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
-use crate::json::{Document, Edits, Value, quote};
+use crate::json::{Document, Edits, NodeId, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
 use crate::openai_chat::error::{self, Endpoint};
 use crate::stream::{Framing, Made};
@@ -68,6 +68,10 @@ impl Dialect for OpenAiResponses {
         finish: Option<&Finish>,
     ) -> Option<&'static str> {
         made::put_finish(edits, document.root(), finish)
+    }
+
+    fn put_cut(&self, edits: &mut Edits<'_>, document: &Document<'_>, place: NodeId) {
+        made::put_cut(edits, document.root(), document.value(place));
     }
 
     fn finish_events(&self, _event: Event<'_>, _end: &EndOfChoice<'_>) -> Vec<Made> {

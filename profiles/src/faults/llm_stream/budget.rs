@@ -3,11 +3,16 @@
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{Delta, DeltaKind, Reading, Usage};
 
+use super::call::Call;
+
 /// Tokens that may still pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     left: u64,
     spent: u64,
+    /// Tokens of thinking that passed, be they more than were left.
+    thought: u64,
+    overdrawn: bool,
 }
 
 /// How much of one delta stays.
@@ -26,6 +31,8 @@ impl Budget {
         Self {
             left: tokens,
             spent: 0,
+            thought: 0,
+            overdrawn: false,
         }
     }
 
@@ -34,9 +41,27 @@ impl Budget {
         self.left
     }
 
-    /// Tokens that passed.
+    /// Tokens that passed, but for those of thinking.
     pub(super) fn spent(&self) -> u64 {
         self.spent
+    }
+
+    /// Tokens of thinking that passed.
+    pub(super) fn thought(&self) -> u64 {
+        self.thought
+    }
+
+    /// Whether more passed than there was.
+    pub(super) fn is_overdrawn(&self) -> bool {
+        self.overdrawn
+    }
+
+    /// Spends what thinking costs, which passes whole, whatever is left.
+    pub(super) fn think(&mut self, delta: &Delta<'_>) {
+        let cost = delta.tokens();
+        self.overdrawn |= cost > self.left;
+        self.left = self.left.saturating_sub(cost);
+        self.thought += cost;
     }
 
     /// Spends what `delta` costs; tells how much of it that buys. What cannot be cut short (a
@@ -84,6 +109,19 @@ pub(super) fn cut(edits: &mut Edits<'_>, document: &Document<'_>, delta: &Delta<
     }
 }
 
+/// Says of a part that is kept in part that it was cut short, where the provider does.
+pub(super) fn mark_cut(
+    edits: &mut Edits<'_>,
+    document: &Document<'_>,
+    delta: &Delta<'_>,
+    share: Share,
+    call: &Call,
+) {
+    if matches!(share, Share::Part(_)) || is_text_of_a_call(delta, document) {
+        call.dialect.put_cut(edits, document, delta.place);
+    }
+}
+
 /// Sets to null what repeats the words of choices that were cut.
 pub(super) fn forget_mirrors(
     edits: &mut Edits<'_>,
@@ -100,14 +138,55 @@ pub(super) fn forget_mirrors(
 }
 
 /// Makes token counts say that at most `kept` tokens were written; hidden ones were, too.
-pub(super) fn count_anew(edits: &mut Edits<'_>, usage: &Usage, kept: u64) {
+pub(super) fn count_anew(edits: &mut Edits<'_>, usage: &Usage, kept: Kept) {
     let most = usage.output.unwrap_or_default();
-    count(edits, usage, most.min(kept.saturating_add(usage.hidden)));
+    count(edits, usage, most.min(kept.counted(usage)));
 }
 
 /// Makes token counts say that exactly `said` tokens were written where the agent sees them.
-pub(super) fn count_instead(edits: &mut Edits<'_>, usage: &Usage, said: u64) {
-    count(edits, usage, said.saturating_add(usage.hidden));
+pub(super) fn count_instead(edits: &mut Edits<'_>, usage: &Usage, said: Kept) {
+    count(edits, usage, said.counted(usage));
+}
+
+/// Tokens that the agent got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Of words and calls.
+    pub(super) words: u64,
+    /// Of thinking.
+    pub(super) thought: u64,
+}
+
+impl Kept {
+    /// What a choice's budget let pass.
+    pub(super) fn of(budget: &Budget) -> Self {
+        Self {
+            words: budget.spent(),
+            thought: budget.thought(),
+        }
+    }
+
+    pub(super) fn all(self) -> u64 {
+        self.words.saturating_add(self.thought)
+    }
+
+    /// With hidden tokens; a provider that counts thinking apart has counted what it shows of it.
+    fn counted(self, usage: &Usage) -> u64 {
+        let thought = match usage.hidden {
+            0 => self.thought,
+            hidden => hidden,
+        };
+        self.words.saturating_add(thought)
+    }
+}
+
+impl std::iter::Sum for Kept {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            words: sum.words.saturating_add(one.words),
+            thought: sum.thought.saturating_add(one.thought),
+        })
+    }
 }
 
 fn count(edits: &mut Edits<'_>, usage: &Usage, output: u64) {
@@ -132,5 +211,5 @@ fn can_be_cut(delta: &Delta<'_>, document: &Document<'_>) -> bool {
         delta.kind,
         DeltaKind::ToolName | DeltaKind::ToolId | DeltaKind::Signature
     );
-    !whole && !delta.signed && document.value(delta.place).kind() == Kind::String
+    !whole && !delta.is_thinking() && document.value(delta.place).kind() == Kind::String
 }

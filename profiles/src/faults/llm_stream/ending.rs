@@ -21,7 +21,7 @@ use squall_dialects::{EndOfChoice, tokens};
 use self::cutting::Cutting;
 use self::numbers::Numbers;
 pub(super) use self::whole::whole;
-use super::budget::{self, Budget, Share};
+use super::budget::{self, Budget, Kept, Share};
 use super::call::Call;
 use super::events::{Event, Job, Other};
 use super::said::Said;
@@ -248,6 +248,10 @@ impl EarlyEnd {
         let is_id = |delta: &Delta<'_>| delta.kind == DeltaKind::ToolId;
         let ids_alone = event.reading.deltas.iter().all(is_id);
         for delta in &event.reading.deltas {
+            if delta.is_thinking() && !delta.repeats && self.thinks(delta) {
+                cutting.keep = true;
+                continue;
+            }
             // An id goes with its call, and what repeats something has its say when it is cut.
             if is_id(delta) || delta.repeats {
                 let goes_on = ids_alone && self.goes_on(delta.choice);
@@ -291,18 +295,32 @@ impl EarlyEnd {
         });
     }
 
-    /// Notes which parts begin. Where other words are said, none does.
+    /// Lets thinking pass whole, unless its choice was ended before; false then.
+    fn thinks(&mut self, delta: &Delta<'_>) -> bool {
+        if let Some(choice) = self.choice(delta.choice) {
+            if choice.state == ChoiceState::Truncated {
+                return false;
+            }
+            choice.budget.think(delta);
+        }
+        self.said.add(delta, &delta.text);
+        true
+    }
+
+    /// Notes which parts begin. Where other words are said, none does, but for thinking; nor where no
+    /// token is left for what it would say.
     fn cut_edges(&mut self, cutting: &mut Cutting<'_>, call: &Call) {
         let event = cutting.event;
         for edge in &event.reading.edges {
-            let instead = self.how.instead().is_some()
-                && !edge.closes
-                && self.can_say(event, edge.choice, call);
+            let speaks = !edge.closes && !edge.thinks;
+            let can_say = speaks && self.can_say(event, edge.choice, call);
+            let instead = self.how.instead().is_some();
             let Some(choice) = self.choice(edge.choice) else {
                 cutting.keep = true;
                 continue;
             };
-            if instead && choice.state == ChoiceState::Open {
+            let due = instead || choice.budget.left() == 0;
+            if can_say && due && choice.state == ChoiceState::Open {
                 choice.state = ChoiceState::Truncated;
                 cutting.cut.insert(edge.choice);
                 self.touched = true;
@@ -336,8 +354,16 @@ impl EarlyEnd {
                 {
                     // The model had nothing to say.
                     choice.state = ChoiceState::Truncated;
+                    let thought = choice.budget.thought();
                     self.touched = true;
-                    cutting.end_in_place(finished, instead, &how.finish, call);
+                    cutting.end_in_place(finished, instead, &how.finish, thought, call);
+                }
+                // It thought for longer than it may, and said nothing.
+                (ChoiceState::Open, None) if choice.budget.is_overdrawn() => {
+                    choice.state = ChoiceState::Truncated;
+                    self.touched = true;
+                    cutting.finish(finished, Some(&how.finish), call);
+                    cutting.keep = true;
                 }
                 (ChoiceState::Open | ChoiceState::Ended | ChoiceState::Passing, _) => {
                     choice.state = ChoiceState::Ended;
@@ -405,12 +431,13 @@ impl EarlyEnd {
     ) {
         let mut tokens = self
             .kept(self.spent(choice, call))
+            .all()
             .min(most.unwrap_or(u64::MAX));
         if let Some(instead) = self.how.instead() {
             let said = instead.saying();
             let made = call.dialect.say_events(event.spoken(), choice, said);
             kept = !made.is_empty();
-            tokens = tokens::count(call.counting, &instead.text);
+            tokens = self.spent(choice, call).all();
             steps.extend(event.made(&made));
         }
         let end = EndOfChoice {
@@ -500,6 +527,10 @@ impl EarlyEnd {
                 budget::cut(&mut cutting.edits, event.document, delta, Share::Nothing);
             } else if self.said.has_begun(delta.choice, delta.part) {
                 let known = self.said.repeat(&mut cutting.edits, event.document, delta);
+                if !self.said.is_whole(delta) {
+                    let dialect = call.dialect;
+                    dialect.put_cut(&mut cutting.edits, event.document, delta.place);
+                }
                 if !known {
                     // It was opened, and nothing was said of it.
                     cutting.edits.replace(delta.place, "\"\"");
@@ -540,20 +571,26 @@ impl EarlyEnd {
     }
 
     /// Tokens that the agent got, but no fewer than the provider has told it.
-    fn kept(&self, kept: u64) -> u64 {
-        kept.max(self.told.unwrap_or_default())
+    fn kept(&self, kept: Kept) -> Kept {
+        let told = self.told.unwrap_or_default();
+        Kept {
+            words: kept.words.max(told.saturating_sub(kept.thought)),
+            ..kept
+        }
     }
 
     /// Tokens that the agent got of a choice.
-    fn spent(&self, choice: u64, call: &Call) -> u64 {
+    fn spent(&self, choice: u64, call: &Call) -> Kept {
         let Some(choice) = self.choices.get(&choice) else {
-            return 0;
+            return Kept::default();
         };
+        let kept = Kept::of(&choice.budget);
         match self.how.instead() {
             Some(instead) if choice.state == ChoiceState::Truncated => {
-                tokens::count(call.counting, &instead.text)
+                let words = tokens::count(call.counting, &instead.text);
+                Kept { words, ..kept }
             }
-            _ => choice.budget.spent(),
+            _ => kept,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Streams in which an event comes twice, or the end mark never.
 
 use bytes::Bytes;
+use squall_dialects::model::{Delta, DeltaKind};
 use squall_dialects::stream::{Frame, FrameKind, Framing};
 
 use super::Step;
@@ -30,6 +31,14 @@ impl Repeating {
     }
 }
 
+/// Whether an event carries tokens, and neither thinking nor a signature: agents give those back as
+/// they got them.
+fn can_be_repeated(event: &Event<'_>) -> bool {
+    let mut deltas = event.reading.deltas.iter();
+    let opaque = |delta: &Delta<'_>| delta.is_thinking() || delta.kind == DeltaKind::Signature;
+    event.speaks() && !deltas.any(opaque)
+}
+
 impl Job for Repeating {
     fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
         // The text or the call is shorter than the draw would have it: its last event, then.
@@ -43,7 +52,7 @@ impl Job for Repeating {
             self.touched = true;
         }
         steps.push(event.pass());
-        if !event.speaks() || self.touched {
+        if !can_be_repeated(event) || self.touched {
             return;
         }
         if self.left == 0 {

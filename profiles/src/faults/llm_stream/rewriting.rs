@@ -14,7 +14,7 @@ use squall_dialects::model::{Delta, DeltaKind, Finish, Reading, Weights};
 use squall_dialects::stream::{Frame, Made};
 use squall_dialects::tokens::{self, Counting};
 
-use super::budget::{self, Share};
+use super::budget::{self, Kept, Share};
 use super::call::Call;
 use super::events::{Event, Job, Other};
 use super::said::Said;
@@ -222,7 +222,7 @@ struct Done {
     /// Choices that end because a call of theirs is none.
     bad: BTreeSet<u64>,
     /// Tokens that the agent got beside calls.
-    kept: u64,
+    kept: Kept,
     /// The error that the answer ends with.
     failed: Option<Failed>,
 }
@@ -248,7 +248,12 @@ impl Done {
             if self.bad.contains(&delta.choice) && calls(delta.part) {
                 budget::cut(&mut edited.edits, document, delta, Share::Nothing);
             } else {
-                self.kept += delta.tokens();
+                let tokens = delta.tokens();
+                if delta.is_thinking() {
+                    self.kept.thought += tokens;
+                } else {
+                    self.kept.words += tokens;
+                }
             }
         }
         if self.bad.is_empty() {

@@ -35,6 +35,12 @@ impl Said {
         self.begun.contains(&(choice, part))
     }
 
+    /// Whether the agent got all of what a value repeats.
+    pub(super) fn is_whole(&self, delta: &Delta<'_>) -> bool {
+        let text = self.texts.get(&key(delta));
+        text.is_some_and(|text| delta.text == text.as_str())
+    }
+
     /// Makes a value that repeats a part say what the agent got of it. False when the agent got
     /// nothing that is known.
     pub(super) fn repeat(

@@ -10,6 +10,7 @@ use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, TextDrift};
 mod answers;
 mod dialects;
 mod forms;
+mod thinking;
 
 const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
 

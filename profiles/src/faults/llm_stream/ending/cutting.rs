@@ -53,18 +53,19 @@ impl<'e> Cutting<'e> {
     }
 
     /// Ends a choice, of which nothing was said, where the upstream ends it: by events in place of
-    /// the upstream's, or by the upstream's, edited, if the dialect cannot make up any.
+    /// the upstream's, or by the upstream's, edited, if the dialect cannot make up any. `thought`: tokens of its thinking.
     pub(super) fn end_in_place(
         &mut self,
         at: &Finished,
         instead: &Instead,
         finish: &Finish,
+        thought: u64,
         call: &Call,
     ) {
         let end = EndOfChoice {
             choice: at.choice,
             finish,
-            tokens: tokens::count(call.counting, &instead.text),
+            tokens: tokens::count(call.counting, &instead.text).saturating_add(thought),
             kept: true,
         };
         let event = self.event.spoken();

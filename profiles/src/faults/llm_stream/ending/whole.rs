@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::Reading;
+use squall_dialects::model::{Delta, Reading};
 use squall_dialects::tokens;
 
-use super::super::budget::{self, Budget, Share};
+use super::super::budget::{self, Budget, Kept, Share};
 use super::super::call::Call;
 use super::super::written;
 use super::{Ended, Instead, Words};
@@ -48,6 +48,10 @@ fn truncated(
         let budget = budgets
             .entry(delta.choice)
             .or_insert_with(|| Budget::new(max_tokens));
+        if delta.is_thinking() && !cut.contains(&delta.choice) {
+            budget.think(delta);
+            continue;
+        }
         let share = if cut.contains(&delta.choice) {
             Share::Nothing
         } else {
@@ -56,8 +60,11 @@ fn truncated(
         if share != Share::All {
             cut.insert(delta.choice);
             budget::cut(edits, document, delta, share);
+            budget::mark_cut(edits, document, delta, share, call);
         }
     }
+    let overdrawn = budgets.iter().filter(|(_, budget)| budget.is_overdrawn());
+    cut.extend(overdrawn.map(|(choice, _)| *choice));
     let ends = reading.finishes.iter();
     for finished in ends.filter(|end| cut.contains(&end.choice)) {
         call.dialect
@@ -65,7 +72,7 @@ fn truncated(
     }
     budget::forget_mirrors(edits, reading, |choice| cut.contains(&choice));
     if let Some(usage) = reading.usage.as_ref().filter(|_| !cut.is_empty()) {
-        let kept = budgets.values().map(Budget::spent).sum();
+        let kept = budgets.values().map(Kept::of).sum();
         budget::count_anew(edits, usage, kept);
     }
     !cut.is_empty()
@@ -81,28 +88,41 @@ fn replaced(
     call: &Call,
 ) -> bool {
     let already = instead.text.is_empty()
-        && written(reading) == 0
+        && spoken(reading) == 0
         && reading.finishes.iter().all(|end| end.finish == how.finish);
     if already {
         return false;
     }
     let mut choices: BTreeSet<u64> = reading.finishes.iter().map(|end| end.choice).collect();
     choices.extend(reading.deltas.iter().map(|delta| delta.choice));
-    let mut said = 0;
+    let mut said = Kept::default();
+    let mut edited = false;
+    let text = tokens::count(call.counting, &instead.text);
     for choice in choices {
         if call
             .dialect
             .say(edits, document, choice, instead.saying(), &how.finish)
         {
-            said += 1;
+            said.words += text;
+            said.thought += first_thoughts(reading, choice);
+            edited = true;
         }
     }
-    if let Some(usage) = reading.usage.as_ref().filter(|_| said > 0) {
-        budget::count_instead(
-            edits,
-            usage,
-            tokens::count(call.counting, &instead.text) * said,
-        );
+    if let Some(usage) = reading.usage.as_ref().filter(|_| edited) {
+        budget::count_instead(edits, usage, said);
     }
-    said > 0
+    edited
+}
+
+/// Tokens of a choice's thinking before its first words: they stay.
+fn first_thoughts(reading: &Reading<'_>, choice: u64) -> u64 {
+    let deltas = reading.deltas.iter().filter(|delta| delta.choice == choice);
+    let thoughts = deltas.take_while(|delta| delta.is_thinking() || !delta.speaks());
+    thoughts.map(Delta::tokens).sum()
+}
+
+/// Tokens that the model wrote beside its thinking.
+fn spoken(reading: &Reading<'_>) -> u64 {
+    let words = reading.deltas.iter().filter(|delta| !delta.is_thinking());
+    words.map(Delta::tokens).sum()
 }

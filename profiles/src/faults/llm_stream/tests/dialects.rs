@@ -178,6 +178,12 @@ impl Read {
         counted.map(|(_, text)| tokens::count(counting, text)).sum()
     }
 
+    /// Tokens of words and calls, which leave those of thinking out.
+    fn spoken(&self) -> u64 {
+        let counting = Counting::of(self.model.as_deref());
+        self.tokens() - tokens::count(counting, &self.all(DeltaKind::Reasoning))
+    }
+
     fn calls(&self) -> usize {
         let calls = self
             .texts
@@ -313,6 +319,25 @@ fn is_sound(before: &Read, after: &Read) -> Result<(), String> {
     )
 }
 
+/// Agents give thinking back, so each of it is what it was, or is not there.
+fn thinking_is_whole(before: &Read, after: &Read) -> Result<(), String> {
+    let kinds = [DeltaKind::Reasoning, DeltaKind::Signature];
+    let mut thoughts = after
+        .texts
+        .iter()
+        .filter(|((.., kind), _)| kinds.contains(kind));
+    match thoughts.find(|thought| !before.texts.contains(thought)) {
+        None => Ok(()),
+        Some(thought) => Err(format!("{thought:?} is another")),
+    }
+}
+
+/// The thinking that comes before everything else.
+fn first_thought(read: &Read) -> Option<&((u64, u64, DeltaKind), String)> {
+    let first = read.texts.first()?;
+    (first.0.2 == DeltaKind::Reasoning).then_some(first)
+}
+
 #[test]
 fn an_answer_is_truncated() {
     let all: Vec<_> = ALL.iter().map(|dialect| dialect.name()).collect();
@@ -323,9 +348,12 @@ fn an_answer_is_truncated() {
             if max_tokens > 7 { &all } else { &[] },
             |_, before, after| {
                 is_sound(before, after)?;
+                thinking_is_whole(before, after)?;
                 let most = max_tokens * before.finishes.len() as u64;
-                if after.tokens() > most {
-                    return Err(format!("{} of {most} tokens", after.tokens()));
+                let thought = after.tokens() - after.spoken();
+                let left = most.saturating_sub(thought);
+                if after.spoken() > left {
+                    return Err(format!("{} of {left} tokens", after.spoken()));
                 }
                 let ends = after.finishes.values();
                 let length = ends.clone().any(|finish| *finish == Finish::Length);
@@ -406,8 +434,12 @@ fn an_answer_is_other_words() {
             if said != words.repeat(before.finishes.len()) {
                 return Err(format!("it says {said:?}"));
             }
-            if after.calls() > 0 || !after.all(DeltaKind::Reasoning).is_empty() {
+            if after.calls() > 0 {
                 return Err("it says more".into());
+            }
+            thinking_is_whole(before, after)?;
+            if first_thought(before).is_some_and(|first| !after.texts.contains(first)) {
+                return Err("its thinking is another".into());
             }
             // Providers without a word for a refusal or a filter say that they are done.
             let ends = |end: &Finish| [&finish, &Finish::Done, &Finish::Refused].contains(&end);
@@ -574,6 +606,7 @@ fn a_stream_breaks_off_fails_halts_repeats_itself() {
             let length =
                 |read: &Read| -> usize { read.texts.iter().map(|(_, text)| text.len()).sum() };
             let more = length(after) > length(before) && after.unread == before.unread;
+            thinking_is_whole(before, after)?;
             if more {
                 Ok(())
             } else {

@@ -180,7 +180,7 @@ fn other_words_and_errors_reach_the_official_client_as_the_provider_s() {
         Case {
             arguments: stream,
             rule: json!({ "mode": "empty" }),
-            told: json!({ "ok": true, "finish": "STOP", "text": "", "thoughts": "" }),
+            told: json!({ "ok": true, "finish": "STOP", "text": "", "thoughts": "**Looking out to sea**" }),
             attempts: 1,
         },
         Case {
@@ -192,13 +192,13 @@ fn other_words_and_errors_reach_the_official_client_as_the_provider_s() {
         Case {
             arguments: stream,
             rule: json!({ "mode": "content_filter" }),
-            told: json!({ "ok": true, "finish": "SAFETY", "text": "", "thoughts": "" }),
+            told: json!({ "ok": true, "finish": "SAFETY", "text": "", "thoughts": "**Looking out to sea**" }),
             attempts: 1,
         },
         Case {
             arguments: stream,
             rule: json!({ "mode": "refusal" }),
-            told: json!({ "ok": true, "finish": "STOP", "thoughts": "", "signatures": [] }),
+            told: json!({ "ok": true, "finish": "STOP", "thoughts": "**Looking out to sea**", "signatures": [] }),
             attempts: 1,
         },
         Case {

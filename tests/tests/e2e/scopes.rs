@@ -69,9 +69,10 @@ fn an_exchange_in_the_middle_of_its_answer_ends_and_that_of_another_scope_goes_o
         put(&stage, "agent", &json!({}));
         closed(&mut agent, &format!("{path:?}"));
         was_ended(&stage, &format!("{path:?}"));
-        // One for each, whether it still waits or not.
-        stage.upstream(path).step();
-        stage.upstream(path).step();
+        // The upstream may take two for the answer that was ended, before it hears of that.
+        for _ in 0..3 {
+            stage.upstream(path).step();
+        }
         other.receive_until("\n\n");
     }
 }

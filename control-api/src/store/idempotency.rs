@@ -85,14 +85,14 @@ macro_rules! keys {
                     .bind(&key.attempt)
                     .bind(signed(until))
                     .bind(signed(now))
-                    .execute(&self.$pool)
+                    .execute(self.$pool())
                     .await?;
                 if taken.rows_affected() > 0 {
                     return Ok(Some(Begun::Yours));
                 }
                 let row: Option<Row> = sqlx::query_as(LOOK)
                     .bind(&key.id)
-                    .fetch_optional(&self.$pool)
+                    .fetch_optional(self.$pool())
                     .await?;
                 Ok(row.map(Begun::from))
             }
@@ -106,7 +106,7 @@ macro_rules! keys {
                     .bind(&key.id)
                     .bind(&key.attempt)
                     .bind(signed(until))
-                    .execute(&self.$pool)
+                    .execute(self.$pool())
                     .await?;
                 Ok(())
             }
@@ -125,7 +125,7 @@ macro_rules! keys {
                     .bind(i64::from(answer.status))
                     .bind(headers)
                     .bind(body)
-                    .execute(&self.$pool)
+                    .execute(self.$pool())
                     .await?;
                 Ok(())
             }
@@ -134,7 +134,7 @@ macro_rules! keys {
                 sqlx::query(FREE)
                     .bind(&key.id)
                     .bind(&key.attempt)
-                    .execute(&self.$pool)
+                    .execute(self.$pool())
                     .await?;
                 Ok(())
             }
@@ -143,7 +143,7 @@ macro_rules! keys {
                 sqlx::query(PRUNE)
                     .bind(signed(now))
                     .bind(most)
-                    .execute(&self.$pool)
+                    .execute(self.$pool())
                     .await?;
                 Ok(())
             }
@@ -151,8 +151,8 @@ macro_rules! keys {
     };
 }
 
-keys!(Sqlite, writer);
-keys!(Postgres, pool);
+keys!(Sqlite, writers);
+keys!(Postgres, pools);
 
 impl From<Row> for Begun {
     fn from((request, status, headers, body): Row) -> Self {

@@ -46,6 +46,11 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
+    /// Connections for whatever is asked, as SQLite's readers and writers.
+    pub(super) fn pools(&self) -> &PgPool {
+        &self.pool
+    }
+
     pub(super) async fn open(address: &PgConnectOptions) -> Result<Self, Cause> {
         // A pool tries again until its time is over and then forgets why; this one says why.
         let mut first = PgConnection::connect_with(address).await?;

@@ -314,7 +314,7 @@ macro_rules! recordings {
                     sqlx::query(prune)
                         .bind(&recording.workspace)
                         .bind(signed(most.saturating_sub(1)))
-                        .execute(&self.$write)
+                        .execute(self.$write())
                         .await?;
                 }
                 sqlx::query(INSERT)
@@ -330,7 +330,7 @@ macro_rules! recordings {
                     .bind(signed(recording.tally.exchanges))
                     .bind(signed(recording.tally.bytes))
                     .bind(signed(recording.tally.left_out))
-                    .execute(&self.$write)
+                    .execute(self.$write())
                     .await?;
                 Ok(())
             }
@@ -346,7 +346,7 @@ macro_rules! recordings {
                     .bind(workspace)
                     .bind(before)
                     .bind(limit);
-                Ok(rows.fetch_all(&self.$read).await?)
+                Ok(rows.fetch_all(self.$read()).await?)
             }
 
             pub(in crate::store) async fn recording(
@@ -358,7 +358,7 @@ macro_rules! recordings {
                 let row = sqlx::query_as(sqlx::AssertSqlSafe(one))
                     .bind(workspace)
                     .bind(id);
-                Ok(row.fetch_optional(&self.$read).await?)
+                Ok(row.fetch_optional(self.$read()).await?)
             }
 
             pub(in crate::store) async fn recorded(
@@ -371,14 +371,14 @@ macro_rules! recordings {
                     .bind(recording)
                     .bind(after)
                     .bind(limit);
-                Ok(rows.fetch_all(&self.$read).await?)
+                Ok(rows.fetch_all(self.$read()).await?)
             }
 
             pub(in crate::store) async fn cut_recordings(
                 &self,
             ) -> Result<u64, crate::store::error::Cause> {
                 let cut = sqlx::query(crate::store::recording::CUT);
-                Ok(cut.execute(&self.$write).await?.rows_affected())
+                Ok(cut.execute(self.$write()).await?.rows_affected())
             }
         }
     };

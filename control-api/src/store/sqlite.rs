@@ -9,6 +9,7 @@ mod recording;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -39,9 +40,35 @@ const COLUMNS: &str = "name, version, body, variables, digest, created_at, delet
 
 #[derive(Debug, Clone)]
 pub(super) struct Sqlite {
-    pub(super) writer: SqlitePool,
-    reader: SqlitePool,
+    /// Made at once for a file, when they are first used for memory.
+    pools: Arc<OnceLock<Pools>>,
     in_memory: bool,
+}
+
+#[derive(Debug)]
+struct Pools {
+    writer: SqlitePool,
+    reader: SqlitePool,
+}
+
+impl Pools {
+    /// One connection that is the whole database, made when it is first used.
+    fn in_memory() -> Self {
+        let pool = writing()
+            .after_connect(|connection, _| {
+                Box::pin(async move {
+                    migrate(connection).await.map_err(|cause| match cause {
+                        Cause::Sql(error) => error,
+                        other => sqlx::Error::Protocol(format!("{other:?}")),
+                    })
+                })
+            })
+            .connect_lazy_with(SqliteConnectOptions::new().in_memory(true));
+        Self {
+            writer: pool.clone(),
+            reader: pool,
+        }
+    }
 }
 
 impl Sqlite {
@@ -63,34 +90,31 @@ impl Sqlite {
             .max_connections(READERS)
             .connect_lazy_with(options.read_only(true));
         Ok(Self {
-            writer,
-            reader,
+            pools: Arc::new(OnceLock::from(Pools { writer, reader })),
             in_memory: false,
         })
     }
 
-    /// One connection that is the whole database, made when it is first used.
+    /// Memory that goes with the process. Nothing is made before somebody uses it.
     pub(super) fn in_memory() -> Self {
-        let pool = writing()
-            .after_connect(|connection, _| {
-                Box::pin(async move {
-                    migrate(connection).await.map_err(|cause| match cause {
-                        Cause::Sql(error) => error,
-                        other => sqlx::Error::Protocol(format!("{other:?}")),
-                    })
-                })
-            })
-            .connect_lazy_with(SqliteConnectOptions::new().in_memory(true));
         Self {
-            writer: pool.clone(),
-            reader: pool,
+            pools: Arc::default(),
             in_memory: true,
         }
     }
 
     /// Whether it is memory that nobody has used: nothing can be in it.
     pub(super) fn is_blank(&self) -> bool {
-        self.in_memory && self.writer.size() == 0
+        let is_unused = |pools: &Pools| pools.writer.size() == 0;
+        self.in_memory && self.pools.get().is_none_or(is_unused)
+    }
+
+    pub(super) fn writers(&self) -> &SqlitePool {
+        &self.pools.get_or_init(Pools::in_memory).writer
+    }
+
+    fn readers(&self) -> &SqlitePool {
+        &self.pools.get_or_init(Pools::in_memory).reader
     }
 
     pub(super) async fn documents(
@@ -108,7 +132,7 @@ impl Sqlite {
         )))
         .bind(workspace)
         .bind(kind.as_str())
-        .fetch_all(&self.reader)
+        .fetch_all(self.readers())
         .await?;
         Ok(rows.into_iter().map(Document::from).collect())
     }
@@ -128,7 +152,7 @@ impl Sqlite {
             .bind(kind.as_str())
             .bind(after)
             .bind(limit)
-            .fetch_all(&self.reader)
+            .fetch_all(self.readers())
             .await?;
         Ok(rows.into_iter().map(ListedDocument::from).collect())
     }
@@ -144,7 +168,7 @@ impl Sqlite {
         .bind(key.workspace)
         .bind(key.kind.as_str())
         .bind(key.name)
-        .fetch_optional(&self.reader)
+        .fetch_optional(self.readers())
         .await?;
         Ok(row.map(Document::from))
     }
@@ -155,7 +179,7 @@ impl Sqlite {
         }
         let names = "SELECT DISTINCT workspace FROM documents WHERE kind = ?1 ORDER BY workspace";
         let names = sqlx::query_scalar(names).bind(kind.as_str());
-        Ok(names.fetch_all(&self.reader).await?)
+        Ok(names.fetch_all(self.readers()).await?)
     }
 
     pub(super) async fn document(
@@ -171,7 +195,7 @@ impl Sqlite {
         .bind(key.kind.as_str())
         .bind(key.name)
         .bind(version)
-        .fetch_optional(&self.reader)
+        .fetch_optional(self.readers())
         .await?;
         Ok(row.map(Document::from))
     }
@@ -204,21 +228,21 @@ impl Sqlite {
     ) -> Result<Vec<(String, String)>, Cause> {
         let mut query = Sql::page(filter, before, limit);
         let query = query.build_query_as().persistent(false);
-        Ok(query.fetch_all(&self.reader).await?)
+        Ok(query.fetch_all(self.readers()).await?)
     }
 
     pub(super) async fn exchange(&self, id: ExchangeId) -> Result<Option<String>, Cause> {
         let entry = sqlx::query_scalar("SELECT entry FROM exchanges WHERE id = ?1");
         Ok(entry
             .bind(id.to_string())
-            .fetch_optional(&self.reader)
+            .fetch_optional(self.readers())
             .await?)
     }
 
     /// Deletes what is not to be kept, the oldest first, a bounded number; how many.
     pub(super) async fn prune(&self, keeping: Keeping) -> Result<u64, Cause> {
         let mut query = Sql::prune(keeping);
-        let pruned = query.build().execute(&self.writer).await?;
+        let pruned = query.build().execute(self.writers()).await?;
         Ok(pruned.rows_affected())
     }
 
@@ -230,7 +254,7 @@ impl Sqlite {
             "SELECT {} FROM tokens WHERE revoked_at IS NULL ORDER BY workspace, name",
             token::COLUMNS
         )));
-        Ok(rows.fetch_all(&self.reader).await?)
+        Ok(rows.fetch_all(self.readers()).await?)
     }
 
     /// `false` when the name is taken.
@@ -274,7 +298,7 @@ impl Sqlite {
         }
         let mut query = <Sql as TakesAudit>::entries(filter, before, limit);
         let query = query.build_query_as().persistent(false);
-        Ok(query.fetch_all(&self.reader).await?)
+        Ok(query.fetch_all(self.readers()).await?)
     }
 
     pub(super) async fn audit_after(
@@ -283,12 +307,12 @@ impl Sqlite {
         limit: i64,
     ) -> Result<Vec<audit::Row>, Cause> {
         let mut query = <Sql as TakesAudit>::following(number, limit);
-        Ok(query.build_query_as().fetch_all(&self.reader).await?)
+        Ok(query.build_query_as().fetch_all(self.readers()).await?)
     }
 
     pub(super) async fn audit_head(&self) -> Result<Option<(i64, String)>, Cause> {
         Ok(sqlx::query_as(audit::HEAD)
-            .fetch_optional(&self.reader)
+            .fetch_optional(self.readers())
             .await?)
     }
 
@@ -297,18 +321,20 @@ impl Sqlite {
     /// ended the transaction by itself, sqlx would go on counting it, and the one writer would never
     /// write again. One that is given up is rolled back when its connection is given back.
     pub(super) async fn begin(&self) -> Result<PoolConnection<Sql>, Cause> {
-        let mut writer = self.writer.acquire().await?;
+        let mut writer = self.writers().acquire().await?;
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *writer).await?;
         Ok(writer)
     }
 
     pub(super) async fn reader(&self) -> Result<PoolConnection<Sql>, Cause> {
-        Ok(self.reader.acquire().await?)
+        Ok(self.readers().acquire().await?)
     }
 
     pub(super) async fn close(&self) {
-        self.reader.close().await;
-        self.writer.close().await;
+        if let Some(pools) = self.pools.get() {
+            pools.reader.close().await;
+            pools.writer.close().await;
+        }
     }
 }
 
@@ -546,7 +572,7 @@ mod tests {
             .expect("room");
         // A file that may not grow is what a full disk looks like from here.
         sqlx::query("PRAGMA max_page_count = 1")
-            .execute(&store.writer)
+            .execute(store.writers())
             .await
             .expect("a limit");
         let long = "x".repeat(100_000);
@@ -567,7 +593,7 @@ mod tests {
             .collect();
         assert_eq!(names, ["small"]);
         sqlx::query("PRAGMA max_page_count = 1000000")
-            .execute(&store.writer)
+            .execute(store.writers())
             .await
             .expect("room again");
         let written = store.write(key("big"), put(&long), 0, 1, None).await;

@@ -5,7 +5,7 @@ use crate::store::error::Cause;
 use crate::store::recording::{keep_recorded, recordings};
 use crate::store::{RecordedRow, StoredRecording};
 
-recordings!(Postgres, pool, pool);
+recordings!(Postgres, pools, pools);
 
 impl Postgres {
     pub(in crate::store) async fn keep_recorded(

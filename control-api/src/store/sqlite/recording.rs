@@ -7,7 +7,7 @@ use crate::store::error::Cause;
 use crate::store::recording::{keep_recorded, recordings};
 use crate::store::{RecordedRow, StoredRecording};
 
-recordings!(Sqlite, writer, reader);
+recordings!(Sqlite, writers, readers);
 
 impl Sqlite {
     pub(in crate::store) async fn keep_recorded(

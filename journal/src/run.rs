@@ -140,6 +140,21 @@ pub struct RunRecord {
     /// What was judged, with the evidence. Not in lists.
     #[serde(default)]
     pub cells: Vec<CellRecord>,
+    /// How each scenario went, in the suite's order.
+    #[serde(default)]
+    pub scenarios: Vec<ScenarioRecord>,
+    /// How the agent recovers from each family of faults that was applied, by name.
+    #[serde(default)]
+    pub recoveries: Vec<RecoveryRecord>,
+    /// How far repeats agree; `null` when everything was done once.
+    #[serde(default)]
+    pub stability: Option<StabilityRecord>,
+    /// What became better and worse since another run; `null` when none was named.
+    #[serde(default)]
+    pub comparison: Option<ComparisonRecord>,
+    /// What makes the run worth less than it looks: an agent that keeps state and is not reset, say.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// Seed of every draw.
     pub seed: u64,
     /// When it was asked for, RFC 3339.
@@ -245,6 +260,94 @@ pub enum CellState {
     Error,
 }
 
+/// A scenario, as it went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Scenario")]
+pub struct ScenarioRecord {
+    /// Its name.
+    pub name: String,
+    /// Whether there is chaos in it.
+    pub under_chaos: bool,
+    /// How often a planned fault was applied in it, whatever was judged.
+    pub rules_applied: u64,
+    /// How often the agent was asked in it.
+    pub invocations: u64,
+}
+
+/// How the agent recovers from a family of faults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Recovery")]
+pub struct RecoveryRecord {
+    /// `network_faults`, `tool_faults`, `llm_faults` or `context_attacks`.
+    pub family: String,
+    /// Askings in which it was applied and all invariants hold.
+    pub passed: u64,
+    /// Askings in which it was applied and that could be judged.
+    pub judged: u64,
+    /// `passed` of `judged`, 0 to 100.
+    pub rate: f64,
+    /// Lower end of the 95 % Wilson interval of `rate`, 0 to 100.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// How far repeats of the same asking agree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Stability")]
+pub struct StabilityRecord {
+    /// How often everything was done, at least 2.
+    pub repeats: u64,
+    /// Prompts in a scenario that could be judged in every repeat.
+    pub judged: u64,
+    /// Those of them that passed every time (pass^k).
+    pub always_passed: u64,
+    /// Those of them that passed at times and failed at others.
+    pub flaky: u64,
+    /// `always_passed` of `judged`, 0 to 100; `null` when nothing could be judged.
+    pub pass_k: Option<f64>,
+}
+
+/// A run beside an earlier one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Comparison")]
+pub struct ComparisonRecord {
+    /// Id of the earlier run.
+    pub baseline: String,
+    /// Its score.
+    pub score_before: Option<f64>,
+    /// Cells that fail now and did not then, or that are new and fail.
+    pub newly_failing: Vec<CellChange>,
+    /// Cells that failed and pass now.
+    pub fixed: Vec<CellChange>,
+    /// Cells whose state changed in another way, those that are gone included.
+    pub changed: Vec<CellChange>,
+}
+
+impl ComparisonRecord {
+    /// Whether something fails that did not, or the score has fallen.
+    pub fn is_regression(&self, score: Option<f64>) -> bool {
+        let fallen = self
+            .score_before
+            .zip(score)
+            .is_some_and(|(before, now)| now < before);
+        fallen || !self.newly_failing.is_empty()
+    }
+}
+
+/// A cell then and now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CellChange {
+    /// What is demanded, by its id or type.
+    pub invariant: String,
+    /// Under which chaos.
+    pub scenario: String,
+    /// What it was; `null` when there was no such cell.
+    pub before: Option<CellState>,
+    /// What it is; `null` when there is no such cell any more.
+    pub after: Option<CellState>,
+}
+
 /// One asking of the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Evidence")]
@@ -257,6 +360,15 @@ pub struct EvidenceRecord {
     pub latency_ms: f64,
     /// Ids of the exchanges it caused.
     pub exchanges: Vec<String>,
+    /// What the invariant said of this asking alone; `null` in runs of before there was this member.
+    #[serde(default)]
+    pub state: Option<CellState>,
+    /// Why.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// How often a planned fault was applied in it.
+    #[serde(default)]
+    pub faults_applied: u64,
 }
 
 /// A run has come to another state.

@@ -313,6 +313,9 @@ impl Tried {
             answer: self.asked.answer.as_ref().ok().cloned(),
             latency_ms: (self.asked.latency.as_secs_f64() * 1e6).round() / 1e3,
             exchanges: self.exchanges.clone(),
+            state: None,
+            reason: None,
+            faults_applied: self.applied,
         }
     }
 }

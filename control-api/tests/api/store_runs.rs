@@ -21,6 +21,11 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         coverage: CoverageRecord::default(),
         scores: ScoresRecord::default(),
         cells: Vec::new(),
+        scenarios: Vec::new(),
+        recoveries: Vec::new(),
+        stability: None,
+        comparison: None,
+        warnings: Vec::new(),
         seed: u64::MAX,
         created_at: "2026-11-22T12:00:00.000Z".to_owned(),
         started_at: None,
@@ -88,6 +93,9 @@ fn cell() -> CellRecord {
             answer: None,
             latency_ms: 12.25,
             exchanges: vec!["e1".to_owned()],
+            state: Some(CellState::Failed),
+            reason: Some("no answer".to_owned()),
+            faults_applied: 3,
         }],
     }
 }

@@ -65,6 +65,9 @@ impl Asked {
             answer: told,
             latency_ms: self.answer.latency.as_secs_f64() * 1000.0,
             exchanges: self.exchanges.clone(),
+            state: None,
+            reason: None,
+            faults_applied: self.faults_applied,
         }
     }
 }

@@ -27,6 +27,18 @@ enum Of {
     Failed,
 }
 
+impl Of {
+    fn state(self) -> CellState {
+        match self {
+            Self::NotApplicable => CellState::NotApplicable,
+            Self::NotExercised => CellState::NotExercised,
+            Self::Passed => CellState::Passed,
+            Self::Error => CellState::Error,
+            Self::Failed => CellState::Failed,
+        }
+    }
+}
+
 impl Sample {
     fn of(&self, under_chaos: bool) -> Of {
         let exercised = !under_chaos || self.faults_applied > 0;
@@ -37,6 +49,15 @@ impl Sample {
             Judgement::Judged(Verdict::Insufficient(_)) => Of::NotExercised,
             Judgement::Judged(Verdict::Holds(_)) => Of::Passed,
             Judgement::Judged(Verdict::Fails(_)) => Of::Failed,
+        }
+    }
+
+    /// The evidence, and what it comes to by itself.
+    fn judged(&self, under_chaos: bool) -> EvidenceRecord {
+        EvidenceRecord {
+            state: Some(self.of(under_chaos).state()),
+            reason: Some(self.reason(under_chaos)),
+            ..self.evidence.clone()
         }
     }
 
@@ -67,13 +88,6 @@ pub fn cell(
     let (telling, others): (Vec<_>, Vec<_>) = samples
         .iter()
         .partition(|sample| sample.of(under_chaos) == worst);
-    let state = match worst {
-        Of::NotApplicable => CellState::NotApplicable,
-        Of::NotExercised => CellState::NotExercised,
-        Of::Passed => CellState::Passed,
-        Of::Error => CellState::Error,
-        Of::Failed => CellState::Failed,
-    };
     let reason = match telling.first() {
         Some(first) => first.reason(under_chaos),
         None => "nobody was asked".to_owned(),
@@ -83,7 +97,7 @@ pub fn cell(
         invariant: invariant.id.clone(),
         scenario: scenario.to_owned(),
         severity: invariant.severity.as_str().to_owned(),
-        state,
+        state: worst.state(),
         reason: Some(reason),
         faults_applied: samples.iter().map(|sample| sample.faults_applied).sum(),
         mutation: None,
@@ -91,7 +105,7 @@ pub fn cell(
         evidence: telling
             .into_iter()
             .chain(others)
-            .map(|sample| sample.evidence.clone())
+            .map(|sample| sample.judged(under_chaos))
             .collect(),
     }
 }
@@ -121,6 +135,9 @@ pub(super) mod tests {
                 answer: None,
                 latency_ms: 0.0,
                 exchanges: Vec::new(),
+                state: None,
+                reason: None,
+                faults_applied,
             },
         }
     }
@@ -159,6 +176,9 @@ pub(super) mod tests {
         assert_eq!(cell.reason.as_deref(), Some("fails"));
         assert_eq!(cell.evidence[0].prompt, "fails");
         assert_eq!((cell.evidence.len(), cell.faults_applied), (2, 3));
+        let states: Vec<_> = cell.evidence.iter().map(|one| one.state).collect();
+        assert_eq!(states, [Some(Failed), Some(Passed)]);
+        assert_eq!(cell.evidence[1].reason.as_deref(), Some("holds"));
     }
 
     #[test]

@@ -56,6 +56,10 @@ pub struct Suite {
     pub text: Arc<str>,
     /// What it says of its own version; nothing hangs on it. Default `1.0`.
     pub version: String,
+    /// What runs of it are called; absent: the file's name without its ending.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
     /// The agent under test.
     pub agent: Agent,
     /// The model that writes mutations and judges.
@@ -127,6 +131,8 @@ fn root(
     variables: Variables<'_>,
 ) -> Option<Suite> {
     let version = fields.text("version").map(|text| text.value);
+    let name = fields.words("name").map(|name| name.value);
+    let description = fields.text("description").map(|text| text.value);
     let tools = settings::tools(fields);
     let context = chaos::Context {
         variables,
@@ -175,6 +181,8 @@ fn root(
         file: "".into(),
         text: "".into(),
         version: version.unwrap_or_else(|| "1.0".to_owned()),
+        name,
+        description,
         agent: agent?,
         model,
         mutations: mutations.unwrap_or_default(),

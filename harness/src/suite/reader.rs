@@ -310,7 +310,7 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     fn refuse_others(&mut self) {
         for name in self.others() {
             let known = self.known.iter().copied();
-            let rest = if self.known.len() <= 16 {
+            let rest = if self.known.len() <= 20 {
                 error::allowed(&name.value, known)
             } else {
                 error::did_you_mean(&name.value, known)

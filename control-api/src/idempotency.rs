@@ -2,12 +2,13 @@
 //!
 //! One layer for every POST. Whoever comes first writes the key down in the store and acts; those that come
 //! with the same key meanwhile wait, in whichever daemon, and are given that answer. What was begun is done
-//! to its end even if whoever asked has gone. Failures of ours (5xx) are no answers: the key is free again,
-//! and so it is a while after a daemon has died in the middle.
+//! to its end even if whoever asked has gone. Failures of ours (5xx) are no answers: the key is free again.
+//! When a daemon dies in the middle nobody knows whether it was done, so it is not done again under that key.
 //!
 //! ```text
 //! POST ─▶ key taken? ─┬─ no ─▶ route ─▶ answer ─▶ written down ─▶ given
 //!                     ├─ being acted on ─▶ wait ─▶ look again
+//!                     ├─ given up by its daemon ─▶ 409
 //!                     └─ answered ───────────────▶ given again
 //! ```
 
@@ -37,7 +38,7 @@ use crate::store::{Begun, IdempotencyKey, KeptAnswer, Store, StoreError};
 /// How long an answer is given again.
 const KEPT: Duration = Duration::from_hours(24);
 /// How long an attempt is waited for whose daemon says nothing any more.
-const LEASE: Duration = Duration::from_mins(1);
+const LEASE: Duration = Duration::from_secs(10);
 /// How long a request waits for another one with its key.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it looks whether another daemon has answered.
@@ -188,6 +189,7 @@ impl Keys {
                 Ok(Some(Claim::Act(attempt)))
             }
             Begun::Running { request } => same(key, &request).map(|()| None),
+            Begun::Abandoned { request } => same(key, &request).and(Err(abandoned())),
             Begun::Answered { request, answer } => {
                 same(key, &request).map(|()| Some(Claim::Repeat(answer)))
             }
@@ -253,6 +255,15 @@ fn same(key: &IdempotencyKey, request: &str) -> Result<(), Problem> {
     let detail =
         "this Idempotency-Key came with another request before; a new request needs a new key";
     Err(Problem::invalid(vec![Detail::header(&KEY, detail)]))
+}
+
+/// Doing it again could be doing it twice.
+fn abandoned() -> Problem {
+    Problem::conflict(
+        "the daemon that was asked with this Idempotency-Key ended before it answered, or lost its store: what \
+         was asked may have been done or not, and is not done again. Look at what there is now; a new \
+         request needs a new key",
+    )
 }
 
 /// What was done is done: a store that fails after that is a matter for the log.

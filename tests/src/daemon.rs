@@ -143,8 +143,19 @@ impl Daemon {
 
     /// Kills it, whatever it is at, and starts another on the same home and configuration.
     pub fn kill_and_start_again(&mut self) {
+        self.kill();
+        self.start_again();
+    }
+
+    /// Kills it, whatever it is at.
+    pub fn kill(&mut self) {
+        // It may have ended by itself; both calls then only say so.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Starts another on the home and configuration of the one that was killed.
+    pub fn start_again(&mut self) {
         let mut command = squall(&self.home);
         command
             .arg("serve")
@@ -214,9 +225,7 @@ impl Drop for Daemon {
         if std::thread::panicking() {
             eprintln!("the daemon said:\n{}", self.log().join("\n"));
         }
-        // It may have ended by itself; both calls then only say so.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 

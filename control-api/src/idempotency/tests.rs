@@ -219,7 +219,7 @@ fn answer(status: u16) -> KeptAnswer {
 }
 
 #[tokio::test]
-async fn a_key_of_a_daemon_that_died_is_free_after_a_while() {
+async fn what_a_daemon_that_died_was_at_is_not_done_again() {
     on_each("died", async |store, other| {
         let (dead, next) = (key("k", "dead"), key("k", "next"));
         assert_eq!(store.begin_key(&dead, 100, 0).await.unwrap(), Begun::Yours);
@@ -229,25 +229,71 @@ async fn a_key_of_a_daemon_that_died_is_free_after_a_while() {
         assert_eq!(other.begin_key(&next, 200, 100).await.unwrap(), running);
         store.prolong_key(&dead, 150).await.unwrap();
         assert_eq!(other.begin_key(&next, 200, 150).await.unwrap(), running);
-        assert_eq!(
-            other.begin_key(&next, 300, 151).await.unwrap(),
-            Begun::Yours
-        );
-        // It was not dead after all; nobody waits for it any more.
-        store.answer_key(&dead, &answer(201), 999).await.unwrap();
-        store.free_key(&dead).await.unwrap();
-        store.prolong_key(&dead, 999).await.unwrap();
-        assert_eq!(store.begin_key(&dead, 400, 300).await.unwrap(), running);
-        other.answer_key(&next, &answer(202), 999).await.unwrap();
-        let answered = Begun::Answered {
+        let abandoned = Begun::Abandoned {
             request: "r".to_owned(),
-            answer: answer(202),
         };
-        assert_eq!(store.begin_key(&dead, 400, 301).await.unwrap(), answered);
+        let day = millis(KEPT);
+        for now in [151, 150 + day] {
+            other.prune_keys(now, 100).await.unwrap();
+            let begun = other.begin_key(&next, now + 100, now).await.unwrap();
+            assert_eq!(begun, abandoned, "{now}");
+        }
+        // It was not dead after all.
+        store.answer_key(&dead, &answer(201), 999).await.unwrap();
+        let answered = |status| Begun::Answered {
+            request: "r".to_owned(),
+            answer: answer(status),
+        };
         assert_eq!(
-            store.begin_key(&dead, 2000, 1000).await.unwrap(),
+            other.begin_key(&next, 400, 301).await.unwrap(),
+            answered(201)
+        );
+        assert_eq!(
+            other.begin_key(&next, 2000, 1000).await.unwrap(),
             Begun::Yours
         );
+        // Nobody waits for it any more.
+        store.answer_key(&dead, &answer(202), 9999).await.unwrap();
+        store.free_key(&dead).await.unwrap();
+        store.prolong_key(&dead, 9999).await.unwrap();
+        assert_eq!(store.begin_key(&dead, 3000, 2001).await.unwrap(), abandoned);
+        assert_eq!(
+            store.begin_key(&dead, 2 * day, 2001 + day).await.unwrap(),
+            Begun::Yours
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_asks_again_after_a_daemon_has_died_is_told_and_nothing_is_done() {
+    on_each("told", async |store, other_store| {
+        let effects = Effects {
+            may_act: Arc::new(Semaphore::new(0)),
+            ..Effects::free()
+        };
+        let (dying, other) = (effects.daemon(store), effects.daemon(other_store.clone()));
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let asked = runtime.spawn(async move { post_to(&dying, "/things/a", "k", "x").await });
+        while effects.come.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        // Ends the task that acts, as a kill would.
+        runtime.shutdown_background();
+        assert!(asked.await.is_err(), "nobody is answered");
+        effects.may_act.add_permits(10);
+        effects
+            .time
+            .fetch_add(millis(super::LEASE) + 1, Ordering::SeqCst);
+        for _ in 0..2 {
+            let told = post_to(&other, "/things/a", "k", "x").await;
+            assert_eq!(told.status, 409, "{told:?}");
+            assert!(told.body.contains("not done again"), "{told:?}");
+        }
+        let another = post_to(&other, "/things/a", "k", "y").await;
+        assert_eq!(another.status, 422, "{another:?}");
+        assert_eq!(effects.count(), 0);
+        assert_eq!(post_to(&other, "/things/a", "l", "x").await.status, 201);
     })
     .await;
 }

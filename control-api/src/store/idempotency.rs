@@ -1,7 +1,8 @@
 //! Answers that are given again to whoever asks again with the same `Idempotency-Key`.
 //!
-//! A row is written before anything is done, by one of those who ask at once, in whichever daemon. It has
-//! an end from the beginning: a daemon that dies in the middle leaves a key that is free again then.
+//! A row is written before anything is done, by one of those who ask at once, in whichever daemon. Its
+//! daemon promises for a while at a time that it is at it. One that dies in the middle leaves a promise that
+//! has run out: whether what was asked is done is not known, so the key is not free for a day.
 
 use super::document::signed;
 use super::error::Cause;
@@ -40,6 +41,11 @@ pub enum Begun {
         /// SHA-256 of what is asked.
         request: String,
     },
+    /// Another attempt was at it, and its daemon is silent: it may have been done or not.
+    Abandoned {
+        /// SHA-256 of what was asked.
+        request: String,
+    },
     /// It was answered.
     Answered {
         /// SHA-256 of what was asked.
@@ -49,22 +55,29 @@ pub enum Begun {
     },
 }
 
-/// What a row is read as: request, status, headers, body.
-type Row = (String, Option<i64>, Option<String>, Option<Vec<u8>>);
+/// What a row is read as: request, until, status, headers, body.
+type Row = (String, i64, Option<i64>, Option<String>, Option<Vec<u8>>);
 
-/// Takes a key that is free: one that nobody has, or whose end is over.
+/// Takes a key that is free: one that nobody has, whose answer is over, or whose attempt was abandoned a day
+/// ago.
 const TAKE: &str = "INSERT INTO idempotency_keys (id, workspace, request, attempt, until) \
      VALUES ($1, $2, $3, $4, $5) \
      ON CONFLICT (id) DO UPDATE SET request = excluded.request, attempt = excluded.attempt, \
      until = excluded.until, status = NULL, headers = NULL, body = NULL \
-     WHERE idempotency_keys.until < $6";
-const LOOK: &str = "SELECT request, status, headers, body FROM idempotency_keys WHERE id = $1";
+     WHERE idempotency_keys.until < $6 - CASE WHEN idempotency_keys.status IS NULL THEN 86400000 ELSE 0 END";
+const LOOK: &str =
+    "SELECT request, until, status, headers, body FROM idempotency_keys WHERE id = $1";
 const PROLONG: &str =
     "UPDATE idempotency_keys SET until = $3 WHERE id = $1 AND attempt = $2 AND status IS NULL";
 const ANSWER: &str = "UPDATE idempotency_keys SET until = $3, status = $4, headers = $5, body = $6 \
      WHERE id = $1 AND attempt = $2";
+/// Ends the promises of a daemon that is not there any more, by the database's own clock.
+pub(super) const ABANDON: &str = "UPDATE idempotency_keys \
+     SET until = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - 1 \
+     WHERE status IS NULL AND until > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
 const FREE: &str = "DELETE FROM idempotency_keys WHERE id = $1 AND attempt = $2";
-const PRUNE: &str = "DELETE FROM idempotency_keys WHERE until < $1 OR id IN \
+const PRUNE: &str = "DELETE FROM idempotency_keys \
+     WHERE until < $1 - CASE WHEN status IS NULL THEN 86400000 ELSE 0 END OR id IN \
      (SELECT id FROM idempotency_keys WHERE status IS NOT NULL ORDER BY until DESC LIMIT 1000 OFFSET $2)";
 
 /// The same of both databases: their SQL does not differ here.
@@ -94,7 +107,7 @@ macro_rules! keys {
                     .bind(&key.id)
                     .fetch_optional(self.$pool())
                     .await?;
-                Ok(row.map(Begun::from))
+                Ok(row.map(|row| read(row, now)))
             }
 
             pub(super) async fn prolong_key(
@@ -154,15 +167,14 @@ macro_rules! keys {
 keys!(Sqlite, writers);
 keys!(Postgres, pools);
 
-impl From<Row> for Begun {
-    fn from((request, status, headers, body): Row) -> Self {
-        let Some(status) = status.and_then(|status| u16::try_from(status).ok()) else {
-            return Self::Running { request };
-        };
-        let content = headers.zip(body);
-        Self::Answered {
-            request,
-            answer: KeptAnswer { status, content },
+fn read((request, until, status, headers, body): Row, now: u64) -> Begun {
+    match status.and_then(|status| u16::try_from(status).ok()) {
+        Some(status) => {
+            let content = headers.zip(body);
+            let answer = KeptAnswer { status, content };
+            Begun::Answered { request, answer }
         }
+        None if until < signed(now) => Begun::Abandoned { request },
+        None => Begun::Running { request },
     }
 }

@@ -26,7 +26,9 @@ use super::audit::{self, AuditFilter, TakesAudit};
 use super::document::{LISTED, ListedDocument, Row, signed};
 use super::error::Cause;
 use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
-use super::{ACQUIRE, Change, Document, DocumentKind, Key, StoredToken, migrations, token};
+use super::{
+    ACQUIRE, Change, Document, DocumentKind, Key, StoredToken, idempotency, migrations, token,
+};
 use crate::audit::Draft;
 
 /// How long a write waits for another process that writes to the same file.
@@ -85,7 +87,13 @@ impl Sqlite {
                     .synchronous(SqliteSynchronous::Normal),
             )
             .await?;
-        migrate(&mut *writer.acquire().await?).await?;
+        {
+            let mut connection = writer.acquire().await?;
+            migrate(&mut connection).await?;
+            // A file is one daemon's: whoever was at something before this start is gone.
+            let abandon = sqlx::query(idempotency::ABANDON);
+            abandon.execute(&mut *connection).await?;
+        }
         let reader = kept()
             .max_connections(READERS)
             .connect_lazy_with(options.read_only(true));

@@ -3,12 +3,14 @@
 //! A [`suite::Suite`] says how an agent is reached and what is demanded of it; an [`agents::Driver`]
 //! asks it. Each demand is an [`invariants::Invariant`], judged on what the agent answered
 //! ([`answer::Answer`]) and on what went over the wire while it did ([`trace::Trace`]). What the
-//! judgements come to is in [`scores`]; [`runner`] does all of it. The proxy is reached through
+//! judgements come to is in [`scores`]; [`runner`] does all of it, and [`report`] is what a person or
+//! a CI system reads of it. The proxy is reached through
 //! [`squall_journal::reach::Reach`] only: nothing here knows how chaos is made.
 
 pub mod agents;
 pub mod answer;
 pub mod invariants;
+pub mod report;
 pub mod runner;
 pub mod scores;
 pub mod suite;

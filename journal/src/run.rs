@@ -171,6 +171,13 @@ pub struct RunRecord {
     pub daemon: String,
     /// The documents it is made of, and which version of each.
     pub documents: Vec<DocumentVersion>,
+    /// The agent: its type, and where it is or what it is started with, without secrets; `null` when
+    /// nobody knows.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The score that it had to reach, 0 to 100; `null` when none was asked for.
+    #[serde(default)]
+    pub min_score: Option<f64>,
 }
 
 /// A version of a document that a run is made of.

@@ -339,6 +339,8 @@ impl Runs {
             reason: None,
             daemon: self.daemon.clone(),
             documents: wish.documents,
+            agent: None,
+            min_score: wish.options.min_score,
         }
     }
 

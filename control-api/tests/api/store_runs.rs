@@ -34,6 +34,8 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         reason: None,
         daemon: daemon.to_owned(),
         documents: Vec::new(),
+        agent: None,
+        min_score: None,
     }
 }
 

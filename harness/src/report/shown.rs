@@ -1,0 +1,72 @@
+//! Texts from outside, made visible.
+
+use std::borrow::Cow;
+
+/// The text with nothing in it that is obeyed rather than read: control characters (the start of terminal
+/// sequences among them), marks that reverse the direction of what follows, and what is no character at
+/// all become something that can be seen. Lines and tabs stay; `\r\n` and `\r` become `\n`.
+///
+/// What is left is allowed in XML 1.0 (§2.2).
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut visible = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\r' => {
+                characters.next_if_eq(&'\n');
+                visible.push('\n');
+            }
+            plain if is_plain(plain) => visible.push(plain),
+            // Unicode has a picture of each: ␀ ␛ ␡.
+            '\0'..='\u{1f}' => visible.push(picture(character)),
+            '\u{7f}' => visible.push('\u{2421}'),
+            other => visible.extend(other.escape_unicode()),
+        }
+    }
+    Cow::Owned(visible)
+}
+
+fn picture(control: char) -> char {
+    char::from_u32(0x2400 + u32::from(control)).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+fn is_plain(character: char) -> bool {
+    match character {
+        '\n' | '\t' => true,
+        // Controls; marks of direction; what some readers take for a new line; tags, which no font shows
+        // and models read.
+        '\0'..='\u{1f}'
+        | '\u{7f}'..='\u{9f}'
+        | '\u{061c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => false,
+        other => u32::from(other) & 0xfffe != 0xfffe,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_obeyed_becomes_what_is_read() {
+        for (text, expected) in [
+            ("plain\n\ttext é 漢 🦀", "plain\n\ttext é 漢 🦀"),
+            ("\u{1b}[31mred\u{7}", "␛[31mred␇"),
+            ("a\r\nb\rc", "a\nb\nc"),
+            ("\u{202e}evil", "\\u{202e}evil"),
+            ("\u{9b}31m\u{7f}\0", "\\u{9b}31m␡␀"),
+            ("\u{ffff}", "\\u{ffff}"),
+            ("\u{e0041}", "\\u{e0041}"),
+        ] {
+            assert_eq!(shown(text), expected, "{text:?}");
+        }
+    }
+}

@@ -7,6 +7,7 @@
 mod checks;
 mod table;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -113,7 +114,8 @@ pub fn detectors() -> impl Iterator<Item = (&'static str, Category)> {
 /// Finds personal data in a text, in order; of several detectors for one place the first counts.
 pub fn find(text: &str) -> Vec<Found> {
     let compiled = &*COMPILED;
-    let mut found: Vec<Found> = Vec::new();
+    // By where it begins: what overlaps is found without looking at all of it.
+    let mut found: BTreeMap<usize, Found> = BTreeMap::new();
     for number in compiled.set.matches(text) {
         let detector = &table::DETECTORS[number];
         for captures in compiled.each[number].captures_iter(text) {
@@ -122,19 +124,18 @@ pub fn find(text: &str) -> Vec<Found> {
             let Some(place) = value.filter(|place| (detector.holds)(&text[place.clone()])) else {
                 continue;
             };
-            let taken =
-                |other: &Found| other.place.start < place.end && place.start < other.place.end;
-            if !found.iter().any(taken) {
-                found.push(Found {
+            let before = found.range(..place.end).next_back();
+            if before.is_none_or(|(_, other)| other.place.end <= place.start) {
+                let one = Found {
                     detector: detector.name,
                     category: detector.category,
                     place,
-                });
+                };
+                found.insert(one.place.start, one);
             }
         }
     }
-    found.sort_by_key(|found| found.place.start);
-    found
+    found.into_values().collect()
 }
 
 #[cfg(test)]

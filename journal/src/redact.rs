@@ -11,6 +11,7 @@ mod names;
 mod shapes;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use regex::Regex;
 
@@ -99,6 +100,24 @@ impl Redactor {
         detect::secrets(text)
     }
 
+    /// Where secrets of any shape stand in a text, the config's own included: in order, none overlaps
+    /// another.
+    pub fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let mut places: Vec<_> = detect::secrets(text)
+            .into_iter()
+            .map(|found| found.range)
+            .collect();
+        for pattern in &self.own {
+            places.extend(pattern.find_iter(text).map(|found| found.range()));
+        }
+        joined(places)
+    }
+
+    /// Whether one of the config's own patterns finds something in a text.
+    pub fn finds_own(&self, text: &str) -> bool {
+        self.own.iter().any(|pattern| pattern.is_match(text))
+    }
+
     fn shaped(&self, text: &mut String) {
         if let Some(redacted) = without(text, &detect::secrets(text)) {
             *text = redacted;
@@ -109,6 +128,20 @@ impl Redactor {
             }
         }
     }
+}
+
+/// The same places in order, those that overlap as one.
+pub(crate) fn joined(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    places.retain(|place| !place.is_empty());
+    places.sort_by_key(|place| place.start);
+    let mut apart: Vec<Range<usize>> = Vec::with_capacity(places.len());
+    for place in places {
+        match apart.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => apart.push(place),
+        }
+    }
+    apart
 }
 
 /// The text without what was found in it; `None` for nothing.
@@ -128,7 +161,7 @@ fn without(text: &str, found: &[Found]) -> Option<String> {
 }
 
 /// Where the user information of a URL is, without its `@`.
-fn user_info(url: &str) -> Option<std::ops::Range<usize>> {
+fn user_info(url: &str) -> Option<Range<usize>> {
     if !url.contains('@') {
         return None;
     }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::Method;
 use proptest::prelude::*;
+use squall_dialects::stream::Framing;
 use squall_journal::record::{Kind, Outcome};
 use squall_journal::redact::Redactor;
 use squall_journal::tape::recorded::{Recorded, Request};
@@ -71,6 +72,7 @@ prop_compose! {
             response_bytes: 0,
             duration_ms: latency_ms + 5,
             faults: Vec::new(),
+            exposed: None,
         }
     }
 }
@@ -172,8 +174,9 @@ fn no_secret_is_left_in_an_export() {
         response_bytes: 1,
         duration_ms: 3,
         faults: Vec::new(),
+        exposed: None,
     };
-    redact::recorded(&Redactor::default(), &mut recorded);
+    redact::recorded(&Redactor::default(), Some(Framing::Sse), &mut recorded);
     let recording = [recorded];
     let session = Session::of_recording("rec", None, &recording);
     let archive = har::document("1", None, &recording);

@@ -10,7 +10,7 @@ use squall_journal::reach::{
 };
 use squall_journal::record::Outcome;
 use squall_journal::ring::Filter;
-use squall_journal::tape::{Answer, Recorded};
+use squall_journal::tape::Recorded;
 use squall_profiles::activation::Observe as Reads;
 use squall_profiles::profile;
 use squall_profiles::variables::Variables;
@@ -254,9 +254,7 @@ fn seen_exchange(note: &ExchangeNote, since: Instant) -> SeenExchange {
         began,
         ended: (note.outcome != Outcome::Open).then(|| began + note.duration),
         request: recorded.map(sent),
-        response: recorded
-            .and_then(|recorded| recorded.answer.as_ref())
-            .map(received),
+        response: recorded.and_then(received),
     }
 }
 
@@ -268,17 +266,24 @@ fn sent(recorded: &Recorded) -> Message {
             bytes: request.body.0.to_vec(),
             whole: !request.over_limit,
         }),
-        detected: None,
+        detected: recorded
+            .exposed
+            .as_ref()
+            .map(|exposed| exposed.request.clone()),
     }
 }
 
-fn received(answer: &Answer) -> Message {
-    Message {
+fn received(recorded: &Recorded) -> Option<Message> {
+    let answer = recorded.answer.as_ref()?;
+    Some(Message {
         headers: answer.headers.clone(),
         body: Some(Body {
             bytes: answer.content.whole().to_vec(),
             whole: !answer.over_limit && !answer.broken_off,
         }),
-        detected: None,
-    }
+        detected: recorded
+            .exposed
+            .as_ref()
+            .map(|exposed| exposed.answer.clone()),
+    })
 }

@@ -13,7 +13,9 @@
 //! clock; who asks says what the request's fingerprint is.
 
 pub mod content;
+pub mod exposed;
 pub mod har;
+mod leaves;
 pub mod play;
 pub mod read;
 pub mod recorded;

@@ -4,6 +4,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Data};
+use super::exposed::Exposed;
 use super::session::{Answer, Exchange, Matching};
 use crate::record::{Kind, Outcome};
 
@@ -38,6 +39,9 @@ pub struct Recorded {
     pub duration_ms: u64,
     /// Modes of the faults that were applied.
     pub faults: Vec<String>,
+    /// What stood in it before secrets were taken out; `None`: nobody looked. Not written anywhere.
+    #[serde(skip)]
+    pub exposed: Option<Exposed>,
 }
 
 /// A request as it is kept.

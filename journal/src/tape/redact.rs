@@ -1,13 +1,19 @@
 //! Secrets taken out of what is recorded, and out of what is looked up, in the same way.
 
+pub(super) mod stream;
+
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
 use regex::Regex;
+use squall_dialects::json::{Document, Edits, quote};
+use squall_dialects::stream::Framing;
 
 use super::content::{Content, Data};
+use super::leaves;
 use super::recorded::Recorded;
-use crate::redact::{REDACTED, Redactor};
+use crate::redact::{REDACTED, Redactor, joined};
 
 /// Members of JSON whose values are secrets by their names, also in JSON inside a text. Narrower than
 /// the names of query parameters: `token` and `key` are common words of answers.
@@ -22,7 +28,7 @@ static MEMBERS: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// How bodies of some media type are looked at.
-fn is_form(media_type: Option<&str>) -> bool {
+pub(super) fn is_form(media_type: Option<&str>) -> bool {
     media_type.is_some_and(|media_type| {
         media_type
             .trim_start()
@@ -37,7 +43,12 @@ pub fn body(redactor: &Redactor, media_type: Option<&str>, body: &Bytes) -> Byte
         return Bytes::new();
     }
     if let Ok(text) = std::str::from_utf8(body) {
-        let redacted = text_of(redactor, is_form(media_type), text);
+        let plain = escaped(redactor, text);
+        let redacted = text_of(
+            redactor,
+            is_form(media_type),
+            plain.as_deref().unwrap_or(text),
+        );
         return if redacted == text {
             body.clone()
         } else {
@@ -54,6 +65,42 @@ pub fn body(redactor: &Redactor, media_type: Option<&str>, body: &Bytes) -> Byte
         .chars()
         .map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?'))
         .collect()
+}
+
+/// Takes secrets out of the texts of JSON that are written with escapes: behind `\n` a key does not
+/// begin a word. `None`: there are none.
+fn escaped(redactor: &Redactor, text: &str) -> Option<String> {
+    if !text.contains('\\') {
+        return None;
+    }
+    let document = Document::parse(text.as_bytes()).ok()?;
+    let mut edits = Edits::new(&document);
+    leaves::each(document.root(), &mut |_, leaf| {
+        if !leaf.raw().contains('\\') {
+            return;
+        }
+        let Some(written) = leaf.as_str() else { return };
+        let mut redacted = written.clone().into_owned();
+        redactor.text(&mut redacted, usize::MAX);
+        if redacted != *written {
+            edits.replace(leaf.id(), quote(&redacted));
+        }
+    });
+    if edits.is_empty() {
+        return None;
+    }
+    String::from_utf8(edits.apply()).ok()
+}
+
+/// Where secrets stand in a text, members of JSON that are secrets by their names included.
+pub(super) fn places(redactor: &Redactor, text: &str) -> Vec<Range<usize>> {
+    let mut places = redactor.places(text);
+    let members = MEMBERS.captures_iter(text).filter_map(|captures| {
+        let (whole, before) = (captures.get(0)?, captures.name("before")?);
+        Some(before.end()..whole.end())
+    });
+    places.extend(members);
+    joined(places)
 }
 
 fn text_of(redactor: &Redactor, form: bool, text: &str) -> String {
@@ -75,6 +122,11 @@ fn text_of(redactor: &Redactor, form: bool, text: &str) -> String {
     redacted
 }
 
+/// Whether a member of JSON in a text is a secret by its name.
+pub(super) fn names_a_secret(text: &str) -> bool {
+    MEMBERS.is_match(text)
+}
+
 /// The URL without secrets.
 pub fn url(redactor: &Redactor, url: &str) -> String {
     let mut url = url.to_owned();
@@ -82,8 +134,9 @@ pub fn url(redactor: &Redactor, url: &str) -> String {
     url
 }
 
-/// Takes secrets out of a whole exchange, request and answer.
-pub fn recorded(redactor: &Redactor, recorded: &mut Recorded) {
+/// Takes secrets out of a whole exchange, request and answer. `framing`: how the answer's events are laid
+/// out, where it is a stream.
+pub fn recorded(redactor: &Redactor, framing: Option<Framing>, recorded: &mut Recorded) {
     recorded.request.url = url(redactor, &recorded.request.url);
     headers(redactor, &mut recorded.request.headers);
     let sent = media_type(&recorded.request.headers).map(str::to_owned);
@@ -97,6 +150,9 @@ pub fn recorded(redactor: &Redactor, recorded: &mut Recorded) {
         match &mut answer.content {
             Content::Body(data) => data.0 = body(redactor, got.as_deref(), &data.0),
             Content::Stream(pieces) => {
+                if let Some(framing) = framing {
+                    stream::redact(redactor, framing, pieces);
+                }
                 for piece in pieces {
                     piece.data.0 = body(redactor, got.as_deref(), &piece.data.0);
                 }
@@ -105,7 +161,7 @@ pub fn recorded(redactor: &Redactor, recorded: &mut Recorded) {
     }
 }
 
-fn media_type(headers: &[(String, String)]) -> Option<&str> {
+pub(super) fn media_type(headers: &[(String, String)]) -> Option<&str> {
     let found = headers.iter().find(|(name, _)| name == "content-type");
     found.map(|(_, value)| value.as_str())
 }
@@ -162,6 +218,28 @@ mod tests {
             assert_eq!(redacted, expected.unwrap_or(given), "{given}");
             // What is looked up is redacted as what is kept was.
             assert_eq!(body(&redactor, media_type, &redacted), redacted, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_key_behind_an_escape_is_taken_out() {
+        for (given, expected) in [
+            (
+                r#"{"q":"see\nsk-abcdefgh12\tend"}"#,
+                r#"{"q":"see\nREDACTED\tend"}"#,
+            ),
+            (
+                r#"{"q":"caf\u00e9 \u0073k-abcdefgh12"}"#,
+                "{\"q\":\"café REDACTED\"}",
+            ),
+            (r#"{"q":"see\nnothing"}"#, r#"{"q":"see\nnothing"}"#),
+        ] {
+            let redacted = body(
+                &Redactor::default(),
+                None,
+                &Bytes::from_static(given.as_bytes()),
+            );
+            assert_eq!(redacted, expected);
         }
     }
 

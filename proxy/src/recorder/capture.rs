@@ -12,8 +12,8 @@ use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Splitter};
 use squall_dialects::{AnswerForm, Dialect, Target};
 use squall_journal::record::Outcome;
 use squall_journal::tape::recorded::{Request, is_kept};
-use squall_journal::tape::redact;
 use squall_journal::tape::{Answer, Content, Data, Piece, Recorded};
+use squall_journal::tape::{exposed, redact};
 use squall_profiles::plan::Outcome as Verdicted;
 
 use super::ExchangeNote;
@@ -177,7 +177,9 @@ impl Capture {
                 .filter(|verdict| verdict.outcome == Verdicted::Applied)
                 .map(|verdict| verdict.rule.mode.to_owned())
                 .collect(),
+            exposed: None,
         };
+        let mut framing = None;
         if let Some(head) = &self.answer {
             let target = target_of(&self.url);
             let form = match dialect {
@@ -186,9 +188,16 @@ impl Capture {
             };
             let broken = self.broken_off
                 || (note.outcome == Outcome::UpstreamError && note.upstream_status.is_some());
-            recorded.answer = Some(received(head, &self.body, form, began, broken));
+            framing = match form {
+                Some(AnswerForm::Stream(framing)) => Some(framing),
+                Some(AnswerForm::Json) | None => None,
+            };
+            recorded.answer = Some(received(head, &self.body, framing, began, broken));
         }
-        redact::recorded(hides.redactor, &mut recorded);
+        if self.observed && note.run.is_some() {
+            recorded.exposed = Some(exposed::of(hides.redactor, framing, &recorded));
+        }
+        redact::recorded(hides.redactor, framing, &mut recorded);
         hide(hides, &mut recorded);
         recorded
     }
@@ -239,14 +248,10 @@ fn hide(hides: Hides<'_>, recorded: &mut Recorded) {
 fn received(
     head: &AnswerHead,
     body: &Chunks,
-    form: Option<AnswerForm>,
+    framing: Option<Framing>,
     began: Instant,
     broken_off: bool,
 ) -> Answer {
-    let framing = match form {
-        Some(AnswerForm::Stream(framing)) => Some(framing),
-        Some(AnswerForm::Json) | None => None,
-    };
     let mut gathering = Gathering::new(framing, head.at);
     let coding = Coding::of(&head.headers).ok().flatten();
     let mut decoder = coding.and_then(|coding| Decoder::new(coding).ok());

@@ -429,6 +429,46 @@ fn no_secret_is_kept_given_out_or_logged() {
 }
 
 #[test]
+fn a_key_that_a_model_says_token_by_token_is_not_kept() {
+    let stage = Stage::with(&json!({}), |mut connection| {
+        while connection.request().is_some() {
+            let said = ["see\n", "s", "k-pl", "anted1", "23456", " there"].map(|text| {
+                let choices = json!([{ "index": 0, "delta": { "content": text } }]);
+                let event =
+                    json!({ "id": "c1", "object": "chat.completion.chunk", "choices": choices });
+                format!("data: {event}\n\n")
+            });
+            let body = said.concat() + "data: [DONE]\n\n";
+            connection.send(whole("200 OK", "text/event-stream", body.as_bytes()));
+        }
+    });
+    let api = stage.daemon.api;
+    let body = json!({ "model": "m", "stream": true, "messages": [] }).to_string();
+    for path in Path::THROUGH {
+        let id = begin(api);
+        let before = api.exchanges().len();
+        let answer = stage.open(path).post("/v1/chat/completions", &body).text();
+        // The agent has it.
+        assert!(
+            answer.contains("k-pl") && answer.contains("anted1"),
+            "{answer}"
+        );
+        api.wait_for_exchanges(before + 1);
+        stop_with(api, &id, 1);
+        for format in ["replay", "har"] {
+            let text = export(api, &id, format).text();
+            for part in ["k-pl", "anted1", "23456"] {
+                assert!(!text.contains(part), "{path:?} {part}: {text}");
+            }
+            assert!(
+                text.contains("REDACTED") && text.contains(" there"),
+                "{path:?}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_http_archive_is_one_by_the_published_schema() {
     let stage = Stage::new();
     let api = stage.daemon.api;

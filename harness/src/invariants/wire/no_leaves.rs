@@ -125,6 +125,7 @@ impl NoLeaves {
                 let place = found.place.as_str();
                 Looked::Found(format!("{what} ({}) in its {place}", found.detector))
             }
+            None if body.is_some_and(|body| !body.whole) => Looked::Unread,
             None => Looked::Nothing,
         }
     }

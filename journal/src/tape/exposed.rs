@@ -1,0 +1,318 @@
+//! Secrets and personal data in an exchange, for whoever judges where they go: found before they are
+//! taken out.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use percent_encoding::percent_decode_str;
+use squall_dialects::json::Document;
+use squall_dialects::stream::Framing;
+
+use super::content::Content;
+use super::leaves;
+use super::recorded::Recorded;
+use super::redact;
+use crate::personal;
+use crate::reach::Detected;
+use crate::record::Place;
+use crate::redact::{Redactor, is_secret_header};
+
+/// What stands in both messages of an exchange.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exposed {
+    /// In the request.
+    pub request: Vec<Detected>,
+    /// In the answer.
+    pub answer: Vec<Detected>,
+}
+
+/// Headers that speak of the exchange, and whose numbers are nobody's.
+const OF_THE_EXCHANGE: [&str; 12] = [
+    "baggage",
+    "content-length",
+    "date",
+    "etag",
+    "forwarded",
+    "host",
+    "server",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "via",
+    "x-request-id",
+];
+
+/// Looks for them, in an exchange from which nothing was taken out yet. `framing`: how the answer's events
+/// are laid out, where it is a stream.
+pub fn of(redactor: &Redactor, framing: Option<Framing>, recorded: &Recorded) -> Exposed {
+    let mut request = Looking::new(redactor);
+    request.url(&recorded.request.url);
+    request.headers(&recorded.request.headers);
+    let media_type = redact::media_type(&recorded.request.headers);
+    request.body(media_type, &recorded.request.body.0);
+    let mut answer = Looking::new(redactor);
+    if let Some(got) = &recorded.answer {
+        answer.headers(&got.headers);
+        let media_type = redact::media_type(&got.headers);
+        answer.body(media_type, &got.content.whole());
+        if let (Content::Stream(pieces), Some(framing)) = (&got.content, framing) {
+            for strand in redact::stream::strands(&redact::stream::frames(framing, pieces)) {
+                answer.text(Place::Body, &strand.text);
+            }
+        }
+    }
+    Exposed {
+        request: request.finish(),
+        answer: answer.finish(),
+    }
+}
+
+/// What was found in a message so far, each once.
+struct Looking<'r> {
+    redactor: &'r Redactor,
+    found: BTreeSet<(Place, bool, Cow<'static, str>)>,
+}
+
+impl<'r> Looking<'r> {
+    fn new(redactor: &'r Redactor) -> Self {
+        Self {
+            redactor,
+            found: BTreeSet::new(),
+        }
+    }
+
+    fn secret(&mut self, place: Place, detector: impl Into<Cow<'static, str>>) {
+        self.found.insert((place, false, detector.into()));
+    }
+
+    fn text(&mut self, place: Place, text: &str) {
+        for found in self.redactor.secrets(text) {
+            self.secret(place, found.name);
+        }
+        if self.redactor.finds_own(text) {
+            self.secret(place, "a pattern of `redact`");
+        }
+        for found in personal::find(text) {
+            self.found.insert((place, true, found.detector.into()));
+        }
+    }
+
+    fn url(&mut self, url: &str) {
+        // What names alone say: parameters called like a key, a user before the host.
+        let mut redacted = url.to_owned();
+        self.redactor.url(&mut redacted, usize::MAX);
+        if redacted != url {
+            self.secret(Place::Url, "URL");
+        }
+        self.text(Place::Url, url);
+        let decoded = decoded(url);
+        if decoded != url {
+            self.text(Place::Url, &decoded);
+        }
+    }
+
+    fn headers(&mut self, headers: &[(String, String)]) {
+        for (name, value) in headers {
+            if is_secret_header(name) {
+                self.secret(Place::Header, format!("header {name}"));
+            }
+            if !OF_THE_EXCHANGE.contains(&name.as_str()) {
+                self.text(Place::Header, value);
+            }
+        }
+    }
+
+    fn body(&mut self, media_type: Option<&str>, body: &[u8]) {
+        let text = String::from_utf8_lossy(body);
+        self.text(Place::Body, &text);
+        if redact::is_form(media_type) {
+            let mut form = format!("?{text}");
+            self.redactor.url(&mut form, usize::MAX);
+            if form[1..] != *text {
+                self.secret(Place::Body, "form");
+            }
+            self.text(Place::Body, &decoded(&text.replace('+', " ")));
+            return;
+        }
+        if redact::names_a_secret(&text) {
+            self.secret(Place::Body, "JSON");
+        }
+        // Behind `\n` nothing begins a word that is told by its shape.
+        let Ok(document) = Document::parse(body) else {
+            return;
+        };
+        leaves::each(document.root(), &mut |_, leaf| {
+            if leaf.raw().contains('\\')
+                && let Some(text) = leaf.as_str()
+            {
+                self.text(Place::Body, &text);
+            }
+        });
+    }
+
+    fn finish(self) -> Vec<Detected> {
+        let detected = |(place, personal, detector): (Place, bool, Cow<'static, str>)| Detected {
+            detector: detector.into_owned(),
+            personal,
+            place,
+        };
+        self.found.into_iter().map(detected).collect()
+    }
+}
+
+fn decoded(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::content::{Data, Piece};
+    use super::super::recorded::Request;
+    use super::super::session::Answer;
+    use super::*;
+    use crate::record::{Kind, Outcome};
+
+    fn exchange(url: &str, headers: &[(&str, &str)], body: &str) -> Recorded {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Recorded {
+            id: "1".into(),
+            scope: "s".into(),
+            started_ms: 0,
+            kind: Kind::Tool,
+            dialect: None,
+            outcome: Outcome::Ok,
+            request: Request {
+                method: "POST".into(),
+                url: url.into(),
+                headers: headers.iter().map(owned).collect(),
+                body: Data::from(body),
+                bytes: body.len() as u64,
+                over_limit: false,
+            },
+            fingerprint: 0,
+            input: None,
+            answer: None,
+            version: "HTTP/1.1".into(),
+            response_bytes: 0,
+            duration_ms: 0,
+            faults: Vec::new(),
+            exposed: None,
+        }
+    }
+
+    fn told(found: &[Detected]) -> Vec<String> {
+        let told = |one: &Detected| {
+            let what = if one.personal { "person" } else { "secret" };
+            format!("{what} {} {}", one.place.as_str(), one.detector)
+        };
+        found.iter().map(told).collect()
+    }
+
+    #[test]
+    fn both_are_found_wherever_they_stand_in_a_request() {
+        let form = ("content-type", "application/x-www-form-urlencoded");
+        let json = ("content-type", "application/json");
+        for (url, headers, body, expected) in [
+            ("http://t.test/?q=cats", &[][..], "", &[][..]),
+            ("http://t.test/?api_key=x", &[], "", &["secret url URL"]),
+            (
+                "http://t.test/?mail=ada%40mail.example.org",
+                &[],
+                "",
+                &["person url email"],
+            ),
+            (
+                "http://t.test/",
+                &[("authorization", "Bearer abc")],
+                "",
+                &["secret header header authorization"],
+            ),
+            (
+                "http://t.test/",
+                &[("x-user", "ada@mail.example.org")],
+                "",
+                &["person header email"],
+            ),
+            (
+                "http://t.test/",
+                &[("user-agent", "ada@mail.example.org")],
+                "",
+                &[],
+            ),
+            (
+                "http://t.test/",
+                &[json],
+                r#"{"k":"sk-abcdefgh12"}"#,
+                &["secret body OpenAI, DeepSeek and others"],
+            ),
+            (
+                "http://t.test/",
+                &[json],
+                r#"{"k":"see\nsk-abcdefgh12"}"#,
+                &["secret body OpenAI, DeepSeek and others"],
+            ),
+            (
+                "http://t.test/",
+                &[json],
+                r#"{"password":"hunter2"}"#,
+                &["secret body JSON"],
+            ),
+            (
+                "http://t.test/",
+                &[json],
+                r#"{"t":"her\n536-90-4399"}"#,
+                &["person body us_ssn"],
+            ),
+            (
+                "http://t.test/",
+                &[form],
+                "mail=ada%40mail.example.org&n=1",
+                &["person body email"],
+            ),
+            (
+                "http://t.test/",
+                &[form],
+                "client_secret=x",
+                &["secret body form"],
+            ),
+            (
+                "http://t.test/",
+                &[],
+                "acct_1234",
+                &["secret body a pattern of `redact`"],
+            ),
+        ] {
+            let redactor = Redactor::with_patterns(["acct_[0-9]{4}"]).expect("a pattern");
+            let found = of(&redactor, None, &exchange(url, headers, body));
+            assert_eq!(told(&found.request), expected, "{url} {headers:?} {body}");
+            assert_eq!(found.answer, []);
+        }
+    }
+
+    #[test]
+    fn what_is_said_in_pieces_is_found_in_an_answer() {
+        let said = |text: &str| Piece {
+            at_ms: 0,
+            data: Data::from(format!(
+                "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"
+            )),
+        };
+        let mut exchange = exchange("http://t.test/", &[], "");
+        exchange.answer = Some(Answer {
+            content: Content::Stream(
+                ["sk-ab", "cdefgh12, ada", "@mail.exam", "ple.org"]
+                    .map(said)
+                    .into(),
+            ),
+            ..Answer::default()
+        });
+        let found = of(&Redactor::default(), Some(Framing::Sse), &exchange);
+        assert_eq!(
+            told(&found.answer),
+            [
+                "secret body OpenAI, DeepSeek and others",
+                "person body email"
+            ]
+        );
+    }
+}

@@ -11,8 +11,8 @@ use squall_dialects::model::{LimitScope, ModelError, Saying};
 use squall_dialects::stream::{Framing, Joiner, Made, Splitter, Template};
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Reader, Target, by_name};
 use squall_profiles::fault::{
-    Injection, Instead, Padding, Placement, Poisoning, Position, ResponseDrift, ResultChange,
-    Rewrite, Severity, Strategy, StreamFault, TextDrift, Tools, Turn,
+    CallError, Injection, Instead, Padding, Placement, Poisoning, Position, ResponseDrift,
+    ResultChange, Rewrite, Severity, Strategy, StreamFault, TextDrift, Tools, Turn, WrongCall,
 };
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 use squall_profiles::faults::model_input;
@@ -280,9 +280,18 @@ fn fault(kind: u8, parameter: u8) -> StreamFault {
         9 => StreamFault::Instead(Instead::Filtered),
         10 => StreamFault::Instead(Instead::Refusal { choice }),
         11 => StreamFault::Instead(Instead::Garbage { choice }),
-        12 => StreamFault::Rewrite(Rewrite::UnknownTool { choice }),
-        13 => StreamFault::Rewrite(Rewrite::MalformedArguments { choice }),
-        14 => StreamFault::Rewrite(Rewrite::WrongArguments { choice }),
+        12 => StreamFault::Rewrite(Rewrite::Call(WrongCall::of_any_tool(
+            CallError::UnknownTool,
+            choice,
+        ))),
+        13 => StreamFault::Rewrite(Rewrite::Call(WrongCall::of_any_tool(
+            CallError::MalformedArguments,
+            choice,
+        ))),
+        14 => StreamFault::Rewrite(Rewrite::Call(WrongCall::of_any_tool(
+            CallError::WrongArguments,
+            choice,
+        ))),
         _ => StreamFault::Rewrite(Rewrite::Drift(ResponseDrift {
             kind: match kind / 16 % 5 {
                 0 => TextDrift::FieldNames,

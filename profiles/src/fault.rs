@@ -185,6 +185,11 @@ impl Tools {
         let tools = self.0.as_ref();
         tools.is_none_or(|tools| tools.matches(name.unwrap_or_default()))
     }
+
+    /// The name or glob that was written; `None` for all tools.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.0.as_ref().map(Glob::as_str)
+    }
 }
 
 /// What becomes of a tool's result, as the model is to read it.
@@ -423,21 +428,41 @@ pub enum Instead {
 pub enum Rewrite {
     /// Its texts drift.
     Drift(ResponseDrift),
-    /// Its first tool call names a tool that there is not.
-    UnknownTool {
-        /// What the name hangs on: this exchange's draw.
-        choice: u64,
-    },
-    /// The arguments of its first tool call are no JSON.
-    MalformedArguments {
-        /// What is wrong with them hangs on: this exchange's draw.
-        choice: u64,
-    },
-    /// The arguments of its first tool call that has any are not those the tool asks for.
-    WrongArguments {
-        /// What is wrong with them hangs on: this exchange's draw.
-        choice: u64,
-    },
+    /// One of its tool calls is wrong.
+    Call(WrongCall),
+}
+
+/// The first tool call that can be made wrong, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongCall {
+    /// What is wrong with it.
+    pub error: CallError,
+    /// Of which tools' calls it is the first.
+    pub tools: Tools,
+    /// What the new name or arguments hang on: this exchange's draw.
+    pub choice: u64,
+}
+
+impl WrongCall {
+    /// The first call of any tool.
+    pub fn of_any_tool(error: CallError, choice: u64) -> Self {
+        Self {
+            error,
+            tools: Tools::default(),
+            choice,
+        }
+    }
+}
+
+/// What is wrong with a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallError {
+    /// It names a tool that there is not.
+    UnknownTool,
+    /// Its arguments are no JSON.
+    MalformedArguments,
+    /// Its arguments are JSON, but not what the tool asks for.
+    WrongArguments,
 }
 
 /// How a model's text drifts, as after an unannounced release.
@@ -536,9 +561,7 @@ impl StreamFault {
             | Self::Instead(Instead::Refusal { choice } | Instead::Garbage { choice })
             | Self::Rewrite(
                 Rewrite::Drift(ResponseDrift { choice, .. })
-                | Rewrite::UnknownTool { choice }
-                | Rewrite::MalformedArguments { choice }
-                | Rewrite::WrongArguments { choice },
+                | Rewrite::Call(WrongCall { choice, .. }),
             ) => Some(choice),
             Self::Truncate { .. }
             | Self::Cut { .. }

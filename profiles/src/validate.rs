@@ -78,7 +78,14 @@ fn never_matches(rule: &Rule) -> Option<String> {
             Family::Context => format!("`{}` touches", rule.mode),
             Family::Network | Family::Tool | Family::Llm => "`llm_faults` touch".to_owned(),
         };
-        format!("`tool` names tools, and {touching} model calls")
+        let which = match rule.family {
+            Family::Llm => {
+                "; it chooses a call in the model's answer for `malformed_tool_call`, \
+                 `unknown_tool_call` and `wrong_tool_arguments`"
+            }
+            Family::Context | Family::Network | Family::Tool => "",
+        };
+        format!("`tool` names tools, and {touching} model calls{which}")
     } else if rule.family == Family::Tool
         && of_models
         && urls.is_empty()

@@ -10,7 +10,9 @@ use super::delay::{Delay, millis};
 use crate::allowance::Allowance;
 use crate::budget::Budget;
 use crate::dice::Dice;
-use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift};
+use crate::fault::{
+    CallError, Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, Tools, WrongCall,
+};
 use crate::plan::{Answer, Plan, VerdictIndex};
 use crate::profile::raw::RawRule;
 use crate::profile::reader::Reader;
@@ -260,12 +262,21 @@ fn read_stream(mode: &str, raw: &RawRule, reader: &mut Reader) -> Option<StreamF
         "content_filter" => StreamFault::Instead(Instead::Filtered),
         "refusal" => StreamFault::Instead(Instead::Refusal { choice }),
         "garbage" => StreamFault::Instead(Instead::Garbage { choice }),
-        "unknown_tool_call" => StreamFault::Rewrite(Rewrite::UnknownTool { choice }),
-        "malformed_tool_call" => StreamFault::Rewrite(Rewrite::MalformedArguments { choice }),
-        "wrong_tool_arguments" => StreamFault::Rewrite(Rewrite::WrongArguments { choice }),
+        "unknown_tool_call" => wrong_call(CallError::UnknownTool, raw),
+        "malformed_tool_call" => wrong_call(CallError::MalformedArguments, raw),
+        "wrong_tool_arguments" => wrong_call(CallError::WrongArguments, raw),
         "response_drift" => StreamFault::Rewrite(Rewrite::Drift(read_drift(raw, reader)?)),
         _ => return None,
     })
+}
+
+/// A call is wrong; which, `tool` says here: the name by which the model calls it.
+fn wrong_call(error: CallError, raw: &RawRule) -> StreamFault {
+    StreamFault::Rewrite(Rewrite::Call(WrongCall {
+        error,
+        tools: Tools::read(raw),
+        choice: 0,
+    }))
 }
 
 fn read_after_tokens(raw: &RawRule, reader: &mut Reader) -> u64 {
@@ -352,11 +363,7 @@ fn stream_parameters(fault: &StreamFault, map: &mut Map<String, Value>) {
         | StreamFault::Unterminated
         | StreamFault::WholeForStream
         | StreamFault::Instead(_)
-        | StreamFault::Rewrite(
-            Rewrite::UnknownTool { .. }
-            | Rewrite::MalformedArguments { .. }
-            | Rewrite::WrongArguments { .. },
-        ) => {}
+        | StreamFault::Rewrite(Rewrite::Call(_)) => {}
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use serde_json_path::JsonPath;
 
 use super::located::{At, OneOrMany, Pairs};
-use super::modes::Mode;
+use super::modes::{self, Mode};
 use super::raw::{RawArmedBy, RawRule};
 use super::reader::Reader;
 use crate::error::allowed;
@@ -46,7 +46,8 @@ pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
         || rarer.stream.is_some();
     Match {
         urls: urls(raw.match_url.as_ref(), reader),
-        tool: tool(raw.tool.as_ref(), reader),
+        // Which call in the answer is meant is the fault's, for the request cannot tell.
+        tool: tool(raw.tool.as_ref(), reader).filter(|_| !modes::is_of_calls(mode)),
         methods: methods(raw.methods.as_ref(), reader),
         status: statuses(raw.status.as_ref(), reader),
         touches: touches(raw, mode),

@@ -140,6 +140,13 @@ pub(crate) const IN_MODEL_INPUT: &[&str] = &[
     "swapped",
 ];
 
+/// The model modes that make a call in the model's answer wrong: there `tool` is that call's name.
+const OF_CALLS: &[&str] = &[
+    "malformed_tool_call",
+    "unknown_tool_call",
+    "wrong_tool_arguments",
+];
+
 /// Parameters of those that only an answer on the wire has.
 pub(crate) const ON_THE_WIRE: &[&str] = &[
     "response_headers",
@@ -179,6 +186,11 @@ const OF_EVERY_MODE: &[&str] = &[
 /// Whether only attacks have that field.
 pub(crate) fn is_of_attacks(field: &str) -> bool {
     OF_EVERY_ATTACK.contains(&field)
+}
+
+/// Whether `tool` names calls in a model's answer.
+pub(crate) fn is_of_calls(mode: &Mode) -> bool {
+    mode.family == Family::Llm && OF_CALLS.contains(&mode.name)
 }
 
 /// The mode of that name in a family.

@@ -212,12 +212,18 @@ fn refuse_status_too_late(mode: &Mode, raw: &RawRule, fault: &Fault, reader: &mu
     }
 }
 
+/// Whether `match_url` says where the model is, and not the tool.
+fn url_is_of_the_model(written: &Written<'_>) -> bool {
+    let named = written.raw.mode.as_ref();
+    let mode = named.and_then(|mode| modes::find(written.family, &mode.value));
+    conditions::in_model_input(written.raw) || mode.is_some_and(modes::is_of_calls)
+}
+
 /// A rule that has both `tool` and `match_url` gives the URL that name for the whole of its file.
 fn name_tools(rules: &mut [Rule], written: &[Written<'_>]) {
     let named: Vec<(&str, Vec<&str>)> = written
         .iter()
-        // There the URL is the model's.
-        .filter(|written| !conditions::in_model_input(written.raw))
+        .filter(|written| !url_is_of_the_model(written))
         .filter_map(|written| {
             let tool = written.raw.tool.as_ref()?.value.as_str();
             let urls = written.raw.match_url.as_ref()?;

@@ -6,8 +6,8 @@ use http::StatusCode;
 use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::{
-    Instead, ListDriftKind, McpEdit, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift,
-    TlsFailure,
+    CallError, Instead, ListDriftKind, McpEdit, ResponseDrift, Rewrite, Severity, StreamFault,
+    TextDrift, TlsFailure, WrongCall,
 };
 use squall_profiles::plan::{Amount, Answer, Edit, Ending, Plan, Reply, Substitute, ToolSays};
 
@@ -406,13 +406,22 @@ fn what_a_model_is_made_to_say_hangs_on_the_draw() {
             StreamFault::Instead(Instead::Garbage { choice })
         }),
         ("{ mode: unknown_tool_call }", |choice| {
-            StreamFault::Rewrite(Rewrite::UnknownTool { choice })
+            StreamFault::Rewrite(Rewrite::Call(WrongCall::of_any_tool(
+                CallError::UnknownTool,
+                choice,
+            )))
         }),
         ("{ mode: malformed_tool_call }", |choice| {
-            StreamFault::Rewrite(Rewrite::MalformedArguments { choice })
+            StreamFault::Rewrite(Rewrite::Call(WrongCall::of_any_tool(
+                CallError::MalformedArguments,
+                choice,
+            )))
         }),
         ("{ mode: wrong_tool_arguments }", |choice| {
-            StreamFault::Rewrite(Rewrite::WrongArguments { choice })
+            StreamFault::Rewrite(Rewrite::Call(WrongCall::of_any_tool(
+                CallError::WrongArguments,
+                choice,
+            )))
         }),
         ("{ mode: response_drift }", |choice| {
             drift(TextDrift::FieldNames, Severity::Moderate, choice)
@@ -443,6 +452,25 @@ fn what_a_model_is_made_to_say_hangs_on_the_draw() {
     }
 }
 
+#[test]
+fn a_tool_named_beside_a_wrong_call_is_looked_for_in_the_answer() {
+    let plan = llm("{ mode: wrong_tool_arguments, tool: get_weather }");
+    let [(0, Edit::Stream(StreamFault::Rewrite(Rewrite::Call(wrong))))] = &plan.edits[..] else {
+        panic!("{:?}", plan.edits);
+    };
+    assert_eq!(wrong.error, CallError::WrongArguments);
+    for (name, is_meant) in [("get_weather", true), ("get_time", false)] {
+        assert_eq!(wrong.tools.has(Some(name)), is_meant, "{name}");
+    }
+    // The URL is the model's, so it gets no tool's name by it.
+    let plan = plan_of(
+        "llm_faults: [{ mode: unknown_tool_call, tool: mail, match_url: 'https://x/*' }]
+tool_faults: [{ mode: empty, tool: mail }]",
+        &get("https://x/a"),
+    );
+    assert_eq!(plan.instead, None);
+}
+
 fn drift(kind: TextDrift, severity: Severity, choice: u64) -> StreamFault {
     StreamFault::Rewrite(Rewrite::Drift(ResponseDrift {
         kind,
@@ -457,10 +485,7 @@ fn drawn(fault: &StreamFault) -> u64 {
         StreamFault::Repeat { choice }
         | StreamFault::Instead(Instead::Refusal { choice } | Instead::Garbage { choice })
         | StreamFault::Rewrite(
-            Rewrite::UnknownTool { choice }
-            | Rewrite::MalformedArguments { choice }
-            | Rewrite::WrongArguments { choice }
-            | Rewrite::Drift(ResponseDrift { choice, .. }),
+            Rewrite::Call(WrongCall { choice, .. }) | Rewrite::Drift(ResponseDrift { choice, .. }),
         ) => *choice,
         other => panic!("{other:?}"),
     }

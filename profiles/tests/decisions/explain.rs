@@ -112,6 +112,7 @@ fn validate_tells_what_is_surely_not_meant() {
         "llm_faults:\n  - { mode: stream_error, stream: false }\n  - { mode: stream_error }\n",
         "llm_faults:\n  - { mode: malformed_tool_call, stream: false, dialect: anthropic }\n",
         "llm_faults:\n  - { mode: malformed_tool_call, stream: false }\n  - { mode: json_for_stream, stream: true }\n",
+        "llm_faults:\n  - { mode: wrong_tool_arguments, tool: get_weather }\n  - { mode: unknown_tool_call, tool: 'mail_*' }\n",
         "extends: api_outge\n",
         "extends: api_outage\ntool_faults:\n  - { mode: slow, armed_by: { rule: nobody } }\n",
     ];

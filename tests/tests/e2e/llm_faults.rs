@@ -328,6 +328,35 @@ fn a_tool_call_goes_wrong() {
 }
 
 #[test]
+fn a_tool_call_is_chosen_by_its_name() {
+    for ask in [CALL, CALL_STREAM] {
+        let rule = json!({ "mode": "wrong_tool_arguments", "tool": "weather" });
+        run(rule, ask, |seen| {
+            let (name, arguments) = called(seen);
+            let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+            seen.expect("the tool", name == "weather")?;
+            seen.expect("other arguments", arguments != json!({ "city": "Kiel" }))
+        });
+    }
+    let stage = Stage::new();
+    let rule = json!({ "mode": "malformed_tool_call", "tool": "mail" });
+    stage.daemon.api.chaos(&json!({ LLM: [rule] }));
+    stage
+        .way(Path::Reverse, "/v1")
+        .ask("openai_chat.py", &["--tools"]);
+    let ended = stage.daemon.api.wait_for_exchanges(1).remove(0);
+    assert_eq!(ended["outcome"], "ok", "{ended}");
+    let rule = &ended["rules"][0];
+    let reason = "the answer calls `weather`, and the rule's `tool` is `mail`";
+    assert_eq!(
+        (&rule["outcome"], &rule["reason"]),
+        (&json!("bypassed"), &json!(reason))
+    );
+    let found = stage.daemon.api.get("/v1/exchanges?tool=weather");
+    assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{found}");
+}
+
+#[test]
 fn a_stalled_stream_goes_on_later() {
     let rule = json!({ "mode": "stream_stall", "after_tokens": 2, "delay_ms": 250 });
     run(rule, STREAM, |seen| {

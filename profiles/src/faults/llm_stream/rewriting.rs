@@ -4,26 +4,21 @@
 //! part to its last are held, then given all at once, with the new text spread over them; a tool's
 //! name comes in one piece, so nothing is held for it. Everything else passes as it comes.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod called;
+mod pages;
 
 use bytes::Bytes;
 use http::StatusCode;
-use squall_dialects::BadCall;
-use squall_dialects::json::{Document, Edits, Kind, quote};
-use squall_dialects::model::{Delta, DeltaKind, Finish, Reading, Weights};
+use squall_dialects::json::Document;
+use squall_dialects::model::{Delta, DeltaKind, Reading, Weights};
 use squall_dialects::stream::{Frame, Made};
-use squall_dialects::tokens::{self, Counting};
 
-use super::budget::{self, Kept, Share};
+use self::called::Called;
+use self::pages::{Done, Key, Page, is_meant, kind, rewrite_pages};
 use super::call::Call;
 use super::events::{Event, Job, Other};
-use super::said::Said;
 use super::{DEFAULT_HOLD, Step};
 use crate::fault::Rewrite;
-use crate::faults::llm_rewrite::{drift, tools};
-
-/// A part of a choice, as far as rewriting tells them apart.
-type Key = (u64, u64);
 
 /// A stream whose texts or tool calls are rewritten.
 #[derive(Debug)]
@@ -34,6 +29,8 @@ pub(super) struct Rewriting {
     bytes: usize,
     /// The part that the first of them belongs to.
     holding: Option<Key>,
+    /// The tools that were called, in held events too.
+    called: Called,
     done: Done,
 }
 
@@ -44,15 +41,17 @@ impl Rewriting {
             held: Vec::new(),
             bytes: 0,
             holding: None,
+            called: Called::default(),
             done: Done::default(),
         }
     }
 
     /// The part that an event holds a piece of that is to be rewritten.
-    fn wanted(&self, event: &Event<'_>) -> Option<Key> {
-        let kind = kind(&self.rewrite);
-        let mut deltas = event.reading.deltas.iter();
-        let found = deltas.find(|delta| delta.kind == kind && !delta.repeats)?;
+    fn wanted(&mut self, event: &Event<'_>) -> Option<Key> {
+        let found = event.reading.deltas.iter().find(|delta| {
+            self.called.hear(delta);
+            is_meant(&self.rewrite, delta, &self.called)
+        })?;
         Some((found.choice, found.part))
     }
 
@@ -207,270 +206,5 @@ pub(super) fn whole(
         (_, Some(failed)) => Ok((Bytes::from(failed.error), Some(failed.status))),
         (Some(edited), None) if done.touched => Ok((Bytes::from(edited.edits.apply()), None)),
         (_, None) => Err(done.idle_because(rewrite)),
-    }
-}
-
-/// What was rewritten so far.
-#[derive(Debug, Default)]
-struct Done {
-    said: Said,
-    touched: bool,
-    /// Nothing more is rewritten.
-    over: bool,
-    /// Why the first that was not could not be.
-    why: Option<String>,
-    /// Choices that end because a call of theirs is none.
-    bad: BTreeSet<u64>,
-    /// Tokens that the agent got beside calls.
-    kept: Kept,
-    /// The error that the answer ends with.
-    failed: Option<Failed>,
-}
-
-/// An error in the place of a call.
-#[derive(Debug)]
-struct Failed {
-    /// On which of the pages at hand the call stood.
-    page: usize,
-    status: StatusCode,
-    error: String,
-}
-
-impl Done {
-    /// Takes the calls out of choices that are bad, and makes them end so.
-    fn end_badly<'p>(&mut self, page: &Page<'p>, edited: &mut Edited<'p>, call: &Call) {
-        let Page { document, reading } = page;
-        let calls = |part| {
-            let of_it = |delta: &&Delta<'_>| delta.part == part && delta.kind.is_of_a_call();
-            reading.deltas.iter().any(|delta| of_it(&delta))
-        };
-        for delta in &reading.deltas {
-            if self.bad.contains(&delta.choice) && calls(delta.part) {
-                budget::cut(&mut edited.edits, document, delta, Share::Nothing);
-            } else {
-                let tokens = delta.tokens();
-                if delta.is_thinking() {
-                    self.kept.thought += tokens;
-                } else {
-                    self.kept.words += tokens;
-                }
-            }
-        }
-        if self.bad.is_empty() {
-            return;
-        }
-        for finished in &reading.finishes {
-            if self.bad.contains(&finished.choice) {
-                let (dialect, finish) = (call.dialect, Some(&Finish::BadTool));
-                edited.name = dialect.put_finish(&mut edited.edits, document, finished, finish);
-            }
-        }
-        if let Some(usage) = &reading.usage {
-            budget::count_anew(&mut edited.edits, usage, self.kept);
-        }
-    }
-
-    fn idle_because(&self, rewrite: &Rewrite) -> String {
-        let nothing = match kind(rewrite) {
-            DeltaKind::Text => "the answer holds no text",
-            _ => "the answer holds no tool call",
-        };
-        self.why.clone().unwrap_or_else(|| nothing.to_owned())
-    }
-}
-
-/// A document and what it says.
-#[derive(Clone, Copy)]
-struct Page<'p> {
-    document: &'p Document<'p>,
-    reading: &'p Reading<'p>,
-}
-
-impl<'p> Page<'p> {
-    fn new(document: &'p Document<'p>, reading: &'p Reading<'p>) -> Self {
-        Self { document, reading }
-    }
-}
-
-/// A piece of a part, and the page it stands on.
-type Piece<'p> = (usize, &'p Delta<'p>);
-
-/// What a page becomes.
-struct Edited<'p> {
-    edits: Edits<'p>,
-    name: Option<&'static str>,
-}
-
-/// What a part is to say.
-enum New {
-    Text(String),
-    /// Nothing: its choice ends, as it does when a call is none.
-    End,
-    /// Nothing: this error comes instead.
-    Error {
-        status: StatusCode,
-        error: String,
-    },
-}
-
-/// What is rewritten.
-fn kind(rewrite: &Rewrite) -> DeltaKind {
-    match rewrite {
-        Rewrite::Drift(_) => DeltaKind::Text,
-        Rewrite::UnknownTool { .. } => DeltaKind::ToolName,
-        Rewrite::MalformedArguments { .. } | Rewrite::WrongArguments { .. } => {
-            DeltaKind::ToolArguments
-        }
-    }
-}
-
-/// Rewrites every part of which all pieces stand on these pages, and what repeats it.
-fn rewrite_pages<'p>(
-    rewrite: &Rewrite,
-    pages: &[Page<'p>],
-    call: &Call,
-    done: &mut Done,
-) -> Vec<Edited<'p>> {
-    let edited = |page: &Page<'p>| Edited {
-        edits: Edits::new(page.document),
-        name: None,
-    };
-    let mut edited: Vec<_> = pages.iter().map(edited).collect();
-    for pieces in parts(pages, kind(rewrite)) {
-        if done.over {
-            break;
-        }
-        let new = match rewritten(rewrite, &pieces, pages, call) {
-            Ok(new) => new,
-            Err(why) => {
-                done.why.get_or_insert(why);
-                continue;
-            }
-        };
-        match new {
-            New::Text(text) => {
-                spread(&text, &pieces, pages, &mut edited);
-                if let Some((_, delta)) = pieces.first() {
-                    done.said.set(delta, text);
-                }
-            }
-            New::End => done
-                .bad
-                .extend(pieces.iter().map(|(_, delta)| delta.choice)),
-            New::Error { status, error } => {
-                done.failed = pieces.first().map(|(page, _)| Failed {
-                    page: *page,
-                    status,
-                    error,
-                });
-            }
-        }
-        for (page, delta) in &pieces {
-            let (edits, reading) = (&mut edited[*page].edits, pages[*page].reading);
-            budget::forget_mirrors(edits, reading, |choice| choice == delta.choice);
-        }
-        done.touched = true;
-        // A model that is wrong about one call is not wrong about all.
-        done.over = !matches!(rewrite, Rewrite::Drift(_));
-    }
-    for (page, edited) in pages.iter().zip(&mut edited) {
-        for delta in page.reading.deltas.iter().filter(|delta| delta.repeats) {
-            done.said.repeat(&mut edited.edits, page.document, delta);
-        }
-        done.end_badly(page, edited, call);
-    }
-    edited
-}
-
-/// The pieces of each part, in the order in which the parts begin.
-fn parts<'p>(pages: &[Page<'p>], kind: DeltaKind) -> Vec<Vec<Piece<'p>>> {
-    let mut places: BTreeMap<Key, usize> = BTreeMap::new();
-    let mut parts: Vec<Vec<Piece<'p>>> = Vec::new();
-    for (at, page) in pages.iter().enumerate() {
-        let deltas = page.reading.deltas.iter();
-        for delta in deltas.filter(|delta| delta.kind == kind && !delta.repeats && !delta.signed) {
-            let key = (delta.choice, delta.part);
-            // JSON that stands as it is comes whole.
-            let known = places.get(&key).filter(|_| is_text(&(at, delta), pages));
-            let place = known.copied().unwrap_or_else(|| {
-                parts.push(Vec::new());
-                parts.len() - 1
-            });
-            places.insert(key, place);
-            parts[place].push((at, delta));
-        }
-    }
-    parts
-}
-
-/// What a part is to say; or why it cannot say anything else.
-fn rewritten(
-    rewrite: &Rewrite,
-    pieces: &[Piece<'_>],
-    pages: &[Page<'_>],
-    call: &Call,
-) -> Result<New, String> {
-    let text: String = pieces.iter().map(|(_, delta)| &*delta.text).collect();
-    match rewrite {
-        Rewrite::Drift(how) => drift::drifted(how, &text).map(New::Text),
-        Rewrite::UnknownTool { choice } => {
-            Ok(New::Text(tools::unknown(&text, &call.tools, *choice)))
-        }
-        Rewrite::WrongArguments { choice } => tools::wrong(&text, *choice).map(New::Text),
-        Rewrite::MalformedArguments { choice } => {
-            let malformed = tools::malformed(&text, *choice);
-            if pieces.iter().all(|piece| is_text(piece, pages)) {
-                return Ok(New::Text(malformed));
-            }
-            let answer = pieces.first().map(|(page, _)| pages[*page].document.root());
-            let told = answer.map(|answer| call.dialect.bad_call(answer, &malformed));
-            match told.unwrap_or(BadCall::Untold) {
-                BadCall::Ends => Ok(New::End),
-                BadCall::Fails { status, error } => Ok(New::Error { status, error }),
-                BadCall::Untold => Err(
-                    "this provider gives arguments as JSON, not as text that may be none".into(),
-                ),
-            }
-        }
-    }
-}
-
-fn is_text((page, delta): &Piece<'_>, pages: &[Page<'_>]) -> bool {
-    pages[*page].document.value(delta.place).kind() == Kind::String
-}
-
-/// Spreads a text over the pieces that said something before, in about equal shares of tokens.
-fn spread(text: &str, pieces: &[Piece<'_>], pages: &[Page<'_>], edited: &mut [Edited<'_>]) {
-    let spoke = |piece: &&Piece<'_>| !piece.1.text.is_empty();
-    let speaking = pieces.iter().filter(spoke).count();
-    let all = pieces.len();
-    // Shares need not be exact.
-    let total = tokens::count(Counting::Estimate, text);
-    let (mut rest, mut given, mut turn) = (text, 0, 0_u64);
-    for (at, piece) in pieces.iter().enumerate() {
-        let (page, delta) = piece;
-        let last = if speaking == 0 {
-            at + 1 == all
-        } else {
-            spoke(&piece) && turn + 1 == speaking as u64
-        };
-        let share = if last {
-            std::mem::take(&mut rest)
-        } else if spoke(&piece) {
-            turn += 1;
-            let until = total * turn / speaking as u64;
-            let share = tokens::take(Counting::Estimate, rest, until - given);
-            given = until;
-            rest = &rest[share.len()..];
-            share
-        } else {
-            continue;
-        };
-        let json = if is_text(piece, pages) {
-            quote(share)
-        } else {
-            share.to_owned()
-        };
-        edited[*page].edits.replace(delta.place, json);
     }
 }

@@ -5,9 +5,10 @@ use squall_dialects::tokens::{self, Counting};
 use squall_dialects::{Reader, Target, by_name, json};
 
 use super::*;
-use crate::fault::{Instead, ResponseDrift, Rewrite, Severity, TextDrift};
+use crate::fault::{CallError, Instead, ResponseDrift, Rewrite, Severity, TextDrift, WrongCall};
 
 mod answers;
+mod calls;
 mod dialects;
 mod forms;
 mod thinking;
@@ -506,9 +507,18 @@ fn any_rewrite() -> impl Strategy<Value = Rewrite> {
     prop_oneof![
         any::<u64>().prop_map(move |choice| drift(TextDrift::Tone, choice)),
         any::<u64>().prop_map(move |choice| drift(TextDrift::Format, choice)),
-        any::<u64>().prop_map(|choice| Rewrite::UnknownTool { choice }),
-        any::<u64>().prop_map(|choice| Rewrite::MalformedArguments { choice }),
-        any::<u64>().prop_map(|choice| Rewrite::WrongArguments { choice }),
+        any::<u64>().prop_map(|choice| Rewrite::Call(WrongCall::of_any_tool(
+            CallError::UnknownTool,
+            choice
+        ))),
+        any::<u64>().prop_map(|choice| Rewrite::Call(WrongCall::of_any_tool(
+            CallError::MalformedArguments,
+            choice
+        ))),
+        any::<u64>().prop_map(|choice| Rewrite::Call(WrongCall::of_any_tool(
+            CallError::WrongArguments,
+            choice
+        ))),
     ]
 }
 

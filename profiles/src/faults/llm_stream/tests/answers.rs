@@ -1,5 +1,6 @@
 //! Faults that make an answer say something else, or come in another way.
 
+use super::calls::{WHOLE_CALLS, call_head, calls};
 use super::*;
 
 /// An event that carries a piece of a tool call.
@@ -10,33 +11,12 @@ pub(super) fn call_chunk(index: u64, arguments: &str) -> String {
     ))
 }
 
-/// The event that begins a tool call.
-fn call_head(index: u64, name: &str) -> String {
-    chunk(&format!(
-        r#"{{"tool_calls":[{{"index":{index},"id":"call_{index}","type":"function","function":{{"name":"{name}","arguments":""}}}}]}}"#
-    ))
-}
-
-/// Two calls, the first with arguments in three pieces.
-fn calls() -> String {
-    [
-        role(),
-        call_head(0, "search"),
-        call_chunk(0, "{\"q\":"),
-        call_chunk(0, "\"a\",\"n\":"),
-        call_chunk(0, "1}"),
-        call_head(1, "fetch"),
-        call_chunk(1, "{\"u\":2}"),
-        choice_chunk(0, "{}", "\"tool_calls\""),
-        DONE.to_owned(),
-    ]
-    .concat()
-}
-
-const WHOLE_CALLS: &str = r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_0","type":"function","function":{"name":"search","arguments":"{\"q\":\"a\",\"n\":1}"}},{"id":"call_1","type":"function","function":{"name":"fetch","arguments":"{\"u\":2}"}}]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":20,"total_tokens":30}}"#;
-
 /// What the agent gets of an answer that the fault changes.
-fn changed(fault: &StreamFault, form: AnswerForm, answer: &str) -> (String, &'static str) {
+pub(super) fn changed(
+    fault: &StreamFault,
+    form: AnswerForm,
+    answer: &str,
+) -> (String, &'static str) {
     let (steps, editor) = run(editor(fault, form), answer);
     assert!(editor.touched(), "{:?}", editor.untouched_because());
     received(&steps)
@@ -147,89 +127,31 @@ fn every_choice_says_something_else() {
     assert_eq!((text, ending), (expected, "finish"));
 }
 
-fn rewrite(rewrite: Rewrite) -> StreamFault {
+pub(super) fn rewrite(rewrite: Rewrite) -> StreamFault {
     StreamFault::Rewrite(rewrite)
-}
-
-#[test]
-fn the_first_tool_call_of_a_stream_goes_wrong() {
-    let (head, tail) = ([role(), call_head(0, "search")].concat(), {
-        let tail = [
-            call_head(1, "fetch"),
-            call_chunk(1, "{\"u\":2}"),
-            choice_chunk(0, "{}", "\"tool_calls\""),
-            DONE.to_owned(),
-        ];
-        tail.concat()
-    });
-    let arguments = |pieces: [&str; 3]| pieces.map(|piece| call_chunk(0, piece)).concat();
-    for (fault, expected) in [
-        (
-            Rewrite::UnknownTool { choice: 0 },
-            calls().replace("\"search\"", "\"search_v2\""),
-        ),
-        (
-            Rewrite::MalformedArguments { choice: 1 },
-            head.clone() + &arguments(["{\"q\":\"", "a\",\"n", "\":1,}"]) + &tail,
-        ),
-        (
-            Rewrite::WrongArguments { choice: 4 },
-            head.clone() + &arguments(["{\"q\":\"", "a\",\"n", "\":\"1\"}"]) + &tail,
-        ),
-    ] {
-        assert_eq!(
-            changed(&rewrite(fault.clone()), SSE, &calls()).0,
-            expected,
-            "{fault:?}"
-        );
-    }
-}
-
-#[test]
-fn the_first_tool_call_of_a_whole_answer_goes_wrong() {
-    for (fault, old, new) in [
-        (
-            Rewrite::UnknownTool { choice: 0 },
-            r#""search""#,
-            r#""search_v2""#,
-        ),
-        (
-            Rewrite::MalformedArguments { choice: 1 },
-            r#"\"n\":1}"#,
-            r#"\"n\":1,}"#,
-        ),
-        (
-            Rewrite::WrongArguments { choice: 0 },
-            r#"{\"q\":\"a\",\"n\":1}"#,
-            r#"{\"n\":1}"#,
-        ),
-    ] {
-        let (text, _) = changed(&rewrite(fault.clone()), AnswerForm::Json, WHOLE_CALLS);
-        assert_eq!(text, WHOLE_CALLS.replacen(old, new, 1), "{fault:?}");
-    }
-}
-
-#[test]
-fn an_unknown_tool_is_none_of_those_that_were_offered() {
-    let request = ModelRequest {
-        choices: 1,
-        tools: vec!["search".into(), "search_v2".into()],
-        ..ModelRequest::default()
-    };
-    let fault = rewrite(Rewrite::UnknownTool { choice: 0 });
-    let (steps, _) = run(editor(&fault, SSE).for_request(&request), &calls());
-    assert!(received(&steps).0.contains("\"searchs\""));
 }
 
 #[test]
 fn what_a_fault_does_not_find_it_leaves_alone() {
     let no_call = "the answer holds no tool call";
     for (fault, answer, reason) in [
-        (Rewrite::UnknownTool { choice: 0 }, paris(), no_call),
-        (Rewrite::MalformedArguments { choice: 0 }, paris(), no_call),
-        (Rewrite::WrongArguments { choice: 0 }, paris(), no_call),
         (
-            Rewrite::WrongArguments { choice: 0 },
+            Rewrite::Call(WrongCall::of_any_tool(CallError::UnknownTool, 0)),
+            paris(),
+            no_call,
+        ),
+        (
+            Rewrite::Call(WrongCall::of_any_tool(CallError::MalformedArguments, 0)),
+            paris(),
+            no_call,
+        ),
+        (
+            Rewrite::Call(WrongCall::of_any_tool(CallError::WrongArguments, 0)),
+            paris(),
+            no_call,
+        ),
+        (
+            Rewrite::Call(WrongCall::of_any_tool(CallError::WrongArguments, 0)),
             [role(), call_head(0, "run"), call_chunk(0, "ls -l"), stop()].concat(),
             "the tool call's arguments are no JSON",
         ),

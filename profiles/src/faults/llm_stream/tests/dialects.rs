@@ -82,11 +82,11 @@ fn framed(framing: Framing, lines: &[u8]) -> (AnswerForm, Vec<u8>) {
 
 /// What an answer says.
 #[derive(Debug, Default, PartialEq)]
-struct Read {
+pub(super) struct Read {
     /// The model that answers.
     model: Option<String>,
     /// By choice, part and kind, in the order in which they begin.
-    texts: Vec<((u64, u64, DeltaKind), String)>,
+    pub(super) texts: Vec<((u64, u64, DeltaKind), String)>,
     /// What is repeated, where it differs from what was said.
     contradictions: Vec<String>,
     finishes: BTreeMap<u64, Finish>,
@@ -194,7 +194,7 @@ impl Read {
 }
 
 /// What an answer says, read anew.
-fn read(sample: &Sample, bytes: &[u8]) -> Read {
+pub(super) fn read(sample: &Sample, bytes: &[u8]) -> Read {
     let mut read = Read::default();
     let AnswerForm::Stream(framing) = sample.form else {
         match Document::parse(bytes) {
@@ -481,9 +481,12 @@ fn a_text_drifts() {
 #[test]
 fn a_tool_call_goes_wrong() {
     for (rewrite, kind) in [
-        (Rewrite::UnknownTool { choice: 0 }, DeltaKind::ToolName),
         (
-            Rewrite::WrongArguments { choice: 1 },
+            Rewrite::Call(WrongCall::of_any_tool(CallError::UnknownTool, 0)),
+            DeltaKind::ToolName,
+        ),
+        (
+            Rewrite::Call(WrongCall::of_any_tool(CallError::WrongArguments, 1)),
             DeltaKind::ToolArguments,
         ),
     ] {
@@ -508,7 +511,10 @@ fn a_tool_call_goes_wrong() {
 
 #[test]
 fn a_tool_call_is_none() {
-    let fault = StreamFault::Rewrite(Rewrite::MalformedArguments { choice: 0 });
+    let fault = StreamFault::Rewrite(Rewrite::Call(WrongCall::of_any_tool(
+        CallError::MalformedArguments,
+        0,
+    )));
     on_every_sample(&fault, &[], |sample, before, after| {
         match (sample.dialect.name(), sample.form) {
             // In a stream Bedrock gives arguments as text.

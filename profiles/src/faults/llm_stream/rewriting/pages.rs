@@ -1,0 +1,306 @@
+//! Events, or a whole answer, of which all that is to be rewritten is at hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::StatusCode;
+use squall_dialects::BadCall;
+use squall_dialects::json::{Document, Edits, Kind, quote};
+use squall_dialects::model::{Delta, DeltaKind, Finish, Reading};
+use squall_dialects::tokens::{self, Counting};
+
+use super::called::Called;
+use crate::fault::{CallError, Rewrite, WrongCall};
+use crate::faults::llm_rewrite::{drift, tools};
+use crate::faults::llm_stream::budget::{self, Kept, Share};
+use crate::faults::llm_stream::call::Call;
+use crate::faults::llm_stream::said::Said;
+
+/// A part of a choice, as far as rewriting tells them apart.
+pub(super) type Key = (u64, u64);
+
+/// What was rewritten so far.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    said: Said,
+    /// The tools that were called.
+    called: Called,
+    pub(super) touched: bool,
+    /// Nothing more is rewritten.
+    pub(super) over: bool,
+    /// Why the first that was not could not be.
+    pub(super) why: Option<String>,
+    /// Choices that end because a call of theirs is none.
+    bad: BTreeSet<u64>,
+    /// Tokens that the agent got beside calls.
+    kept: Kept,
+    /// The error that the answer ends with.
+    pub(super) failed: Option<Failed>,
+}
+
+/// An error in the place of a call.
+#[derive(Debug)]
+pub(super) struct Failed {
+    /// On which of the pages at hand the call stood.
+    pub(super) page: usize,
+    pub(super) status: StatusCode,
+    pub(super) error: String,
+}
+
+impl Done {
+    /// Takes the calls out of choices that are bad, and makes them end so.
+    fn end_badly<'p>(&mut self, page: &Page<'p>, edited: &mut Edited<'p>, call: &Call) {
+        let Page { document, reading } = page;
+        let calls = |part| {
+            let of_it = |delta: &&Delta<'_>| delta.part == part && delta.kind.is_of_a_call();
+            reading.deltas.iter().any(|delta| of_it(&delta))
+        };
+        for delta in &reading.deltas {
+            if self.bad.contains(&delta.choice) && calls(delta.part) {
+                budget::cut(&mut edited.edits, document, delta, Share::Nothing);
+            } else {
+                let tokens = delta.tokens();
+                if delta.is_thinking() {
+                    self.kept.thought += tokens;
+                } else {
+                    self.kept.words += tokens;
+                }
+            }
+        }
+        if self.bad.is_empty() {
+            return;
+        }
+        for finished in &reading.finishes {
+            if self.bad.contains(&finished.choice) {
+                let (dialect, finish) = (call.dialect, Some(&Finish::BadTool));
+                edited.name = dialect.put_finish(&mut edited.edits, document, finished, finish);
+            }
+        }
+        if let Some(usage) = &reading.usage {
+            budget::count_anew(&mut edited.edits, usage, self.kept);
+        }
+    }
+
+    pub(super) fn idle_because(&self, rewrite: &Rewrite) -> String {
+        let why = self.why.clone();
+        why.unwrap_or_else(|| match rewrite {
+            Rewrite::Drift(_) => "the answer holds no text".to_owned(),
+            Rewrite::Call(WrongCall { tools, .. }) => {
+                let others = self.called.none_of(tools);
+                others.unwrap_or_else(|| "the answer holds no tool call".to_owned())
+            }
+        })
+    }
+}
+
+/// A document and what it says.
+#[derive(Clone, Copy)]
+pub(super) struct Page<'p> {
+    document: &'p Document<'p>,
+    reading: &'p Reading<'p>,
+}
+
+impl<'p> Page<'p> {
+    pub(super) fn new(document: &'p Document<'p>, reading: &'p Reading<'p>) -> Self {
+        Self { document, reading }
+    }
+}
+
+/// A piece of a part, and the page it stands on.
+pub(super) type Piece<'p> = (usize, &'p Delta<'p>);
+
+/// What a page becomes.
+pub(super) struct Edited<'p> {
+    pub(super) edits: Edits<'p>,
+    pub(super) name: Option<&'static str>,
+}
+
+/// What a part is to say.
+pub(super) enum New {
+    Text(String),
+    /// Nothing: its choice ends, as it does when a call is none.
+    End,
+    /// Nothing: this error comes instead.
+    Error {
+        status: StatusCode,
+        error: String,
+    },
+}
+
+/// What is rewritten.
+pub(super) fn kind(rewrite: &Rewrite) -> DeltaKind {
+    match rewrite {
+        Rewrite::Drift(_) => DeltaKind::Text,
+        Rewrite::Call(wrong) => match wrong.error {
+            CallError::UnknownTool => DeltaKind::ToolName,
+            CallError::MalformedArguments | CallError::WrongArguments => DeltaKind::ToolArguments,
+        },
+    }
+}
+
+/// Rewrites every part of which all pieces stand on these pages, and what repeats it.
+pub(super) fn rewrite_pages<'p>(
+    rewrite: &Rewrite,
+    pages: &[Page<'p>],
+    call: &Call,
+    done: &mut Done,
+) -> Vec<Edited<'p>> {
+    let edited = |page: &Page<'p>| Edited {
+        edits: Edits::new(page.document),
+        name: None,
+    };
+    let mut edited: Vec<_> = pages.iter().map(edited).collect();
+    for pieces in parts(pages, rewrite, &mut done.called) {
+        if done.over {
+            break;
+        }
+        let new = match rewritten(rewrite, &pieces, pages, call) {
+            Ok(new) => new,
+            Err(why) => {
+                done.why.get_or_insert(why);
+                continue;
+            }
+        };
+        match new {
+            New::Text(text) => {
+                spread(&text, &pieces, pages, &mut edited);
+                if let Some((_, delta)) = pieces.first() {
+                    done.said.set(delta, text);
+                }
+            }
+            New::End => done
+                .bad
+                .extend(pieces.iter().map(|(_, delta)| delta.choice)),
+            New::Error { status, error } => {
+                done.failed = pieces.first().map(|(page, _)| Failed {
+                    page: *page,
+                    status,
+                    error,
+                });
+            }
+        }
+        for (page, delta) in &pieces {
+            let (edits, reading) = (&mut edited[*page].edits, pages[*page].reading);
+            budget::forget_mirrors(edits, reading, |choice| choice == delta.choice);
+        }
+        done.touched = true;
+        // A model that is wrong about one call is not wrong about all.
+        done.over = !matches!(rewrite, Rewrite::Drift(_));
+    }
+    for (page, edited) in pages.iter().zip(&mut edited) {
+        for delta in page.reading.deltas.iter().filter(|delta| delta.repeats) {
+            done.said.repeat(&mut edited.edits, page.document, delta);
+        }
+        done.end_badly(page, edited, call);
+    }
+    edited
+}
+
+/// Whether a piece is of what is to be rewritten, by the tools that were called up to it.
+pub(super) fn is_meant(rewrite: &Rewrite, delta: &Delta<'_>, called: &Called) -> bool {
+    delta.kind == kind(rewrite)
+        && !delta.repeats
+        && match rewrite {
+            Rewrite::Drift(_) => true,
+            Rewrite::Call(wrong) => called.is_of(delta, &wrong.tools),
+        }
+}
+
+/// The pieces of each part that is meant, in the order in which the parts begin.
+fn parts<'p>(pages: &[Page<'p>], rewrite: &Rewrite, called: &mut Called) -> Vec<Vec<Piece<'p>>> {
+    let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+    let mut parts: Vec<Vec<Piece<'p>>> = Vec::new();
+    for (at, page) in pages.iter().enumerate() {
+        for delta in &page.reading.deltas {
+            called.hear(delta);
+            if delta.signed || !is_meant(rewrite, delta, called) {
+                continue;
+            }
+            let key = (delta.choice, delta.part);
+            // JSON that stands as it is comes whole.
+            let known = places.get(&key).filter(|_| is_text(&(at, delta), pages));
+            let place = known.copied().unwrap_or_else(|| {
+                parts.push(Vec::new());
+                parts.len() - 1
+            });
+            places.insert(key, place);
+            parts[place].push((at, delta));
+        }
+    }
+    parts
+}
+
+/// What a part is to say; or why it cannot say anything else.
+fn rewritten(
+    rewrite: &Rewrite,
+    pieces: &[Piece<'_>],
+    pages: &[Page<'_>],
+    call: &Call,
+) -> Result<New, String> {
+    let text: String = pieces.iter().map(|(_, delta)| &*delta.text).collect();
+    let wrong = match rewrite {
+        Rewrite::Drift(how) => return drift::drifted(how, &text).map(New::Text),
+        Rewrite::Call(wrong) => wrong,
+    };
+    match wrong.error {
+        CallError::UnknownTool => {
+            let unknown = tools::unknown(&text, &call.tools, wrong.choice);
+            Ok(New::Text(unknown))
+        }
+        CallError::WrongArguments => tools::wrong(&text, wrong.choice).map(New::Text),
+        CallError::MalformedArguments => {
+            let malformed = tools::malformed(&text, wrong.choice);
+            if pieces.iter().all(|piece| is_text(piece, pages)) {
+                return Ok(New::Text(malformed));
+            }
+            let answer = pieces.first().map(|(page, _)| pages[*page].document.root());
+            let told = answer.map(|answer| call.dialect.bad_call(answer, &malformed));
+            match told.unwrap_or(BadCall::Untold) {
+                BadCall::Ends => Ok(New::End),
+                BadCall::Fails { status, error } => Ok(New::Error { status, error }),
+                BadCall::Untold => Err(
+                    "this provider gives arguments as JSON, not as text that may be none".into(),
+                ),
+            }
+        }
+    }
+}
+
+fn is_text((page, delta): &Piece<'_>, pages: &[Page<'_>]) -> bool {
+    pages[*page].document.value(delta.place).kind() == Kind::String
+}
+
+/// Spreads a text over the pieces that said something before, in about equal shares of tokens.
+fn spread(text: &str, pieces: &[Piece<'_>], pages: &[Page<'_>], edited: &mut [Edited<'_>]) {
+    let spoke = |piece: &&Piece<'_>| !piece.1.text.is_empty();
+    let speaking = pieces.iter().filter(spoke).count();
+    let all = pieces.len();
+    // Shares need not be exact.
+    let total = tokens::count(Counting::Estimate, text);
+    let (mut rest, mut given, mut turn) = (text, 0, 0_u64);
+    for (at, piece) in pieces.iter().enumerate() {
+        let (page, delta) = piece;
+        let last = if speaking == 0 {
+            at + 1 == all
+        } else {
+            spoke(&piece) && turn + 1 == speaking as u64
+        };
+        let share = if last {
+            std::mem::take(&mut rest)
+        } else if spoke(&piece) {
+            turn += 1;
+            let until = total * turn / speaking as u64;
+            let share = tokens::take(Counting::Estimate, rest, until - given);
+            given = until;
+            rest = &rest[share.len()..];
+            share
+        } else {
+            continue;
+        };
+        let json = if is_text(piece, pages) {
+            quote(share)
+        } else {
+            share.to_owned()
+        };
+        edited[*page].edits.replace(delta.place, json);
+    }
+}

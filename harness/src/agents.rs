@@ -4,30 +4,82 @@
 //! says of its own failure is an [`Answer`] to be judged; an [`AskError`] is what keeps an invocation
 //! from being judged at all.
 
-pub mod command;
+mod command;
 mod extract;
-pub mod http;
-pub mod openai;
+mod group;
+mod http;
+mod openai;
+pub mod pointing;
 mod program;
+mod python;
 mod reset;
+mod server;
 mod stream;
 mod template;
 #[cfg(test)]
 mod testing;
 mod turn;
 
+use std::path::PathBuf;
+
 use squall_journal::reach::Pending;
 
+use self::pointing::ProxyVariables;
 use crate::answer::Answer;
-use crate::suite::Prompt;
+use crate::suite::agent::Way;
+use crate::suite::{Agent, Prompt};
 
 /// Asks an agent.
 pub trait Driver: Send + Sync {
     /// Asks it once, turn by turn.
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>>;
 
-    /// Makes it forget what it was asked before; nothing where the suite names no way.
-    fn reset(&self) -> Pending<'_, Result<(), ResetError>>;
+    /// Makes it forget what it was asked before in a scope; nothing where the suite names no way. What
+    /// it remembers of other scopes it may forget as well, unless it lives in a process for each.
+    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>>;
+
+    /// Ends what was started for it, in good order. Dropping the driver ends it too, at once.
+    fn stop(&self) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// What an agent is asked with, beside what its suite says of it.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The variables that point what is started at the proxy.
+    pub variables: ProxyVariables,
+    /// Invocations at once, each in a scope of its own; so many processes are kept warm. At least 1.
+    pub slots: usize,
+    /// How often an asking is tried again that reached nobody: `advanced.retries`.
+    pub retries: u64,
+    /// The suite's folder: where Python modules are looked for, before where the command runs.
+    pub folder: PathBuf,
+}
+
+/// Whoever asks the agent of a suite, of any type. Nothing is started before it is first asked.
+pub fn driver(agent: &Agent, surroundings: &Surroundings) -> Box<dyn Driver> {
+    let driver: Box<dyn Driver> = match &agent.way {
+        Way::Http(http) => Box::new(http::HttpDriver::new(agent, http, surroundings)),
+        Way::Command(command) => {
+            Box::new(command::CommandDriver::new(agent, command, surroundings))
+        }
+        Way::Python { target, langchain } => Box::new(python::PythonDriver::new(
+            agent,
+            target,
+            *langchain,
+            surroundings,
+        )),
+        Way::OpenAi(chat) => Box::new(openai::OpenAiDriver::new(agent, chat, surroundings)),
+    };
+    match &agent.start {
+        Some(start) => Box::new(server::Started::new(
+            driver,
+            start.clone(),
+            surroundings.variables.clone(),
+        )),
+        None => driver,
+    }
 }
 
 /// One asking.
@@ -44,20 +96,34 @@ pub struct Invocation {
 }
 
 impl Invocation {
+    /// The same for programs, which are told by their environment.
+    fn variables(&self) -> [pointing::Variable; 3] {
+        [
+            ("SQUALL_CONVERSATION", self.conversation.clone()),
+            ("SQUALL_SCOPE", self.scope.clone()),
+            ("TRACEPARENT", self.traceparent.clone()),
+        ]
+    }
+
     /// What tells the agent's calls apart, for agents that pass it on.
     fn headers(&self) -> [(&'static str, String); 2] {
         [
             ("traceparent", self.traceparent.clone()),
-            ("baggage", format!("squall.scope={}", self.scope)),
+            ("baggage", baggage(&self.scope)),
         ]
     }
+}
+
+/// The W3C baggage that names a scope.
+fn baggage(scope: &str) -> String {
+    format!("squall.scope={scope}")
 }
 
 /// Why an invocation cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// Nobody is there.
-    #[error("the agent cannot be reached at {endpoint} ({tries} tries): {why}")]
+    #[error("the agent cannot be reached at {endpoint}{}: {why}", tried(*tries))]
     Unreachable {
         /// Where it was looked for.
         endpoint: String,
@@ -91,6 +157,14 @@ pub enum AskError {
     },
 }
 
+/// How often something was tried, unless once.
+fn tried(tries: u64) -> String {
+    match tries {
+        0 | 1 => String::new(),
+        more => format!(" ({more} tries)"),
+    }
+}
+
 /// Why an agent has not forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResetError {
@@ -110,15 +184,12 @@ pub enum ResetError {
         /// What happened.
         why: String,
     },
-    /// The program that resets it did not do so.
-    #[error("the reset by {program} failed: {why}")]
+    /// The program or the function that resets it did not do so.
+    #[error("the reset by {by} failed: {why}")]
     Failed {
-        /// The program.
-        program: String,
+        /// The program or the function.
+        by: String,
         /// What happened.
         why: String,
     },
-    /// This sort of agent cannot be reset in this way.
-    #[error("an agent of this type is not reset by {0}")]
-    WrongWay(&'static str),
 }

@@ -4,44 +4,33 @@
 //! that a program which remembers can know them. The variables that point programs at the proxy are set
 //! for the scope of the invocation.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reqwest::Client;
 use squall_journal::reach::Pending;
 
+use super::pointing::{ProxyVariables, Variable};
 use super::program::{self, NotEnded};
-use super::turn::client;
-use super::{AskError, Driver, Invocation, ResetError, reset};
+use super::reset::Resetter;
+use super::{AskError, Driver, Invocation, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::suite::Agent;
-use crate::suite::agent::{Reset, Way};
-
-/// The variables that point a program at the proxy, for a scope.
-pub type ProxyVariables = Arc<dyn Fn(&str) -> Vec<(String, String)> + Send + Sync>;
 
 /// Asks an agent that is a program.
-pub struct CommandDriver {
+pub(super) struct CommandDriver {
     command: Vec<String>,
-    reset: Option<Reset>,
+    reset: Resetter,
     timeout: Duration,
     variables: ProxyVariables,
-    client: Client,
 }
 
 impl CommandDriver {
-    /// For the agent of a suite. `None`: the agent is not asked in this way.
-    pub fn new(agent: &Agent, variables: ProxyVariables) -> Option<Self> {
-        let Way::Command(command) = &agent.way else {
-            return None;
-        };
-        Some(Self {
-            command: command.clone(),
-            reset: agent.reset.clone(),
+    pub(super) fn new(agent: &Agent, command: &[String], surroundings: &Surroundings) -> Self {
+        Self {
+            command: command.to_owned(),
+            reset: Resetter::new(agent, surroundings),
             timeout: agent.timeout,
-            variables,
-            client: client(),
-        })
+            variables: surroundings.variables.clone(),
+        }
     }
 
     async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
@@ -86,14 +75,9 @@ impl CommandDriver {
         Ok(answer)
     }
 
-    fn environment(&self, invocation: &Invocation) -> Vec<(String, String)> {
-        let mut variables = (self.variables)(&invocation.scope);
-        let own = [
-            ("SQUALL_CONVERSATION", &invocation.conversation),
-            ("SQUALL_SCOPE", &invocation.scope),
-            ("TRACEPARENT", &invocation.traceparent),
-        ];
-        variables.extend(own.map(|(name, value)| (name.to_owned(), value.clone())));
+    fn environment(&self, invocation: &Invocation) -> Vec<Variable> {
+        let mut variables = (self.variables)(Some(&invocation.scope));
+        variables.extend(invocation.variables());
         variables
     }
 }
@@ -103,30 +87,19 @@ impl Driver for CommandDriver {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset(&self) -> Pending<'_, Result<(), ResetError>> {
-        Box::pin(reset::reset(self.reset.as_ref(), &self.client))
+    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(self.reset.reset(scope))
     }
 }
 
 #[cfg(all(test, unix))]
 mod tests {
-    use squall_profiles::variables::Variables;
-
+    use super::super::testing::driver_of;
     use super::*;
-    use crate::suite::{self, Prompt};
+    use crate::suite::Prompt;
 
-    fn driver(fields: &str) -> CommandDriver {
-        let text = format!(
-            "agent: {{type: command, {fields}}}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n"
-        );
-        let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
-        let variables = |scope: &str| {
-            vec![(
-                "HTTP_PROXY".to_owned(),
-                format!("http://{scope}:x@127.0.0.1:1"),
-            )]
-        };
-        CommandDriver::new(&suite.agent, Arc::new(variables)).expect("a command")
+    fn driver(fields: &str) -> Box<dyn Driver> {
+        driver_of(&format!("type: command, {fields}"))
     }
 
     async fn ask(fields: &str, prompt: Prompt) -> Result<Answer, AskError> {
@@ -201,9 +174,9 @@ mod tests {
                 "command: [cat], reset_command: [sh, -c, '{program}']"
             ))
         };
-        assert_eq!(with("exit 0").reset().await, Ok(()));
+        assert_eq!(with("exit 0").reset("cell-1").await, Ok(()));
         let failed = with("echo no >&2; exit 1")
-            .reset()
+            .reset("cell-1")
             .await
             .expect_err("it fails");
         assert_eq!(

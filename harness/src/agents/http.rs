@@ -10,40 +10,35 @@ use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
 use squall_journal::reach::Pending;
 
+use super::reset::Resetter;
 use super::template::{self, Payload, Values};
 use super::turn::{Caller, Turn, client};
-use super::{AskError, Driver, Invocation, ResetError, extract, reset};
+use super::{AskError, Driver, Invocation, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::suite::Agent;
-use crate::suite::agent::{HttpAgent, Method, Reset, Way};
+use crate::suite::agent::{HttpAgent, Method};
 
 /// Asks an agent by HTTP.
-#[derive(Debug)]
-pub struct HttpDriver {
+pub(super) struct HttpDriver {
     agent: HttpAgent,
-    reset: Option<Reset>,
+    reset: Resetter,
     caller: Caller,
 }
 
 impl HttpDriver {
-    /// For the agent of a suite, with the suite's `advanced.retries`. `None`: the agent is not asked in
-    /// this way.
-    pub fn new(agent: &Agent, retries: u64) -> Option<Self> {
-        let Way::Http(http) = &agent.way else {
-            return None;
-        };
-        Some(Self {
-            agent: (**http).clone(),
-            reset: agent.reset.clone(),
+    pub(super) fn new(agent: &Agent, http: &HttpAgent, surroundings: &Surroundings) -> Self {
+        Self {
+            agent: http.clone(),
+            reset: Resetter::new(agent, surroundings),
             caller: Caller {
                 client: client(),
                 endpoint: http.endpoint.clone(),
                 headers: http.headers.clone(),
                 path: http.response_path.clone(),
                 timeout: agent.timeout,
-                retries,
+                retries: surroundings.retries,
             },
-        })
+        }
     }
 
     async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
@@ -131,8 +126,8 @@ impl Driver for HttpDriver {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset(&self) -> Pending<'_, Result<(), ResetError>> {
-        Box::pin(reset::reset(self.reset.as_ref(), &self.caller.client))
+    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(self.reset.reset(scope))
     }
 }
 

@@ -7,42 +7,37 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 use squall_journal::reach::Pending;
 
+use super::reset::Resetter;
 use super::turn::{Caller, Turn, client};
-use super::{AskError, Driver, Invocation, ResetError, reset};
+use super::{AskError, Driver, Invocation, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::suite::Agent;
-use crate::suite::agent::{Reset, Way};
+use crate::suite::agent::OpenAiAgent;
 
 /// Where the answer stands.
 const ANSWER: &str = "choices.0.message.content";
 
 /// Asks a chat endpoint.
-#[derive(Debug)]
-pub struct OpenAiDriver {
+pub(super) struct OpenAiDriver {
     model: String,
-    reset: Option<Reset>,
+    reset: Resetter,
     caller: Caller,
 }
 
 impl OpenAiDriver {
-    /// For the agent of a suite, with the suite's `advanced.retries`. `None`: the agent is not asked in
-    /// this way.
-    pub fn new(agent: &Agent, retries: u64) -> Option<Self> {
-        let Way::OpenAi(chat) = &agent.way else {
-            return None;
-        };
-        Some(Self {
+    pub(super) fn new(agent: &Agent, chat: &OpenAiAgent, surroundings: &Surroundings) -> Self {
+        Self {
             model: chat.model.clone(),
-            reset: agent.reset.clone(),
+            reset: Resetter::new(agent, surroundings),
             caller: Caller {
                 client: client(),
                 endpoint: endpoint(&chat.endpoint),
                 headers: chat.headers.clone(),
                 path: Some(ANSWER.to_owned()),
                 timeout: agent.timeout,
-                retries,
+                retries: surroundings.retries,
             },
-        })
+        }
     }
 
     async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
@@ -81,8 +76,8 @@ impl Driver for OpenAiDriver {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset(&self) -> Pending<'_, Result<(), ResetError>> {
-        Box::pin(reset::reset(self.reset.as_ref(), &self.caller.client))
+    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(self.reset.reset(scope))
     }
 }
 
@@ -98,19 +93,14 @@ fn endpoint(written: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::Variables;
-
-    use super::super::testing::{Reply, Server, json as answers};
+    use super::super::testing::{Reply, Server, driver_of, json as answers};
     use super::*;
-    use crate::suite::{self, Prompt};
+    use crate::suite::Prompt;
 
     async fn ask(url: &str, turns: &[&str]) -> Result<Answer, AskError> {
-        let text = format!(
-            "agent: {{type: openai, endpoint: '{url}/v1', model: my-agent}}\ngolden_prompts: [x]\n\
-             invariants: [{{type: completes}}]\n"
-        );
-        let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
-        let driver = OpenAiDriver::new(&suite.agent, 0).expect("a chat endpoint");
+        let driver = driver_of(&format!(
+            "type: openai, endpoint: '{url}/v1', model: my-agent"
+        ));
         let turns = turns.iter().map(|turn| (*turn).to_owned()).collect();
         let invocation = Invocation {
             prompt: Prompt::conversation(turns).expect("turns"),

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
+use super::group::{Group, last_lines};
+
 /// Most bytes that are kept of what a program says; what it says more is read and forgotten.
 const LONGEST: usize = 8 << 20;
 
@@ -24,14 +26,7 @@ pub(super) struct Ended {
 impl Ended {
     /// What a person wants to know of a program that failed.
     pub(super) fn why(&self) -> String {
-        let last = self
-            .complained
-            .lines()
-            .rev()
-            .find(|line| !line.trim().is_empty());
-        let last = last
-            .map(|line| format!(": {}", line.trim()))
-            .unwrap_or_default();
+        let last = last_lines(&self.complained, 1);
         format!("the program ended with {}{last}", self.status)
     }
 }
@@ -60,23 +55,20 @@ pub(super) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         .envs(environment)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    // A group of its own: what it starts ends with it.
-    #[cfg(unix)]
-    command.process_group(0);
+        .stderr(Stdio::piped());
+    Group::of_its_own(&mut command);
     let mut child = command.spawn().map_err(NotEnded::NotStarted)?;
     let mut group = Group::of(&child);
     let talked = tokio::time::timeout(within, talk(&mut child, input)).await;
     if let Ok(ended) = talked {
         // It was waited for: its number may be another's by now.
-        group.0 = None;
+        group.forget();
         return ended.map_err(NotEnded::Broken);
     }
     group.end();
     // Killed already, with its group or here.
     let _ = child.kill().await;
-    group.0 = None;
+    group.forget();
     Err(NotEnded::TooSlow)
 }
 
@@ -115,36 +107,4 @@ async fn all(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<(String, bool)>
         }
     }
     Ok((String::from_utf8_lossy(&kept).into_owned(), too_long))
-}
-
-/// The processes that a program has started, itself included.
-struct Group(Option<u32>);
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        Self(child.id())
-    }
-
-    #[cfg(unix)]
-    fn end(&self) {
-        use rustix::process::{Pid, Signal, kill_process_group};
-        let leader = self
-            .0
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(Pid::from_raw);
-        if let Some(leader) = leader {
-            // It may have ended meanwhile.
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn end(&self) {}
-}
-
-/// An asking that is dropped leaves nothing running.
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.end();
-    }
 }

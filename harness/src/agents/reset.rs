@@ -1,54 +1,119 @@
 //! Making an agent forget, and checking that it was told to.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
+use serde_json::json;
 
-use super::ResetError;
 use super::program::{self, NotEnded};
-use super::turn::why;
+use super::python::{Failed, Spec, Workers};
+use super::turn::{client, why};
+use super::{ResetError, Surroundings, baggage};
+use crate::suite::Agent;
 use crate::suite::agent::Reset;
 
 /// How long a reset may take.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// Carries a reset out; nothing where the suite names no way.
-pub(super) async fn reset(way: Option<&Reset>, client: &Client) -> Result<(), ResetError> {
-    match way {
-        None => Ok(()),
-        Some(Reset::Endpoint(endpoint)) => by_endpoint(endpoint, client).await,
-        Some(Reset::Command(words)) => by_command(words).await,
-        Some(Reset::Function(_)) => Err(ResetError::WrongWay("`reset_function`")),
+/// Makes one agent forget.
+pub(super) struct Resetter {
+    way: Option<Reset>,
+    client: Client,
+    /// Who calls functions.
+    workers: Option<Arc<Workers>>,
+}
+
+impl Resetter {
+    /// For an agent that is reset from outside; functions are called in a process of their own.
+    pub(super) fn new(agent: &Agent, surroundings: &Surroundings) -> Self {
+        let workers = matches!(agent.reset, Some(Reset::Function(_))).then(|| {
+            let spec = Spec {
+                target: None,
+                langchain: false,
+                folder: surroundings.folder.clone(),
+            };
+            Arc::new(Workers::new(spec, surroundings))
+        });
+        Self {
+            way: agent.reset.clone(),
+            client: client(),
+            workers,
+        }
+    }
+
+    /// For an agent that lives in workers: functions are called where it lives.
+    pub(super) fn in_workers(way: Option<Reset>, workers: Arc<Workers>) -> Self {
+        Self {
+            way,
+            client: client(),
+            workers: Some(workers),
+        }
+    }
+
+    /// Carries a reset out for the agent of a scope; nothing where the suite names no way.
+    pub(super) async fn reset(&self, scope: &str) -> Result<(), ResetError> {
+        match (&self.way, &self.workers) {
+            (Some(Reset::Endpoint(endpoint)), _) => self.by_endpoint(endpoint, scope).await,
+            (Some(Reset::Command(words)), _) => by_command(words, scope).await,
+            (Some(Reset::Function(name)), Some(workers)) => by_function(name, workers, scope).await,
+            (Some(Reset::Function(_)) | None, _) => Ok(()),
+        }
+    }
+
+    async fn by_endpoint(&self, endpoint: &str, scope: &str) -> Result<(), ResetError> {
+        let request = self.client.post(endpoint).timeout(WITHIN);
+        // An agent that keeps scopes apart can forget one of them.
+        match request.header("baggage", baggage(scope)).send().await {
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(ResetError::Refused {
+                endpoint: endpoint.to_owned(),
+                status: response.status().as_u16(),
+            }),
+            Err(error) => Err(ResetError::Unanswered {
+                endpoint: endpoint.to_owned(),
+                why: why(&error),
+            }),
+        }
     }
 }
 
-async fn by_endpoint(endpoint: &str, client: &Client) -> Result<(), ResetError> {
-    let asked = client.post(endpoint).timeout(WITHIN).send().await;
-    match asked {
-        Ok(response) if response.status().is_success() => Ok(()),
-        Ok(response) => Err(ResetError::Refused {
-            endpoint: endpoint.to_owned(),
-            status: response.status().as_u16(),
-        }),
-        Err(error) => Err(ResetError::Unanswered {
-            endpoint: endpoint.to_owned(),
-            why: why(&error),
-        }),
-    }
-}
-
-async fn by_command(words: &[String]) -> Result<(), ResetError> {
-    let nothing: [(&str, &str); 0] = [];
+async fn by_command(words: &[String], scope: &str) -> Result<(), ResetError> {
     let failed = |why: String| {
         Err(ResetError::Failed {
-            program: words[0].clone(),
+            by: words[0].clone(),
             why,
         })
     };
-    match program::run(words, nothing, "", WITHIN).await {
+    match program::run(words, [("SQUALL_SCOPE", scope)], "", WITHIN).await {
         Ok(ended) if ended.status.success() => Ok(()),
         Ok(ended) => failed(ended.why()),
-        Err(NotEnded::TooSlow) => failed(format!("it took more than {} s", WITHIN.as_secs())),
+        Err(NotEnded::TooSlow) => failed(too_slow()),
         Err(NotEnded::NotStarted(error) | NotEnded::Broken(error)) => failed(error.to_string()),
     }
+}
+
+async fn by_function(name: &str, workers: &Workers, scope: &str) -> Result<(), ResetError> {
+    let failed = |why: String| {
+        Err(ResetError::Failed {
+            by: name.to_owned(),
+            why,
+        })
+    };
+    let mut worker = match workers.take(scope).await {
+        Ok(worker) => worker,
+        Err(why) => return failed(why),
+    };
+    let called = worker.ask(&json!({ "call": name }), WITHIN).await;
+    worker.keep();
+    match called {
+        Ok(_) => Ok(()),
+        Err(Failed::TooSlow) => failed(too_slow()),
+        Err(Failed::Raised(what)) => failed(what),
+        Err(Failed::Ended(why)) => failed(format!("the process {why}")),
+    }
+}
+
+fn too_slow() -> String {
+    format!("it took more than {} s", WITHIN.as_secs())
 }

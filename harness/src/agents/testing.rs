@@ -2,8 +2,35 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use squall_profiles::variables::Variables;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+use super::{Driver, Surroundings, driver};
+use crate::suite;
+
+/// Whoever asks the agent of these fields, where everything is the default and the proxy is nowhere.
+pub(super) fn driver_of(fields: &str) -> Box<dyn Driver> {
+    driver_in(".", fields)
+}
+
+/// The same, of a suite in this folder.
+pub(super) fn driver_in(folder: impl Into<std::path::PathBuf>, fields: &str) -> Box<dyn Driver> {
+    let text =
+        format!("agent: {{{fields}}}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
+    let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
+    let variables = |scope: Option<&str>| {
+        let scope = scope.unwrap_or("nobody");
+        vec![("HTTP_PROXY", format!("http://{scope}:x@127.0.0.1:1"))]
+    };
+    let surroundings = Surroundings {
+        variables: Arc::new(variables),
+        slots: 2,
+        retries: 2,
+        folder: folder.into(),
+    };
+    driver(&suite.agent, &surroundings)
+}
 
 /// A server that answers every request with what it is told to.
 pub(super) struct Server {
@@ -118,4 +145,11 @@ async fn read(socket: &mut TcpStream) -> Asked {
             Ok(count) => bytes.extend_from_slice(&buffer[..count]),
         }
     }
+}
+
+/// A folder with one file in it.
+pub(super) fn folder_with(name: &str, text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(name), text).expect("a file");
+    folder
 }

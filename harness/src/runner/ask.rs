@@ -134,7 +134,7 @@ impl<'r> Slots<'r> {
         job: &Job<'_>,
         before: &mut Before,
     ) -> Result<Asked, RunError> {
-        if let Err(error) = self.driver.reset().await {
+        if let Err(error) = self.driver.reset(scope).await {
             return Ok(Asked::wrong(error.to_string()));
         }
         if !(job.goes_on && before.activation.is_some()) {

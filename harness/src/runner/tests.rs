@@ -148,11 +148,14 @@ impl Driver for World {
         })
     }
 
-    fn reset(&self) -> Pending<'_, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, _: &'a str) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(async {
             self.state(|state| state.resets += 1);
             if self.resets_fail {
-                return Err(ResetError::WrongWay("magic"));
+                return Err(ResetError::Failed {
+                    by: "magic".into(),
+                    why: "none left".into(),
+                });
             }
             Ok(())
         })

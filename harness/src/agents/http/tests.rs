@@ -1,16 +1,8 @@
 use serde_json::json;
-use squall_profiles::variables::Variables;
 
-use super::super::testing::{Reply, Server, json as answers};
+use super::super::testing::{Reply, Server, driver_of as driver, json as answers};
 use super::*;
-use crate::suite::{self, Prompt};
-
-fn driver(fields: &str) -> HttpDriver {
-    let text =
-        format!("agent: {{{fields}}}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
-    let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
-    HttpDriver::new(&suite.agent, suite.advanced.retries).expect("an http agent")
-}
+use crate::suite::Prompt;
 
 fn invocation(prompt: Prompt) -> Invocation {
     Invocation {
@@ -202,7 +194,7 @@ async fn a_reset_is_checked() {
             "endpoint: '{url}/', reset_endpoint: '{url}/reset'"
         ))
     };
-    assert_eq!(reset(&ok.url).reset().await, Ok(()));
+    assert_eq!(reset(&ok.url).reset("cell-1").await, Ok(()));
     let asked = &ok.requests()[0];
     assert_eq!(
         (asked.line.as_str(), asked.body.as_str()),
@@ -213,10 +205,10 @@ async fn a_reset_is_checked() {
         endpoint: format!("{}/reset", broken.url),
         status: 500,
     };
-    assert_eq!(reset(&broken.url).reset().await, Err(refused));
+    assert_eq!(reset(&broken.url).reset("cell-1").await, Err(refused));
     assert_eq!(
         driver(&format!("endpoint: '{}/'", broken.url))
-            .reset()
+            .reset("cell-1")
             .await,
         Ok(())
     );

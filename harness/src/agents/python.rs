@@ -1,0 +1,119 @@
+//! An agent that is a Python object: a function, sync or async, a class, or a `LangChain` Runnable.
+//!
+//! It lives in a child process in the user's own interpreter, since the variables that point it at the
+//! proxy belong to a process: one warm worker for each scope, so that its calls are told from others'.
+//!
+//! ```text
+//! ask(scope) ──▶ worker of that scope, started where there is none ──▶ a line each way ──▶ kept warm
+//!                       └── too slow, crashed, dropped: killed with all it started; the next is fresh
+//! ```
+
+mod interpreter;
+mod worker;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use squall_journal::reach::Pending;
+
+pub(super) use self::worker::{Failed, Spec};
+pub(super) use self::workers::Workers;
+use super::group::without_secrets;
+use super::reset::Resetter;
+use super::{AskError, Driver, Invocation, ResetError, Surroundings, extract};
+use crate::answer::Answer;
+use crate::suite::Agent;
+
+/// Asks an agent that is a Python object.
+pub(super) struct PythonDriver {
+    target: String,
+    timeout: Duration,
+    workers: Arc<Workers>,
+    reset: Resetter,
+}
+
+impl PythonDriver {
+    pub(super) fn new(
+        agent: &Agent,
+        target: &str,
+        langchain: bool,
+        surroundings: &Surroundings,
+    ) -> Self {
+        let spec = Spec {
+            target: Some(target.to_owned()),
+            langchain,
+            folder: surroundings.folder.clone(),
+        };
+        let workers = Arc::new(Workers::new(spec, surroundings));
+        Self {
+            target: target.to_owned(),
+            timeout: agent.timeout,
+            reset: Resetter::in_workers(agent.reset.clone(), workers.clone()),
+            workers,
+        }
+    }
+
+    async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
+        let mut worker = self.workers.take(&invocation.scope).await.map_err(|why| {
+            let endpoint = self.target.clone();
+            AskError::Unreachable {
+                endpoint,
+                tries: 1,
+                why,
+            }
+        })?;
+        let environment = BTreeMap::from(invocation.variables());
+        let began = Instant::now();
+        let mut answer = Answer::default();
+        for turn in invocation.prompt.turns() {
+            let left = self.timeout.saturating_sub(began.elapsed());
+            let question = json!({
+                "prompt": turn,
+                "conversation": invocation.conversation,
+                "environment": environment,
+            });
+            match worker.ask(&question, left).await {
+                Ok(said) => {
+                    answer.error = extract::reported_failure(&said);
+                    answer.text = extract::answer(&said, None)?;
+                }
+                Err(failed) => answer.error = Some(self.told(&failed)),
+            }
+            if answer.error.is_some() {
+                break;
+            }
+        }
+        answer.latency = began.elapsed();
+        worker.keep();
+        Ok(answer)
+    }
+
+    fn told(&self, failed: &Failed) -> String {
+        match failed {
+            Failed::TooSlow => {
+                let within = self.timeout.as_millis();
+                format!("there was no answer within {within} ms")
+            }
+            Failed::Raised(what) => {
+                format!("the agent raised {}", without_secrets(what.clone()))
+            }
+            Failed::Ended(why) => format!("the agent's process {why}"),
+        }
+    }
+}
+
+impl Driver for PythonDriver {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+        Box::pin(self.invoke(invocation))
+    }
+
+    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(self.reset.reset(scope))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;

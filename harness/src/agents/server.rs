@@ -1,0 +1,186 @@
+//! An agent with an endpoint that Squall starts: `agent.start`.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use reqwest::Client;
+use squall_journal::reach::Pending;
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::group::{Group, Tail};
+use super::pointing::ProxyVariables;
+use super::turn::{client, why};
+use super::{AskError, Driver, Invocation, ResetError};
+use crate::answer::Answer;
+use crate::suite::agent::Start;
+
+/// How long it may take until it is ready.
+const READY: Duration = Duration::from_mins(1);
+
+/// How often it is looked whether it is.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long it may take to end when it is asked to.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// An agent that is started before it is first asked, and again when it has ended: a crash is the
+/// failure of the asking in which it came, not of all that follow.
+pub(super) struct Started {
+    agent: Box<dyn Driver>,
+    start: Start,
+    variables: ProxyVariables,
+    client: Client,
+    server: Mutex<Option<Server>>,
+}
+
+struct Server {
+    child: Child,
+    group: Group,
+    said: Tail,
+}
+
+impl Started {
+    pub(super) fn new(agent: Box<dyn Driver>, start: Start, variables: ProxyVariables) -> Self {
+        Self {
+            agent,
+            start,
+            variables,
+            client: client(),
+            server: Mutex::default(),
+        }
+    }
+
+    /// Makes sure that it runs.
+    async fn running(&self) -> Result<(), String> {
+        let mut server = self.server.lock().await;
+        if let Some(running) = server.as_mut()
+            && matches!(running.child.try_wait(), Ok(None))
+        {
+            return Ok(());
+        }
+        // One that has ended leaves nothing behind.
+        *server = None;
+        *server = Some(self.begun().await?);
+        Ok(())
+    }
+
+    async fn begun(&self) -> Result<Server, String> {
+        let ready_url = &self.start.ready_url;
+        if self.is_ready().await.is_ok() {
+            return Err(format!(
+                "something answers at `ready_url: {ready_url}` before the agent was started; end it, \
+                 or remove `start` from the suite"
+            ));
+        }
+        let mut server = self.spawn()?;
+        let patience = Instant::now() + READY;
+        loop {
+            let not_yet = match self.is_ready().await {
+                Ok(()) => return Ok(server),
+                Err(not_yet) => not_yet,
+            };
+            if let Some(status) = server.ended() {
+                let said = server.said.told_at_the_end().await;
+                return Err(format!("it ended with {status}{said}"));
+            }
+            if Instant::now() >= patience {
+                let within = READY.as_secs();
+                let said = server.said.told();
+                return Err(format!(
+                    "`ready_url: {ready_url}` was not answered with 2xx within {within} s \
+                     ({not_yet}){said}"
+                ));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn spawn(&self) -> Result<Server, String> {
+        let words = &self.start.command;
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .envs((self.variables)(None))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Group::of_its_own(&mut command);
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let group = Group::of(&child);
+        let mut said = Tail::default();
+        said.follow(child.stdout.take());
+        said.follow(child.stderr.take());
+        Ok(Server { child, group, said })
+    }
+
+    async fn is_ready(&self) -> Result<(), String> {
+        let request = self.client.get(&self.start.ready_url).timeout(ENDING);
+        match request.send().await {
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(format!("status {}", response.status().as_u16())),
+            Err(error) => Err(why(&error)),
+        }
+    }
+
+    fn unreachable(&self, why: String) -> AskError {
+        AskError::Unreachable {
+            endpoint: self.start.command[0].clone(),
+            tries: 1,
+            why,
+        }
+    }
+}
+
+impl Server {
+    /// How it ended, if it did; what it had started ends too.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        let status = self.child.try_wait().ok().flatten()?;
+        self.group.end();
+        self.group.forget();
+        Some(status)
+    }
+
+    /// Asks it to end, and ends it when it does not.
+    async fn stop(mut self) {
+        self.group.ask_to_end();
+        let _ = tokio::time::timeout(ENDING, self.child.wait()).await;
+        self.group.end();
+        self.group.forget();
+    }
+}
+
+impl Driver for Started {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+        Box::pin(async move {
+            let running = self.running().await;
+            running.map_err(|why| self.unreachable(why))?;
+            self.agent.ask(invocation).await
+        })
+    }
+
+    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(async move {
+            let running = self.running().await;
+            running.map_err(|why| ResetError::Failed {
+                by: self.start.command[0].clone(),
+                why,
+            })?;
+            self.agent.reset(scope).await
+        })
+    }
+
+    fn stop(&self) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let server = self.server.lock().await.take();
+            if let Some(server) = server {
+                server.stop().await;
+            }
+            self.agent.stop().await;
+        })
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;

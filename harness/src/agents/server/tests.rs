@@ -1,0 +1,127 @@
+use super::super::testing::{driver_in, folder_with};
+use super::*;
+use crate::suite::Prompt;
+
+const AGENT: &str = r#"
+import http.server, os, sys
+
+class Agent(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.answer(200, "ready")
+
+    def do_POST(self):
+        asked = self.rfile.read(int(self.headers["content-length"])).decode()
+        if "die" in asked:
+            os._exit(1)
+        self.answer(200, f"{os.getpid()} {os.environ['HTTP_PROXY']}")
+
+    def answer(self, status, text):
+        self.send_response(status)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+http.server.HTTPServer.allow_reuse_address = True
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Agent).serve_forever()
+"#;
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+fn driver(folder: &tempfile::TempDir, port: u16, program: &str) -> Box<dyn Driver> {
+    let endpoint = format!("http://127.0.0.1:{port}");
+    driver_in(
+        folder.path(),
+        &format!(
+            "endpoint: '{endpoint}/ask', start: {{command: {program}, ready_url: '{endpoint}/ready'}}"
+        ),
+    )
+}
+
+fn served(folder: &tempfile::TempDir, port: u16) -> String {
+    let server = folder.path().join("server.py");
+    format!("[python3, '{}', '{port}']", server.display())
+}
+
+async fn asked(driver: &dyn Driver, prompt: &str) -> Result<Answer, AskError> {
+    let invocation = Invocation {
+        prompt: Prompt::single(prompt),
+        scope: "a".into(),
+        traceparent: "00-00-00-01".into(),
+        conversation: "c".into(),
+    };
+    driver.ask(&invocation).await
+}
+
+fn is_gone(id: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    status.is_empty() || status.contains(") Z ")
+}
+
+#[tokio::test]
+async fn it_is_started_asked_and_stopped() {
+    let folder = folder_with("server.py", AGENT);
+    let port = free_port();
+    let driver = driver(&folder, port, &served(&folder, port));
+    let answer = asked(&*driver, "hi").await.expect("an answer");
+    let (id, proxy) = answer.text.split_once(' ').expect("two words");
+    // One process serves all scopes: its calls name none.
+    assert_eq!(proxy, "http://nobody:x@127.0.0.1:1");
+    let again = asked(&*driver, "hi").await.expect("an answer");
+    assert!(again.text.starts_with(id), "{again:?}");
+    driver.stop().await;
+    assert!(is_gone(id));
+}
+
+#[tokio::test]
+async fn it_is_started_again_after_a_crash_and_ends_when_it_is_dropped() {
+    let folder = folder_with("server.py", AGENT);
+    let port = free_port();
+    let driver = driver(&folder, port, &served(&folder, port));
+    let died = asked(&*driver, "die").await.expect("an answer");
+    let error = died.error.expect("an error");
+    assert!(error.starts_with("the answer broke off"), "{error}");
+    let again = asked(&*driver, "hi").await.expect("an answer");
+    assert_eq!(again.error, None);
+    let (id, _) = again.text.split_once(' ').expect("two words");
+    drop(driver);
+    while !is_gone(id) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_does_not_come_up_says_why() {
+    let folder = folder_with("server.py", AGENT);
+    for (program, expected) in [
+        (
+            "[sh, -c, 'echo first; echo the disk is full >&2; exit 3']",
+            "it ended with exit status: 3",
+        ),
+        (
+            "[sh, -c, 'echo the disk is full >&2; exit 3']",
+            "the disk is full",
+        ),
+        ("[/no/such/program]", "No such file"),
+    ] {
+        let failed = asked(&*driver(&folder, free_port(), program), "hi").await;
+        let failed = failed.expect_err("it is not there").to_string();
+        assert!(failed.contains(expected), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn what_answers_already_is_not_taken_for_it() {
+    let folder = folder_with("server.py", AGENT);
+    let port = free_port();
+    let first = driver(&folder, port, &served(&folder, port));
+    asked(&*first, "hi").await.expect("an answer");
+    let second = driver(&folder, port, &served(&folder, port));
+    let failed = asked(&*second, "hi").await.expect_err("it is another's");
+    assert!(
+        failed.to_string().contains("before the agent was started"),
+        "{failed}"
+    );
+}

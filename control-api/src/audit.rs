@@ -21,4 +21,9 @@ pub const RESERVED: [&str; 2] = ["squall", "-"];
 
 pub(crate) use self::call::{Call, Repeated};
 pub use self::entry::{Draft, Entry, Outcome};
-pub use self::log::AuditLog;
+pub use self::log::{AuditLog, Digests};
+
+/// How an entry tells of a text: its SHA-256, 64 hex digits.
+pub fn digest(text: &str) -> String {
+    entry::sha256(text.as_bytes())
+}

@@ -49,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) home: PathBuf,
     /// The data plane.
     pub(crate) proxy: ProxyConfig,
+    /// Digest of the file, as it is written, for the audit log; `None` where no file was read.
+    pub(crate) digest: Option<String>,
     /// Whether a listener outside loopback may reach every destination.
     pub(crate) open: bool,
     /// The control API.
@@ -155,6 +157,7 @@ impl Config {
                 journal: JournalOptions::default(),
             },
             home,
+            digest: None,
             open: false,
             api: ApiConfig {
                 listen: SocketAddr::from(([127, 0, 0, 1], 7071)),
@@ -201,6 +204,7 @@ impl Config {
                     .collect(),
             )
         })?;
+        config.digest = Some(squall_control_api::audit::digest(text));
         config.places = Places::of(file, &raw);
         let profile = raw.chaos.and_then(|chaos| chaos.profile);
         config.chaos_place = profile.map(|scalar| {

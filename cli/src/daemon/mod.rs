@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use squall_control_api::access::Access;
-use squall_control_api::audit::{AuditLog, Outcome};
+use squall_control_api::audit::{AuditLog, Digests, Outcome};
 use squall_control_api::store::Store;
 use squall_control_api::{
     ApiState, Approval, ChaosRunner, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
@@ -204,7 +204,12 @@ impl Daemon {
         tokio::spawn(Arc::clone(&self.audit).keep_writing(self.ending.clone()));
         let in_force = format!("squall {}, {}", env!("CARGO_PKG_VERSION"), self.in_force());
         let api = self.api_address.to_string();
-        self.audit.happened("start", &api, Outcome::Done, &in_force);
+        let digests = Digests {
+            before: None,
+            after: self.config.digest.clone(),
+        };
+        self.audit
+            .changed("start", &api, Outcome::Done, &in_force, digests);
         let (stored, chaos) = (Arc::clone(&self.stored), Arc::clone(&self.chaos));
         let tokens = Arc::clone(&self.tokens);
         tokio::spawn(stored.follow(chaos, tokens, self.ending.clone()));

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use squall_control_api::audit::Outcome;
+use squall_control_api::audit::{Digests, Outcome};
 use squall_control_api::{Approval, Broken};
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
@@ -23,8 +23,13 @@ impl Daemon {
             Err(_) => Directory::of(&self.config),
         };
         let mut broken = self.reload_profiles(directory);
+        let before = self.config.digest.clone();
+        let mut digests = Digests::default();
         let taken = match read {
-            Ok(config) => self.take(config),
+            Ok(config) => self.take(config).map(|()| {
+                let after = self.config.digest.clone();
+                digests = Digests { before, after };
+            }),
             Err(errors) => Err(errors.into()),
         };
         if let Err(failure) = taken {
@@ -49,7 +54,8 @@ impl Daemon {
                 ),
             ),
         };
-        self.audit.happened("reload", &file, outcome, &detail);
+        self.audit
+            .changed("reload", &file, outcome, &detail, digests);
         self.health.set_broken(broken);
     }
 

@@ -51,6 +51,15 @@ struct Waiting {
     told: bool,
 }
 
+/// What was there before and is there after, as [`digest`](super::digest) says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Digests {
+    /// `None` for nothing.
+    pub before: Option<String>,
+    /// `None` for nothing.
+    pub after: Option<String>,
+}
+
 /// No further entry can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -129,6 +138,18 @@ impl AuditLog {
 
     /// Writes down what happened without anybody's call: soon, and in its turn.
     pub fn happened(&self, action: &str, target: &str, outcome: Outcome, detail: &str) {
+        self.changed(action, target, outcome, detail, Digests::default());
+    }
+
+    /// The same of something that was changed.
+    pub fn changed(
+        &self,
+        action: &str,
+        target: &str,
+        outcome: Outcome,
+        detail: &str,
+        digests: Digests,
+    ) {
         self.push(Draft {
             at: self.now(),
             workspace: DEFAULT_WORKSPACE.to_owned(),
@@ -136,8 +157,8 @@ impl AuditLog {
             source: "-".to_owned(),
             action: action.to_owned(),
             target: target.to_owned(),
-            before: None,
-            after: None,
+            before: digests.before,
+            after: digests.after,
             outcome,
             detail: detail.to_owned(),
         });

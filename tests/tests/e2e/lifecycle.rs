@@ -104,6 +104,47 @@ fn a_changed_configuration_takes_over_by_itself() {
     });
 }
 
+/// As anybody computes it who wants to know whether it was this file.
+fn sha256(file: &std::path::Path) -> String {
+    let output = std::process::Command::new("sha256sum")
+        .arg(file)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    printed.split(' ').next().unwrap().to_owned()
+}
+
+#[test]
+fn the_audit_log_has_digests_of_the_configurations_that_were_taken_over() {
+    let daemon = Daemon::start(&json!({}));
+    let entry = |action: &str| {
+        daemon.api.wait("an entry in the audit log", || {
+            let log = daemon.api.get(&format!("/v1/audit?action={action}"));
+            // The first one: a file that has changed is read without being told to, too.
+            log["items"].as_array()?.last().cloned()
+        })
+    };
+    let first = sha256(&daemon.config);
+    let started = entry("start");
+    assert_eq!(started["before"], Value::Null, "{started}");
+    assert_eq!(started["after"], first, "{started}");
+    let good = std::fs::read_to_string(&daemon.config).unwrap();
+    daemon.rewrite(&format!("{good} # as before"));
+    let second = sha256(&daemon.config);
+    daemon.signal(Signal::HUP);
+    let reloaded = entry("reload&outcome=done");
+    assert_eq!(reloaded["before"], first, "{reloaded}");
+    assert_eq!(reloaded["after"], second, "{reloaded}");
+    daemon.rewrite("prox: {}");
+    daemon.signal(Signal::HUP);
+    let refused = entry("reload&outcome=refused");
+    assert_eq!(
+        (&refused["before"], &refused["after"]),
+        (&Value::Null, &Value::Null),
+        "{refused}"
+    );
+}
+
 #[test]
 fn a_profile_file_is_watched_and_a_broken_one_keeps_its_last_good_version() {
     let dir = tempfile::TempDir::new().unwrap();

@@ -12,6 +12,7 @@ use axum::extract::State;
 use axum::response::sse::{self, Sse};
 use futures_util::Stream;
 use http::HeaderMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use squall_journal::events::EventId;
@@ -76,7 +77,33 @@ pub(super) fn stream_operation() -> Operation {
         .query::<String>("scope", "Only this scope's")
         .query::<bool>("faults", "Of exchanges only those to which a rule was applied")
         .header::<String>("Last-Event-ID", "Goes on after this event; from now on if absent")
-        .answers_as::<String>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")
+        .answers_as::<Sent<Name>>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")
+}
+
+/// The fields of each event.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "says what is sent")]
+pub(super) struct Sent<Name> {
+    /// For `Last-Event-ID`; a gap has none.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// What `data` is.
+    event: Name,
+    /// A JSON document in one line.
+    #[schemars(extend("contentMediaType" = "application/json"))]
+    data: String,
+}
+
+/// What an event is.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case", inline)]
+#[expect(dead_code, reason = "says what is sent")]
+enum Name {
+    Exchange,
+    Chaos,
+    Run,
+    Gap,
 }
 
 /// Ticks while a stream is silent, from a heartbeat after now on.

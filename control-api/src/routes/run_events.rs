@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::response::sse::{self, Sse};
 use futures_util::Stream;
 use http::HeaderMap;
+use schemars::JsonSchema;
 use squall_journal::run::RunRecord;
 use tokio::sync::watch;
 use tokio::time::Interval;
@@ -53,6 +54,18 @@ pub(super) fn stream(
         let event = reader.next().await?;
         Some((Ok(event), reader))
     }))
+}
+
+/// What an event is.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case", inline)]
+#[expect(dead_code, reason = "says what is sent")]
+pub(super) enum Name {
+    State,
+    Progress,
+    Cell,
+    Score,
+    Done,
 }
 
 /// One stream.

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
 use squall_journal::run::{RunKind, RunRecord, RunState};
 
+use super::events::Sent;
 use super::path::RunName;
 use super::run_events;
 use crate::ApiState;
@@ -201,7 +202,7 @@ pub(super) fn events_operation() -> Operation {
          `cell`: a cell that was judged. `score`: its scores. `done`: it is over, and so is the stream.",
     )
     .header::<String>("Last-Event-ID", "Goes on after this event; from the beginning if absent")
-    .answers_as::<String>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")
+    .answers_as::<Sent<run_events::Name>>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")
     .problems([404])
     .asks_store()
 }

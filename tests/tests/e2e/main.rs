@@ -32,6 +32,7 @@ mod official;
 mod ollama;
 mod oracle;
 mod providers;
+mod readers;
 mod recognition;
 mod recordings;
 mod responses;

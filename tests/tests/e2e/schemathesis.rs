@@ -41,7 +41,7 @@ fn ask(arguments: &[&str]) {
 fn requests_at_the_edges_of_what_is_described_are_answered_as_described() {
     ask(&[
         "--phases",
-        "examples,coverage,fuzzing",
+        "examples,coverage,fuzzing,stateful",
         "--max-examples",
         "5",
         "--exclude-operation-id-regex",

@@ -15,3 +15,4 @@ pub mod runner;
 pub mod scores;
 pub mod suite;
 pub mod trace;
+pub mod verify;

@@ -155,6 +155,9 @@ pub struct RunRecord {
     /// What makes the run worth less than it looks: an agent that keeps state and is not reset, say.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// What a run of kind `verify` has looked at, in order.
+    #[serde(default)]
+    pub checks: Vec<CheckRecord>,
     /// Seed of every draw.
     pub seed: u64,
     /// When it was asked for, RFC 3339.
@@ -376,6 +379,42 @@ pub struct EvidenceRecord {
     /// How often a planned fault was applied in it.
     #[serde(default)]
     pub faults_applied: u64,
+}
+
+/// One thing that a run needs, looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Check")]
+pub struct CheckRecord {
+    /// What was looked at: `suite`, `reset`, `agent`, `answer`, `proxy`, `scopes`, `upstreams`, `models`,
+    /// `tools` or `model`.
+    pub name: String,
+    /// What became of it.
+    pub state: CheckState,
+    /// What was found.
+    pub found: String,
+    /// What to change; `null` where nothing need be.
+    #[serde(default)]
+    pub advice: Option<String>,
+    /// JSON pointer into the suite, to what to change; `null` where the suite is not what is wrong.
+    #[serde(default)]
+    pub pointer: Option<String>,
+    /// The same in the suite's text: `file:line:column`.
+    #[serde(default)]
+    pub place: Option<String>,
+}
+
+/// What became of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckState {
+    /// It is as a run needs it.
+    Passed,
+    /// A run can be made, and shows less than it could.
+    Warned,
+    /// A run cannot be made, or would show nothing.
+    Failed,
+    /// It was not looked at: nothing asks for it, or what comes before it failed.
+    Skipped,
 }
 
 /// A run has come to another state.

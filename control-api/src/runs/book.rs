@@ -331,6 +331,7 @@ impl Runs {
             stability: None,
             comparison: None,
             warnings: Vec::new(),
+            checks: Vec::new(),
             seed,
             created_at: self.now(),
             started_at: None,

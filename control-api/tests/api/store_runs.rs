@@ -26,6 +26,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         stability: None,
         comparison: None,
         warnings: Vec::new(),
+        checks: Vec::new(),
         seed: u64::MAX,
         created_at: "2026-11-22T12:00:00.000Z".to_owned(),
         started_at: None,

@@ -1,0 +1,258 @@
+//! Whether a run could be made at all: the agent asked once, without chaos, and what is needed looked at.
+//!
+//! ```text
+//! reset ── begin in two scopes ── ask ──▶ agent, answer ──▶ seen ──▶ proxy, scopes, upstreams, models, tools
+//! what the suite's reader doubts ──▶ suite
+//! ```
+//!
+//! Each check says what was found; one that fails says what to change, and where in the suite that stands.
+
+mod checks;
+mod traffic;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use squall_journal::reach::{Observe, Reach, ReachError, Rules, Seen, Wanted};
+use squall_journal::run::{CheckRecord, CheckState};
+
+use self::checks::Checks;
+use crate::agents::{AskError, Driver, Invocation};
+use crate::answer::Answer;
+use crate::suite::agent::{Reset, Way};
+use crate::suite::{Prompt, Suite};
+
+/// How long the last exchanges of the asking may take to end once the agent has answered.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// What is verified, and with what.
+pub struct Verifying<'v> {
+    /// The suite.
+    pub suite: &'v Suite,
+    /// Who asks its agent.
+    pub driver: &'v dyn Driver,
+    /// The proxy.
+    pub reach: &'v dyn Reach,
+    /// Id of the run.
+    pub run: &'v str,
+    /// A scope of its own, for the agent's calls.
+    pub scope: &'v str,
+    /// The scope of calls that name none; `None`: others have chaos in force there.
+    pub shared: Option<&'v str>,
+}
+
+/// What was found: the checks in order. Asks the agent once, its first golden prompt, unless the suite has
+/// none. What it puts in force is ended when it is over.
+///
+/// # Errors
+///
+/// The proxy does not do what it is asked to.
+pub async fn verify(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
+    let checked = checked(of).await;
+    let ended = of.reach.end_run(of.run).await;
+    let checked = checked?;
+    ended?;
+    Ok(checked)
+}
+
+/// Whether a run can be made.
+pub fn holds(checks: &[CheckRecord]) -> bool {
+    checks.iter().all(|check| check.state != CheckState::Failed)
+}
+
+async fn checked(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
+    let mut checks = Checks::of(of.suite);
+    doubts(of.suite, &mut checks);
+    reset(of, &mut checks).await;
+    match of.suite.golden_prompts.first() {
+        Some(prompt) => {
+            let asked = ask(of, prompt).await?;
+            let is_there = agent(of.suite, &asked.told, &mut checks);
+            answer(&asked.told, &mut checks);
+            if is_there {
+                traffic::look(of, &asked, &mut checks);
+            } else {
+                for name in ["proxy", "scopes", "upstreams", "models", "tools"] {
+                    checks.skipped(name, "the agent was not reached");
+                }
+            }
+        }
+        None => checks.skipped("agent", "the suite has no golden prompt to ask it"),
+    }
+    Ok(checks.all)
+}
+
+/// What is allowed in the suite and surely not meant: rules that can never match among it.
+fn doubts(suite: &Suite, checks: &mut Checks<'_>) {
+    if suite.notes.is_empty() {
+        return checks.passed("suite", "it makes sense");
+    }
+    for note in &suite.notes {
+        let advice = "change this line, or leave it out";
+        checks.warned("suite", &note.pointer, note.message.clone(), advice);
+    }
+}
+
+/// What came of the one asking.
+struct Asked {
+    invocation: Invocation,
+    told: Result<Answer, AskError>,
+    /// What came in the scope that the agent was told.
+    own: Seen,
+    /// What came in none.
+    shared: Seen,
+}
+
+async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
+    let invocation = invocation(of, prompt);
+    let wanted = || Wanted {
+        run: of.run.to_owned(),
+        rules: Rules::Nothing,
+        seed: 0,
+        key: "verify".to_owned(),
+        observe: Observe::Bodies,
+        ttl: None,
+    };
+    let own = of.reach.begin(of.scope, wanted()).await?;
+    let shared = match of.shared {
+        Some(shared) => Some(of.reach.begin(shared, wanted()).await?),
+        None => None,
+    };
+    let told = of.driver.ask(&invocation).await;
+    let own = of
+        .reach
+        .seen(own.activation.as_deref().unwrap_or_default(), SETTLE);
+    let own = own.await?;
+    let shared = match shared.and_then(|shared| shared.activation) {
+        Some(shared) => of.reach.seen(&shared, SETTLE).await?,
+        None => Seen::default(),
+    };
+    Ok(Asked {
+        invocation,
+        told,
+        own,
+        shared,
+    })
+}
+
+fn invocation(of: &Verifying<'_>, prompt: &Prompt) -> Invocation {
+    let id = |salt: &str| {
+        let mut hasher = DefaultHasher::new();
+        (of.run, "verify", salt).hash(&mut hasher);
+        // No id is all zeroes.
+        hasher.finish() | 1
+    };
+    let (high, low, span) = (id("high"), id("low"), id("span"));
+    Invocation {
+        prompt: prompt.clone(),
+        scope: of.scope.to_owned(),
+        traceparent: format!("00-{high:016x}{low:016x}-{span:016x}-01"),
+        conversation: format!("{}-{low:016x}", of.run),
+    }
+}
+
+async fn reset(of: &Verifying<'_>, checks: &mut Checks<'_>) {
+    if of.suite.agent.reset.is_none() {
+        return checks.skipped("reset", "the suite names no way to reset the agent");
+    }
+    match of.driver.reset(of.scope).await {
+        Ok(()) => checks.passed("reset", "the agent was reset"),
+        Err(error) => checks.failed(
+            "reset",
+            match &of.suite.agent.reset {
+                Some(Reset::Function(_)) => "/agent/reset_function",
+                Some(Reset::Command(_)) => "/agent/reset_command",
+                Some(Reset::Endpoint(_)) | None => "/agent/reset_endpoint",
+            },
+            error.to_string(),
+            "a reset answers with 2xx, ends with code 0 or returns without an exception, within 5 s",
+        ),
+    }
+}
+
+/// Whether somebody was there.
+fn agent(suite: &Suite, told: &Result<Answer, AskError>, checks: &mut Checks<'_>) -> bool {
+    let Err(error @ AskError::Unreachable { .. }) = told else {
+        checks.passed(
+            "agent",
+            format!("an agent of type `{}` is there", suite.agent.way.as_str()),
+        );
+        return true;
+    };
+    let (pointer, advice) = match (&suite.agent.way, &suite.agent.start) {
+        (_, Some(_)) => (
+            "/agent/start",
+            "see that the program starts by itself, and that `ready_url` answers with 2xx once it is ready",
+        ),
+        (Way::Http(_) | Way::OpenAi(_), None) => (
+            "/agent/endpoint",
+            "start the agent, mend its address, or let Squall start it: `start: {command: [python, \
+             server.py], ready_url: http://127.0.0.1:8000/health}`",
+        ),
+        (Way::Command(_), None) => (
+            "/agent/command",
+            "name a program that is on the PATH, or by its path from where the command runs",
+        ),
+        (Way::Python { .. }, None) => (
+            "/agent/endpoint",
+            "name `module:attribute` of a module beside the suite, or of one that the interpreter has; \
+             SQUALL_PYTHON names another interpreter",
+        ),
+    };
+    checks.failed("agent", pointer, error.to_string(), advice);
+    false
+}
+
+/// Whether it answered as the suite says.
+fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
+    let failed = match told {
+        Err(AskError::Unreachable { .. }) => {
+            return checks.skipped("answer", "the agent was not reached");
+        }
+        Err(error @ AskError::NotThere { .. }) => (
+            "/agent/response_path",
+            error.to_string(),
+            "write the path to the answer, `choices.0.message.content` or a JSONPath, or leave it out",
+        ),
+        Err(error @ AskError::Placeholder { .. }) => (
+            "/agent/request_template",
+            error.to_string(),
+            "write a placeholder that the golden prompts have, or `{prompt}`",
+        ),
+        Err(error @ AskError::Request(_)) => (
+            "/agent",
+            error.to_string(),
+            "mend the endpoint, the headers or the template",
+        ),
+        Ok(answer) => match &answer.error {
+            Some(why) if why.starts_with("there was no answer within") => (
+                "/agent/timeout",
+                why.clone(),
+                "raise `timeout`, up to 300000, or make the agent faster: nothing was injected",
+            ),
+            Some(why) => (
+                "/agent",
+                why.clone(),
+                "the agent fails without any chaos; its own log says more. Mend it first, or the headers and \
+                 the template that it is asked with",
+            ),
+            None if answer.text.trim().is_empty() => (
+                "/agent/response_path",
+                "the answer is empty".to_owned(),
+                "say where the answer stands: `response_path: choices.0.message.content`",
+            ),
+            None => {
+                let (length, took) = (answer.text.chars().count(), answer.latency.as_millis());
+                let found = format!(
+                    "the first golden prompt was answered in {took} ms, {length} characters"
+                );
+                return checks.passed("answer", found);
+            }
+        },
+    };
+    let (pointer, found, advice) = failed;
+    checks.failed("answer", pointer, found, advice);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! What the proxy saw of the one asking.
+
+use std::collections::BTreeSet;
+
+use squall_journal::reach::SeenExchange;
+use squall_journal::record::{Kind, Outcome};
+use squall_journal::ring::host_and_port;
+use squall_profiles::profile::Profile;
+use squall_profiles::rule::Family;
+
+use super::checks::Checks;
+use super::{Asked, Verifying};
+use crate::suite::agent::Way;
+use crate::suite::{ContractPart, Suite};
+
+/// Looks at all that came through.
+pub(super) fn look(of: &Verifying<'_>, asked: &Asked, checks: &mut Checks<'_>) {
+    let all: Vec<_> = asked
+        .own
+        .exchanges
+        .iter()
+        .chain(&asked.shared.exchanges)
+        .collect();
+    if all.is_empty() {
+        let found = "no call of the agent came through the proxy: it makes none, or goes past it";
+        checks.failed("proxy", "/agent", found.to_owned(), unseen(of.suite));
+        for name in ["scopes", "upstreams", "models", "tools"] {
+            checks.skipped(name, "no call was seen");
+        }
+        return;
+    }
+    proxy(of.suite, &all, checks);
+    scopes(asked, checks);
+    upstreams(&all, checks);
+    models(of.suite, &all, checks);
+    tools(of.suite, &all, checks);
+}
+
+/// What to do about an agent whose calls nobody sees.
+fn unseen(suite: &Suite) -> &'static str {
+    match &suite.agent.way {
+        Way::Http(_) | Way::OpenAi(_) if suite.agent.start.is_none() => {
+            "start the agent with the variables that `squall env` prints, or let Squall start it: `start: \
+             {command: […], ready_url: …}`; a client that reads no HTTPS_PROXY needs a base URL: a route of \
+             `squall.yaml`"
+        }
+        Way::Http(_) | Way::OpenAi(_) | Way::Command(_) | Way::Python { .. } => {
+            "it was started with HTTP_PROXY and HTTPS_PROXY, and its client reads neither: give it the proxy \
+             by hand, or a base URL: a route of `squall.yaml`"
+        }
+    }
+}
+
+fn proxy(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
+    let with = |outcome| {
+        let those = all
+            .iter()
+            .filter(move |seen| seen.record.outcome == outcome);
+        those.map(|seen| host(seen)).collect::<BTreeSet<_>>()
+    };
+    let rejecting = with(Outcome::ClientRejectedCa);
+    let denied = with(Outcome::Denied);
+    if !rejecting.is_empty() {
+        let found = format!(
+            "the agent rejects Squall's certificate for {}; what it calls there is not seen",
+            list(&rejecting)
+        );
+        let advice = if matches!(suite.agent.way, Way::Http(_) | Way::OpenAi(_))
+            && suite.agent.start.is_none()
+        {
+            "start the agent with the variables that `squall env` prints, SSL_CERT_FILE and its like among them"
+        } else {
+            "its TLS library reads none of SSL_CERT_FILE, REQUESTS_CA_BUNDLE and their like: give it \
+             `squall ca export`, or leave the host out by `proxy.intercept.exclude` in `squall.yaml`"
+        };
+        checks.failed("proxy", "/agent", found, advice);
+    } else if !denied.is_empty() {
+        let found = format!("the proxy denies calls to {}", list(&denied));
+        checks.failed(
+            "proxy",
+            "/agent",
+            found,
+            "allow them: `proxy.allow` in `squall.yaml`",
+        );
+    } else {
+        checks.passed("proxy", format!("{} came through", calls(all.len())));
+    }
+}
+
+/// By which ways the agent's calls named their scope.
+fn scopes(asked: &Asked, checks: &mut Checks<'_>) {
+    let (own, others) = (&asked.own.exchanges, asked.shared.exchanges.len());
+    let advice = "have the agent pass the request's `baggage` or `traceparent` header on with every call that it \
+                  makes for it, as OpenTelemetry's instrumentations do";
+    if own.is_empty() {
+        let found = format!(
+            "{} named no scope: prompts are sent one at a time",
+            calls(others)
+        );
+        return checks.warned("scopes", "/agent", found, advice);
+    }
+    let ways: BTreeSet<_> = own.iter().map(|seen| carried(seen, asked)).collect();
+    let ways: Vec<_> = ways.into_iter().collect();
+    let found = format!(
+        "{} named the scope by {}",
+        calls(own.len()),
+        ways.join(", ")
+    );
+    if others > 0 {
+        let found = format!(
+            "{found}; {} named none, and would meet no chaos",
+            calls(others)
+        );
+        return checks.warned("scopes", "/agent", found, advice);
+    }
+    checks.passed("scopes", found);
+}
+
+fn carried(seen: &SeenExchange, asked: &Asked) -> &'static str {
+    let header = |name| {
+        seen.request
+            .as_ref()
+            .and_then(|request| request.header(name))
+    };
+    let scope = format!("squall.scope={}", asked.invocation.scope);
+    let trace = asked
+        .invocation
+        .traceparent
+        .split('-')
+        .nth(1)
+        .unwrap_or_default();
+    if header("baggage").is_some_and(|baggage| baggage.contains(&scope)) {
+        "baggage"
+    } else if header("traceparent").is_some_and(|parent| parent.contains(trace)) {
+        "traceparent"
+    } else {
+        "credentials"
+    }
+}
+
+/// Calls that fail though nothing was injected.
+fn upstreams(all: &[&SeenExchange], checks: &mut Checks<'_>) {
+    let failing: BTreeSet<_> = all.iter().filter_map(|seen| wrong(seen)).collect();
+    if failing.is_empty() {
+        return checks.passed("upstreams", "every call was answered");
+    }
+    let found = format!("without chaos, {}", list(&failing));
+    let advice = "mend what the agent calls, or the keys it calls it with: what fails now fails under chaos too";
+    checks.warned("upstreams", "/agent", found, advice);
+}
+
+fn wrong(seen: &SeenExchange) -> Option<String> {
+    let record = &seen.record;
+    match (record.outcome, record.status) {
+        (Outcome::UpstreamError, _) => Some(format!("{} could not be reached", host(seen))),
+        (Outcome::Ok, Some(status @ (401 | 403 | 429 | 500..))) => {
+            Some(format!("{} answered {status}", host(seen)))
+        }
+        _ => None,
+    }
+}
+
+fn models(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
+    let models: BTreeSet<_> = all.iter().filter_map(|seen| model(seen)).collect();
+    if !models.is_empty() {
+        return checks.passed("models", list(&models));
+    }
+    let demanded = rule_of(suite, |family| {
+        matches!(family, Family::Llm | Family::Context)
+    });
+    match demanded {
+        Some(pointer) => checks.failed(
+            "models",
+            &pointer,
+            "no call of a model was recognised, and the suite has rules for models".to_owned(),
+            "name the endpoint and its dialect under `llm:` in `squall.yaml`: `{match_url: \
+             \"http://gpu-box:8000/v1/*\", dialect: openai-chat}`",
+        ),
+        None => checks.skipped(
+            "models",
+            "no call of a model was recognised, and no rule is about one",
+        ),
+    }
+}
+
+fn model(seen: &SeenExchange) -> Option<String> {
+    let record = &seen.record;
+    let dialect = record
+        .dialect
+        .as_deref()
+        .filter(|_| record.kind == Kind::Llm)?;
+    let model = record.llm.as_ref().and_then(|llm| llm.model.as_deref());
+    let model = model.map(|model| format!("{model} ")).unwrap_or_default();
+    Some(format!("{model}at {} ({dialect})", host(seen)))
+}
+
+fn tools(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
+    let mut tools = BTreeSet::new();
+    for seen in all {
+        let record = &seen.record;
+        let named = record.tool.iter().chain(&record.more_tools);
+        tools.extend(named.cloned());
+        if record.tool.is_none() && record.kind == Kind::Tool {
+            tools.insert(format!("{} (no name)", host(seen)));
+        }
+        let inside = record.llm.iter().flat_map(|llm| &llm.tool_calls);
+        tools.extend(inside.map(|tool| format!("{tool} (called by the model)")));
+    }
+    if !tools.is_empty() {
+        return checks.passed("tools", list(&tools));
+    }
+    match rule_of(suite, |family| family == Family::Tool) {
+        Some(pointer) => checks.warned(
+            "tools",
+            &pointer,
+            "the first golden prompt called no tool, and the suite has rules for tools".to_owned(),
+            "ask something first that makes the agent use a tool, so that it is seen whether the rules meet it",
+        ),
+        None => checks.skipped("tools", "no tool was called, and no rule is about one"),
+    }
+}
+
+/// Pointer to the first chaos of the suite that has a rule of such a family.
+fn rule_of(suite: &Suite, wanted: impl Fn(Family) -> bool) -> Option<String> {
+    let has = |chaos: &Profile| chaos.rules.iter().any(|rule| wanted(rule.family));
+    if suite.chaos.as_ref().is_some_and(|chaos| has(chaos)) {
+        return Some("/chaos".to_owned());
+    }
+    let Some(ContractPart::Written(contract)) = &suite.contract else {
+        return None;
+    };
+    let place = contract.scenarios.iter().position(|one| has(&one.chaos))?;
+    Some(format!("/contract/chaos_matrix/{place}"))
+}
+
+fn host(seen: &SeenExchange) -> String {
+    match host_and_port(&seen.record.url) {
+        (host, Some(port)) => format!("{host}:{port}"),
+        (host, None) => host.to_owned(),
+    }
+}
+
+fn calls(count: usize) -> String {
+    match count {
+        1 => "1 call".to_owned(),
+        more => format!("{more} calls"),
+    }
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    let shown: Vec<_> = names.iter().take(8).map(String::as_str).collect();
+    match names.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -13,6 +13,7 @@ pub mod agent;
 mod chaos;
 mod check;
 mod contract;
+mod files;
 mod model;
 mod mutations;
 mod prompts;
@@ -25,7 +26,8 @@ mod variables;
 
 use std::sync::Arc;
 
-use squall_profiles::document::{self, At, Tree};
+use serde_json::Value;
+use squall_profiles::document::{At, Tree};
 use squall_profiles::error::ProfileError;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
@@ -33,6 +35,8 @@ use squall_profiles::variables::{Expanded, Variables};
 
 pub use self::agent::Agent;
 pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
+use self::files::Laid;
+pub use self::files::Open;
 pub use self::model::{Model, Provider};
 pub use self::mutations::{MutationType, Mutations};
 pub use self::prompts::Prompt;
@@ -94,19 +98,47 @@ pub struct Suite {
 
 /// Reads a suite, YAML or JSON. `file` is named in errors; `variables` says what `${VAR}` stands for.
 pub fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Suite, Vec<SuiteError>> {
-    let written = document::read(file, text).map_err(|error| vec![error])?;
-    let mut reader = Reader::new(file, text, variables::places(&written));
+    let (laid, written) = files::read(file, text, None)?;
+    parse_tree(file, &laid, &written, variables)
+}
+
+/// The same with the files that it names, and the whole as the one document that the API takes: files in
+/// the places of their names, variables not expanded, and those that are set written as `${VAR}` throughout.
+pub fn read_local(
+    file: &str,
+    text: &str,
+    variables: Variables<'_>,
+    open: Open<'_>,
+) -> Result<(Suite, Value), Vec<SuiteError>> {
+    let (laid, mut written) = files::read(file, text, Some(open))?;
+    let suite = parse_tree(file, &laid, &written, variables)?;
+    variables::spell_out(&mut written, variables);
+    Ok((suite, written.value.to_json()))
+}
+
+fn parse_tree(
+    file: &str,
+    laid: &Laid,
+    written: &At<Tree>,
+    variables: Variables<'_>,
+) -> Result<Suite, Vec<SuiteError>> {
+    let text = &laid.text;
+    let mut reader = Reader::new(file, text, variables::places(written));
     let mut tree = written.clone();
     let expanded = variables::expand(&mut reader, &mut tree, variables);
     let library = Library::builtin();
     let read = reader.fields(
         &tree,
         "a map with `agent`, `golden_prompts` and `invariants`",
-        |fields| root(fields, &written, &library, variables),
+        |fields| root(fields, written, &library, variables),
     );
     let mut errors = std::mem::take(&mut reader.errors);
     errors.sort_by_key(|error| error.position);
     errors.dedup();
+    let led_back = |told: Vec<SuiteError>| {
+        let told = told.into_iter().map(|one| laid.led_back(one));
+        told.collect::<Vec<_>>()
+    };
     match read.flatten() {
         Some(suite) if errors.is_empty() => {
             let mut notes = reader.notes;
@@ -114,13 +146,13 @@ pub fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Suite, 
             notes.sort_by_key(|note| note.position);
             Ok(Suite {
                 file: file.into(),
-                text: text.into(),
-                notes,
+                text: text.as_str().into(),
+                notes: led_back(notes),
                 expanded,
                 ..suite
             })
         }
-        _ => Err(errors),
+        _ => Err(led_back(errors)),
     }
 }
 

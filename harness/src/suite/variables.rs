@@ -121,13 +121,31 @@ fn bare(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// Writes bare variables that are set as `${VAR}`.
+pub(super) fn spell_out(tree: &mut At<Tree>, variables: Variables<'_>) {
+    if let Variables::From(lookup) = variables {
+        each_agent_text_mut(tree, &mut |text| {
+            let spelt = replace_bare(text, |name| {
+                lookup(name).is_ok().then(|| format!("${{{name}}}"))
+            });
+            if spelt != *text {
+                *text = spelt;
+            }
+        });
+    }
+}
+
 /// What a variable expands to is not expanded once more: a `${` in it is escaped for the second step.
 fn expand_bare(text: &str, lookup: &dyn Fn(&str) -> Result<String, std::env::VarError>) -> String {
+    replace_bare(text, |name| Some(lookup(name).ok()?.replace("${", "$${")))
+}
+
+fn replace_bare(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let (mut expanded, mut from) = (String::with_capacity(text.len()), 0);
     for (at, name) in bare(text) {
-        if let Ok(value) = lookup(name) {
+        if let Some(value) = value(name) {
             expanded.push_str(&text[from..at]);
-            expanded.push_str(&value.replace("${", "$${"));
+            expanded.push_str(&value);
             from = at + 1 + name.len();
         }
     }

@@ -1,0 +1,295 @@
+//! Files that a suite names: a contract, replay sessions, JSON Schemas.
+//!
+//! Each is laid behind the suite's text and its tree put where its name stood, lines counted on. So
+//! everything that looks at a suite sees one document, and only what is said of it in the end is led back
+//! to the file and the line it stands in.
+//!
+//! ```text
+//! suite.yaml  1 ..  40      contract: ./contract.yaml ─▶ the tree of 41 .. 60
+//! contract.yaml ─▶ 41 .. 60
+//! ```
+
+use squall_profiles::document::{self, At, Tree};
+use squall_profiles::error::{Position, ProfileError};
+
+/// Gives a file that another one names: what it is called in errors, and its text. The error is a sentence
+/// without the place.
+pub type Open<'f> = &'f dyn Fn(&str, &str) -> Result<(String, String), String>;
+
+/// Texts laid one behind the other.
+#[derive(Debug)]
+pub(super) struct Laid {
+    /// All of them.
+    pub(super) text: String,
+    /// The first line of each, and what it is called.
+    files: Vec<(u32, String)>,
+}
+
+/// Reads a suite, and puts the files that it names in their places.
+pub(super) fn read(
+    file: &str,
+    text: &str,
+    open: Option<Open<'_>>,
+) -> Result<(Laid, At<Tree>), Vec<ProfileError>> {
+    let mut laid = Laid {
+        text: text.to_owned(),
+        files: vec![(1, file.to_owned())],
+    };
+    let mut tree = document::read(file, text).map_err(|error| vec![error])?;
+    if let Some(open) = open {
+        let mut laying = Laying {
+            laid: &mut laid,
+            open,
+            errors: Vec::new(),
+        };
+        laying.suite(&mut tree);
+        if !laying.errors.is_empty() {
+            return Err(laying.errors);
+        }
+    }
+    Ok((laid, tree))
+}
+
+impl Laid {
+    /// The file and the line of it that a line of the whole is.
+    fn place(&self, position: Position) -> (&str, Position) {
+        let before = self
+            .files
+            .iter()
+            .rev()
+            .find(|(first, _)| *first <= position.line);
+        let (first, file) = before.unwrap_or(&self.files[0]);
+        let line = position.line.saturating_sub(first.saturating_sub(1));
+        (file, Position { line, ..position })
+    }
+
+    /// The same, said of the file it stands in.
+    pub(super) fn led_back(&self, error: ProfileError) -> ProfileError {
+        let (file, position) = self.place(error.position);
+        ProfileError {
+            file: file.to_owned(),
+            position,
+            ..error
+        }
+    }
+
+    /// Lays a text behind the others; gives how many lines there were before.
+    fn add(&mut self, file: String, text: &str) -> u32 {
+        if !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        let before = self.text.bytes().filter(|byte| *byte == b'\n').count();
+        let before = u32::try_from(before).unwrap_or(u32::MAX);
+        self.files.push((before.saturating_add(1), file));
+        self.text.push_str(text);
+        before
+    }
+}
+
+struct Laying<'l> {
+    laid: &'l mut Laid,
+    open: Open<'l>,
+    errors: Vec<ProfileError>,
+}
+
+impl Laying<'_> {
+    fn suite(&mut self, tree: &mut At<Tree>) {
+        self.invariants(tree);
+        if let Some(contract) = member(tree, "contract") {
+            if let Some(path) = path(contract) {
+                self.lay(contract, &path);
+                // A whole suite is as good as its contract alone.
+                if let Some(inner) = member(contract, "contract") {
+                    *contract = inner.clone();
+                }
+            }
+            self.invariants(contract);
+        }
+        let sessions = member(tree, "replays").and_then(|replays| member(replays, "sessions"));
+        for session in sessions.into_iter().flat_map(items) {
+            let file = member(session, "file").and_then(|file| text(file).map(str::to_owned));
+            let alone = matches!(&session.value, Tree::Map(members) if members.len() == 1);
+            if let (Some(file), true) = (file, alone) {
+                self.lay(session, &file);
+            }
+        }
+    }
+
+    /// The schemas that they name.
+    fn invariants(&mut self, tree: &mut At<Tree>) {
+        let invariants = member(tree, "invariants");
+        for invariant in invariants.into_iter().flat_map(items) {
+            if let Some(schema) = member(invariant, "schema")
+                && let Some(path) = path(schema)
+            {
+                self.lay(schema, &path);
+            }
+        }
+    }
+
+    /// Puts a file in the place of its name.
+    fn lay(&mut self, node: &mut At<Tree>, path: &str) {
+        let (from, position) = self.laid.place(node.position);
+        let wrong = |message: String| ProfileError {
+            file: from.to_owned(),
+            position,
+            pointer: String::new(),
+            message,
+        };
+        let (file, text) = match (self.open)(path, from) {
+            Ok(opened) => opened,
+            Err(message) => return self.errors.push(wrong(message)),
+        };
+        match document::read(&file, &text) {
+            Ok(mut tree) => {
+                let lines = self.laid.add(file, &text);
+                count_on(&mut tree, lines);
+                *node = tree;
+            }
+            Err(error) => self.errors.push(error),
+        }
+    }
+}
+
+fn member<'t>(node: &'t mut At<Tree>, name: &str) -> Option<&'t mut At<Tree>> {
+    match &mut node.value {
+        Tree::Map(members) => {
+            let found = members.iter_mut().find(|(found, _)| found.value == name);
+            found.map(|(_, member)| member)
+        }
+        Tree::Null | Tree::Scalar { .. } | Tree::List(_) => None,
+    }
+}
+
+fn items(node: &mut At<Tree>) -> &mut [At<Tree>] {
+    match &mut node.value {
+        Tree::List(items) => items,
+        Tree::Null | Tree::Scalar { .. } | Tree::Map(_) => &mut [],
+    }
+}
+
+fn text(node: &At<Tree>) -> Option<&str> {
+    match &node.value {
+        Tree::Scalar { text, .. } => Some(text),
+        Tree::Null | Tree::List(_) | Tree::Map(_) => None,
+    }
+}
+
+/// The text, if it names a file: names of contracts have no ending, and a schema that is written out is no
+/// name.
+fn path(node: &At<Tree>) -> Option<String> {
+    let text = text(node)?.trim();
+    let has_ending = [".yaml", ".yml", ".json"]
+        .iter()
+        .any(|ending| text.to_ascii_lowercase().ends_with(ending));
+    (has_ending && !text.contains(['\n', '{'])).then(|| text.to_owned())
+}
+
+fn count_on(node: &mut At<Tree>, lines: u32) {
+    let on = |position: &mut Position| position.line = position.line.saturating_add(lines);
+    on(&mut node.position);
+    match &mut node.value {
+        Tree::Null | Tree::Scalar { .. } => {}
+        Tree::List(items) => items.iter_mut().for_each(|item| count_on(item, lines)),
+        Tree::Map(members) => {
+            for (name, member) in members {
+                on(&mut name.position);
+                count_on(member, lines);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use super::super::{ContractPart, Session, read_local};
+    use super::Open;
+
+    const SUITE: &str = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [hello]\n\
+                         contract: parts/contract.yaml\n\
+                         replays: {sessions: [{file: incident.yaml}]}";
+
+    fn opened(path: &str, from: &str) -> Result<(String, String), String> {
+        let text = match (path, from) {
+            ("parts/contract.yaml", "suite.yaml") => {
+                "name: polite\ninvariants:\n  - {id: a, type: json_schema, schema: ./answer.json}\n  \
+                 - {id: b, type: completes}\nchaos_matrix: [{name: clean}]\n"
+            }
+            ("./answer.json", "parts/contract.yaml") => r#"{"type": "object"}"#,
+            ("incident.yaml", "suite.yaml") => "id: one\ninput: hello",
+            _ => return Err(format!("`{path}` cannot be read: there is none")),
+        };
+        Ok((path.to_owned(), text.to_owned()))
+    }
+
+    fn told(open: Open<'_>, suite: &str) -> Vec<String> {
+        let none = |_: &str| Err(std::env::VarError::NotPresent);
+        let read = read_local("suite.yaml", suite, Variables::From(&none), open);
+        let errors = read.err().unwrap_or_default();
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn files_that_are_named_stand_in_the_place_of_their_names() {
+        let none = |_: &str| Err(std::env::VarError::NotPresent);
+        let (suite, document) =
+            read_local("suite.yaml", SUITE, Variables::From(&none), &opened).expect("valid");
+        let Some(ContractPart::Written(contract)) = &suite.contract else {
+            panic!("{:?}", suite.contract)
+        };
+        assert_eq!(contract.name, "polite");
+        assert!(
+            matches!(&suite.replays.sessions[..], [Session::Inline(session)] if session.id == "one")
+        );
+        assert_eq!(
+            document["contract"]["invariants"][0]["schema"]["type"],
+            "object"
+        );
+        assert_eq!(document["replays"]["sessions"][0]["input"], "hello");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told_in_its_own_lines() {
+        let spoilt = |from: &'static str, to: &'static str| {
+            move |path: &str, file: &str| {
+                opened(path, file).map(|(name, text)| (name, text.replace(from, to)))
+            }
+        };
+        for (from, to, expected) in [
+            (
+                "type: completes",
+                "type: complets",
+                "parts/contract.yaml:4:19: unknown invariant type `complets`, did you mean `completes`?",
+            ),
+            (
+                r#""object""#,
+                r#""objct""#,
+                "./answer.json:1:10: this is no JSON Schema",
+            ),
+            (
+                "input: hello",
+                "inpt: hello",
+                "incident.yaml:1:1: a session has `file`, or `id` and `input`",
+            ),
+            ("input: hello", "input: [", "incident.yaml:"),
+            (
+                "./answer.json",
+                "./gone.json",
+                "parts/contract.yaml:3:40: `./gone.json` cannot be read: there is none",
+            ),
+        ] {
+            let told = told(&spoilt(from, to), SUITE);
+            assert!(
+                told.iter().any(|error| error.starts_with(expected)),
+                "{to}: {told:#?}"
+            );
+        }
+        let gone = told(&opened, &SUITE.replace("incident", "gone"));
+        assert_eq!(
+            gone,
+            ["suite.yaml:4:22: `gone.yaml` cannot be read: there is none"]
+        );
+    }
+}

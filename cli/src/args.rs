@@ -1,5 +1,7 @@
 //! What may be written on the command line. Every flag has a variable `SQUALL_…`; the flag wins.
 
+mod judging;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::judging::{Chaos, Ci, Contract, FailOn, Site, SuiteFile, Trial};
 use crate::config::{address, quantity};
 use crate::failure::EXIT_CODES;
 use crate::variables;
@@ -108,6 +111,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Replay,
     },
+    /// Ask an agent its golden prompts under chaos: how much of it does it stand?
+    Chaos(Box<Chaos>),
+    /// Contracts: what must hold, in every scenario of a matrix
+    Contract {
+        #[command(subcommand)]
+        action: Contract,
+    },
+    /// Everything a suite configures: one score, reports, an exit code
+    Ci(Box<Ci>),
     /// Runs: what agents were tried with, and what came of it
     Runs {
         #[command(subcommand)]
@@ -631,6 +643,9 @@ mod tests {
             "profile",
             "recordings",
             "replay",
+            "chaos",
+            "contract",
+            "ci",
             "token",
         ] {
             let sub = command.find_subcommand_mut(name).expect(name);

@@ -13,8 +13,11 @@ mod daemon;
 mod demo;
 mod failure;
 mod home;
+mod host;
+mod judging;
 mod pointing;
 mod render;
+mod suite;
 mod text;
 mod variables;
 

@@ -1,6 +1,7 @@
 //! The control API, from a command's side.
 
 mod events;
+mod following;
 mod problem;
 
 use std::time::Duration;
@@ -10,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::events::{Event, Events};
+pub(crate) use self::following::Following;
 pub(crate) use self::problem::Problem;
 use crate::args::Remote;
 use crate::failure::Failure;

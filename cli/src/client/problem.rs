@@ -48,6 +48,16 @@ impl Problem {
         problem
     }
 
+    /// What is wrong, a line each, with `place` of the pointers that it knows; nothing of problems without
+    /// one.
+    pub(crate) fn placed(&self, place: impl Fn(&str) -> Option<String>) -> Option<String> {
+        let line = |error: &Detail| Some(format!("{}: {}", place(&error.pointer)?, error.detail));
+        let lines: Option<Vec<_>> = self.errors.iter().map(line).collect();
+        lines
+            .filter(|lines| !lines.is_empty())
+            .map(|lines| lines.join("\n"))
+    }
+
     /// Whether it is Squall's proxy that answers, which has no such path, instead of the control API.
     pub(crate) fn is_the_proxys(&self) -> bool {
         ["no-route", "credentials-required"]

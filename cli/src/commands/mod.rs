@@ -2,6 +2,9 @@
 
 mod audit;
 mod ca;
+mod chaos;
+mod ci;
+mod contract;
 mod demo;
 mod env;
 mod explain;
@@ -39,6 +42,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Audit { action } => on_runtime(audit::run(action)),
         Command::Recordings { action } => on_runtime(recordings::run(action)),
         Command::Replay { action } => on_runtime(replay::run(action)),
+        Command::Chaos(chaos) => on_runtime(chaos::run(*chaos)),
+        Command::Contract { action } => on_runtime(contract::run(action)),
+        Command::Ci(ci) => on_runtime(ci::run(*ci)),
         Command::Runs { action } => on_runtime(runs::run(action)),
         Command::Token { action } => on_runtime(token::run(action)),
     }

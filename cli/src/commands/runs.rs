@@ -1,21 +1,17 @@
 //! `squall runs`: what agents were tried with, and what came of it.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use squall_journal::run::{RunRecord, RunState};
 
 use crate::args::{Remote, Runs};
-use crate::client::{Client, Event, Page, segment};
+use crate::client::{Client, Event, Following, Page, segment};
 use crate::failure::Failure;
+use crate::judging;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
 use crate::render::{output, run as render};
 
 const RUNS: &str = "/v1/runs";
-
-/// Pause before the daemon is asked again after a stream ended.
-const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(action: Runs) -> Result<(), Failure> {
     match action {
@@ -89,31 +85,14 @@ async fn ask(run: &str, what: &str, done: &str, remote: &Remote) -> Result<(), F
 /// Follows a run to its end, however often the connection breaks.
 async fn watch(run: &str, remote: &Remote) -> Result<(), Failure> {
     let client = Client::new(remote)?;
-    let stream = format!("{}/events", path(run));
     let paint = Paint::stdout();
-    let mut last: Option<String> = None;
-    // The first connection must succeed; a daemon that goes away later may come back.
-    let mut events = client.events(&stream, None).await?;
+    let mut following = Following::begin(&client, run).await?;
     loop {
-        while let Ok(Some(event)) = events.next().await {
-            tell(&event, remote.json, paint)?;
-            if event.name == "done" {
-                return end(run, &client, remote.json, paint).await;
-            }
+        let event = following.next().await?;
+        tell(&event, remote.json, paint)?;
+        if event.name == "done" {
+            return end(run, &client, remote.json, paint).await;
         }
-        last = events.last_id().map(str::to_owned).or(last);
-        eprintln!(
-            "squall: the daemon at {} has gone; waiting for it",
-            client.server()
-        );
-        events = loop {
-            tokio::time::sleep(PAUSE).await;
-            match client.events(&stream, last.as_deref()).await {
-                Ok(events) => break events,
-                Err(Failure::Unreachable { .. }) => {}
-                Err(failure) => return Err(failure),
-            }
-        };
     }
 }
 
@@ -152,15 +131,7 @@ async fn end(run: &str, client: &Client, as_json: bool, paint: Paint) -> Result<
     if !as_json {
         output::print(&format!("\n{}", render::whole(&over, paint)))?;
     }
-    match over.state {
-        RunState::Passed => Ok(()),
-        RunState::Failed => Err(Failure::NotPassed),
-        RunState::Inconclusive => Err(Failure::Inconclusive),
-        state => Err(Failure::could_not(
-            format!("the run is {}", state.as_str()),
-            over.error.or(over.reason).unwrap_or_default(),
-        )),
-    }
+    judging::verdict(&over, None)
 }
 
 fn read(document: Value) -> Result<RunRecord, Failure> {

@@ -73,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) approval: Vec<String>,
     /// Regular expressions whose whole match is a secret.
     pub(crate) redact: Vec<String>,
+    /// Whether it lives for one command, beside a daemon that may live on the same store.
+    pub(crate) passing: bool,
 }
 
 /// What outlives the daemon.
@@ -171,6 +173,7 @@ impl Config {
             trust: Terms::default(),
             approval: Vec::new(),
             redact: Vec::new(),
+            passing: false,
         }
     }
 

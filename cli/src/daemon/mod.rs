@@ -144,7 +144,10 @@ impl Daemon {
             Arc::clone(&chaos),
             RecordingBounds::default(),
         );
-        recordings.look_back().await?;
+        if !config.passing {
+            // Those of the daemon that lives on this store go on.
+            recordings.look_back().await?;
+        }
         let daemon = Self {
             runs,
             recordings,

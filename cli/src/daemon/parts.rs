@@ -110,6 +110,8 @@ pub(super) fn daemon_id(config: &Config) -> Result<String, Failure> {
     let home = match config.store.place {
         // Nothing outlives it, its name included.
         Place::Memory => None,
+        // The name belongs to the daemon that lives here, which would take these runs for its own.
+        _ if config.passing => None,
         Place::Sqlite(_) | Place::Postgres(_) => Some(config.home.as_path()),
     };
     squall_control_api::daemon_id(home)

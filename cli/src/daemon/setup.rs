@@ -18,8 +18,27 @@ pub(crate) struct Setup {
     flags: Flags,
     /// Where the store is, whatever the file says.
     store: Option<Place>,
-    /// Free ports of loopback unless flags say otherwise, whatever the file says.
-    private: bool,
+    lives: Lives,
+}
+
+/// How a daemon lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lives {
+    /// For whoever reaches it, until it is told to stop.
+    Long,
+    /// For one program: on free ports of loopback unless flags say otherwise, with nothing in a store.
+    ForProgram,
+    /// For one command, which may start programs and looks for its runs later.
+    ForCommand(Ports),
+}
+
+/// Where a daemon listens whose flags say nothing of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ports {
+    /// Where the file says, else on the usual ports.
+    Written,
+    /// On free ports of loopback.
+    Free,
 }
 
 impl Setup {
@@ -32,7 +51,7 @@ impl Setup {
             file,
             flags,
             store: None,
-            private: false,
+            lives: Lives::Long,
         })
     }
 
@@ -54,7 +73,15 @@ impl Setup {
     /// For `run`: listens on free ports, and leaves nothing in a store.
     pub(crate) fn private(flags: Flags) -> Result<Self, Failure> {
         Ok(Self {
-            private: true,
+            lives: Lives::ForProgram,
+            ..Self::new(flags)?
+        })
+    }
+
+    /// For the commands that try agents: over the file's store, with no chaos but what a run brings.
+    pub(crate) fn for_one_command(flags: Flags, ports: Ports) -> Result<Self, Failure> {
+        Ok(Self {
+            lives: Lives::ForCommand(ports),
             ..Self::new(flags)?
         })
     }
@@ -71,14 +98,18 @@ impl Setup {
             Some(file) => Config::from_file(self.home.clone(), file)?,
             None => Config::with_home(self.home.clone()),
         };
-        if self.private {
-            let free = SocketAddr::from(([127, 0, 0, 1], 0));
-            config.store = StoreConfig::in_memory();
-            config.proxy.listen = free;
-            config.api.listen = free;
-            for route in &mut config.proxy.routes {
-                if let RouteEntry::Listen(address) = &mut route.entry {
-                    *address = free;
+        match self.lives {
+            Lives::Long => {}
+            Lives::ForProgram => {
+                config.store = StoreConfig::in_memory();
+                on_free_ports(&mut config);
+            }
+            Lives::ForCommand(ports) => {
+                config.passing = true;
+                config.trust.commands = true;
+                config.chaos.profile = None;
+                if ports == Ports::Free {
+                    on_free_ports(&mut config);
                 }
             }
         }
@@ -100,11 +131,22 @@ impl Setup {
     }
 }
 
+fn on_free_ports(config: &mut Config) {
+    let free = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.proxy.listen = free;
+    config.api.listen = free;
+    for route in &mut config.proxy.routes {
+        if let RouteEntry::Listen(address) = &mut route.entry {
+            *address = free;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn setup(text: &str, flags: Flags, private: bool) -> (tempfile::TempDir, Setup) {
+    fn setup(text: &str, flags: Flags, lives: Lives) -> (tempfile::TempDir, Setup) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("squall.yaml");
         std::fs::write(&file, text).unwrap();
@@ -113,7 +155,7 @@ mod tests {
             file: Some(file),
             flags,
             store: None,
-            private,
+            lives,
         };
         (directory, setup)
     }
@@ -125,7 +167,7 @@ mod tests {
             seed: Some(8),
             ..Flags::default()
         };
-        let (_directory, setup) = setup(text, flags, false);
+        let (_directory, setup) = setup(text, flags, Lives::Long);
         let config = setup.read().unwrap();
         assert_eq!(config.proxy.listen.port(), 1111);
         assert_eq!(config.api.listen.port(), 7071);
@@ -138,7 +180,7 @@ mod tests {
         let (_directory, setup) = setup(
             "proxy: { listen: 0.0.0.0:1111 }\nroutes: [{ name: own, listen: 127.0.0.1:1112, upstream: http://a.example }]\n",
             Flags::default(),
-            true,
+            Lives::ForProgram,
         );
         let config = setup.read().unwrap();
         assert!(
@@ -149,12 +191,29 @@ mod tests {
     }
 
     #[test]
+    fn a_daemon_for_one_command_keeps_its_store_and_no_chaos() {
+        let text = "proxy: { listen: 127.0.0.1:1111 }\nchaos: { profile: brownout }\n";
+        for (ports, port) in [(Ports::Written, 1111), (Ports::Free, 0)] {
+            let lives = Lives::ForCommand(ports);
+            let (_directory, setup) = setup(text, Flags::default(), lives);
+            let config = setup.read().unwrap();
+            assert_eq!(config.proxy.listen.port(), port);
+            assert_eq!(
+                config.store.place,
+                Place::in_home(Path::new("/home/squall"))
+            );
+            assert_eq!(config.chaos.profile, None);
+            assert!(config.trust.commands && config.passing);
+        }
+    }
+
+    #[test]
     fn a_flag_cannot_expose_what_the_file_could_not() {
         let flags = Flags {
             proxy: Some(([0, 0, 0, 0], 1).into()),
             ..Flags::default()
         };
-        let (_directory, setup) = setup("", flags, false);
+        let (_directory, setup) = setup("", flags, Lives::Long);
         let complaint = setup.read().unwrap_err().to_string();
         assert!(complaint.contains("narrow `proxy.allow`"), "{complaint}");
     }

@@ -1,12 +1,20 @@
 //! Runs, for people.
 
-use squall_journal::run::{CellRecord, CellState, DocumentVersion, RunRecord, RunState};
+mod failures;
+mod figures;
+mod matrix;
 
+use squall_journal::run::{CellState, DocumentVersion, RunRecord, RunState};
+
+use super::clean;
 use super::paint::Paint;
-use super::table::{Table, wrap};
+use super::table::wrap;
 
 /// Longest line of a reason.
 const WIDTH: usize = 100;
+
+/// Most characters of a reason.
+const REASON: usize = 1000;
 
 /// A state in its colour.
 pub(crate) fn state(state: RunState, paint: Paint) -> String {
@@ -27,16 +35,21 @@ pub(crate) fn score(score: Option<f64>) -> String {
     })
 }
 
-/// A run, with what came of each cell.
+/// A run: what it is, the matrix, what went wrong, the figures.
 pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     let mut lines = vec![head(run, paint), times(run)];
     for why in run.error.iter().chain(&run.reason) {
-        lines.extend(wrap(why, WIDTH).iter().map(|line| paint.notable(line)));
+        let told = wrap(&clean(why, REASON), WIDTH);
+        lines.extend(told.iter().map(|line| paint.notable(line)));
     }
-    lines.extend(run.score.map(|_| result(run, paint)));
     if !run.cells.is_empty() {
         lines.push(String::new());
-        lines.extend(cells(&run.cells, paint).lines().map(str::to_owned));
+        lines.extend(matrix::render(&run.cells, paint).lines().map(str::to_owned));
+        lines.extend(failures::render(&run.cells, paint));
+    }
+    if run.state.is_over() && (run.score.is_some() || !run.cells.is_empty()) {
+        lines.push(String::new());
+        lines.extend(figures::render(run, paint));
     }
     if !run.documents.is_empty() {
         lines.push(String::new());
@@ -46,8 +59,36 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     lines.join("\n")
 }
 
+/// The last line: for people, and for scripts, which find `name=value` in it.
+pub(crate) fn closing(run: &RunRecord) -> String {
+    let count = |state: CellState| {
+        let found = run.cells.iter().filter(|cell| cell.state == state);
+        found.count()
+    };
+    let told = match run.score {
+        Some(_) => score(run.score),
+        None => "none".to_owned(),
+    };
+    let line = format!(
+        "squall {}: {} score={told} passed={} failed={} not_judged={} not_exercised={} not_applicable={}",
+        run.kind.as_str(),
+        run.state.as_str(),
+        count(CellState::Passed),
+        count(CellState::Failed),
+        count(CellState::Error),
+        count(CellState::NotExercised),
+        count(CellState::NotApplicable),
+    );
+    let compared = run.comparison.as_ref().map(|comparison| {
+        let (worse, fixed) = (comparison.newly_failing.len(), comparison.fixed.len());
+        format!(" newly_failing={worse} fixed={fixed}")
+    });
+    let compared = compared.unwrap_or_default();
+    format!("{line}{compared} seed={} run={}", run.seed, run.id)
+}
+
 fn head(run: &RunRecord, paint: Paint) -> String {
-    let name = paint.name(&run.name);
+    let name = paint.name(clean(&run.name, WIDTH));
     let state = state(run.state, paint);
     format!("{name} {} {state}, seed {}", run.kind.as_str(), run.seed)
 }
@@ -65,18 +106,6 @@ fn times(run: &RunRecord) -> String {
     format!("run {}, {}", run.id, times.join(", "))
 }
 
-fn result(run: &RunRecord, paint: Paint) -> String {
-    let coverage = &run.coverage;
-    format!(
-        "score {} of 100: {} of {} cells under chaos met a fault; rules were applied {} times in {} askings",
-        paint.strong(score(run.score)),
-        coverage.exercised,
-        coverage.chaos_cells,
-        coverage.rules_applied,
-        coverage.agent_invocations,
-    )
-}
-
 fn document(document: &DocumentVersion) -> String {
     let DocumentVersion { kind, name, .. } = document;
     match document.version {
@@ -85,83 +114,94 @@ fn document(document: &DocumentVersion) -> String {
     }
 }
 
-fn cells(cells: &[CellRecord], paint: Paint) -> String {
-    let mut table = Table::new([
-        "INVARIANT",
-        "SCENARIO",
-        "SEVERITY",
-        "STATE",
-        "FAULTS",
-        "WHY",
-    ]);
-    for cell in cells {
-        let state = match cell.state {
-            CellState::Passed => paint.good("passed"),
-            CellState::Failed => paint.bad("failed"),
-            CellState::NotExercised => paint.notable("not exercised"),
-            CellState::NotApplicable => paint.faint("not applicable"),
-            CellState::Error => paint.bad("error"),
-        };
-        let why: String = cell
-            .reason
-            .iter()
-            .flat_map(|why| why.chars())
-            .take(WIDTH)
-            .collect();
-        table.row([
-            cell.invariant.clone(),
-            cell.scenario.clone(),
-            cell.severity.clone(),
-            state,
-            cell.faults_applied.to_string(),
-            why,
-        ]);
-    }
-    table.render()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn a_run_is_told_with_its_cells_and_what_it_is_made_of() {
-        let document = json!({
-            "id": "0193a1b2c3d4000000010042", "kind": "chaos", "name": "checkout", "state": "failed",
-            "score": 66.666, "passed": false,
-            "coverage": { "cells": 2, "chaos_cells": 2, "exercised": 2, "rules_applied": 5, "agent_invocations": 4 },
-            "scores": { "mutation_robustness": null, "chaos_resilience": 66.666, "contract_compliance": null,
+    fn cell(
+        invariant: &str,
+        scenario: &str,
+        severity: &str,
+        state: &str,
+        reason: Option<&str>,
+    ) -> serde_json::Value {
+        json!({ "invariant": invariant, "scenario": scenario, "severity": severity, "state": state,
+                "reason": reason, "faults_applied": 5, "mutation": null, "evidence": [
+            { "prompt": "Is it sunny?", "answer": "It is.", "latency_ms": 3.5, "exchanges": [], "state": "passed",
+              "reason": null, "faults_applied": 0 },
+            { "prompt": "Book a flight", "answer": "Done\u{1b}[2J!", "latency_ms": 3.5, "exchanges": ["0193e"],
+              "state": "failed", "reason": reason, "faults_applied": 5 } ] })
+    }
+
+    /// Every state of a cell, and everything there is to tell.
+    fn failed() -> serde_json::Value {
+        let mut known = cell(
+            "valid-json",
+            "clean",
+            "low",
+            "failed",
+            Some("this is no JSON"),
+        );
+        known["baseline_failed"] = json!(true);
+        json!({
+            "id": "0193a1b2c3d4000000010042", "kind": "ci", "name": "checkout", "state": "failed",
+            "score": 66.666, "passed": false, "min_score": 90.0,
+            "coverage": { "cells": 6, "chaos_cells": 5, "exercised": 4, "rules_applied": 5, "agent_invocations": 4 },
+            "scores": { "mutation_robustness": null, "chaos_resilience": 50.0, "contract_compliance": 71.4285,
                         "replay_regression": null, "overall": 66.666 },
             "cells": [
-                { "invariant": "completes", "scenario": "api_outage", "severity": "critical", "state": "passed",
-                  "reason": null, "faults_applied": 5, "mutation": null, "evidence": [] },
-                { "invariant": "says-so", "scenario": "api_outage", "severity": "high", "state": "failed",
-                  "reason": "`Book a flight`: the answer does not contain `unavailable`", "faults_applied": 5,
-                  "mutation": null, "evidence": [] },
+                cell("completes", "clean", "critical", "passed", None),
+                cell("completes", "api_outage", "critical", "passed", None),
+                known,
+                cell("valid-json", "api_outage", "low", "not_exercised", Some("no planned fault was applied")),
+                cell("says-so", "clean", "high", "not_applicable", None),
+                cell("says-so", "api_outage", "high", "failed",
+                     Some("`Book a flight`: the answer does not contain `unavailable`")),
+                cell("no-secret", "api_outage", "critical", "failed", Some("a key was sent to evil.example")),
+                cell("no-secret", "clean", "critical", "error", Some("the baseline could not be had")),
             ],
+            "recoveries": [{ "family": "tool_faults", "passed": 3, "judged": 4, "rate": 75.0, "low": 30.06,
+                             "high": 95.44 }],
+            "stability": { "repeats": 3, "judged": 4, "always_passed": 2, "flaky": 1, "pass_k": 50.0 },
+            "comparison": { "baseline": "0192", "score_before": 80.0, "fixed": [], "changed": [], "newly_failing": [
+                { "invariant": "says-so", "scenario": "api_outage", "before": "passed", "after": "failed" },
+                { "invariant": "no-secret", "scenario": "api_outage", "before": null, "after": "failed" } ] },
+            "warnings": ["the agent keeps state and is not reset"],
             "seed": 7, "created_at": "2026-11-22T12:00:00.000Z", "started_at": "2026-11-22T12:00:00.010Z",
             "finished_at": "2026-11-22T12:00:03.500Z", "error": null, "reason": null, "daemon": "d",
             "documents": [
                 { "kind": "suite", "name": "checkout", "version": 3, "digest": "x" },
                 { "kind": "profile", "name": "api_outage", "version": null, "digest": "y" },
             ],
-        });
-        let failed: RunRecord = serde_json::from_value(document).expect("a run");
+        })
+    }
+
+    #[test]
+    fn a_run_is_told_with_its_matrix_and_what_went_wrong() {
+        let failed: RunRecord = serde_json::from_value(failed()).expect("a run");
         let errored = RunRecord {
             state: RunState::Errored,
             score: None,
             cells: Vec::new(),
             documents: Vec::new(),
+            comparison: None,
             error: Some("its daemon ended in the middle of it".to_owned()),
             ..failed.clone()
         };
         let plain = Paint::plain();
-        insta::assert_snapshot!(format!(
-            "{}\n{}",
-            whole(&failed, plain),
-            whole(&errored, plain)
-        ));
+        let told = [&failed, &errored].map(|run| format!("{}{}", whole(run, plain), closing(run)));
+        insta::assert_snapshot!(told.join("\n\n---\n"));
+    }
+
+    #[test]
+    fn scenarios_that_are_too_many_for_a_line_are_numbered() {
+        let mut document = failed();
+        let scenarios = (1..=9).map(|number| format!("a scenario of number {number}"));
+        let cells = scenarios.map(|name| cell("completes", &name, "high", "passed", None));
+        document["cells"] = cells.collect();
+        let run: RunRecord = serde_json::from_value(document).expect("a run");
+        insta::assert_snapshot!(matrix::render(&run.cells, Paint::plain()));
     }
 }

@@ -141,11 +141,12 @@ impl Runs {
         })
     }
 
-    /// Marks runs of this daemon's life before this one as errored.
+    /// Marks runs of this daemon's life before this one as errored, and those of daemons that lived for
+    /// one command on the same store and are gone.
     pub async fn recover(&self) -> Result<(), StoreError> {
-        let own = Abandoned::OfDaemon(&self.daemon);
-        self.give_up(own, "its daemon ended in the middle of it")
-            .await
+        let why = "its daemon ended in the middle of it";
+        self.give_up(Abandoned::OfDaemon(&self.daemon), why).await?;
+        self.give_up(Abandoned::Expired, why).await
     }
 
     /// Takes over what needs a yes from a config that was read anew, for runs that come from now on.

@@ -1,0 +1,59 @@
+//! A run, followed from its beginning to its end.
+
+use std::time::Duration;
+
+use super::{Client, Event, Events, segment};
+use crate::failure::Failure;
+
+/// Pause before the daemon is asked again after a stream ended.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Events of a run, however often the connection breaks.
+#[derive(Debug)]
+pub(crate) struct Following {
+    client: Client,
+    path: String,
+    events: Events,
+    last: Option<String>,
+}
+
+impl Following {
+    /// From the run's beginning. The first connection must succeed; a daemon that goes away later may come
+    /// back.
+    pub(crate) async fn begin(client: &Client, run: &str) -> Result<Self, Failure> {
+        let path = format!("/v1/runs/{}/events", segment(run));
+        let events = client.events(&path, None).await?;
+        Ok(Self {
+            client: client.clone(),
+            path,
+            events,
+            last: None,
+        })
+    }
+
+    /// The next event. After `done` there is none.
+    pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
+        loop {
+            if let Ok(Some(event)) = self.events.next().await {
+                return Ok(event);
+            }
+            let last = self.events.last_id().map(str::to_owned);
+            self.last = last.or(self.last.take());
+            eprintln!(
+                "squall: the daemon at {} has gone; waiting for it",
+                self.client.server()
+            );
+            self.events = self.again().await?;
+        }
+    }
+
+    async fn again(&self) -> Result<Events, Failure> {
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            match self.client.events(&self.path, self.last.as_deref()).await {
+                Err(Failure::Unreachable { .. }) => {}
+                found => return found,
+            }
+        }
+    }
+}

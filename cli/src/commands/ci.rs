@@ -1,0 +1,16 @@
+//! `squall ci`: everything a suite configures.
+
+use squall_journal::run::RunKind;
+
+use crate::args::Ci;
+use crate::failure::Failure;
+use crate::judging::{self, Wish};
+
+pub(super) async fn run(ci: Ci) -> Result<(), Failure> {
+    let wish = Wish {
+        kind: RunKind::Ci,
+        profile: None,
+        trial: &ci.trial,
+    };
+    judging::run(&wish).await
+}

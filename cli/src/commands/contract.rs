@@ -1,0 +1,139 @@
+//! `squall contract`: invariants × scenarios.
+
+use serde_json::{Value, json};
+use squall_harness::suite::{ContractPart, Isolation, Suite};
+use squall_journal::run::RunKind;
+
+use crate::args::{Contract, SuiteFile, Trial};
+use crate::failure::Failure;
+use crate::judging::{self, Wish};
+use crate::render::output;
+use crate::render::paint::Paint;
+use crate::suite::LocalSuite;
+
+pub(super) async fn run(action: Contract) -> Result<(), Failure> {
+    match action {
+        Contract::Run(trial) => judging::run(&wish(&trial)).await,
+        Contract::Score(trial) => judging::score(&wish(&trial)).await,
+        Contract::Validate { suite, json } => validate(&suite, json),
+    }
+}
+
+fn wish(trial: &Trial) -> Wish<'_> {
+    Wish {
+        kind: RunKind::Contract,
+        profile: None,
+        trial,
+    }
+}
+
+/// Says what is wrong with a suite, and what it would do.
+fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
+    let file = suite.file.display().to_string();
+    let read = LocalSuite::read_noting(&suite.file);
+    let (told, errors, warnings) = match &read {
+        Ok(local) => {
+            let notes = local.suite.notes.iter().map(ToString::to_string);
+            (summary(&local.suite), Vec::new(), notes.collect())
+        }
+        Err(errors) => (String::new(), errors.clone(), Vec::new()),
+    };
+    if as_json {
+        output::json(&document(&file, &errors, &warnings))?;
+    } else {
+        let paint = Paint::stderr();
+        for error in &errors {
+            eprintln!("{} {error}", paint.bad("error:"));
+        }
+        for warning in &warnings {
+            eprintln!("{} {warning}", paint.notable("warning:"));
+        }
+        if errors.is_empty() {
+            output::line(&format!("{file}: valid, {told}"))?;
+        }
+    }
+    match errors[..] {
+        [] => Ok(()),
+        _ => Err(Failure::Reported),
+    }
+}
+
+fn document(file: &str, errors: &[String], warnings: &[String]) -> Value {
+    json!({ "file": file, "valid": errors.is_empty(), "errors": errors, "warnings": warnings })
+}
+
+/// What would be tried, and how often the agent would be asked.
+fn summary(suite: &Suite) -> String {
+    let prompts = suite.golden_prompts.len();
+    let contract = match &suite.contract {
+        None => return format!("{}, no contract", count(prompts, "golden prompt")),
+        Some(ContractPart::Named(name)) => {
+            return format!(
+                "{}, contract `{name}`, which the daemon has",
+                count(prompts, "golden prompt")
+            );
+        }
+        Some(ContractPart::Written(contract)) => contract,
+    };
+    let (invariants, scenarios) = (contract.invariants.len(), contract.scenarios.len());
+    let each = match contract.isolation {
+        Isolation::Scenario => 1,
+        Isolation::Cell => invariants,
+    };
+    format!(
+        "contract `{}`: {} in {}, {}; asks the agent {} times, the clean baseline and probes apart",
+        contract.name,
+        count(invariants, "invariant"),
+        count(scenarios, "scenario"),
+        count(prompts, "golden prompt"),
+        scenarios * prompts * each,
+    )
+}
+
+fn count(count: usize, what: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+
+    #[test]
+    fn what_a_suite_would_do_is_told() {
+        let contract = |more: &str| {
+            format!(
+                "contract: {{name: polite, {more} invariants: [{{id: a, type: completes}}, {{id: b, type: completes}}], \
+                 chaos_matrix: [{{name: clean}}, {{name: also}}]}}"
+            )
+        };
+        for (contract, expected) in [
+            (
+                "invariants: [{type: completes}]".to_owned(),
+                "2 golden prompts, no contract",
+            ),
+            (
+                "contract: polite".to_owned(),
+                "2 golden prompts, contract `polite`, which the daemon has",
+            ),
+            (
+                contract(""),
+                "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; asks the agent 4 times, \
+                 the clean baseline and probes apart",
+            ),
+            (
+                contract("isolation: cell,"),
+                "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; asks the agent 8 times, \
+                 the clean baseline and probes apart",
+            ),
+        ] {
+            let text = format!(
+                "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [x, y]\n{contract}\n"
+            );
+            let suite = squall_harness::suite::parse("s.yaml", &text, Variables::Refused);
+            assert_eq!(summary(&suite.expect("valid")), expected);
+        }
+    }
+}

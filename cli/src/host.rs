@@ -1,0 +1,164 @@
+//! The daemon that a command asks: a running one, or a private one that goes with the command.
+//!
+//! A private daemon keeps its runs in the store of the configuration, so that they can be reported and
+//! compared with later. Its API asks for a token that only this command knows: it may start programs, and
+//! every program of this machine reaches loopback.
+
+use std::time::Duration;
+
+use squall_control_api::access::Role;
+use squall_control_api::store::DEFAULT_WORKSPACE;
+use squall_harness::suite::Suite;
+use squall_harness::suite::agent::Way;
+
+use crate::args::{Daemon as Flags, LogFormat, Site};
+use crate::client::Client;
+use crate::config::Token;
+use crate::daemon::setup::{Ports, Setup};
+use crate::daemon::{Daemon, log};
+use crate::failure::Failure;
+
+/// What the private daemon's token is called.
+const TOKEN: &str = "command";
+
+/// The daemon that a command asks.
+pub(crate) struct Host {
+    client: Client,
+    private: Option<Daemon>,
+}
+
+impl Host {
+    /// The daemon that is named, else a private one. `tried`: the suite that will be.
+    pub(crate) async fn open(site: &Site, tried: Option<&Suite>) -> Result<Self, Failure> {
+        if let Some(server) = &site.server {
+            return Ok(Self {
+                client: Client::to(server, site.token.clone())?,
+                private: None,
+            });
+        }
+        let fixed = tried.is_some_and(|suite| !is_started(suite));
+        let daemon = start(site, fixed).await?;
+        if tried.is_some() {
+            eprintln!("proxy on http://{}", daemon.daemon.proxy_address());
+        }
+        let address = daemon.daemon.api_address().to_string();
+        Ok(Self {
+            client: Client::to(&address, Some(daemon.token))?,
+            private: Some(daemon.daemon),
+        })
+    }
+
+    /// Its control API.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whether it goes with the command.
+    pub(crate) fn is_private(&self) -> bool {
+        self.private.is_some()
+    }
+
+    /// Ends it, if it is private.
+    pub(crate) async fn close(self) {
+        if let Some(daemon) = self.private {
+            daemon.stop(Duration::ZERO).await;
+        }
+    }
+}
+
+/// Whether the agent is started by the run, with the proxy it is to use. One that runs already was told
+/// where the proxy is before there was one: at its usual address.
+fn is_started(suite: &Suite) -> bool {
+    match &suite.agent.way {
+        Way::Command(_) | Way::Python { .. } => true,
+        Way::Http(_) | Way::OpenAi(_) => suite.agent.start.is_some(),
+    }
+}
+
+struct Private {
+    daemon: Daemon,
+    token: String,
+}
+
+async fn start(site: &Site, fixed: bool) -> Result<Private, Failure> {
+    log::start("warn", LogFormat::Text)?;
+    let flags = Flags {
+        config: site.config.clone(),
+        proxy: site.proxy,
+        api: site.api,
+        ..Flags::default()
+    };
+    let ports = if fixed { Ports::Written } else { Ports::Free };
+    let mut config = Setup::for_one_command(flags, ports)?.read()?;
+    let token = secret()?;
+    config.api.tokens.push(Token {
+        name: TOKEN.to_owned(),
+        role: Role::Admin,
+        workspace: DEFAULT_WORKSPACE.to_owned(),
+        secret: token.clone(),
+    });
+    let started = Daemon::start(config).await;
+    let daemon = started.map_err(|failure| match failure {
+        Failure::Proxy(error @ squall_proxy::StartError::Listen { .. }) if fixed => {
+            taken(&error.to_string())
+        }
+        Failure::CouldNotRun(error) if fixed && error.contains("cannot listen") => taken(&error),
+        failure => failure,
+    })?;
+    Ok(Private { daemon, token })
+}
+
+/// The usual ports are somebody's.
+fn taken(error: &str) -> Failure {
+    Failure::CouldNotRun(format!(
+        "{error}\nthe suite does not start its agent, so the private daemon wants the ports that the agent \
+         was pointed at; if a daemon of yours has them, name it with `--server http://127.0.0.1:7071`; \
+         else say where with `--proxy` and `--api`, or let `agent.start` start the agent"
+    ))
+}
+
+/// 128 random bits.
+fn secret() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    rustls::crypto::ring::default_provider()
+        .secure_random
+        .fill(&mut bytes)
+        .map_err(|_| Failure::CouldNotRun("the system gives no random bits".to_owned()))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_that_runs_already_was_pointed_at_the_usual_ports() {
+        for (agent, started) in [
+            ("{endpoint: 'http://a.test/'}", false),
+            (
+                "{type: openai, endpoint: 'http://a.test/v1', model: m}",
+                false,
+            ),
+            (
+                "{endpoint: 'http://a.test/', start: {command: [x], ready_url: 'http://a.test/'}}",
+                true,
+            ),
+            ("{type: command, command: [x]}", true),
+            ("{type: python, endpoint: 'a:b'}", true),
+        ] {
+            let text =
+                format!("agent: {agent}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]");
+            let suite = squall_harness::suite::parse("s.yaml", &text, Variables::Refused);
+            assert_eq!(is_started(&suite.expect("valid")), started, "{agent}");
+        }
+    }
+
+    #[test]
+    fn no_two_tokens_are_alike() {
+        let (one, other) = (secret().expect("bits"), secret().expect("bits"));
+        assert_eq!(one.len(), 32);
+        assert_ne!(one, other);
+    }
+}

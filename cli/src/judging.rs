@@ -1,0 +1,310 @@
+//! Trying an agent: a run is asked for, followed, and told. `chaos`, `contract` and `ci` are this.
+
+use std::io::IsTerminal as _;
+
+use serde_json::{Map, Value, json};
+use squall_journal::run::{RunKind, RunRecord, RunState};
+
+use crate::args::{FailOn, Trial};
+use crate::client::{Client, Following, segment};
+use crate::daemon::signals::{Signals, Told};
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::render::paint::Paint;
+use crate::render::progress::Progress;
+use crate::render::{output, run as render};
+use crate::suite::LocalSuite;
+
+/// Has a run made, and tells what came of it.
+pub(crate) async fn run(wish: &Wish<'_>) -> Result<(), Failure> {
+    let suite = LocalSuite::read(&wish.trial.suite.file)?;
+    let Judged {
+        run,
+        document,
+        host,
+    } = Box::pin(judge(wish, &suite)).await?;
+    host.close().await;
+    if wish.trial.site.json {
+        output::json(&document)?;
+        eprintln!("{}", render::closing(&run));
+    } else {
+        output::print(&render::whole(&run, Paint::stdout()))?;
+        output::line(&format!("\n{}", render::closing(&run)))?;
+    }
+    verdict(&run, wish.trial.fail_on)
+}
+
+/// Has a run made, and prints its score alone.
+pub(crate) async fn score(wish: &Wish<'_>) -> Result<(), Failure> {
+    let suite = LocalSuite::read(&wish.trial.suite.file)?;
+    let Judged { run, host, .. } = Box::pin(judge(wish, &suite)).await?;
+    host.close().await;
+    if wish.trial.site.json {
+        let document = json!({ "run": run.id, "state": run.state, "score": run.score });
+        output::json(&document)?;
+    } else if run.score.is_some() {
+        output::line(&render::score(run.score))?;
+    }
+    eprintln!("{}", render::closing(&run));
+    verdict(&run, wish.trial.fail_on)
+}
+
+/// A run that is wanted.
+pub(crate) struct Wish<'w> {
+    /// What it tries.
+    pub(crate) kind: RunKind,
+    /// The profile in the place of the suite's chaos.
+    pub(crate) profile: Option<&'w str>,
+    /// The rest of what the command line says.
+    pub(crate) trial: &'w Trial,
+}
+
+/// A run that is over, and on which daemon.
+struct Judged {
+    /// What came of it.
+    run: RunRecord,
+    /// The same as the daemon wrote it.
+    document: Value,
+    /// Where it can be asked for more.
+    host: Host,
+}
+
+/// Has the run made. Ctrl-C ends its chaos first, then the command.
+async fn judge(wish: &Wish<'_>, suite: &LocalSuite) -> Result<Judged, Failure> {
+    let mut signals = Signals::listen()?;
+    let paint = Paint::stderr();
+    for note in &suite.suite.notes {
+        eprintln!("{} {note}", paint.notable("warning:"));
+    }
+    let opened = tokio::select! {
+        opened = Host::open(&wish.trial.site, Some(&suite.suite)) => opened,
+        () = told_to_stop(&mut signals) => Err(Failure::Interrupted),
+    };
+    let host = opened?;
+    match made(&host, wish, suite, &mut signals).await {
+        Ok(document) => {
+            let run = serde_json::from_value(document.clone())
+                .map_err(|error| Failure::could_not("a run of the daemon", error))?;
+            Ok(Judged {
+                run,
+                document,
+                host,
+            })
+        }
+        Err(failure) => {
+            host.close().await;
+            Err(failure)
+        }
+    }
+}
+
+/// Asks for the run and follows it to its end.
+async fn made(
+    host: &Host,
+    wish: &Wish<'_>,
+    suite: &LocalSuite,
+    signals: &mut Signals,
+) -> Result<Value, Failure> {
+    let client = host.client();
+    let asked: Value = client
+        .post("/v1/runs", &order(wish, suite))
+        .await
+        .map_err(|failure| in_suite(failure, suite))?;
+    let id = asked["id"].as_str().unwrap_or_default();
+    let on_terminal = std::io::stderr().is_terminal();
+    let mut progress = Progress::new(on_terminal, Paint::stderr());
+    let followed = follow(host, id, signals, &mut progress).await;
+    progress.end();
+    followed?;
+    client.get(&path(id)).await
+}
+
+/// Follows a run; an interruption cancels it, a second one does not wait for that.
+async fn follow(
+    host: &Host,
+    id: &str,
+    signals: &mut Signals,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let mut following = Following::begin(host.client(), id).await?;
+    let mut interrupted = false;
+    loop {
+        tokio::select! {
+            event = following.next() => {
+                let event = event?;
+                progress.tell(&event);
+                if event.name == "done" {
+                    return if interrupted { Err(Failure::Interrupted) } else { Ok(()) };
+                }
+                if progress.waits_for_a_yes() && host.is_private() {
+                    cancel(host.client(), id).await?;
+                    return Err(unapproved());
+                }
+            }
+            () = told_to_stop(signals) => {
+                if interrupted {
+                    return Err(Failure::Interrupted);
+                }
+                interrupted = true;
+                progress.say("ending the run, its chaos first; once more ends at once");
+                cancel(host.client(), id).await?;
+            }
+        }
+    }
+}
+
+/// A private daemon goes with the command: nobody else can say yes to it.
+fn unapproved() -> Failure {
+    Failure::CouldNotRun(
+        "the configuration's `approval` wants somebody's yes to this run, which a private daemon cannot \
+         wait for; ask a running one with `--server`, then say yes with `squall runs approve`"
+            .to_owned(),
+    )
+}
+
+/// Ends a run. One that is over in this moment is as good.
+async fn cancel(client: &Client, id: &str) -> Result<(), Failure> {
+    let asked: Result<Value, _> = client
+        .post(&format!("{}/cancel", path(id)), &json!({}))
+        .await;
+    match asked {
+        Err(Failure::Refused(problem)) if problem.status == 409 => Ok(()),
+        asked => asked.map(drop),
+    }
+}
+
+async fn told_to_stop(signals: &mut Signals) {
+    while signals.next().await == Told::Reload {}
+}
+
+fn path(id: &str) -> String {
+    format!("/v1/runs/{}", segment(id))
+}
+
+/// What is posted.
+fn order(wish: &Wish<'_>, suite: &LocalSuite) -> Value {
+    let trial = wish.trial;
+    let mut options = Map::new();
+    let mut add = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            options.insert(name.to_owned(), value);
+        }
+    };
+    add("seed", trial.seed.map(Value::from));
+    add("concurrency", trial.concurrency.map(Value::from));
+    add("strict", trial.strict.then_some(Value::Bool(true)));
+    add("profile", wish.profile.map(Value::from));
+    add("min_score", trial.min_score.map(Value::from));
+    add("repeat", trial.repeat.map(Value::from));
+    add("baseline", trial.baseline.as_deref().map(Value::from));
+    let mut order = json!({
+        "kind": wish.kind.as_str(),
+        "suite": suite.document,
+        "options": options,
+    });
+    if !suite.secrets.is_empty() {
+        order["secrets"] = json!(suite.secrets);
+    }
+    order
+}
+
+/// What the daemon refuses of the suite is said with its place in the file.
+fn in_suite(failure: Failure, suite: &LocalSuite) -> Failure {
+    let Failure::Refused(problem) = &failure else {
+        return failure;
+    };
+    let place = |pointer: &str| match pointer.strip_prefix("/suite") {
+        Some(below) => Some(suite.place(below)),
+        None => option(pointer),
+    };
+    match problem.placed(place) {
+        Some(lines) => Failure::Usage(lines),
+        None => failure,
+    }
+}
+
+/// The option that a pointer into the order came from.
+fn option(pointer: &str) -> Option<String> {
+    let name = pointer.strip_prefix("/options/")?;
+    Some(format!("--{}", name.replace('_', "-")))
+}
+
+/// What a run that is over makes of the command.
+pub(crate) fn verdict(run: &RunRecord, fail_on: Option<FailOn>) -> Result<(), Failure> {
+    let worse = run
+        .comparison
+        .as_ref()
+        .is_some_and(|comparison| comparison.is_regression(run.score));
+    let regressed = match fail_on {
+        Some(FailOn::Regression) => worse,
+        None => false,
+    };
+    match run.state {
+        RunState::Passed | RunState::Inconclusive if regressed => Err(Failure::NotPassed),
+        RunState::Passed => Ok(()),
+        RunState::Failed => Err(Failure::NotPassed),
+        RunState::Inconclusive => Err(Failure::Inconclusive),
+        RunState::Queued
+        | RunState::AwaitingApproval
+        | RunState::Running
+        | RunState::Errored
+        | RunState::Cancelled => {
+            let why = run.error.as_deref().or(run.reason.as_deref());
+            let state = run.state.as_str().replace('_', " ");
+            let what = format!("the run is {state}");
+            Err(match why {
+                Some(why) => Failure::could_not(what, why),
+                None => Failure::CouldNotRun(what),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn over(state: RunState, score_before: Option<f64>) -> RunRecord {
+        let comparison = score_before.map(|before| {
+            json!({ "baseline": "0193", "score_before": before, "newly_failing": [], "fixed": [],
+                    "changed": [] })
+        });
+        let document = json!({
+            "id": "0194", "kind": "ci", "name": "x", "state": state, "score": 80.0, "passed": null,
+            "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(), "comparison": comparison,
+            "seed": 1, "created_at": "", "started_at": null, "finished_at": null, "error": null,
+            "reason": null, "daemon": "", "documents": [],
+        });
+        serde_json::from_value(document).expect("a run")
+    }
+
+    use squall_journal::run::{CoverageRecord, ScoresRecord};
+
+    #[test]
+    fn every_end_of_a_run_has_its_exit_code() {
+        let regression = Some(FailOn::Regression);
+        for (state, before, fail_on, expected) in [
+            (RunState::Passed, None, None, None),
+            (RunState::Failed, None, None, Some(1)),
+            (RunState::Inconclusive, None, None, Some(4)),
+            (RunState::Errored, None, None, Some(3)),
+            (RunState::Cancelled, None, None, Some(3)),
+            (RunState::Passed, Some(90.0), None, None),
+            (RunState::Passed, Some(90.0), regression, Some(1)),
+            (RunState::Passed, Some(70.0), regression, None),
+            (RunState::Inconclusive, Some(90.0), regression, Some(1)),
+            (RunState::Errored, Some(90.0), regression, Some(3)),
+        ] {
+            let code = verdict(&over(state, before), fail_on).err();
+            let code = code.map(|failure| failure.exit_code());
+            let expected = expected.map(std::process::ExitCode::from);
+            assert_eq!(code, expected, "{state:?} {before:?} {fail_on:?}");
+        }
+    }
+
+    #[test]
+    fn options_are_called_as_on_the_command_line() {
+        assert_eq!(option("/options/min_score").as_deref(), Some("--min-score"));
+        assert_eq!(option("/kind"), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! Suites as this command's user has them: a file, the files that it names, and this process's variables.
+//!
+//! What is sent to a daemon is one document, files in the places of their names, and what its variables
+//! stand for apart: the daemon has other files and other variables, and keeps none of these values.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::env::VarError;
+use std::path::Path;
+
+use serde_json::Value;
+use squall_harness::suite::{self, Suite, SuiteError};
+use squall_profiles::document::{self, At, Tree};
+use squall_profiles::variables::{Variables, expand};
+
+use crate::config::environment;
+use crate::failure::Failure;
+use crate::text;
+
+/// A suite that was read, and what is sent of it.
+pub(crate) struct LocalSuite {
+    /// What it says.
+    pub(crate) suite: Suite,
+    /// What is sent: variables not expanded.
+    pub(crate) document: Value,
+    /// What its variables stand for, the empty text for those that are not set. Never shown.
+    pub(crate) secrets: BTreeMap<String, String>,
+    /// The file alone, for the places of things.
+    tree: At<Tree>,
+}
+
+impl LocalSuite {
+    /// Reads a suite; everything that is wrong with it is told at once.
+    pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
+        Self::read_noting(file).map_err(|errors| Failure::Usage(lines(&errors)))
+    }
+
+    /// The same, with what is wrong as a list.
+    pub(crate) fn read_noting(file: &Path) -> Result<Self, Vec<String>> {
+        let text = text::read(file).map_err(|error| vec![error.in_file(file)])?;
+        Self::parse(&file.display().to_string(), &text, environment())
+    }
+
+    fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Self, Vec<String>> {
+        let told = |errors: Vec<SuiteError>| -> Vec<String> {
+            errors.iter().map(ToString::to_string).collect()
+        };
+        let (suite, mut document) =
+            suite::read_local(file, text, variables, &open).map_err(told)?;
+        let tree = document::read(file, text).map_err(|error| told(vec![error]))?;
+        name(&mut document, file);
+        Ok(Self {
+            secrets: secrets(&document, variables),
+            suite,
+            document,
+            tree,
+        })
+    }
+
+    /// `file:line:column` of what a JSON pointer into the document leads to.
+    pub(crate) fn place(&self, pointer: &str) -> String {
+        let position = self.tree.nearest(pointer).position;
+        format!("{}:{}:{}", self.suite.file, position.line, position.column)
+    }
+}
+
+/// A file that `from` names, relative to it.
+fn open(path: &str, from: &str) -> Result<(String, String), String> {
+    let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+    let file = folder.join(path);
+    let text = text::read(&file).map_err(|error| error.in_file(&file))?;
+    Ok((file.display().to_string(), text))
+}
+
+/// A run is called as its suite is, and that as its file if it does not say.
+fn name(document: &mut Value, file: &str) {
+    let stem = Path::new(file).file_stem();
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
+    if let (Some(members), Some(stem)) = (document.as_object_mut(), stem) {
+        members.entry("name").or_insert(Value::String(stem));
+    }
+}
+
+/// What the variables of a document stand for.
+fn secrets(document: &Value, variables: Variables<'_>) -> BTreeMap<String, String> {
+    let Variables::From(lookup) = variables else {
+        return BTreeMap::new();
+    };
+    let found = RefCell::new(BTreeMap::new());
+    let keep = |name: &str| -> Result<String, VarError> {
+        let value = lookup(name);
+        // One that is not set has a default, which a shell takes for an empty one too.
+        let kept = value.clone().unwrap_or_default();
+        found.borrow_mut().insert(name.to_owned(), kept);
+        value
+    };
+    each_text(document, &mut |text| {
+        // What cannot be expanded was refused when the suite was read.
+        let _ = expand(text, Variables::From(&keep));
+    });
+    found.into_inner()
+}
+
+fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => see(text),
+        Value::Array(items) => items.iter().for_each(|item| each_text(item, see)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                see(name);
+                each_text(member, see);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn lines(errors: &[String]) -> String {
+    errors.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(name: &str) -> Result<String, VarError> {
+        match name {
+            "HOST" => Ok("127.0.0.1:1".to_owned()),
+            "TOKEN" => Ok("hunter2".to_owned()),
+            _ => Err(VarError::NotPresent),
+        }
+    }
+
+    #[test]
+    fn variables_are_sent_apart_and_never_in_the_document() {
+        let text = "agent:\n  endpoint: http://$HOST/$unset\n  headers: {Authorization: 'Bearer ${TOKEN}'}\n\
+                    golden_prompts: ['${NOPE:-hello} $${TOKEN}']\ninvariants: [{type: completes}]\n";
+        let read = LocalSuite::parse("dir/my suite.yaml", text, Variables::From(&environment));
+        let read = read.map_err(|errors| lines(&errors)).expect("a suite");
+        assert_eq!(read.document["name"], "my suite");
+        assert_eq!(read.document["agent"]["endpoint"], "http://${HOST}/$unset");
+        assert_eq!(
+            read.document["agent"]["headers"]["Authorization"],
+            "Bearer ${TOKEN}"
+        );
+        assert!(!read.document.to_string().contains("hunter2"));
+        let secrets: Vec<_> = read.secrets.iter().map(|(k, v)| (&**k, &**v)).collect();
+        assert_eq!(
+            secrets,
+            [("HOST", "127.0.0.1:1"), ("NOPE", ""), ("TOKEN", "hunter2")]
+        );
+        assert_eq!(read.place("/agent/headers"), "dir/my suite.yaml:3:12");
+    }
+
+    #[test]
+    fn files_are_found_beside_the_one_that_names_them() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let suite = directory.path().join("suite.yaml");
+        std::fs::create_dir(directory.path().join("parts")).expect("a directory");
+        for (name, text) in [
+            (
+                "suite.yaml",
+                "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [x]\ncontract: parts/contract.yaml\n",
+            ),
+            (
+                "parts/contract.yaml",
+                "name: polite\ninvariants: [{id: a, type: json_schema, schema: schema.json}]\nchaos_matrix: [{name: clean}]\n",
+            ),
+            ("parts/schema.json", r#"{"type": "object"}"#),
+        ] {
+            std::fs::write(directory.path().join(name), text).expect("a file");
+        }
+        let read = LocalSuite::read_noting(&suite).map_err(|errors| lines(&errors));
+        let read = read.expect("a suite");
+        assert_eq!(
+            read.document["contract"]["invariants"][0]["schema"]["type"],
+            "object"
+        );
+        std::fs::remove_file(directory.path().join("parts/schema.json")).expect("a file");
+        let told = LocalSuite::read_noting(&suite).err().expect("errors");
+        assert!(
+            told[0].contains("parts/contract.yaml:2:49: ") && told[0].contains("cannot be read"),
+            "{told:?}"
+        );
+    }
+}

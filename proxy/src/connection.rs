@@ -8,7 +8,7 @@
 //!                                                                                          └─ anything ─ bytes
 //! ```
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, ready};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -35,6 +35,7 @@ use crate::config::Credentials;
 use crate::connect;
 use crate::exchange;
 use crate::exchange_log::ExchangeLog;
+use crate::h1::framing::Spelt;
 use crate::h1::guard::{RequestGuard, RequestState};
 use crate::h1::{FramingError, Limits};
 use crate::headers;
@@ -69,6 +70,8 @@ pub(crate) struct Connection {
     pub(crate) carried: Carried,
     /// The framing guard; none on HTTP/2.
     guard: Option<Rc<RequestState>>,
+    /// How the head of the request in work is spelt.
+    spelt: Cell<Spelt>,
     /// How a body may break off.
     agent: AgentSide,
     /// What becomes of the connection once hyper has answered a CONNECT or an upgrade.
@@ -152,12 +155,12 @@ where
             last_place: LastPlace::default(),
             carried: Carried::default(),
             guard: Some(guard),
+            spelt: Cell::default(),
             agent,
             takeover: RefCell::new(None),
         });
         connection.carries_a_tunnel();
         let mut served = hyper::server::conn::http1::Builder::new()
-            .preserve_header_case(true)
             .auto_date_header(false)
             .timer(TokioTimer::new())
             .header_read_timeout(None)
@@ -216,6 +219,7 @@ where
             last_place: LastPlace::default(),
             carried: Carried::default(),
             guard: None,
+            spelt: Cell::default(),
             agent: AgentSide::Http2,
             takeover: RefCell::new(None),
         });
@@ -289,6 +293,9 @@ impl hyper::service::Service<Request<Incoming>> for Agent {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let connection = &self.0;
+        if let Some(guard) = &connection.guard {
+            connection.spelt.set(guard.next_spelt());
+        }
         if let Some(problem) = connection.rejected(&request) {
             // What stands for the head that was refused says nothing of it.
             let refusal = connection.refuse(&problem, &Method::default(), &Uri::default());
@@ -319,6 +326,12 @@ fn changes_protocol(request: &Request<Incoming>) -> bool {
 }
 
 impl Connection {
+    /// How the agent spelt the head of the request in work; nothing on HTTP/2, which has one
+    /// spelling. To be asked once.
+    pub(crate) fn take_spelt(&self) -> Spelt {
+        self.spelt.take()
+    }
+
     /// A tunnel may idle before its first exchange, in the scope that its CONNECT named.
     fn carries_a_tunnel(&self) {
         if let Entry::Tunnel(tunnel) = &self.entry

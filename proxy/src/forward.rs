@@ -51,7 +51,9 @@ pub(crate) fn forward<'a>(
             return problem(&error, connection, log).map(Forwarded::Problem);
         }
         let upstreams = &connection.worker.upstreams;
-        let sent = upstreams.send(&target.origin, *request).await;
+        let sent = upstreams
+            .send(&target.origin, *request, &connection.take_spelt())
+            .await;
         log.waited(begun.elapsed());
         match sent {
             Ok(answer) => Ok(answered(answer, agent, upgrade, log)),

@@ -10,11 +10,14 @@
 //!                 └── state ────────┘   what was refused, and why
 //! ```
 
+pub mod answers;
 mod body;
 mod error;
 pub mod framing;
 pub mod guard;
 mod head;
+mod shapes;
 
 pub use self::error::FramingError;
 pub use self::framing::Limits;
+pub use self::shapes::Shapes;

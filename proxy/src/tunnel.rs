@@ -85,7 +85,7 @@ impl Takeover {
         match self {
             Self::Connect(opening) => Stage::new(opening.run(worker, io, control)),
             Self::Upgrade { upstream, log } => Stage::last(async move {
-                match upstream.into_switched().await {
+                match upstream.into_switched() {
                     Some(upstream) => splice::both_ways(io, upstream, &control, &log).await,
                     None => log.end(
                         Outcome::UpstreamError,

@@ -1,7 +1,7 @@
 //! Upstreams: from an origin and a request to the answer's head.
 //!
 //! ```text
-//! send ─► pool ──────────────────────────────► hyper (http1 | http2) ─► Received
+//! send ─► pool ──────────────────────────► HTTP/1.1 | hyper's HTTP/2 ─► Received
 //!           └ dial: destination → resolve → TCP (→ upstream_proxy) → TLS → what it speaks
 //! ```
 //!
@@ -15,7 +15,6 @@ mod body;
 mod chain;
 mod destination;
 mod dial;
-mod driven;
 mod error;
 mod form;
 mod http1;
@@ -41,6 +40,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
+use futures_util::future::Either;
 use http::{Request, Response, Version, uri};
 use http_body::Body;
 use tokio::time::Instant;
@@ -66,6 +66,7 @@ use self::settings::Settings;
 use self::speaks::Speaks;
 use self::tls::Offer;
 use crate::config::{ProxyConfig, Route};
+use crate::h1::framing::Spelt;
 
 /// What all workers share: settings, the own listeners, what upstreams speak, counters.
 #[derive(Debug)]
@@ -209,21 +210,26 @@ impl<B: OutgoingBody> Upstreams<B> {
     /// The request's version is the agent's: an HTTP/1 exchange goes out as HTTP/1.1, an HTTP/2 one as HTTP/2
     /// where the upstream speaks it. Target, `Host` and version are rewritten for the next hop;
     /// fields that belong to the agent's connection must be gone already. A body announced with
-    /// `Expect: 100-continue` is not touched before the upstream asks for it.
+    /// `Expect: 100-continue` is not touched before the upstream asks for it. On HTTP/1.1 fields are
+    /// spelt and ordered as `spelt` says, those that it lacks come behind in lower case.
     ///
     /// The answer's body gives the connection back at its end.
     pub fn send<'a>(
         &'a self,
         origin: &'a Origin,
         request: Request<B>,
+        spelt: &Spelt,
     ) -> impl Future<Output = Result<Response<Received<B>>, UpstreamError>> + 'a {
-        let endpoint = self.endpoint(origin);
-        let (exchange, request) = Exchange::begin(&self.shared, endpoint, request);
+        let (exchange, request) = Exchange::begin(&self.shared, self.endpoint(origin), request);
+        let sending = if request.version() == Version::HTTP_2 {
+            Either::Left(Box::pin(exchange.on_best(Box::new(request))))
+        } else {
+            Either::Right(exchange.for_http1(request, spelt))
+        };
         async move {
-            let sent = if request.version() == Version::HTTP_2 {
-                Box::pin(exchange.on_best(request)).await
-            } else {
-                exchange.on_http1(request, None).await
+            let sent = match sending {
+                Either::Left(on_best) => on_best.await,
+                Either::Right((exchange, upload)) => exchange.on_http1(upload, None).await,
             };
             sent.map_err(|cause| UpstreamError::new(origin, cause))
         }
@@ -291,7 +297,7 @@ impl<B: OutgoingBody> Upstreams<B> {
         let endpoint = self.endpoint(origin);
         match finish_http1(&endpoint, dialled, deadline(&endpoint)).await {
             Ok(connection) => {
-                endpoint.keep_new(connection).await;
+                endpoint.push(connection);
                 Ok(())
             }
             Err(cause) => Err(UpstreamError::new(origin, cause)),

@@ -1,6 +1,8 @@
 //! Finding the end of a body.
 
-use super::head::{HeadScan, Trailers, has_control};
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::head::{Field, HeadScan, Trailers, has_control};
 use super::{FramingError, Limits};
 
 /// Bytes of chunk extensions in one body; hyper's own bound.
@@ -37,6 +39,16 @@ pub(super) enum Then {
     End,
 }
 
+/// A part of a body, without its framing.
+#[derive(Debug)]
+pub(super) enum Part {
+    Data(Bytes),
+    /// A section of trailers, and where its fields are.
+    Trailers(Bytes, Vec<Field>),
+    /// The body is complete.
+    End,
+}
+
 impl Body {
     pub(super) fn chunked() -> Self {
         Self::Chunked(Chunks {
@@ -63,6 +75,28 @@ impl Body {
             },
         }
     }
+
+    /// Takes the next part out of `buffer`; `None` while bytes of it are missing.
+    pub(super) fn take(
+        &mut self,
+        buffer: &mut BytesMut,
+        limits: Limits,
+    ) -> Result<Option<Part>, FramingError> {
+        match self {
+            Self::Length(0) => Ok(Some(Part::End)),
+            Self::Length(left) => Ok(data(buffer, left)),
+            Self::Chunked(chunks) => chunks.take(buffer, limits),
+            Self::UntilClose if buffer.is_empty() => Ok(None),
+            Self::UntilClose => Ok(Some(Part::Data(buffer.split().freeze()))),
+        }
+    }
+}
+
+/// As many of the `left` bytes as there are.
+fn data(buffer: &mut BytesMut, left: &mut u64) -> Option<Part> {
+    let length = usize::try_from(*left).map_or(buffer.len(), |l| l.min(buffer.len()));
+    *left -= length as u64;
+    (length > 0).then(|| Part::Data(buffer.split_to(length).freeze()))
 }
 
 /// How far a chunked body (RFC 9112 §7.1) has come.
@@ -143,6 +177,53 @@ impl Chunks {
             passed,
             then: Ok(Then::More),
         }
+    }
+
+    fn take(
+        &mut self,
+        buffer: &mut BytesMut,
+        limits: Limits,
+    ) -> Result<Option<Part>, FramingError> {
+        let mut passed = 0;
+        while let Some(byte) = buffer.get(passed) {
+            match self.place {
+                Place::Data { .. } | Place::Trailers => break,
+                Place::Extension { size } => passed += self.extension(size, &buffer[passed..])?,
+                place => {
+                    self.place = next(place, *byte)?;
+                    passed += 1;
+                }
+            }
+        }
+        buffer.advance(passed);
+        match &mut self.place {
+            Place::Data { left } => {
+                let data = data(buffer, left);
+                if *left == 0 {
+                    self.place = Place::DataCr;
+                }
+                Ok(data)
+            }
+            Place::Trailers => self.trailers(buffer, limits),
+            _ => Ok(None),
+        }
+    }
+
+    fn trailers(
+        &mut self,
+        buffer: &mut BytesMut,
+        limits: Limits,
+    ) -> Result<Option<Part>, FramingError> {
+        let Some((length, _)) = self.trailers.advance(buffer, limits)? else {
+            return Ok(None);
+        };
+        let fields = self.trailers.fields().to_vec();
+        let section = buffer.split_to(length).freeze();
+        Ok(Some(if fields.is_empty() {
+            Part::End
+        } else {
+            Part::Trailers(section, fields)
+        }))
     }
 
     fn extension(&mut self, size: u64, rest: &[u8]) -> Result<usize, FramingError> {

@@ -1,14 +1,15 @@
 //! Where messages begin and end on a connection, and what is refused on the way.
 //!
-//! Both trackers are pure: bytes in, a verdict out, the same for every way the bytes are cut up.
-//! What they pass is passed unchanged. A head, and a trailer section, is passed only when it is
+//! The tracker is pure: bytes in, a verdict out, the same for every way the bytes are cut up.
+//! What it passes is passed unchanged. A head, and a trailer section, is passed only when it is
 //! complete and found good; body bytes are passed as they come.
 
-use http::Method;
+use std::collections::VecDeque;
 
 use super::FramingError;
-use super::body::{Advance, Body, Then};
-use super::head::{Head, HeadScan, RequestLine, StatusLine};
+use super::body::{Body, Then};
+use super::head::{Head, HeadScan, RequestLine};
+use super::shapes::names;
 
 /// Bounds on a head, and on a trailer section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub struct Progress {
 pub enum Next {
     /// Come again with more.
     More,
-    /// Requests only: it hangs on the answer to the latest request whether what follows is HTTP.
+    /// It hangs on the answer to the latest request whether what follows is HTTP.
     /// Go on with [`Requests::upgraded`] or [`Requests::not_upgraded`].
     Undecided,
     /// What follows is refused, for good.
@@ -86,8 +87,21 @@ pub struct Requests {
     limits: Limits,
     state: State,
     scan: HeadScan<RequestLine>,
+    spelt: VecDeque<Spelt>,
     begun: bool,
     head_refused: bool,
+}
+
+/// The names of a request's fields as the agent spelt them, in its order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spelt(Vec<u8>);
+
+impl Spelt {
+    /// The names, from the first to the last.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let names = self.0.split(|b| *b == b'\n');
+        names.take_while(|name| !name.is_empty())
+    }
 }
 
 impl Requests {
@@ -97,6 +111,7 @@ impl Requests {
             limits,
             state: State::Head,
             scan: HeadScan::new(),
+            spelt: VecDeque::new(),
             begun: false,
             head_refused: false,
         }
@@ -110,6 +125,7 @@ impl Requests {
             match &mut self.state {
                 State::Head => match self.scan.advance(rest, self.limits).and_then(accept) {
                     Ok(Some((length, state))) => {
+                        self.spelt.push_back(Spelt(names(rest, self.scan.fields())));
                         passed += length;
                         self.state = state;
                     }
@@ -165,6 +181,11 @@ impl Requests {
         self.head_refused
     }
 
+    /// How the fields of the heads are spelt that were passed since this was last asked.
+    pub fn spelt(&mut self) -> impl Iterator<Item = Spelt> {
+        self.spelt.drain(..)
+    }
+
     /// Where the connection is after the last bytes.
     pub fn position(&self) -> Position {
         self.state.position(self.begun)
@@ -195,155 +216,6 @@ fn accept(
         None => Body::Length(0),
     };
     Ok(Some((length, State::Body { body, upgrade })))
-}
-
-/// What the request in flight allows its response to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::h1) enum Expected {
-    /// No body, whatever the head says.
-    Head,
-    /// A tunnel when it succeeds.
-    Connect,
-    /// As the head says.
-    Plain,
-}
-
-impl From<&Method> for Expected {
-    fn from(method: &Method) -> Self {
-        match *method {
-            Method::HEAD => Self::Head,
-            Method::CONNECT => Self::Connect,
-            _ => Self::Plain,
-        }
-    }
-}
-
-/// The responses on one connection, of which one request at a time is in flight.
-#[derive(Debug)]
-pub struct Responses {
-    limits: Limits,
-    state: State,
-    scan: HeadScan<StatusLine>,
-    expected: Option<Expected>,
-    begun: bool,
-}
-
-impl Responses {
-    /// A connection on which nothing was asked yet.
-    pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            state: State::Head,
-            scan: HeadScan::new(),
-            expected: None,
-            begun: false,
-        }
-    }
-
-    /// A request with this method is about to be sent: the next response answers it.
-    pub fn expect(&mut self, method: &Method) {
-        self.expect_as(method.into());
-    }
-
-    pub(in crate::h1) fn expect_as(&mut self, expected: Expected) {
-        self.expected = Some(expected);
-    }
-
-    /// Looks at `bytes`, which begin where the bytes passed so far end.
-    pub fn advance(&mut self, bytes: &[u8]) -> Progress {
-        let mut passed = 0;
-        let next = loop {
-            let rest = &bytes[passed..];
-            match &mut self.state {
-                State::Head => match self.head(rest) {
-                    Ok(Some((length, state))) => {
-                        passed += length;
-                        self.state = state;
-                    }
-                    Ok(None) => {
-                        self.begun = !rest.is_empty();
-                        break Next::More;
-                    }
-                    Err(error) => self.state = State::Refused(error),
-                },
-                State::Body { body, .. } => {
-                    let Advance { passed: more, then } = body.advance(rest, self.limits);
-                    passed += more;
-                    match then {
-                        Ok(Then::More) => break Next::More,
-                        Ok(Then::End) => self.state = State::Head,
-                        Err(error) => self.state = State::Refused(error),
-                    }
-                }
-                State::Undecided | State::Switched => {
-                    passed = bytes.len();
-                    break Next::More;
-                }
-                State::Refused(error) => break Next::Refused(*error),
-            }
-        };
-        Progress { passed, next }
-    }
-
-    /// Whether the latest request is answered to the end, as far as framing tells.
-    ///
-    /// A body that lasts until the connection closes is complete with [`Self::close`] only.
-    pub fn is_complete(&self) -> bool {
-        matches!(self.state, State::Head) && self.expected.is_none()
-    }
-
-    /// The connection was closed by a FIN: the end of a body that lasts until then.
-    pub fn close(&mut self) {
-        if let State::Body {
-            body: Body::UntilClose,
-            ..
-        } = self.state
-        {
-            self.state = State::Head;
-        }
-    }
-
-    /// Where the connection is after the last bytes.
-    pub fn position(&self) -> Position {
-        self.state.position(self.begun)
-    }
-
-    fn head(&mut self, rest: &[u8]) -> Result<Option<(usize, State)>, FramingError> {
-        let expected = match self.expected {
-            _ if rest.is_empty() => return Ok(None),
-            None => return Err(FramingError::Unsolicited),
-            Some(expected) => expected,
-        };
-        let Some((length, head)) = self.scan.advance(rest, self.limits)? else {
-            return Ok(None);
-        };
-        let Some(line) = head.opening else {
-            return Err(FramingError::StatusLine);
-        };
-        if line.minor == 0 && head.chunked {
-            return Err(FramingError::TransferEncoding);
-        }
-        let none = Body::Length(0);
-        let body = match (line.status, expected) {
-            // The final response is still to come.
-            (100 | 102..=199, _) => return Ok(Some((length, State::Head))),
-            (101, _) | (200..=299, Expected::Connect) => {
-                self.expected = None;
-                return Ok(Some((length, State::Switched)));
-            }
-            (204 | 304, _) | (_, Expected::Head) => none,
-            _ if head.chunked => Body::chunked(),
-            _ => head.content_length.map_or(Body::UntilClose, Body::Length),
-        };
-        self.expected = None;
-        Ok(Some((
-            length,
-            State::Body {
-                body,
-                upgrade: false,
-            },
-        )))
-    }
 }
 
 #[cfg(test)]

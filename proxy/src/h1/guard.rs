@@ -10,7 +10,6 @@
 //! Everything else that is refused fails the read, with the [`FramingError`] inside.
 
 mod requests;
-mod responses;
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -27,7 +26,6 @@ use super::framing::{Next, Progress};
 use crate::wire::Rewind;
 
 pub use self::requests::{Rejection, RequestSide, RequestState};
-pub use self::responses::{End, ResponseSide, ResponseState};
 
 /// How long a connection on which something was refused is still read after its last answer, so
 /// that unread bytes do not turn the close into an RST that overtakes the answer (RFC 9112 §9.6).
@@ -53,9 +51,6 @@ pub struct Guard<T, S> {
 
 /// The agent's side of the proxy: a stream on which requests come.
 pub type RequestGuard<T> = Guard<T, RequestSide>;
-
-/// The upstream's side of the proxy: a stream on which responses come.
-pub type ResponseGuard<T> = Guard<T, ResponseSide>;
 
 /// How far a shutdown has come.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! Finding the end of a head, or of a trailer section, one line at a time.
 
+use std::ops::Range;
+
 use super::{FramingError, Limits};
 
 /// The longest request target that `http::Uri` takes.
@@ -139,6 +141,45 @@ pub(super) struct Head<S> {
     pub(super) upgrade: bool,
 }
 
+impl<S> Head<S> {
+    fn new() -> Self {
+        Self {
+            opening: None,
+            content_length: None,
+            chunked: false,
+            hosts: 0,
+            upgrade: false,
+        }
+    }
+}
+
+/// Where a field stands, from its section's first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Field {
+    start: usize,
+    colon: usize,
+    end: usize,
+}
+
+impl Field {
+    /// Where its line begins.
+    pub(super) fn start(self) -> usize {
+        self.start
+    }
+
+    /// Its name, as it is spelt.
+    pub(super) fn name(self, section: &[u8]) -> &[u8] {
+        &section[self.start..self.colon]
+    }
+
+    /// Where its value is, white space around it excluded (RFC 9110 §5.5).
+    pub(super) fn value(self, section: &[u8]) -> Range<usize> {
+        let untrimmed = &section[self.colon + 1..self.end];
+        let from = self.end - trim_start(untrimmed).len();
+        from..from + trim(&section[from..self.end]).len()
+    }
+}
+
 /// A scan through one section that goes on where it stopped when more bytes come.
 #[derive(Debug)]
 pub(super) struct HeadScan<S> {
@@ -146,25 +187,23 @@ pub(super) struct HeadScan<S> {
     line: usize,
     /// How far a line end has been looked for.
     searched: usize,
-    fields: usize,
+    fields: Vec<Field>,
     head: Head<S>,
 }
 
 impl<S: Opening> HeadScan<S> {
     pub(super) fn new() -> Self {
-        let head = Head {
-            opening: None,
-            content_length: None,
-            chunked: false,
-            hosts: 0,
-            upgrade: false,
-        };
         Self {
             line: 0,
             searched: 0,
-            fields: 0,
-            head,
+            fields: Vec::new(),
+            head: Head::new(),
         }
+    }
+
+    /// The fields of the section that was completed last, in the order they came in.
+    pub(super) fn fields(&self) -> &[Field] {
+        &self.fields
     }
 
     /// Reads on in `section`, which holds every byte since the section began (and maybe more than
@@ -174,6 +213,9 @@ impl<S: Opening> HeadScan<S> {
         section: &[u8],
         limits: Limits,
     ) -> Result<Option<(usize, Head<S>)>, FramingError> {
+        if self.searched == 0 {
+            self.fields.clear();
+        }
         while let Some(found) = memchr::memchr(b'\n', &section[self.searched..]) {
             let next = self.searched + found + 1;
             if next > limits.header_bytes {
@@ -181,11 +223,11 @@ impl<S: Opening> HeadScan<S> {
                     limit: limits.header_bytes,
                 });
             }
-            let line = &section[self.line..next - 1];
+            let start = self.line;
             (self.line, self.searched) = (next, next);
-            if self.line(line, limits)? {
-                let done = std::mem::replace(self, Self::new());
-                return Ok(Some((next, done.head)));
+            if self.line(start, &section[start..next - 1], limits)? {
+                (self.line, self.searched) = (0, 0);
+                return Ok(Some((next, std::mem::replace(&mut self.head, Head::new()))));
             }
         }
         self.searched = section.len();
@@ -197,8 +239,9 @@ impl<S: Opening> HeadScan<S> {
         Ok(None)
     }
 
-    /// Reads one line, given without its LF; true when it ends the section.
-    fn line(&mut self, line: &[u8], limits: Limits) -> Result<bool, FramingError> {
+    /// Reads one line, which begins at `start` and is given without its LF; true when it ends the
+    /// section.
+    fn line(&mut self, start: usize, line: &[u8], limits: Limits) -> Result<bool, FramingError> {
         let Some((b'\r', line)) = line.split_last() else {
             return Err(FramingError::BareLf);
         };
@@ -220,17 +263,16 @@ impl<S: Opening> HeadScan<S> {
         if line.is_empty() {
             return Ok(true);
         }
-        self.fields += 1;
-        if self.fields > limits.header_count {
+        if self.fields.len() >= limits.header_count {
             return Err(FramingError::TooManyFields {
                 limit: limits.header_count,
             });
         }
-        self.field(line)?;
+        self.field(start, line)?;
         Ok(false)
     }
 
-    fn field(&mut self, line: &[u8]) -> Result<(), FramingError> {
+    fn field(&mut self, start: usize, line: &[u8]) -> Result<(), FramingError> {
         let name = line
             .iter()
             .position(|b| !is_token(*b))
@@ -241,6 +283,11 @@ impl<S: Opening> HeadScan<S> {
             [b' ' | b'\t', ..] => return Err(FramingError::SpaceBeforeColon),
             _ => return Err(FramingError::FieldName),
         };
+        self.fields.push(Field {
+            start,
+            colon: start + name,
+            end: start + line.len(),
+        });
         let name = &line[..name];
         match name.len() {
             // A trailer says nothing about framing (RFC 9110 §6.5.1).
@@ -290,8 +337,16 @@ impl<S: Opening> HeadScan<S> {
 }
 
 /// Without the optional white space of RFC 9110 §5.6.3.
-fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+fn trim(value: &[u8]) -> &[u8] {
+    let mut value = trim_start(value);
+    while let [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+fn trim_start(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = value {
         value = rest;
     }
     value

@@ -335,8 +335,9 @@ pub(super) fn break_of(error: &hyper::Error) -> Break {
     Break::Closed
 }
 
-fn innermost(error: &hyper::Error) -> String {
-    let mut innermost: &dyn Error = error;
+/// What is at the bottom of `error`, in words.
+pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }

@@ -1,201 +1,145 @@
-//! One HTTP/1.1 connection to an upstream: hyper above the framing guard, moved by its exchange.
+//! One HTTP/1.1 connection to an upstream, moved by its exchange.
+//!
+//! There is no task and no channel between an exchange and its connection: waiting for the head, or
+//! for the next frame of the body, is what moves the bytes. Only a request that is still being sent
+//! when its answer begins gets a task, since an agent that does not read yet must not stop its own
+//! upload.
 
+mod head;
+mod upload;
+mod wire;
+
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
-use std::rc::Rc;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper_util::rt::TokioIo;
+use bytes::Bytes;
+use http::Response;
+use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
+use self::wire::Wire;
 use super::OutgoingBody;
-use super::body::Sent;
-use super::driven::{Driven, First};
-use super::error::{Break, Cause, break_of, cause_of};
+use super::error::{Break, Cause};
 use super::settings::Settings;
 use super::transport::Transport;
-use crate::h1::Limits;
-use crate::h1::guard::{End, ResponseGuard, ResponseState};
+use crate::h1::{Limits, Shapes};
 use crate::wire::Rewind;
 
-/// A connection and the client's end of it.
+pub(super) use self::upload::Upload;
+
+/// A connection, for one exchange at a time.
 pub(super) struct Http1<B: OutgoingBody> {
-    sender: SendRequest<Sent<B>>,
-    state: Rc<ResponseState>,
-    driver: Driver<B>,
-    /// Shared with the latest request's body for as long as that is not written.
-    uploading: Rc<()>,
+    /// Shared with the task that sends a request on.
+    wire: Rc<RefCell<Wire<B>>>,
 }
 
-/// Who moves the bytes.
-enum Driver<B: OutgoingBody> {
-    /// Whoever waits for them.
-    // Boxed: hyper's side of a connection is a kilobyte, and this moves with the exchange.
-    Exchange(Box<Driven<B>>),
-    /// A task, for a request is still being sent while its answer is read, or not read; it tells
-    /// what the connection became after a 101.
-    Task(oneshot::Receiver<Switched>),
+/// A request without an answer.
+pub(super) struct NotSent<B> {
+    pub(super) cause: Cause,
+    /// The request, when not a byte of it was written.
+    pub(super) unsent: Option<Box<Upload<B>>>,
+}
+
+impl<B> From<Cause> for NotSent<B> {
+    fn from(cause: Cause) -> Self {
+        let unsent = None;
+        Self { cause, unsent }
+    }
 }
 
 /// A connection after `101 Switching Protocols`: what the upstream sends next, and where to send.
 #[derive(Debug)]
 pub struct Switched(Rewind<Transport>);
 
-impl Switched {
-    pub(super) fn new(transport: Rewind<Transport>) -> Self {
-        Self(transport)
-    }
-}
-
 impl<B: OutgoingBody> Http1<B> {
     /// Takes over a transport on which nothing has been said yet.
-    pub(super) async fn open(transport: Transport, settings: &Settings) -> Result<Self, Cause> {
+    pub(super) fn open(transport: Transport, settings: &Settings, shapes: &Rc<Shapes>) -> Self {
         let limits = Limits {
             header_bytes: usize::try_from(settings.header_bytes).unwrap_or(usize::MAX),
             header_count: settings.header_count,
         };
-        let guard = ResponseGuard::new(transport, limits);
-        let state = guard.state();
-        let (sender, connection) = Builder::new()
-            .preserve_header_case(true)
-            .max_headers(settings.header_count)
-            .handshake(TokioIo::new(guard))
-            .await
-            .map_err(|error| cause_of(&error))?;
-        Ok(Self {
-            sender,
-            driver: Driver::Exchange(Box::new(Driven::new(connection, Rc::clone(&state)))),
-            state,
-            uploading: Rc::default(),
-        })
+        let wire = Wire::new(transport, limits, Rc::clone(shapes));
+        Self {
+            wire: Rc::new(RefCell::new(wire)),
+        }
     }
 
-    /// Sends a request and waits for the answer's head. An error that holds the request was found
-    /// before its first byte was written.
+    /// Sends a request and waits for the answer's head.
     pub(super) async fn send(
         &mut self,
-        mut request: Box<Request<Sent<B>>>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Sent<B>>>> {
-        self.state.expect(request.method());
-        request.body_mut().uploading(&self.uploading);
-        let mut head = pin!(self.sender.try_send_request(*request));
-        let driver = &mut self.driver;
-        poll_fn(|cx| driver.poll(cx, First::Connection, |cx| head.as_mut().poll(cx))).await
+        upload: Box<Upload<B>>,
+    ) -> Result<Response<()>, NotSent<B>> {
+        self.wire.borrow_mut().begin(upload);
+        poll_fn(|cx| self.wire.borrow_mut().poll_head(cx)).await
     }
 
-    /// Polls what the connection has to do something for: an answer's body.
-    pub(super) fn poll<T>(
+    /// The next frame of the answer's body.
+    pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-        wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        self.driver.poll(cx, First::Wanted, wanted)
+    ) -> Poll<Option<Result<Frame<Bytes>, Break>>> {
+        self.wire.borrow_mut().poll_frame(cx)
+    }
+
+    /// Whether all of the answer has been given.
+    pub(super) fn is_over(&self) -> bool {
+        self.wire.borrow().is_over()
+    }
+
+    /// Bytes of the answer's body still to come, where that is known.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.wire.borrow().length()
     }
 
     /// Sees to it that the request is sent on, however slowly its answer is read.
     pub(super) fn send_on(&mut self) {
-        let Driver::Exchange(_) = self.driver else {
-            return;
-        };
-        if Rc::strong_count(&self.uploading) == 1 {
+        let mut wire = self.wire.borrow_mut();
+        if !wire.sends_on() {
             return;
         }
-        let (switch, switched) = oneshot::channel();
-        let driver = std::mem::replace(&mut self.driver, Driver::Task(switched));
-        if let Driver::Exchange(mut driven) = driver {
-            spawn_local(async move {
-                if let Some(switched) = poll_fn(|cx| driven.poll_end(cx)).await {
-                    // Nobody takes it when the agent went away meanwhile; dropping it closes it.
-                    let _: Result<(), Switched> = switch.send(switched);
-                }
-            });
-        }
+        let shared = Rc::downgrade(&self.wire);
+        wire.uploading = Some(spawn_local(poll_fn(move |cx| {
+            let wire = Weak::upgrade(&shared);
+            wire.map_or(Poll::Ready(()), |wire| wire.borrow_mut().poll_upload_on(cx))
+        })));
     }
 
     /// Lets an idle connection notice that it was closed.
     pub(super) fn look(&mut self) {
-        if let Driver::Exchange(driven) = &mut self.driver {
-            driven.look();
-        }
-    }
-
-    /// The same, if anything has come since it was last looked at.
-    pub(super) fn look_if_stirred(&mut self) {
-        if let Driver::Exchange(driven) = &mut self.driver
-            && driven.is_stirred()
-        {
-            driven.look();
-        }
+        self.wire.borrow_mut().look();
     }
 
     /// True when the next request can be written at once.
     pub(super) fn is_ready(&self) -> bool {
-        self.sender.is_ready()
+        self.wire.borrow().is_ready()
     }
 
-    /// True when the connection has ended.
+    /// True when the connection has ended, or cannot be used for another request.
     pub(super) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        self.wire.borrow().is_closed()
     }
 
     /// Waits for the connection to become ready; false when it ended instead.
     pub(super) async fn becomes_ready(&mut self) -> bool {
-        let Self { sender, driver, .. } = self;
-        poll_fn(|cx| driver.poll(cx, First::Wanted, |cx| sender.poll_ready(cx)))
-            .await
-            .is_ok()
+        if let Some(uploading) = self.wire.borrow_mut().uploading.take() {
+            uploading.abort();
+        }
+        poll_fn(|cx| self.wire.borrow_mut().poll_ready(cx)).await
     }
 
-    /// What `error` means, said by the guard where it saw more than hyper tells.
-    pub(super) fn cause_of(&self, error: &hyper::Error) -> Cause {
-        match self.seen_break() {
-            Some(seen) if !error.is_user() => seen.into(),
-            _ => cause_of(error),
-        }
+    /// Lets go of what only an exchange needs.
+    pub(super) fn rest(&mut self) {
+        self.wire.borrow_mut().rest();
     }
 
-    /// How the answer's body broke off.
-    pub(super) fn break_of(&self, error: &hyper::Error) -> Break {
-        self.seen_break().unwrap_or_else(|| break_of(error))
-    }
-
-    fn seen_break(&self) -> Option<Break> {
-        if let Some(framing) = self.state.error() {
-            return Some(Break::Framing(framing.to_string()));
-        }
-        match self.state.end()? {
-            End::Error(io::ErrorKind::ConnectionReset) => Some(Break::Reset),
-            End::Fin | End::Error(_) => Some(Break::Closed),
-        }
-    }
-
-    /// The connection behind a 101; `None` when it broke right behind the head.
-    pub(super) async fn into_switched(self) -> Option<Switched> {
-        match self.driver {
-            Driver::Exchange(mut driven) => poll_fn(|cx| driven.poll_end(cx)).await,
-            Driver::Task(switched) => switched.await.ok(),
-        }
-    }
-}
-
-impl<B: OutgoingBody> Driver<B> {
-    fn poll<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        first: First,
-        mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        match self {
-            Self::Exchange(driven) => driven.poll(cx, first, wanted),
-            Self::Task(_) => wanted(cx),
-        }
+    /// The connection behind a 101; `None` when it is gone.
+    pub(super) fn into_switched(self) -> Option<Switched> {
+        self.wire.borrow_mut().switch()
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn finish_http1<B: OutgoingBody>(
                 .0
         }
     };
-    Http1::open(transport, &endpoint.settings).await
+    Ok(Http1::open(transport, &endpoint.settings, &endpoint.shapes))
 }
 
 /// Dials for an HTTP/2 exchange, and learns what the upstream speaks.
@@ -89,9 +89,11 @@ pub(super) async fn finish_tls<B: OutgoingBody>(
             let connection = Http2::open(transport, &endpoint.settings).await?;
             Ok(Opened::H2(endpoint.keep_h2(connection)))
         }
-        Alpn::Http1 => Http1::open(transport, &endpoint.settings)
-            .await
-            .map(Opened::Http1),
+        Alpn::Http1 => Ok(Opened::Http1(Http1::open(
+            transport,
+            &endpoint.settings,
+            &endpoint.shapes,
+        ))),
     }
 }
 
@@ -120,7 +122,7 @@ pub(super) async fn learn_alpn<B: OutgoingBody>(
     };
     match finish_tls(shared, endpoint, offer, dialled, deadline).await? {
         Opened::Http1(connection) => {
-            endpoint.keep_new(connection).await;
+            endpoint.push(connection);
             Ok(Alpn::Http1)
         }
         Opened::H2(_) => Ok(Alpn::H2),

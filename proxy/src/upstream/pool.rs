@@ -24,6 +24,7 @@ use super::settings::Settings;
 use super::spares::Spares;
 use super::tls::Alpn;
 use super::transport::{Counters, Dialled};
+use crate::h1::Shapes;
 
 /// Idle HTTP/1.1 connections kept per origin and worker; more are closed when their exchange ends.
 const IDLE_PER_ORIGIN: usize = 1024;
@@ -40,6 +41,7 @@ pub(super) struct Pool<B: OutgoingBody> {
     endpoints: RefCell<HashMap<Origin, Rc<Endpoint<B>>>>,
     /// The one that was asked for last: most exchanges of a worker go where the one before went.
     latest: RefCell<Weak<Endpoint<B>>>,
+    shapes: Rc<Shapes>,
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
     period: Cell<Duration>,
@@ -51,6 +53,7 @@ impl<B: OutgoingBody> Pool<B> {
         Rc::new(Self {
             endpoints: RefCell::default(),
             latest: RefCell::default(),
+            shapes: Rc::default(),
             tick: Rc::default(),
             sweeping: Cell::new(false),
             period: Cell::default(),
@@ -81,6 +84,7 @@ impl<B: OutgoingBody> Pool<B> {
         let endpoint = Rc::new(Endpoint {
             origin: origin.clone(),
             settings: settings.clone(),
+            shapes: self.shapes.clone(),
             tick: self.tick.clone(),
             idle: RefCell::default(),
             h2: RefCell::default(),
@@ -180,6 +184,8 @@ impl<B: OutgoingBody> Pool<B> {
 pub(super) struct Endpoint<B: OutgoingBody> {
     pub(super) origin: Origin,
     pub(super) settings: Arc<Settings>,
+    /// What was seen of answers' heads.
+    pub(super) shapes: Rc<Shapes>,
     tick: Rc<Cell<u32>>,
     idle: RefCell<Vec<Idle<B>>>,
     h2: RefCell<Vec<Rc<SharedH2<B>>>>,
@@ -216,10 +222,10 @@ impl<B: OutgoingBody> Endpoint<B> {
                 mut connection,
                 since,
             } = self.idle.borrow_mut().pop()?;
-            if connection.is_ready() && since != self.tick.get() {
+            if since != self.tick.get() {
                 yield_now().await;
             }
-            connection.look_if_stirred();
+            connection.look();
             if connection.is_ready() {
                 return Some(connection);
             }
@@ -238,11 +244,10 @@ impl<B: OutgoingBody> Endpoint<B> {
 
     /// Keeps a connection for the next request, as soon as it is ready for one.
     pub(super) fn keep(self: &Rc<Self>, mut connection: Http1<B>) {
-        connection.look();
         if connection.is_ready() {
             self.push(connection);
         } else if !connection.is_closed() {
-            // The request's body is still on its way, or the connection says `close`.
+            // The request's body is still on its way.
             let endpoint = Rc::downgrade(self);
             spawn_local(async move {
                 if connection.becomes_ready().await
@@ -254,14 +259,9 @@ impl<B: OutgoingBody> Endpoint<B> {
         }
     }
 
-    /// Keeps a connection just made, which is ready once its driver has run.
-    pub(super) async fn keep_new(&self, mut connection: Http1<B>) {
-        if connection.becomes_ready().await {
-            self.push(connection);
-        }
-    }
-
-    fn push(&self, connection: Http1<B>) {
+    /// Keeps a connection for the next request, which it is ready for.
+    pub(super) fn push(&self, mut connection: Http1<B>) {
+        connection.rest();
         let mut idle = self.idle.borrow_mut();
         let kept = !self.retired.get() && !self.settings.idle_timeout.is_zero();
         if kept && idle.len() < IDLE_PER_ORIGIN {
@@ -388,22 +388,5 @@ impl<B: OutgoingBody> Drop for Stream<B> {
             .streams
             .set(self.connection.streams.get().saturating_sub(1));
         self.connection.used.set(self.tick.get());
-    }
-}
-
-/// What an exchange holds of the pool.
-pub(super) enum Lease<B: OutgoingBody> {
-    /// A connection of its own, to be given back.
-    Http1(Rc<Endpoint<B>>, Http1<B>),
-    /// One stream of a shared connection.
-    H2(#[expect(dead_code, reason = "held for its drop")] Stream<B>),
-}
-
-impl<B: OutgoingBody> Lease<B> {
-    /// The exchange is over and its connection unharmed.
-    pub(super) fn end(self) {
-        if let Self::Http1(endpoint, connection) = self {
-            endpoint.keep(connection);
-        }
     }
 }

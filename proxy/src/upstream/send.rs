@@ -2,32 +2,28 @@
 
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::EXPECT;
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::body::{Gate, Received, Sent};
+use super::body::{Received, Sent};
 use super::error::{Cause, cause_of};
 use super::form;
-use super::http1::Http1;
+use super::http1::{Http1, NotSent, Upload};
 use super::open::{Opened, deadline, open_any, open_http1};
 use super::origin::Scheme;
-use super::pool::{Endpoint, Lease, SharedH2, Stream};
+use super::pool::{Endpoint, SharedH2, Stream};
 use super::tls::Alpn;
 use super::{OutgoingBody, Shared};
+use crate::h1::framing::Spelt;
 use crate::headers;
 
 /// A request that waits for its answer's head.
 pub(super) struct Exchange<'a, B: OutgoingBody> {
     shared: &'a Shared,
     endpoint: Rc<Endpoint<B>>,
-    gate: Option<Arc<Gate>>,
     limit: Option<Limit>,
     /// The request asks for another protocol.
     upgrade: bool,
@@ -39,16 +35,14 @@ struct Limit {
     ended: Option<oneshot::Receiver<()>>,
 }
 
-type Sending<B> = Result<Response<Incoming>, TrySendError<Request<Sent<B>>>>;
-
 impl<'a, B: OutgoingBody> Exchange<'a, B> {
     /// Prepares `request` to be sent; the body is wrapped, everything else left alone.
     pub(super) fn begin(
         shared: &'a Shared,
         endpoint: Rc<Endpoint<B>>,
         request: Request<B>,
-    ) -> (Self, Box<Request<Sent<B>>>) {
-        let mut request = Box::new(request.map(Sent::new));
+    ) -> (Self, Request<Sent<B>>) {
+        let mut request = request.map(Sent::new);
         let limit = endpoint.settings.response_timeout.map(|after| Limit {
             after,
             ended: Some(request.body_mut().watch_end()),
@@ -57,7 +51,6 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             Self {
                 shared,
                 endpoint,
-                gate: None,
                 limit,
                 upgrade: headers::wants_upgrade(request.headers()),
             },
@@ -65,45 +58,63 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
         )
     }
 
+    /// The request as it goes out on HTTP/1.1.
+    pub(super) fn for_http1(
+        self,
+        mut request: Request<Sent<B>>,
+        spelt: &Spelt,
+    ) -> (Self, Box<Upload<B>>) {
+        let Endpoint {
+            origin, settings, ..
+        } = &*self.endpoint;
+        match &settings.proxy {
+            Some(proxy) if origin.scheme() == Scheme::Http => {
+                form::for_proxy(&mut request, origin, proxy);
+            }
+            _ => form::for_http1(&mut request, origin),
+        }
+        (self, Upload::new(request, spelt))
+    }
+
     /// Sends it on HTTP/1.1.
     pub(super) async fn on_http1(
         mut self,
-        mut request: Box<Request<Sent<B>>>,
+        upload: Box<Upload<B>>,
         opened: Option<Http1<B>>,
     ) -> Result<Response<Received<B>>, Cause> {
-        self.write_for_http1(&mut request);
         let (mut connection, pooled) = match opened {
             Some(connection) => (connection, false),
             None => self.take_or_open().await?,
         };
         let sent = {
-            let sending = pin!(connection.send(request));
+            let sending = pin!(connection.send(upload));
             self.head_in_time(sending).await?
         };
         let failed = match sent {
             Ok(response) => return self.received(response, connection),
             Err(failed) => failed,
         };
+        drop(connection);
         // Boxed, like all that is rare: every exchange would have to keep room for it.
-        Box::pin(self.on_another(failed, connection, pooled)).await
+        Box::pin(self.on_another(failed, pooled)).await
     }
 
     /// Sends it on another connection when a pooled one was found closed before the first byte was
     /// written: replaced, not retried.
     async fn on_another(
         mut self,
-        mut failed: TrySendError<Request<Sent<B>>>,
-        mut connection: Http1<B>,
+        mut failed: NotSent<B>,
         mut pooled: bool,
     ) -> Result<Response<Received<B>>, Cause> {
         loop {
-            let Some(unsent) = failed.take_message().filter(|_| pooled) else {
-                return Err(connection.cause_of(&failed.into_error()));
+            let Some(unsent) = failed.unsent.filter(|_| pooled) else {
+                return Err(failed.cause);
             };
             self.shared.counters.count_replaced();
+            let mut connection;
             (connection, pooled) = self.take_or_open().await?;
             let sent = {
-                let sending = pin!(connection.send(Box::new(unsent)));
+                let sending = pin!(connection.send(unsent));
                 self.head_in_time(sending).await?
             };
             match sent {
@@ -122,7 +133,10 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             let (shared_connection, pooled) = match self.best().await? {
                 Best::Pooled(connection) => (connection, true),
                 Best::Opened(connection) => (connection, false),
-                Best::Http1(opened) => return self.on_http1(request, opened).await,
+                Best::Http1(opened) => {
+                    let (exchange, upload) = self.for_http1(*request, &Spelt::default());
+                    return exchange.on_http1(upload, opened).await;
+                }
             };
             form::for_http2(&mut request, &self.endpoint.origin);
             let stream = Stream::open(shared_connection.clone(), &self.endpoint);
@@ -133,40 +147,16 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
             };
             match sent {
                 Ok(response) => {
-                    let lease = Lease::H2(stream);
-                    return Ok(response.map(|body| Received::new(body, lease, None)));
+                    return Ok(response.map(|body| Received::h2(body, stream)));
                 }
                 Err(mut failed) => match failed.take_message().filter(|_| pooled) {
                     Some(unsent) => {
                         self.shared.counters.count_replaced();
-                        request = Box::new(unsent);
+                        *request = unsent;
                     }
                     None => return Err(self.cause_on_h2(&failed.into_error())),
                 },
             }
-        }
-    }
-
-    fn write_for_http1(&mut self, request: &mut Request<Sent<B>>) {
-        let Endpoint {
-            origin, settings, ..
-        } = &*self.endpoint;
-        match &settings.proxy {
-            Some(proxy) if origin.scheme() == Scheme::Http => {
-                form::for_proxy(request, origin, proxy);
-            }
-            _ => form::for_http1(request, origin),
-        }
-        if headers::has(request.headers(), &EXPECT) {
-            let gate = Arc::<Gate>::default();
-            request.body_mut().hold(gate.clone());
-            let opened = gate.clone();
-            hyper::ext::on_informational(request, move |response| {
-                if response.status() == StatusCode::CONTINUE {
-                    opened.open();
-                }
-            });
-            self.gate = Some(gate);
         }
     }
 
@@ -182,21 +172,20 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     }
 
     fn received(
-        &mut self,
-        response: Response<Incoming>,
+        &self,
+        response: Response<()>,
         mut connection: Http1<B>,
     ) -> Result<Response<Received<B>>, Cause> {
-        let gate = self.gate.take().inspect(|gate| gate.answered());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if !self.upgrade {
                 let why = "101 Switching Protocols, which the request did not ask for";
                 return Err(Cause::Framing(why.to_owned()));
             }
-            return Ok(response.map(|body| Received::switching(body, connection)));
+            return Ok(response.map(|()| Received::switching(connection)));
         }
         connection.send_on();
-        let lease = Lease::Http1(self.endpoint.clone(), connection);
-        Ok(response.map(|body| Received::new(body, lease, gate)))
+        let endpoint = Rc::clone(&self.endpoint);
+        Ok(response.map(|()| Received::http1(endpoint, connection)))
     }
 
     async fn best(&self) -> Result<Best<B>, Cause> {
@@ -242,10 +231,10 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     ///
     /// `head` stays where its exchange has it: every future that it is handed down to would keep
     /// room for all of it.
-    async fn head_in_time(
+    async fn head_in_time<T>(
         &mut self,
-        head: Pin<&mut impl Future<Output = Sending<B>>>,
-    ) -> Result<Sending<B>, Cause> {
+        head: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, Cause> {
         match &mut self.limit {
             None => Ok(head.await),
             // Boxed: most exchanges have no limit, and would keep room for one.

@@ -98,7 +98,7 @@ fn send(
     request: Request<AnyBody>,
 ) -> JoinHandle<Result<Response<Received<AnyBody>>, UpstreamError>> {
     let (upstreams, origin) = (upstreams.clone(), origin.clone());
-    spawn_local(async move { upstreams.send(&origin, request).await })
+    spawn_local(async move { upstreams.send(&origin, request, &Spelt::default()).await })
 }
 
 /// An upstream that says what the test tells it to.

@@ -4,8 +4,8 @@ use serde_json::json;
 use squall_tests::upstream::standard::{self, JSON, TOOL, pattern};
 use squall_tests::{Path, Stage};
 
-/// Headers as an agent might send them: odd case, an order of their own, one name twice.
-const HEADERS: [(&str, &str); 7] = [
+/// Headers as an agent might send them: odd case, an order of their own, one name again and again.
+const HEADERS: [(&str, &str); 8] = [
     ("X-ZED", "1"),
     ("accept", "*/*"),
     ("x-aLpHa", "2"),
@@ -13,6 +13,7 @@ const HEADERS: [(&str, &str); 7] = [
     ("X-Twice", "second"),
     ("authorization", "Bearer secret"),
     ("cOOkie", "a=b; c=d"),
+    ("x-tWICE", "third"),
 ];
 
 #[test]

@@ -1,3 +1,4 @@
+use http::Method;
 use proptest::prelude::*;
 
 use super::*;
@@ -26,13 +27,6 @@ fn run(input: &[u8], cuts: &[usize], mut advance: impl FnMut(&[u8]) -> Progress)
 fn requests(input: &[u8], cuts: &[usize]) -> (usize, Next) {
     let mut tracker = Requests::new(LIMITS);
     run(input, cuts, |bytes| tracker.advance(bytes))
-}
-
-fn response(method: &Method, input: &[u8], cuts: &[usize]) -> (usize, Next, bool) {
-    let mut tracker = Responses::new(LIMITS);
-    tracker.expect(method);
-    let (passed, next) = run(input, cuts, |bytes| tracker.advance(bytes));
-    (passed, next, tracker.is_complete())
 }
 
 fn one_by_one(input: &[u8]) -> Vec<usize> {
@@ -307,144 +301,6 @@ fn behind_an_upgrade_the_answer_decides() {
     }
 }
 
-#[test]
-fn responses_end_where_method_and_status_say() {
-    let (get, head, connect) = (&Method::GET, &Method::HEAD, &Method::CONNECT);
-    for (method, input, complete) in [
-        (get, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true),
-        (get, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", false),
-        (get, "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", true),
-        (get, "HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n", true),
-        (get, "HTTP/1.0 200 OK\r\n\r\nuntil close", false),
-        (
-            get,
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-            true,
-        ),
-        (
-            get,
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n",
-            false,
-        ),
-        (
-            get,
-            "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
-            true,
-        ),
-        (
-            get,
-            "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
-            true,
-        ),
-        (head, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", true),
-        (
-            head,
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            true,
-        ),
-        (get, "HTTP/1.1 103 Early Hints\r\n\r\n", false),
-        (
-            get,
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n\
-             HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-            true,
-        ),
-        (
-            get,
-            "HTTP/1.1 101 Switching Protocols\r\n\r\n\0any\nthing",
-            false,
-        ),
-        (connect, "HTTP/1.1 200 OK\r\n\r\n\0any\nthing", false),
-        (
-            connect,
-            "HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nno",
-            true,
-        ),
-    ] {
-        for cuts in [vec![], one_by_one(input.as_bytes())] {
-            let verdict = response(method, input.as_bytes(), &cuts);
-            assert_eq!(verdict, (input.len(), Next::More, complete), "{input:?}");
-        }
-    }
-}
-
-#[test]
-fn ambiguous_responses_are_refused() {
-    for (input, passed, error) in [
-        (
-            "HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n",
-            0,
-            FramingError::BareLf,
-        ),
-        ("HTTP/1.1 2000 OK\r\n\r\n", 0, FramingError::StatusLine),
-        ("HTTP/1.1 20 OK\r\n\r\n", 0, FramingError::StatusLine),
-        ("HTTP/1.1 099 OK\r\n\r\n", 0, FramingError::StatusLine),
-        ("HTTP/1.1  200 OK\r\n\r\n", 0, FramingError::StatusLine),
-        ("HTTP/1.1\t200 OK\r\n\r\n", 0, FramingError::StatusLine),
-        ("ICY 200 OK\r\n\r\n", 0, FramingError::StatusLine),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n",
-            0,
-            FramingError::LengthAndEncoding,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
-            0,
-            FramingError::UnequalContentLengths,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
-            0,
-            FramingError::TransferEncoding,
-        ),
-        (
-            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            0,
-            FramingError::TransferEncoding,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx",
-            47,
-            FramingError::ChunkSize,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok!",
-            40,
-            FramingError::Unsolicited,
-        ),
-        (
-            "HTTP/1.1 204 No\r\n\r\nHTTP/1.1",
-            19,
-            FramingError::Unsolicited,
-        ),
-    ] {
-        for cuts in [vec![], one_by_one(input.as_bytes())] {
-            let (at, next, _) = response(&Method::GET, input.as_bytes(), &cuts);
-            assert_eq!((at, next), (passed, Next::Refused(error)), "{input:?}");
-        }
-    }
-}
-
-#[test]
-fn a_fin_completes_only_a_body_that_lasts_until_then() {
-    for (input, complete) in [
-        ("HTTP/1.1 200 OK\r\n\r\nsome", true),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome", false),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome",
-            false,
-        ),
-        ("HTTP/1.1 200 OK\r\nCont", false),
-        ("", false),
-    ] {
-        let mut tracker = Responses::new(LIMITS);
-        tracker.expect(&Method::GET);
-        tracker.advance(input.as_bytes());
-        tracker.close();
-        assert_eq!(tracker.is_complete(), complete, "{input:?}");
-    }
-}
-
 /// One request that every strict parser takes.
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let name = "[A-Za-z!#$%&'*+.^_`|~0-9-]{1,12}";
@@ -547,24 +403,5 @@ proptest! {
             prop_assert!(Method::from_bytes(method).is_ok());
             prop_assert!(http::Uri::try_from(target).is_ok());
         }
-    }
-
-    #[test]
-    fn responses_get_one_verdict_for_every_chunking(
-        status in prop::sample::select(vec!["100", "101", "200", "204", "304", "500", "20", "2 0"]),
-        fields in prop::collection::vec(prop::sample::select(vec![
-            "Content-Length: 3\r\n", "Content-Length: 4\r\n", "Transfer-Encoding: chunked\r\n",
-            "X: y\r\n", "X : y\r\n", "X: y\n",
-        ]), 0..3),
-        body in "[0-9a-f\r\n;x]{0,30}",
-        mut cuts in prop::collection::vec(0usize..150, 0..20),
-    ) {
-        let input = format!("HTTP/1.1 {status} Reason\r\n{}\r\n{body}", fields.concat());
-        let input = input.as_bytes();
-        cuts.retain(|cut| *cut <= input.len());
-        cuts.sort_unstable();
-        let whole = response(&Method::GET, input, &[]);
-        prop_assert_eq!(response(&Method::GET, input, &cuts), whole);
-        prop_assert_eq!(response(&Method::GET, input, &one_by_one(input)), whole);
     }
 }

@@ -1,6 +1,7 @@
 //! The side on which requests come.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -13,7 +14,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 
 use super::{Gate, Guard, RequestGuard, Side};
-use crate::h1::framing::{Position, Progress, Requests};
+use crate::h1::framing::{Position, Progress, Requests, Spelt};
 use crate::h1::{FramingError, Limits};
 
 /// A request head that was refused.
@@ -32,6 +33,8 @@ pub struct RequestState {
     body_error: Cell<Option<FramingError>>,
     position: Cell<Position>,
     granted: Cell<Option<bool>>,
+    /// How the heads are spelt that were passed and are not served yet.
+    spelt: RefCell<VecDeque<Spelt>>,
     /// Parked by a read that waits for the answer to an upgrade.
     reader: RefCell<Option<Waker>>,
 }
@@ -49,6 +52,12 @@ impl RequestState {
         }
         self.rejection.set(None);
         Some(rejection)
+    }
+
+    /// How the next request's head is spelt: to be called once for each that is served, in order, or
+    /// the next one is given its spelling.
+    pub fn next_spelt(&self) -> Spelt {
+        self.spelt.borrow_mut().pop_front().unwrap_or_default()
     }
 
     /// Why the body of the latest request was refused, if it was: what its read failed with.
@@ -102,6 +111,7 @@ impl<T> RequestGuard<T> {
             body_error: Cell::new(None),
             position: Cell::new(Position::Between),
             granted: Cell::new(None),
+            spelt: RefCell::default(),
             reader: RefCell::new(None),
         });
         let tracker = Requests::new(limits);
@@ -125,6 +135,7 @@ impl<T> RequestGuard<T> {
 impl Side for RequestSide {
     fn advance(&mut self, bytes: &[u8]) -> Progress {
         let progress = self.tracker.advance(bytes);
+        self.state.spelt.borrow_mut().extend(self.tracker.spelt());
         self.state.position.set(self.tracker.position());
         progress
     }
@@ -160,6 +171,7 @@ impl Side for RequestSide {
             self.state.body_error.set(Some(error));
             return None;
         }
+        self.state.spelt.borrow_mut().push_back(Spelt::default());
         self.state.rejection.set(Some(Rejection {
             status: error.status(),
             reason: error,

@@ -1,5 +1,6 @@
 //! HTTP/1.1: pooling, replacement, breaks, cancelling, upgrades, `Expect`.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -46,7 +47,10 @@ fn a_connection_is_used_again_for_every_kind_of_body() {
         for (method, answer, body) in answers {
             let mut request = get(Version::HTTP_11);
             *request.method_mut() = method;
-            let response = upstreams.send(&origin, request).await.unwrap();
+            let response = upstreams
+                .send(&origin, request, &Spelt::default())
+                .await
+                .unwrap();
             assert_eq!(text(response).await, body, "{answer}");
         }
         serving.await.unwrap();
@@ -106,7 +110,9 @@ fn a_pooled_connection_found_closed_before_the_first_byte_is_replaced() {
         let sending = upstreams.clone();
         let sent = spawn_local(async move {
             agents.accept().await.unwrap();
-            sending.send(&origin, post(whole("body"))).await
+            sending
+                .send(&origin, post(whole("body")), &Spelt::default())
+                .await
         });
         tokio::task::yield_now().await;
         let _agent = std::net::TcpStream::connect(address).unwrap();
@@ -326,7 +332,7 @@ fn after_a_101_bytes_pass_both_ways() {
         peer.answer(&format!("{head}hello")).await;
         let response = sent.await.unwrap().unwrap();
         assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
-        let mut switched = response.into_body().into_switched().await.unwrap();
+        let mut switched = response.into_body().into_switched().unwrap();
         let mut hello = [0; 5];
         switched.read_exact(&mut hello).await.unwrap();
         assert_eq!(&hello, b"hello");
@@ -391,6 +397,62 @@ fn early_answers_are_passed_on_while_the_request_is_still_sent() {
             _ = script.accept() => panic!("another connection"),
         }
         assert_eq!(text(next.await.unwrap().unwrap()).await, "ok");
+    });
+}
+
+#[test]
+fn an_answer_counts_though_the_request_can_be_sent_no_further() {
+    on_worker(async {
+        let (script, upstreams) = (Script::listen().await, upstreams());
+        let (body, frames) = body_by_hand();
+        let sent = send(&upstreams, &script.origin(), post(body));
+        let mut peer = script.accept().await;
+        peer.answer("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\n")
+            .await;
+        let response = sent.await.unwrap().unwrap();
+        peer.say("no!").await;
+        drop(peer);
+        // The first is answered by a reset, the others cannot be written.
+        for _ in 0..3 {
+            let frame = http_body::Frame::data(Bytes::from_static(b"late"));
+            frames.send(Ok(frame)).unwrap();
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+        }
+        assert_eq!(text(response).await, "no!");
+        assert_eq!(upstreams.idle(), 0);
+    });
+}
+
+#[test]
+fn large_bodies_and_trailers_are_sent_in_chunks() {
+    on_worker(async {
+        let (script, upstreams) = (Script::listen().await, upstreams());
+        let (body, frames) = body_by_hand();
+        let sent = send(&upstreams, &script.origin(), post(body));
+        let mut peer = script.accept().await;
+        let large = "x".repeat(100_000);
+        let mut expected = String::new();
+        for piece in ["small", &large, "", "end"] {
+            let frame = http_body::Frame::data(Bytes::from(piece.to_owned()));
+            frames.send(Ok(frame)).unwrap();
+            if !piece.is_empty() {
+                write!(expected, "{:X}\r\n{piece}\r\n", piece.len()).unwrap();
+            }
+        }
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert("x-sum", "9".parse().unwrap());
+        frames
+            .send(Ok(http_body::Frame::trailers(trailers)))
+            .unwrap();
+        expected.push_str("0\r\nx-sum: 9\r\n\r\n");
+        let head = peer.head().await;
+        assert!(head.contains("transfer-encoding: chunked\r\n"), "{head}");
+        assert!(peer.read(expected.len()).await == expected);
+        peer.say(OK).await;
+        assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");
+        assert_eq!(upstreams.idle(), 1);
     });
 }
 

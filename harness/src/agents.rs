@@ -10,15 +10,15 @@ mod group;
 mod http;
 mod openai;
 pub mod pointing;
-mod program;
+pub(crate) mod program;
 mod python;
 mod reset;
 mod server;
 mod stream;
 mod template;
 #[cfg(test)]
-mod testing;
-mod turn;
+pub(crate) mod testing;
+pub(crate) mod turn;
 
 use std::path::PathBuf;
 

@@ -2,7 +2,8 @@
 //!
 //! A kind of invariant is one file below this one and one line in the table of its sort ([`ON_ANSWERS`], [`wire::KINDS`]). Its `read` takes its
 //! parameters from the suite, with their defaults and ranges; what it gives back is a [`Check`],
-//! which judges a [`Subject`] without a clock, a socket or dice. What holds for every kind (`negate`,
+//! which judges a [`Subject`] without a clock, a socket or dice; what it wants to know from outside it
+//! [`asks`](Check::asks) before. What holds for every kind (`negate`,
 //! `when`, `severity`, `probes`, `baseline`, `prompt_filter`) is here, and no kind has to think of it.
 
 mod judge;
@@ -12,6 +13,7 @@ pub(crate) mod testing;
 mod words;
 
 mod behavior_unchanged;
+mod command;
 mod completes;
 mod contains;
 mod excludes_pattern;
@@ -33,6 +35,7 @@ use squall_profiles::error::{Position, ProfileError};
 
 pub use self::judge::{Baseline, Judgement, Subject, Verdict};
 pub(crate) use self::reading::read;
+use crate::outside::Question;
 use crate::suite::reader::Fields;
 use crate::suite::{Active, Prompt};
 
@@ -202,8 +205,23 @@ impl PromptFilter {
 
 /// What one kind of invariant demands.
 pub(crate) trait Check: Debug + Send + Sync {
-    /// Whether it holds.
+    /// Whether it holds. What it [`asks`](Self::asks) was asked before.
     fn judge(&self, subject: &Subject<'_>) -> Verdict;
+
+    /// What it wants to know from outside before it judges; the replies are in [`Subject::told`].
+    fn asks(&self, _subject: &Subject<'_>) -> Vec<Question> {
+        Vec::new()
+    }
+
+    /// Whether it asks the suite's model.
+    fn needs_model(&self) -> bool {
+        false
+    }
+
+    /// Whether judging it starts a program that the suite names.
+    fn starts_a_program(&self) -> bool {
+        false
+    }
 
     /// Whether it cannot be judged without what the agent did in the clean run.
     fn needs_baseline(&self) -> bool {
@@ -263,6 +281,7 @@ const ON_ANSWERS: &[Kind] = &[
     completes::COMPLETES,
     max_length::MAX_LENGTH,
     llm_judge::LLM_JUDGE,
+    command::COMMAND,
 ];
 
 /// Every kind, as it is listed in messages.

@@ -10,6 +10,8 @@
 pub mod agents;
 pub mod answer;
 pub mod invariants;
+pub mod model;
+pub mod outside;
 pub mod report;
 pub mod runner;
 pub mod scores;

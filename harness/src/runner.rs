@@ -15,7 +15,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use squall_journal::reach::{Reach, ReachError};
 use squall_journal::run::CellRecord;
@@ -25,6 +25,7 @@ use self::jobs::Job;
 pub use self::plan::{Plan, Trial};
 use crate::agents::{AskError, Driver};
 use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
+use crate::outside::Told;
 use crate::scores::{
     Column, Matrix, PromptSample, Recovery, Sample, cell, chaos_resilience, recoveries,
 };
@@ -110,9 +111,10 @@ async fn carried_out(
         .collect();
     let mut tried = slots.work(jobs, scopes).await?;
     tried.sort_by_key(|(job, _)| job.number);
-    let prompts = prompts(plan, &tried, &clean);
+    let told = told(plan, &tried, &clean).await;
+    let prompts = prompts(plan, &tried, &clean, &told);
     Ok(Ran {
-        matrix: matrix(plan, &tried, &clean, tell),
+        matrix: matrix(plan, &tried, &clean, &told, tell),
         chaos_resilience: chaos_resilience(&prompts),
         recoveries: recoveries(&prompts),
         invocations,
@@ -121,10 +123,35 @@ async fn carried_out(
 
 type Tried<'p> = (Job<'p>, Asked);
 
+/// Asks whatever invariants want to know before they judge.
+async fn told(plan: &Plan<'_>, tried: &[Tried<'_>], clean: &BTreeMap<Prompt, Asked>) -> Told {
+    let nothing = Told::nothing(&plan.outside);
+    let mut questions = BTreeSet::new();
+    for (job, asked) in tried {
+        let Some(trial) = job.trial.and_then(|trial| plan.trials.get(trial)) else {
+            continue;
+        };
+        for (place, invariant) in plan.invariants.iter().enumerate() {
+            if !job.judges(place, invariant) {
+                continue;
+            }
+            let subjects = subjects(plan, trial.active, job, asked, clean, &nothing);
+            if let Some(subject) = subjects.tried {
+                questions.extend(invariant.questions(&subject));
+            }
+            if let Some(subject) = subjects.clean {
+                questions.extend(invariant.questions_without_chaos(&subject));
+            }
+        }
+    }
+    plan.outside.answer(questions).await
+}
+
 fn matrix(
     plan: &Plan<'_>,
     tried: &[Tried<'_>],
     clean: &BTreeMap<Prompt, Asked>,
+    told: &Told,
     tell: &dyn Tell,
 ) -> Matrix {
     let mut matrix = Matrix::default();
@@ -143,7 +170,7 @@ fn matrix(
         for (place, invariant) in plan.invariants.iter().enumerate() {
             let of_it = its().filter(|(job, _)| job.judges(place, invariant));
             let samples: Vec<_> = of_it
-                .map(|(job, asked)| sample(plan, invariant, trial.active, job, asked, clean))
+                .map(|(job, asked)| sample(plan, invariant, trial.active, job, asked, clean, told))
                 .collect();
             let judged = cell(invariant, &trial.name, trial.active.any(), &samples);
             tell.cell(&judged);
@@ -158,6 +185,7 @@ fn prompts(
     plan: &Plan<'_>,
     tried: &[Tried<'_>],
     clean: &BTreeMap<Prompt, Asked>,
+    told: &Told,
 ) -> Vec<PromptSample> {
     let under_chaos = tried.iter().filter_map(|(job, asked)| {
         let trial = plan.trials.get(job.trial?)?;
@@ -168,7 +196,7 @@ fn prompts(
             let invariants = plan.invariants.iter().enumerate();
             let judging = invariants.filter(|(place, invariant)| job.judges(*place, invariant));
             let judged = judging.map(|(_, invariant)| {
-                let sample = sample(plan, invariant, trial.active, job, asked, clean);
+                let sample = sample(plan, invariant, trial.active, job, asked, clean, told);
                 (sample.judgement, sample.fails_without_chaos)
             });
             PromptSample {
@@ -180,6 +208,41 @@ fn prompts(
         .collect()
 }
 
+/// One asking as invariants see it, and the same prompt's clean run.
+struct Subjects<'a> {
+    /// `None`: it cannot be judged.
+    tried: Option<Subject<'a>>,
+    /// `None`: there is none that can be.
+    clean: Option<Subject<'a>>,
+}
+
+fn subjects<'a>(
+    plan: &'a Plan<'_>,
+    active: Active,
+    job: &'a Job<'_>,
+    asked: &'a Asked,
+    clean: &'a BTreeMap<Prompt, Asked>,
+    told: &'a Told,
+) -> Subjects<'a> {
+    let clean = clean.get(job.prompt).filter(|clean| clean.wrong.is_none());
+    let subject = |asked: &'a Asked, active| Subject {
+        prompt: job.prompt,
+        answer: &asked.answer,
+        trace: &asked.trace,
+        baseline: clean.map(|clean| Baseline {
+            answer: &clean.answer,
+            trace: Some(&clean.trace),
+        }),
+        active,
+        prices: plan.prices,
+        told,
+    };
+    Subjects {
+        tried: asked.wrong.is_none().then(|| subject(asked, active)),
+        clean: clean.map(|clean| subject(clean, Active::default())),
+    }
+}
+
 fn sample(
     plan: &Plan<'_>,
     invariant: &Invariant,
@@ -187,41 +250,21 @@ fn sample(
     job: &Job<'_>,
     asked: &Asked,
     clean: &BTreeMap<Prompt, Asked>,
+    told: &Told,
 ) -> Sample {
-    let clean = clean.get(job.prompt).filter(|clean| clean.wrong.is_none());
-    let subject = |asked: &Asked, active| -> Judgement {
-        if let Some(wrong) = &asked.wrong {
-            return Judgement::Judged(Verdict::Error(wrong.clone()));
-        }
-        invariant.judge(&Subject {
-            prompt: job.prompt,
-            answer: &asked.answer,
-            trace: &asked.trace,
-            baseline: clean.map(|clean| Baseline {
-                answer: &clean.answer,
-                trace: Some(&clean.trace),
-            }),
-            active,
-            prices: plan.prices,
-        })
+    let subjects = subjects(plan, active, job, asked, clean, told);
+    let cannot_be_judged = || {
+        let why = asked.wrong.clone().unwrap_or_default();
+        Judgement::Judged(Verdict::Error(why))
     };
-    let fails_without_chaos = clean.and_then(|clean| {
-        invariant.fails_without_chaos(&Subject {
-            prompt: job.prompt,
-            answer: &clean.answer,
-            trace: &clean.trace,
-            baseline: Some(Baseline {
-                answer: &clean.answer,
-                trace: Some(&clean.trace),
-            }),
-            active: Active::default(),
-            prices: plan.prices,
-        })
-    });
     Sample {
-        judgement: subject(asked, active),
+        judgement: subjects
+            .tried
+            .map_or_else(cannot_be_judged, |subject| invariant.judge(&subject)),
         faults_applied: asked.faults_applied,
-        fails_without_chaos,
+        fails_without_chaos: subjects
+            .clean
+            .and_then(|clean| invariant.fails_without_chaos(&clean)),
         evidence: asked.evidence(job.prompt),
     }
 }

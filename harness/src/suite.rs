@@ -13,6 +13,7 @@ pub mod agent;
 mod chaos;
 mod check;
 mod contract;
+mod embeddings;
 mod files;
 mod model;
 mod mutations;
@@ -35,6 +36,7 @@ use squall_profiles::variables::{Expanded, Variables};
 
 pub use self::agent::Agent;
 pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
+pub use self::embeddings::Embeddings;
 use self::files::Laid;
 pub use self::files::Open;
 pub use self::model::{Model, Provider};
@@ -68,6 +70,8 @@ pub struct Suite {
     pub agent: Agent,
     /// The model that writes mutations and judges.
     pub model: Option<Model>,
+    /// By what texts are compared; `None`: by their words.
+    pub embeddings: Option<Embeddings>,
     /// How golden prompts are changed.
     pub mutations: Mutations,
     /// What the agent is asked; empty only where replays are all there is.
@@ -182,6 +186,9 @@ fn root(
         reader.fields(node, "a map with `endpoint`", agent::read)?
     });
     let model = model(fields);
+    let embeddings = fields.read("embeddings", |reader, node| {
+        reader.fields(node, "a map with `name` and `base_url`", embeddings::read)?
+    });
     let mutations = fields.read("mutations", |reader, node| {
         reader.fields(node, "a map of settings", mutations::read)
     });
@@ -209,6 +216,11 @@ fn root(
     });
     let prices = settings::prices(fields);
     demanded(fields, replays.as_ref());
+    let written = match &contract {
+        Some(ContractPart::Written(contract)) => &contract.invariants[..],
+        Some(ContractPart::Named(_)) | None => &[],
+    };
+    judged_by_a_model(fields, invariants.iter().flatten().chain(written));
     Some(Suite {
         file: "".into(),
         text: "".into(),
@@ -217,6 +229,7 @@ fn root(
         description,
         agent: agent?,
         model,
+        embeddings,
         mutations: mutations.unwrap_or_default(),
         golden_prompts: golden_prompts.unwrap_or_default(),
         invariants: invariants.unwrap_or_default(),
@@ -248,6 +261,25 @@ fn model(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
         );
     }
     model.or(other)
+}
+
+/// What a model judges needs one.
+fn judged_by_a_model<'i>(
+    fields: &mut Fields<'_, '_, '_>,
+    invariants: impl Iterator<Item = &'i Invariant>,
+) {
+    if fields.has("model") || fields.has("llm") {
+        return;
+    }
+    for invariant in invariants.filter(|invariant| invariant.check.needs_model()) {
+        let message = format!(
+            "`{}` is judged by the suite's model, and there is none; write `model: {{provider: openai, \
+             name: gpt-4o-mini, api_key: ${{OPENAI_API_KEY}}}}`",
+            invariant.id
+        );
+        let error = invariant.place.error(message);
+        fields.reader.errors.push(error);
+    }
 }
 
 /// A suite asks something and demands something.

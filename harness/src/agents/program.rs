@@ -15,17 +15,17 @@ const LONGEST: usize = 8 << 20;
 
 /// How a program ended.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) status: ExitStatus,
-    pub(super) said: String,
-    pub(super) complained: String,
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) said: String,
+    pub(crate) complained: String,
     /// It said more than is kept.
-    pub(super) too_long: bool,
+    pub(crate) too_long: bool,
 }
 
 impl Ended {
     /// What a person wants to know of a program that failed.
-    pub(super) fn why(&self) -> String {
+    pub(crate) fn why(&self) -> String {
         let last = last_lines(&self.complained, 1);
         format!("the program ended with {}{last}", self.status)
     }
@@ -33,7 +33,7 @@ impl Ended {
 
 /// Why a program did not end by itself.
 #[derive(Debug)]
-pub(super) enum NotEnded {
+pub(crate) enum NotEnded {
     /// It could not be started.
     NotStarted(io::Error),
     /// It took too long, and was killed with all that it had started.
@@ -43,7 +43,7 @@ pub(super) enum NotEnded {
 }
 
 /// Runs a program to its end. `words` holds its name and its arguments, at least one.
-pub(super) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+pub(crate) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
     words: &[String],
     environment: impl IntoIterator<Item = (N, V)>,
     input: &str,

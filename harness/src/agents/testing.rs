@@ -33,21 +33,21 @@ pub(super) fn driver_in(folder: impl Into<std::path::PathBuf>, fields: &str) -> 
 }
 
 /// A server that answers every request with what it is told to.
-pub(super) struct Server {
-    pub(super) url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     requests: Arc<Mutex<Vec<Asked>>>,
 }
 
 /// A request as it came.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
-    pub(super) line: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: String,
+pub(crate) struct Asked {
+    pub(crate) line: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 impl Asked {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
@@ -55,7 +55,7 @@ impl Asked {
 
 /// What is answered.
 #[derive(Debug, Clone)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// Status, media type, body.
     With(u16, &'static str, String),
     /// Nothing, for ever.
@@ -64,13 +64,13 @@ pub(super) enum Reply {
     Half,
 }
 
-pub(super) fn json(body: &str) -> Reply {
+pub(crate) fn json(body: &str) -> Reply {
     Reply::With(200, "application/json", body.to_owned())
 }
 
 impl Server {
     /// Answers with the replies in turn, then with the last one again.
-    pub(super) async fn start(replies: Vec<Reply>) -> Self {
+    pub(crate) async fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -89,7 +89,7 @@ impl Server {
         }
     }
 
-    pub(super) fn requests(&self) -> Vec<Asked> {
+    pub(crate) fn requests(&self) -> Vec<Asked> {
         let requests = self.requests.lock();
         requests.unwrap_or_else(PoisonError::into_inner).clone()
     }

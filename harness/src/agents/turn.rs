@@ -164,7 +164,7 @@ async fn body(mut response: Response) -> Result<String, Unread> {
 }
 
 /// No proxy, whatever the environment says, and no redirects: an agent answers itself.
-pub(super) fn client() -> Client {
+pub(crate) fn client() -> Client {
     // Only the first call in a process counts, and all install the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder().no_proxy().redirect(Policy::none());
@@ -174,7 +174,7 @@ pub(super) fn client() -> Client {
 }
 
 /// The innermost reason. The outermost one names the URL, which may hold a secret.
-pub(super) fn why(error: &reqwest::Error) -> String {
+pub(crate) fn why(error: &reqwest::Error) -> String {
     let mut source = std::error::Error::source(error);
     let mut told = None;
     while let Some(inner) = source {

@@ -1,7 +1,9 @@
 //! `behavior_unchanged`: the answer is like the one the agent gives when nothing is wrong.
 
-use super::similarity::alike;
+use super::similarity::{alike, asks};
 use super::{Check, Kind, Subject, Verdict};
+use crate::answer::Answer;
+use crate::outside::Question;
 
 /// `similarity_threshold` 0 to 1, default 0.75. Without a clean answer it cannot be judged.
 pub(super) const BEHAVIOR_UNCHANGED: Kind = Kind::answer("behavior_unchanged", |fields| {
@@ -13,6 +15,16 @@ pub(super) const BEHAVIOR_UNCHANGED: Kind = Kind::answer("behavior_unchanged", |
 struct Unchanged(f64);
 
 impl Check for Unchanged {
+    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
+        let answered = |answer: &Answer| answer.error.is_none();
+        match subject.baseline {
+            Some(clean) if answered(clean.answer) && answered(subject.answer) => {
+                asks(subject, &clean.answer.text)
+            }
+            Some(_) | None => Vec::new(),
+        }
+    }
+
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let Some(clean) = subject.baseline else {
             return Verdict::Error("there is no clean answer to compare with".to_owned());
@@ -23,7 +35,7 @@ impl Check for Unchanged {
         if subject.answer.error.is_some() {
             return Verdict::Fails("the clean run gave an answer, this one an error".to_owned());
         }
-        alike(&subject.answer.text, &clean.answer.text, self.0)
+        alike(subject, &clean.answer.text, self.0)
     }
 
     fn needs_baseline(&self) -> bool {

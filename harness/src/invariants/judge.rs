@@ -2,6 +2,7 @@
 
 use super::{BaselineFrom, Invariant, LooksAt, kinds};
 use crate::answer::Answer;
+use crate::outside::{Question, Told};
 use crate::suite::{Active, Prices, Prompt};
 use crate::trace::Trace;
 
@@ -20,6 +21,8 @@ pub struct Subject<'a> {
     pub active: Active,
     /// What models' tokens cost.
     pub prices: &'a Prices,
+    /// What was said to the questions of the run's invariants.
+    pub told: &'a Told,
 }
 
 /// What an agent does with a prompt when nothing is wrong.
@@ -77,26 +80,56 @@ pub enum Judgement {
 impl Invariant {
     /// Judges one invocation: `when`, `prompt_filter` and `negate` are honoured.
     pub fn judge(&self, subject: &Subject<'_>) -> Judgement {
+        match self.excluded(subject) {
+            Some(why) => Judgement::NotApplicable(why),
+            None => Judgement::Judged(self.verdict(subject)),
+        }
+    }
+
+    /// What it wants to know before it judges this invocation.
+    pub(crate) fn questions(&self, subject: &Subject<'_>) -> Vec<Question> {
+        if self.excluded(subject).is_some() {
+            return Vec::new();
+        }
+        self.beside_the_clean_answer(subject, |subject| self.check.asks(subject))
+    }
+
+    /// What it wants to know before [`Self::fails_without_chaos`].
+    pub(crate) fn questions_without_chaos(&self, clean: &Subject<'_>) -> Vec<Question> {
+        self.of_the_clean_answer(clean, |clean| {
+            self.beside_the_clean_answer(clean, |clean| self.check.asks(clean))
+        })
+    }
+
+    /// Why it is not for this chaos, or not for this prompt.
+    fn excluded(&self, subject: &Subject<'_>) -> Option<String> {
         if !self.when.applies(subject.active) {
             let when = self.when.as_str();
-            return Judgement::NotApplicable(format!("the scenario does not fit `when: {when}`"));
+            return Some(format!("the scenario does not fit `when: {when}`"));
         }
         let unwanted = self
             .prompt_filter
             .as_ref()
             .is_some_and(|filter| self.probes.is_empty() && !filter.wants(subject.prompt));
-        if unwanted {
-            return Judgement::NotApplicable("`prompt_filter` leaves the prompt out".to_owned());
-        }
-        Judgement::Judged(self.verdict(subject))
+        unwanted.then(|| "`prompt_filter` leaves the prompt out".to_owned())
     }
 
-    fn verdict(&self, subject: &Subject<'_>) -> Verdict {
-        let own = match &self.baseline {
+    /// The clean answer that the suite gives itself.
+    fn own_baseline(&self) -> Option<Answer> {
+        match &self.baseline {
             BaselineFrom::Auto => None,
             BaselineFrom::Text(text) => Some(Answer::of(text.clone())),
-        };
-        let subject = Subject {
+        }
+    }
+
+    /// The invocation beside the clean answer that counts.
+    fn beside_the_clean_answer<T>(
+        &self,
+        subject: &Subject<'_>,
+        look: impl FnOnce(&Subject<'_>) -> T,
+    ) -> T {
+        let own = self.own_baseline();
+        look(&Subject {
             baseline: own
                 .as_ref()
                 .map(|answer| Baseline {
@@ -105,12 +138,30 @@ impl Invariant {
                 })
                 .or(subject.baseline),
             ..*subject
-        };
-        if self.check.needs_baseline() && subject.baseline.is_none() {
-            let reason = "there is no clean run of this prompt to compare with".to_owned();
-            return Verdict::Error(reason);
-        }
-        let verdict = self.check.judge(&subject);
+        })
+    }
+
+    /// The clean answer that counts, as if it were one under chaos.
+    fn of_the_clean_answer<T>(
+        &self,
+        clean: &Subject<'_>,
+        look: impl FnOnce(&Subject<'_>) -> T,
+    ) -> T {
+        let own = self.own_baseline();
+        look(&Subject {
+            answer: own.as_ref().unwrap_or(clean.answer),
+            ..*clean
+        })
+    }
+
+    fn verdict(&self, subject: &Subject<'_>) -> Verdict {
+        let verdict = self.beside_the_clean_answer(subject, |subject| {
+            if self.check.needs_baseline() && subject.baseline.is_none() {
+                let reason = "there is no clean run of this prompt to compare with".to_owned();
+                return Verdict::Error(reason);
+            }
+            self.check.judge(subject)
+        });
         if self.negate {
             verdict.negated()
         } else {
@@ -121,15 +172,7 @@ impl Invariant {
     /// Whether it does not hold of the clean answer either, so that no chaos is to blame. `None`:
     /// nobody knows. `clean` is the same prompt's clean run.
     pub fn fails_without_chaos(&self, clean: &Subject<'_>) -> Option<bool> {
-        let own = match &self.baseline {
-            BaselineFrom::Auto => None,
-            BaselineFrom::Text(text) => Some(Answer::of(text.clone())),
-        };
-        let clean = Subject {
-            answer: own.as_ref().unwrap_or(clean.answer),
-            ..*clean
-        };
-        match self.verdict(&clean) {
+        match self.of_the_clean_answer(clean, |clean| self.verdict(clean)) {
             Verdict::Holds(_) => Some(false),
             Verdict::Fails(_) => Some(true),
             Verdict::Insufficient(_) | Verdict::Error(_) => None,
@@ -139,6 +182,11 @@ impl Invariant {
     /// Whether it cannot be judged without a clean run of the same prompt.
     pub fn needs_baseline(&self) -> bool {
         self.check.needs_baseline() && self.baseline == BaselineFrom::Auto
+    }
+
+    /// Whether judging it starts a program that the suite names.
+    pub fn starts_a_program(&self) -> bool {
+        self.check.starts_a_program()
     }
 
     /// Whether it looks at the wire, so that bodies have to be kept.

@@ -209,3 +209,33 @@ pub(crate) fn parameters(kind: &Kind) -> Vec<&'static str> {
     });
     asked.unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What narrows every invariant on the wire is said once.
+    const NARROW: [&str; 3] = ["tool", "host", "hosts"];
+
+    #[test]
+    fn the_docs_tell_every_type_and_its_parameters() {
+        let docs = include_str!("../../../docs/invariants.md");
+        let mut missing = Vec::new();
+        for kind in kinds() {
+            let name = format!("`{}`", kind.name);
+            let row = docs.lines().find(|line| {
+                line.split('|')
+                    .nth(1)
+                    .is_some_and(|cell| cell.contains(&name))
+            });
+            let row = row.unwrap_or_else(|| panic!("docs/invariants.md has no row for {name}"));
+            for parameter in parameters(kind) {
+                let said = row.contains(&format!("`{parameter}`"));
+                if !said && !NARROW.contains(&parameter) {
+                    missing.push(format!("{name}: `{parameter}`"));
+                }
+            }
+        }
+        assert_eq!(missing, [""; 0]);
+    }
+}

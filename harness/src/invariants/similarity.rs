@@ -1,7 +1,9 @@
-//! `similarity`: the answer is like an expected one, by its words.
+//! `similarity`: the answer is like an expected one, by its words, or by what it means where the suite names
+//! `embeddings`.
 
 use super::words::{likeness, quoted};
 use super::{Check, Kind, Subject, Verdict};
+use crate::outside::{Question, Told};
 
 /// `expected`, or without it the clean answer of the same prompt; `threshold` 0 to 1, default 0.8.
 pub(super) const SIMILARITY: Kind = Kind::answer("similarity", |fields| {
@@ -27,11 +29,22 @@ struct Similarity {
     threshold: f64,
 }
 
-impl Check for Similarity {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+impl Similarity {
+    fn expected<'s>(&'s self, subject: &Subject<'s>) -> Option<&'s str> {
         let clean = subject.baseline.map(|clean| clean.answer.text.as_str());
-        match self.expected.as_deref().or(clean) {
-            Some(expected) => alike(&subject.answer.text, expected, self.threshold),
+        self.expected.as_deref().or(clean)
+    }
+}
+
+impl Check for Similarity {
+    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
+        let expected = self.expected(subject);
+        expected.map_or_else(Vec::new, |expected| asks(subject, expected))
+    }
+
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        match self.expected(subject) {
+            Some(expected) => alike(subject, expected, self.threshold),
             None => Verdict::Error("there is no clean answer to compare with".to_owned()),
         }
     }
@@ -41,9 +54,30 @@ impl Check for Similarity {
     }
 }
 
-/// Whether two texts are at least so alike.
-pub(super) fn alike(answer: &str, expected: &str, threshold: f64) -> Verdict {
-    let likeness = likeness(answer, expected);
+/// What has to be known before an answer is compared with a text.
+pub(super) fn asks(subject: &Subject<'_>, expected: &str) -> Vec<Question> {
+    let texts = [subject.answer.text.as_str(), expected];
+    let is_empty = texts.iter().any(|text| text.trim().is_empty());
+    if !subject.told.embeds() || is_empty {
+        return Vec::new();
+    }
+    texts
+        .map(|text| Question::Embedding(text.to_owned()))
+        .into()
+}
+
+/// Whether the answer and a text are at least so alike.
+pub(super) fn alike(subject: &Subject<'_>, expected: &str, threshold: f64) -> Verdict {
+    let answer = &subject.answer.text;
+    let is_empty = answer.trim().is_empty() || expected.trim().is_empty();
+    let likeness = if subject.told.embeds() && !is_empty {
+        match by_meaning(subject.told, answer, expected) {
+            Ok(likeness) => likeness,
+            Err(why) => return Verdict::Error(why),
+        }
+    } else {
+        likeness(answer, expected)
+    };
     let told = format!(
         "likeness {likeness:.2} to {}, demanded is {threshold}",
         quoted(expected)
@@ -55,9 +89,80 @@ pub(super) fn alike(answer: &str, expected: &str, threshold: f64) -> Verdict {
     }
 }
 
+/// The cosine of two texts' embeddings.
+fn by_meaning(told: &Told, one: &str, other: &str) -> Result<f64, String> {
+    let (one, other) = (told.vector(one)?, told.vector(other)?);
+    let product = |one: &[f32], other: &[f32]| -> f64 {
+        let pairs = one.iter().zip(other);
+        pairs
+            .map(|(one, other)| f64::from(*one) * f64::from(*other))
+            .sum()
+    };
+    let lengths = (product(one, one) * product(other, other)).sqrt();
+    if one.len() != other.len() || lengths <= 0.0 {
+        return Err("the embeddings of the two texts cannot be compared".to_owned());
+    }
+    Ok((product(one, other) / lengths).clamp(-1.0, 1.0))
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::invariants::testing::{Outcome::*, judged};
+    use crate::agents::testing::{Reply, Server, json as answers};
+    use crate::invariants::testing::{Outcome::*, asked_outside, judged};
+
+    #[tokio::test]
+    async fn with_embeddings_texts_are_compared_by_what_they_mean() {
+        let near =
+            r#"{"data": [{"index": 0, "embedding": [3, 4]}, {"index": 1, "embedding": [4, 3]}]}"#;
+        let far =
+            r#"{"data": [{"index": 0, "embedding": [0, 1]}, {"index": 1, "embedding": [1, 0]}]}"#;
+        let nothing =
+            r#"{"data": [{"index": 0, "embedding": [0, 0]}, {"index": 1, "embedding": [1, 0]}]}"#;
+        let refused = Reply::With(404, "application/json", "{}".into());
+        let unchanged = "{type: behavior_unchanged, baseline: It is sunny}";
+        for (written, reply, expected, told) in [
+            (
+                "{type: similarity, expected: It is sunny}",
+                answers(near),
+                Holds,
+                "likeness 0.96",
+            ),
+            (unchanged, answers(near), Holds, "likeness 0.96"),
+            (
+                "{type: similarity, expected: It is sunny}",
+                answers(far),
+                Fails,
+                "likeness 0.00",
+            ),
+            (unchanged, answers(nothing), Errs, "cannot be compared"),
+            (
+                unchanged,
+                refused,
+                Errs,
+                "/v1/embeddings answered with status 404",
+            ),
+        ] {
+            let server = Server::start(vec![reply]).await;
+            let head = format!(
+                "embeddings: {{name: minilm, base_url: '{}/v1/'}}\n",
+                server.url
+            );
+            let (found, reason) = asked_outside(&head, written, "The sun is out").await;
+            assert_eq!(found, expected, "{written}: {reason}");
+            assert!(reason.contains(told), "{reason}");
+            let requests = server.requests();
+            let sent: serde_json::Value = serde_json::from_str(&requests[0].body).expect("JSON");
+            let texts = serde_json::json!(["It is sunny", "The sun is out"]);
+            assert_eq!((&sent["model"], &sent["input"]), (&"minilm".into(), &texts));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_answer_needs_no_embedding() {
+        let head = "embeddings: {name: minilm, base_url: 'http://127.0.0.1:1/v1'}\n";
+        let (found, _) = asked_outside(head, "{type: similarity, expected: x}", " ").await;
+        assert_eq!(found, Fails);
+    }
 
     #[test]
     fn texts_are_compared_by_their_words() {

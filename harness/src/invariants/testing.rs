@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
+use crate::outside::{Outside, Told};
 use crate::suite::{self, Active, Prices, Prompt, Suite};
 use crate::trace::Trace;
 use squall_profiles::variables::Variables;
@@ -29,8 +30,13 @@ impl From<&Judgement> for Outcome {
 }
 
 fn suite_of(written: &str) -> Result<Suite, Vec<String>> {
+    suite_with("", written)
+}
+
+/// `head`: blocks of the suite beside the agent, whole lines.
+fn suite_with(head: &str, written: &str) -> Result<Suite, Vec<String>> {
     let text = format!(
-        "agent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\ninvariants:\n  - {written}\n"
+        "{head}agent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\ninvariants:\n  - {written}\n"
     );
     suite::parse("suite.yaml", &text, Variables::Refused)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
@@ -86,5 +92,38 @@ pub(crate) fn subject<T>(
         }),
         active: Active::default(),
         prices: &Prices::default(),
+        told: &Told::default(),
     })
+}
+
+/// Judges an answer after what the invariant wants to know was asked; the verdict and its reason.
+pub(crate) async fn asked_outside(head: &str, written: &str, answer: &str) -> (Outcome, String) {
+    let suite = suite_with(head, written).expect("a valid suite");
+    let outside = Outside::of(&suite);
+    let (prompt, answer, trace) = (
+        Prompt::single("hello"),
+        Answer::of(answer),
+        Trace::default(),
+    );
+    let (invariant, nothing) = (&suite.invariants[0], Told::nothing(&outside));
+    let subject = Subject {
+        prompt: &prompt,
+        answer: &answer,
+        trace: &trace,
+        baseline: None,
+        active: Active::default(),
+        prices: &suite.prices,
+        told: &nothing,
+    };
+    let questions = invariant.questions(&subject).into_iter().collect();
+    let told = outside.answer(questions).await;
+    let judgement = invariant.judge(&Subject {
+        told: &told,
+        ..subject
+    });
+    let reason = match &judgement {
+        Judgement::NotApplicable(reason) => reason.clone(),
+        Judgement::Judged(verdict) => verdict.reason().to_owned(),
+    };
+    ((&judgement).into(), reason)
 }

@@ -6,6 +6,7 @@ use squall_journal::reach::Rules;
 use squall_profiles::profile::Profile;
 
 use crate::invariants::Invariant;
+use crate::outside::Outside;
 use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite};
 
 /// What a run tries.
@@ -21,6 +22,8 @@ pub struct Plan<'a> {
     pub trials: Vec<Trial>,
     /// What models' tokens cost.
     pub prices: &'a Prices,
+    /// Whom invariants may ask.
+    pub outside: Outside<'a>,
     /// Seed of every draw.
     pub seed: u64,
     /// How often a prompt is sent.
@@ -75,6 +78,7 @@ impl<'a> Plan<'a> {
             prompts: &suite.golden_prompts,
             trials: vec![trial],
             prices: &suite.prices,
+            outside: Outside::of(suite),
             seed: suite.advanced.seed.unwrap_or(SEED),
             isolation: Isolation::Scenario,
             counters: suite.advanced.counters,
@@ -93,6 +97,7 @@ impl<'a> Plan<'a> {
                 .map(|one| Trial::of(&one.name, &one.chaos))
                 .collect(),
             prices: &suite.prices,
+            outside: Outside::of(suite),
             seed: suite.advanced.seed.unwrap_or(SEED),
             isolation: contract.isolation,
             counters: suite.advanced.counters,

@@ -88,15 +88,23 @@ fn keyed(fields: &mut Fields<'_, '_, '_>, provider: Provider) {
         Provider::Anthropic => "ANTHROPIC_API_KEY",
         Provider::Google => "GOOGLE_API_KEY",
     };
-    let Some(node) = fields.node("api_key") else {
+    if fields.node("api_key").is_none() {
         fields.missing("api_key", &format!("`api_key: ${{{variable}}}`"));
+        return;
+    }
+    from_one_variable(fields, variable);
+}
+
+/// A key that is there stands in a variable; `like` is one for the message.
+pub(super) fn from_one_variable(fields: &mut Fields<'_, '_, '_>, like: &str) {
+    let Some(node) = fields.node("api_key") else {
         return;
     };
     let written = fields.reader.shown(node.position);
     if !is_one_variable(written.trim_matches(['"', '\''])) {
         // What stands there is not repeated: it is a secret.
         let message =
-            format!("a key never stands in a suite; write `api_key: ${{{variable}}}` and set it");
+            format!("a key never stands in a suite; write `api_key: ${{{like}}}` and set it");
         fields.error("api_key", message);
     }
 }

@@ -75,6 +75,10 @@ const OTHER_DEMANDS: &[&str] = &[
     "invariants: [{type: excludes_pattern, patterns: []}]",
     "invariants: [{type: json_schema, schema: {type: strng}}]",
     "invariants: [{type: llm_judge, rubric: polite}]",
+    "invariants: [{type: command}]",
+    "embeddings: {folder: ./minilm}",
+    "embeddings: {name: minilm, base_url: 'http://a.test/v1', api_key: sk-abcdefgh12}",
+    "embeddings: {}",
 ];
 
 const BLOCKS: &[&str] = &[

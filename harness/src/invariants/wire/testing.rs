@@ -3,6 +3,7 @@
 use crate::answer::Answer;
 use crate::invariants::testing::{Outcome, invariant};
 use crate::invariants::{Baseline, Subject};
+use crate::outside::Told;
 use crate::suite::{self, Active, Prices, Prompt};
 use crate::trace::Trace;
 use crate::trace::testing::{Sent, trace};
@@ -36,6 +37,7 @@ fn judged_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Price
         }),
         active: Active::default(),
         prices,
+        told: &Told::default(),
     };
     (&invariant(written).judge(&subject)).into()
 }

@@ -1,0 +1,214 @@
+//! `command`: a program of the suite's own judges.
+//!
+//! It reads one JSON document on stdin (the prompt, the answer, the clean answer, which chaos there was, what
+//! went over the wire) and says one on stdout: `{"holds": true | false | null, "reason": "…"}`; `null`: what
+//! was seen proves neither.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use squall_journal::reach::{Message, SeenExchange};
+
+use super::{Check, Kind, Subject, Verdict};
+use crate::answer::Answer;
+use crate::outside::Question;
+use crate::suite::reader::Reader;
+
+/// `command`: the program and its arguments; `timeout_ms` 100 to 300000, default 10000.
+pub(super) const COMMAND: Kind = Kind::answer("command", |fields| {
+    let what = "the program and its arguments, like `[python, check.py]`";
+    let command = fields.each("command", what, Reader::text);
+    let timeout = fields.whole("timeout_ms", 100..=300_000, " milliseconds");
+    if !fields.has("command") {
+        fields.missing("command", what);
+    } else if fields.is_empty_list("command") {
+        fields.error("command", format!("the list is empty; write {what}"));
+        return None;
+    }
+    let command = command?.value.into_iter().map(|word| word.value);
+    Some(Box::new(Command {
+        command: command.collect(),
+        within: Duration::from_millis(timeout.unwrap_or(10_000)),
+    }))
+});
+
+/// Longest part of a body that the program is told, bytes.
+const BODY: usize = 64 << 10;
+
+#[derive(Debug)]
+struct Command {
+    command: Vec<String>,
+    within: Duration,
+}
+
+/// What the program says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    #[serde(deserialize_with = "Option::deserialize")]
+    holds: Option<bool>,
+    reason: String,
+}
+
+impl Command {
+    fn question(&self, subject: &Subject<'_>) -> Question {
+        Question::Program {
+            command: self.command.clone(),
+            input: input(subject).to_string(),
+            within: self.within,
+        }
+    }
+}
+
+impl Check for Command {
+    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
+        vec![self.question(subject)]
+    }
+
+    fn starts_a_program(&self) -> bool {
+        true
+    }
+
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let said = match subject.told.text(&self.question(subject)) {
+            Ok(said) => said,
+            Err(why) => return Verdict::Error(why.to_owned()),
+        };
+        match serde_json::from_str(said) {
+            Ok(Said { holds, reason }) => match holds {
+                Some(true) => Verdict::Holds(reason),
+                Some(false) => Verdict::Fails(reason),
+                None => Verdict::Insufficient(reason),
+            },
+            Err(error) => Verdict::Error(format!(
+                "what the program says is no verdict ({error}); it is to print \
+                 {{\"holds\": true, \"reason\": \"…\"}} and nothing else"
+            )),
+        }
+    }
+}
+
+fn input(subject: &Subject<'_>) -> Value {
+    let exchanges = subject.trace.attempts().iter();
+    let exchanges = exchanges.map(|attempt| exchange(subject.trace.exchange(attempt)));
+    json!({
+        "prompt": subject.prompt.turns(),
+        "answer": answer(subject.answer),
+        "baseline": subject.baseline.map(|clean| answer(clean.answer)),
+        "chaos": {
+            "network_faults": subject.active.network,
+            "tool_faults": subject.active.tool,
+            "llm_faults": subject.active.llm,
+            "context_attacks": subject.active.context,
+        },
+        "exchanges": exchanges.collect::<Vec<_>>(),
+        "lost": subject.trace.lost(),
+    })
+}
+
+fn answer(answer: &Answer) -> Value {
+    json!({
+        "text": answer.text,
+        "error": answer.error,
+        "latency_ms": answer.latency.as_secs_f64() * 1000.0,
+    })
+}
+
+fn exchange(seen: &SeenExchange) -> Value {
+    json!({
+        "record": seen.record,
+        "request": seen.request.as_ref().map(message),
+        "response": seen.response.as_ref().map(message),
+    })
+}
+
+fn message(message: &Message) -> Value {
+    let body = message.body.as_ref().map(|body| {
+        let kept = &body.bytes[..body.bytes.len().min(BODY)];
+        json!({
+            "text": String::from_utf8_lossy(kept),
+            "whole": body.whole && kept.len() == body.bytes.len(),
+        })
+    });
+    json!({ "headers": message.headers, "body": body })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use crate::invariants::testing::{Outcome, Outcome::*, asked_outside, errors_of};
+
+    async fn judged(script: &str) -> (Outcome, String) {
+        let script = serde_json::json!(script);
+        let written = format!("{{type: command, timeout_ms: 20000, command: [sh, -c, {script}]}}");
+        asked_outside("", &written, "the answer").await
+    }
+
+    #[tokio::test]
+    async fn its_word_is_the_verdict() {
+        for (script, expected, reason) in [
+            (r#"echo '{"holds": true, "reason": "fine"}'"#, Holds, "fine"),
+            (
+                r#"echo '{"holds": false, "reason": "rude"}'"#,
+                Fails,
+                "rude",
+            ),
+            (
+                r#"echo '{"holds": null, "reason": "who knows"}'"#,
+                Unproven,
+                "who knows",
+            ),
+            (r#"echo '{"holds": true}'"#, Errs, "no verdict"),
+            (r#"echo '{"reason": "fine"}'"#, Errs, "no verdict"),
+            (
+                r#"echo '{"holds": true, "reason": "x", "score": 1}'"#,
+                Errs,
+                "no verdict",
+            ),
+            ("echo yes", Errs, "no verdict"),
+            ("true", Errs, "no verdict"),
+            ("echo broken >&2; exit 3", Errs, "exit status: 3: broken"),
+        ] {
+            let (found, told) = judged(script).await;
+            assert_eq!(found, expected, "{script}: {told}");
+            assert!(told.contains(reason), "{script}: {told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn it_reads_what_was_asked_and_answered() {
+        let script = r#"grep -q '"prompt":\["hello"\],"answer":{"text":"the answer","error":null' &&
+                        echo '{"holds": true, "reason": "seen"}'"#;
+        assert_eq!(judged(script).await.0, Holds);
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_is_ended_and_one_that_is_not_there_is_told() {
+        let hangs = "{type: command, timeout_ms: 100, command: [sh, -c, 'sleep 600 & sleep 600']}";
+        let (found, told) = asked_outside("", hangs, "x").await;
+        assert_eq!(found, Errs);
+        assert!(told.contains("within 100 ms, and was ended"), "{told}");
+        let gone = "{type: command, command: [/no/such/program]}";
+        let (found, told) = asked_outside("", gone, "x").await;
+        assert_eq!(found, Errs);
+        assert!(
+            told.contains("`/no/such/program` could not be started"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_program_is_named() {
+        for (written, said) in [
+            ("{type: command}", "`command` is missing"),
+            ("{type: command, command: []}", "the list is empty"),
+            (
+                "{type: command, command: [x], timeout_ms: 1}",
+                "100 to 300000",
+            ),
+        ] {
+            let errors = errors_of(written);
+            assert!(errors[0].contains(said), "{errors:?}");
+        }
+    }
+}

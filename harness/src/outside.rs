@@ -1,0 +1,178 @@
+//! What invariants want to know before they judge: what a model, a table of embeddings or a program says.
+//!
+//! Judging stays pure. An invariant names its [`Question`]s, all of a run's are asked at once, each only once
+//! however many cells want to know it, and the invariant judges with the replies at hand:
+//!
+//! ```text
+//! subjects ─▶ questions ─▶ Outside::answer (sockets, programs) ─▶ Told ─▶ judge
+//! ```
+
+mod embeddings;
+mod program;
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use squall_journal::reach::Pending;
+
+use crate::model::{ModelClient, Wish};
+use crate::suite::{Embeddings, Model, Suite};
+
+/// Questions that are asked at the same time.
+const AT_ONCE: usize = 8;
+
+/// Most tokens of a model's reply: a score and a sentence, and room to think for models that do.
+const MOST_TOKENS: u32 = 2048;
+
+/// Something that an invariant wants to know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Question {
+    /// What the suite's model says to this, at temperature 0.
+    Model {
+        /// What it is to do.
+        system: String,
+        /// What it is to do it to.
+        prompt: String,
+    },
+    /// Where a text lies among others by what it means.
+    Embedding(String),
+    /// What a program says.
+    Program {
+        /// Its name and its arguments.
+        command: Vec<String>,
+        /// What it reads.
+        input: String,
+        /// How long it may take.
+        within: Duration,
+    },
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Reply {
+    /// What a model or a program says.
+    Text(String),
+    /// An embedding.
+    Vector(Vec<f32>),
+}
+
+/// Every reply of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Told {
+    embeds: bool,
+    replies: HashMap<Question, Result<Reply, String>>,
+}
+
+impl Told {
+    /// Nothing was asked yet; whether texts are compared by embeddings is known.
+    pub(crate) fn nothing(outside: &Outside<'_>) -> Self {
+        Self {
+            embeds: outside.embeddings.is_some(),
+            replies: HashMap::new(),
+        }
+    }
+
+    /// Whether texts are compared by embeddings.
+    pub(crate) fn embeds(&self) -> bool {
+        self.embeds
+    }
+
+    /// What a model or a program said, or why it said nothing.
+    pub(crate) fn text(&self, question: &Question) -> Result<&str, &str> {
+        match self.reply(question)? {
+            Reply::Text(text) => Ok(text),
+            Reply::Vector(_) => Err("the reply is no text"),
+        }
+    }
+
+    /// The embedding of a text, or why there is none.
+    pub(crate) fn vector(&self, text: &str) -> Result<&[f32], &str> {
+        match self.reply(&Question::Embedding(text.to_owned()))? {
+            Reply::Vector(vector) => Ok(vector),
+            Reply::Text(_) => Err("the reply is no embedding"),
+        }
+    }
+
+    fn reply(&self, question: &Question) -> Result<&Reply, &str> {
+        match self.replies.get(question) {
+            Some(Ok(reply)) => Ok(reply),
+            Some(Err(why)) => Err(why),
+            None => Err("nobody was asked"),
+        }
+    }
+}
+
+/// Whom a suite's invariants may ask.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Outside<'a> {
+    model: Option<&'a Model>,
+    embeddings: Option<&'a Embeddings>,
+}
+
+impl<'a> Outside<'a> {
+    /// What a suite names.
+    pub fn of(suite: &'a Suite) -> Self {
+        Self {
+            model: suite.model.as_ref(),
+            embeddings: suite.embeddings.as_ref(),
+        }
+    }
+
+    /// Asks everything, in whatever order; what nobody answers is told as such.
+    pub(crate) async fn answer(&self, questions: BTreeSet<Question>) -> Told {
+        let mut told = Told::nothing(self);
+        if questions.is_empty() {
+            return told;
+        }
+        let model = self.model.map(ModelClient::new);
+        let (mut askings, mut texts): (Vec<Pending<'_, Vec<Asked>>>, Vec<String>) =
+            Default::default();
+        for question in questions {
+            match question {
+                Question::Embedding(text) => texts.push(text),
+                question @ Question::Model { .. } => {
+                    askings.push(Box::pin(ask_model(model.as_ref(), question)));
+                }
+                question @ Question::Program { .. } => {
+                    askings.push(Box::pin(program::ask(question)));
+                }
+            }
+        }
+        if let Some(embeddings) = self.embeddings {
+            for some in texts.chunks(embeddings::AT_A_TIME) {
+                askings.push(Box::pin(embeddings::ask(embeddings, some.to_vec())));
+            }
+        }
+        let mut replies = stream::iter(askings).buffer_unordered(AT_ONCE);
+        while let Some(some) = replies.next().await {
+            told.replies.extend(some);
+        }
+        drop(replies);
+        told
+    }
+}
+
+type Asked = (Question, Result<Reply, String>);
+
+async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Asked> {
+    let Question::Model { system, prompt } = &question else {
+        return Vec::new();
+    };
+    let reply = match model {
+        None => Err("the suite names no model; write `model: {provider: …, name: …}`".to_owned()),
+        Some(model) => {
+            let wish = Wish {
+                system,
+                prompt,
+                temperature: 0.0,
+                most_tokens: MOST_TOKENS,
+                json: true,
+            };
+            let said = model.ask(&wish).await;
+            said.map(Reply::Text).map_err(|error| error.to_string())
+        }
+    };
+    vec![(question, reply)]
+}

@@ -1,0 +1,93 @@
+//! Embeddings from an endpoint that speaks `OpenAI`'s API: `POST …/embeddings`.
+
+use serde_json::{Value, json};
+
+use super::{Asked, Question, Reply};
+use crate::agents::turn::client;
+use crate::model::{Answered, Endpoint};
+use crate::suite::Embeddings;
+
+/// Texts of one request.
+pub(super) const AT_A_TIME: usize = 32;
+
+pub(super) async fn ask(embeddings: &Embeddings, texts: Vec<String>) -> Vec<Asked> {
+    let vectors = vectors(embeddings, &texts).await;
+    let asked = texts.into_iter().enumerate().map(|(place, text)| {
+        let reply = match &vectors {
+            Ok(vectors) => Ok(Reply::Vector(vectors[place].clone())),
+            Err(why) => Err(why.clone()),
+        };
+        (Question::Embedding(text), reply)
+    });
+    asked.collect()
+}
+
+async fn vectors(embeddings: &Embeddings, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
+    let base = embeddings.base_url.trim_end_matches('/');
+    let key = embeddings.api_key.iter();
+    let headers = key
+        .map(|key| ("authorization", format!("Bearer {key}")))
+        .collect();
+    let body = json!({ "model": embeddings.name, "input": texts });
+    let client = client();
+    let endpoint = Endpoint::new(&client, format!("{base}/embeddings"), headers);
+    let Answered { endpoint, document } = endpoint
+        .post(&body)
+        .await
+        .map_err(|error| error.to_string())?;
+    read(&document, texts.len())
+        .ok_or_else(|| format!("the answer of {endpoint} has no embedding for every text"))
+}
+
+/// One for each text, in their order: the answer's own order is told by `index`.
+fn read(document: &Value, count: usize) -> Option<Vec<Vec<f32>>> {
+    let mut vectors = vec![Vec::new(); count];
+    for (place, entry) in document["data"].as_array()?.iter().enumerate() {
+        let index = match &entry["index"] {
+            Value::Null => place,
+            index => usize::try_from(index.as_u64()?).ok()?,
+        };
+        let numbers = entry["embedding"].as_array()?.iter().map(Value::as_f64);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "embeddings are no more exact than that"
+        )]
+        let numbers = numbers.map(|number| number.map(|number| number as f32));
+        *vectors.get_mut(index)? = numbers.collect::<Option<Vec<f32>>>()?;
+    }
+    let length = vectors.first()?.len();
+    let fit = length > 0 && vectors.iter().all(|vector| vector.len() == length);
+    fit.then_some(vectors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn embeddings_are_told_apart_by_their_index() {
+        for (document, expected) in [
+            (
+                json!({"data": [{"index": 1, "embedding": [0.5]}, {"index": 0, "embedding": [1]}]}),
+                Some(vec![vec![1.0], vec![0.5]]),
+            ),
+            (
+                json!({"data": [{"embedding": [1]}, {"embedding": [2]}]}),
+                Some(vec![vec![1.0], vec![2.0]]),
+            ),
+            (json!({"data": [{"embedding": [1]}]}), None),
+            (
+                json!({"data": [{"embedding": [1]}, {"embedding": [1, 2]}]}),
+                None,
+            ),
+            (json!({"data": [{"index": 7, "embedding": [1]}]}), None),
+            (
+                json!({"data": [{"embedding": ["x"]}, {"embedding": [1]}]}),
+                None,
+            ),
+            (json!({"error": "no"}), None),
+        ] {
+            assert_eq!(read(&document, 2), expected, "{document}");
+        }
+    }
+}

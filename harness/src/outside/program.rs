@@ -1,0 +1,39 @@
+//! A program that judges: it reads on stdin, and says its verdict on stdout.
+
+use super::{Asked, Question, Reply};
+use crate::agents::program::{self, NotEnded};
+
+/// It runs with Squall's own environment, none of the agent's proxy variables in it, and is ended with all
+/// that it started when its time is over.
+pub(super) async fn ask(question: Question) -> Vec<Asked> {
+    let Question::Program {
+        command,
+        input,
+        within,
+    } = &question
+    else {
+        return Vec::new();
+    };
+    let nothing: [(&str, &str); 0] = [];
+    let reply = match program::run(command, nothing, input, *within).await {
+        Ok(ended) if ended.too_long => Err("the program says more than 8 MiB".to_owned()),
+        Ok(ended) if !ended.status.success() => Err(ended.why()),
+        Ok(ended) => Ok(Reply::Text(ended.said)),
+        Err(NotEnded::NotStarted(error)) => {
+            let name = command.first().map_or("", String::as_str);
+            Err(format!(
+                "the program `{name}` could not be started: {error}"
+            ))
+        }
+        Err(NotEnded::TooSlow) => {
+            let within = within.as_millis();
+            Err(format!(
+                "the program said nothing within {within} ms, and was ended"
+            ))
+        }
+        Err(NotEnded::Broken(error)) => {
+            Err(format!("the program could not be listened to: {error}"))
+        }
+    };
+    vec![(question, reply)]
+}

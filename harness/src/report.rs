@@ -10,7 +10,15 @@
 //! What stands in a report comes from agents, models and whoever wrote to them. Each form escapes it by its
 //! own rules ([`shown`] makes it visible first), and secrets are taken out when the report is made.
 
+mod advice;
+mod html;
+mod json;
+mod junit;
+mod markdown;
+mod markup;
 mod shown;
+mod story;
+mod words;
 
 use std::collections::BTreeSet;
 
@@ -19,8 +27,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use squall_journal::record::ExchangeRecord;
 use squall_journal::redact::Redactor;
-use squall_journal::run::{CellRecord, CellState, RunRecord};
+use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
+pub use self::html::POLICY;
 pub use self::shown::shown;
 
 /// The version of the document that this code writes, and the newest that it reads.
@@ -45,6 +54,60 @@ pub struct Report {
     pub exchanges: Vec<ExchangeRecord>,
     /// How many further exchanges the evidence names: over the bound, or not held any more.
     pub exchanges_left_out: u64,
+}
+
+/// A form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// A page that needs nothing from elsewhere.
+    Html,
+    /// The document itself, which [`Report::read`] reads back.
+    Json,
+    /// `JUnit` XML: a test case for each cell.
+    Junit,
+    /// A comment for a pull request, under 65,536 characters.
+    Markdown,
+}
+
+impl Format {
+    /// Every form.
+    pub const ALL: [Self; 4] = [Self::Html, Self::Json, Self::Junit, Self::Markdown];
+
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Json => "json",
+            Self::Junit => "junit",
+            Self::Markdown => "markdown",
+        }
+    }
+
+    /// The form of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str() == name)
+    }
+
+    /// How files of it end, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Json => "json",
+            Self::Junit => "xml",
+            Self::Markdown => "md",
+        }
+    }
+
+    /// Its media type, for `Content-Type`.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Html => "text/html; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Junit => "application/xml",
+            Self::Markdown => "text/markdown; charset=utf-8",
+        }
+    }
 }
 
 /// Why a text is no report.
@@ -99,14 +162,19 @@ impl Report {
         }
     }
 
+    /// The report in a form, as the whole text of a file.
+    pub fn render(&self, format: Format) -> String {
+        match format {
+            Format::Html => html::document(self),
+            Format::Json => json::document(self),
+            Format::Junit => junit::document(self),
+            Format::Markdown => markdown::document(self),
+        }
+    }
+
     /// The JSON Schema of the document.
     pub fn schema() -> Value {
         schemars::schema_for!(Self).to_value()
-    }
-
-    /// The exchange of this id, if the report has it.
-    pub fn exchange(&self, id: &str) -> Option<&ExchangeRecord> {
-        self.exchanges.iter().find(|exchange| exchange.id == id)
     }
 }
 
@@ -134,6 +202,12 @@ fn rank(state: CellState) -> u8 {
         CellState::Passed => 3,
         CellState::NotApplicable => 4,
     }
+}
+
+/// The askings that made a cell what it is; all of them, where a run does not say.
+fn telling(cell: &CellRecord) -> impl Iterator<Item = &EvidenceRecord> {
+    let evidence = cell.evidence.iter();
+    evidence.filter(|asking| asking.state.is_none_or(|state| state == cell.state))
 }
 
 fn redact(run: &mut RunRecord, redactor: &Redactor) {

@@ -33,7 +33,8 @@ fn picture(control: char) -> char {
     char::from_u32(0x2400 + u32::from(control)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-fn is_plain(character: char) -> bool {
+/// Whether a character is read, not obeyed.
+pub(super) fn is_plain(character: char) -> bool {
     match character {
         '\n' | '\t' => true,
         // Controls; marks of direction; what some readers take for a new line; tags, which no font shows
@@ -48,6 +49,14 @@ fn is_plain(character: char) -> bool {
         | '\u{feff}'
         | '\u{e0000}'..='\u{e007f}' => false,
         other => u32::from(other) & 0xfffe != 0xfffe,
+    }
+}
+
+/// The first `most` characters, and how many bytes were left out; 0 for none.
+pub(super) fn cut(text: &str, most: usize) -> (&str, usize) {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => (&text[..at], text.len() - at),
+        None => (text, 0),
     }
 }
 
@@ -68,5 +77,11 @@ mod tests {
         ] {
             assert_eq!(shown(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_cut_is_between_characters_and_is_counted() {
+        assert_eq!(cut("漢字", 1), ("漢", 3));
+        assert_eq!(cut("漢字", 2), ("漢字", 0));
     }
 }

@@ -1,3 +1,5 @@
+mod forms;
+
 use serde_json::json;
 use squall_journal::redact::{REDACTED, Redactor};
 

@@ -1,0 +1,262 @@
+//! What to do about a cell: said of what really happened on the wire, never of what a scenario is called.
+
+use squall_journal::record::{RuleOutcome, RuleRecord};
+use squall_journal::run::{CellRecord, CellState};
+
+use super::story::{Injection, Story};
+
+/// What to do about a cell, of which `stories` are the askings that say most; `None` where there is nothing
+/// to do.
+pub(super) fn advice(cell: &CellRecord, stories: &[Story<'_>]) -> Option<String> {
+    match cell.state {
+        CellState::Passed | CellState::NotApplicable => None,
+        CellState::Failed if cell.baseline_failed => Some(
+            "It fails without chaos too, so chaos is not to blame: mend the agent, or what is demanded of it, first."
+                .to_owned(),
+        ),
+        CellState::Failed => Some(of_a_failure(stories)),
+        CellState::Error => Some(
+            "This says nothing about the agent: mend what kept it from being judged, and run again."
+                .to_owned(),
+        ),
+        CellState::NotExercised => Some(of_nothing(stories)),
+    }
+}
+
+fn of_a_failure(stories: &[Story<'_>]) -> String {
+    let injections: Vec<_> = stories.iter().flat_map(Story::injections).collect();
+    let worst = injections.iter().find(|injection| !injection.mended);
+    let Some(cause) = worst.or(injections.first()) else {
+        let unseen: usize = stories.iter().map(|story| story.missing).sum();
+        return match unseen {
+            0 => "No fault was at work in this asking: it is the agent's own doing.".to_owned(),
+            _ => {
+                "What was injected is not in this report any more; run again to see it.".to_owned()
+            }
+        };
+    };
+    format!("{} {}", happened(cause), remedy(cause.rule))
+}
+
+/// What was injected, and what the agent did then.
+fn happened(cause: &Injection<'_>) -> String {
+    let often = |times: usize| match times {
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    let then = match (cause.again, cause.mended) {
+        (0, _) => "did not call it again".to_owned(),
+        (again, true) => format!(
+            "called it again {}, and got what it asked for",
+            often(again)
+        ),
+        (again, false) => format!("called it again {}, in vain", often(again)),
+    };
+    format!(
+        "The fault {} hit {} {}; the agent got {} and {then}.",
+        cause.rule.mode,
+        cause.on,
+        often(cause.times),
+        cause.got
+    )
+}
+
+fn of_nothing(stories: &[Story<'_>]) -> String {
+    let calls = || stories.iter().flat_map(|story| &story.calls);
+    let unseen: usize = stories.iter().map(|story| story.missing).sum();
+    let mut rules = calls().flat_map(|call| &call.exchange.rules);
+    if let Some(bypassed) = rules
+        .clone()
+        .find(|rule| rule.outcome == RuleOutcome::Bypassed)
+    {
+        let why = bypassed.reason.as_deref().unwrap_or("nobody knows why");
+        return format!(
+            "The rule {} fired and could not be carried out: {why}.",
+            bypassed.rule
+        );
+    }
+    if rules
+        .clone()
+        .any(|rule| rule.outcome == RuleOutcome::Applied)
+    {
+        return "Faults were applied, and still there was too little to judge by: see the reason."
+            .to_owned();
+    }
+    if let Some(idle) = rules.find(|rule| rule.outcome == RuleOutcome::NotDrawn) {
+        return format!(
+            "The rule {} matched and its trigger did not fire: raise its probability, or ask more prompts.",
+            idle.rule
+        );
+    }
+    match (calls().count(), unseen) {
+        (0, 0) => "Nothing of this agent went through the proxy: point it there with what `squall env` prints, \
+             and see with `squall verify` that its calls arrive."
+            .to_owned(),
+        (0, _) => "Its calls are not in this report any more; run again to see them.".to_owned(),
+        _ => "Its calls went through the proxy and no rule matched them: `squall explain` on one of its exchanges \
+             says which condition a rule missed by."
+            .to_owned(),
+    }
+}
+
+/// What an agent does well about a fault.
+fn remedy(rule: &RuleRecord) -> &'static str {
+    of_mode(&rule.family, &rule.mode).unwrap_or(
+        "Decide what the agent does when this call fails, and let its answer say what is missing.",
+    )
+}
+
+fn of_mode(family: &str, mode: &str) -> Option<&'static str> {
+    Some(match (family, mode) {
+        ("context_attacks", "overflow") => {
+            "Bound what goes into the context: cut or summarise long results before the model reads them."
+        }
+        ("context_attacks", "conflicting_context") => {
+            "Let the agent say where its sources differ instead of taking the last one for true."
+        }
+        ("context_attacks", _) | ("tool_faults", "malicious_response") => {
+            "Treat what tools and documents say as data: let no instruction in them cause a call, and bound where \
+             the agent may send anything."
+        }
+        ("network_faults", "latency" | "bandwidth" | "slicer" | "slow_close")
+        | ("tool_faults", "slow" | "endless_progress")
+        | ("llm_faults", "slow_stream") => {
+            "Give each call a time-out of its own, shorter than the whole answer's, and answer with what there is."
+        }
+        (_, "timeout") | ("llm_faults", "stream_stall") => {
+            "Set a time-out on this call, also between the parts of a stream, and go on without it when it is over."
+        }
+        ("network_faults", "reset_peer" | "limit_data" | "refuse" | "dns_failure") => {
+            "Retry broken connections with growing, random waits; then fall back, or say in the answer what is \
+             missing."
+        }
+        ("network_faults", "tls_failure") => {
+            "A failed handshake is no reason to go on without TLS or to retry at once: report it."
+        }
+        ("tool_faults", "error" | "html_error") => {
+            "Retry what may pass (429, 502, 503, 504) with growing waits, nothing else; let the answer say what \
+             could not be found out instead of making it up."
+        }
+        ("tool_faults", "commit_then_fail") => {
+            "Before repeating a call that changes something, find out whether it was done, or send an idempotency key."
+        }
+        ("tool_faults", "silent_noop") => {
+            "Read back what a call should have changed before telling the user that it is done."
+        }
+        ("tool_faults", "malformed" | "empty" | "truncated" | "schema_drift") => {
+            "Check a result's shape before the model reads it, and treat one that does not fit as a failed call."
+        }
+        ("tool_faults", "stale" | "swapped" | "wrong_id") => {
+            "Check that a result is the one that was asked for: its id, its subject, its date."
+        }
+        ("tool_faults", "redirect_loop") => "Bound how many redirects are followed.",
+        ("tool_faults", "session_expired") => {
+            "Begin a new session when the old one is gone, and repeat the call once."
+        }
+        ("tool_faults", "list_drift") => {
+            "Read the list of tools again when a call is refused, and call nothing that is not on it."
+        }
+        ("llm_faults", "rate_limit" | "overloaded" | "server_error") => {
+            "Wait as long as `Retry-After` says, else for a growing, random time, and bound how often; have a second \
+             model, or say that there is no answer now."
+        }
+        ("llm_faults", "quota_exhausted" | "auth_error" | "model_not_found") => {
+            "This does not pass by itself: do not retry, fall back to another model or end with a clear message."
+        }
+        ("llm_faults", "context_length_exceeded") => {
+            "Shorten the history and ask again; the same request is refused the same way."
+        }
+        (
+            "llm_faults",
+            "truncated_response" | "stream_cut" | "stream_error" | "missing_terminator",
+        ) => {
+            "Look at how an answer of the model ended before using it: one that was cut is asked for again, or shown \
+             as incomplete."
+        }
+        (
+            "llm_faults",
+            "duplicate_chunk" | "json_for_stream" | "garbage" | "empty" | "response_drift",
+        ) => {
+            "Check what the model said against what the next step needs, and ask once more when it does not fit."
+        }
+        ("llm_faults", "content_filter" | "refusal") => {
+            "Tell the user that the model declined, and why; do not present it as an answer."
+        }
+        ("llm_faults", "malformed_tool_call" | "unknown_tool_call" | "wrong_tool_arguments") => {
+            "Check a tool call of the model against the tool's schema before it is made, and give the error back to \
+             the model."
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::report::story::Wire;
+    use crate::report::testing::fixture;
+
+    /// Modes of a family as the schema of profiles lists them.
+    fn modes(family: &str) -> BTreeSet<String> {
+        fn search(value: &Value, found: &mut BTreeSet<String>) {
+            match value {
+                Value::Object(members) => {
+                    for (name, value) in members {
+                        if name == "mode" || name == "type" {
+                            let words = value["enum"].as_array().into_iter().flatten();
+                            found.extend(words.filter_map(|word| Some(word.as_str()?.to_owned())));
+                        }
+                        search(value, found);
+                    }
+                }
+                Value::Array(items) => items.iter().for_each(|item| search(item, found)),
+                _ => {}
+            }
+        }
+        let schema = squall_profiles::schema::profile_schema();
+        let mut found = BTreeSet::new();
+        search(&schema["properties"][family], &mut found);
+        found
+    }
+
+    #[test]
+    fn every_mode_has_a_remedy_of_its_own() {
+        for family in [
+            "network_faults",
+            "tool_faults",
+            "llm_faults",
+            "context_attacks",
+        ] {
+            let modes = modes(family);
+            assert!(modes.len() > 3, "{family}: {modes:?}");
+            for mode in modes {
+                assert!(of_mode(family, &mode).is_some(), "{family} {mode}");
+            }
+        }
+    }
+
+    #[test]
+    fn advice_names_what_happened() {
+        let report = fixture();
+        let wire = Wire::of(&report);
+        let told: Vec<_> = report
+            .run
+            .cells
+            .iter()
+            .map(|cell| {
+                let stories: Vec<_> = cell
+                    .evidence
+                    .iter()
+                    .map(|asking| wire.story(asking))
+                    .collect();
+                let advice = advice(cell, &stories).unwrap_or_else(|| "-".to_owned());
+                format!("{} in {}: {advice}", cell.invariant, cell.scenario)
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+}

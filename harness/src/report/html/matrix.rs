@@ -1,0 +1,108 @@
+//! Invariants × scenarios as a map: colour, word and mark say the same.
+
+use squall_journal::run::{CellRecord, CellState};
+
+use super::{cells, scrolled};
+use crate::report::markup::Markup;
+use crate::report::story::Wire;
+use crate::report::{Report, words};
+
+pub(super) fn write(section: &mut Markup, report: &Report, _: &Wire<'_>) {
+    let all = &report.run.cells;
+    let (mut columns, mut rows): (Vec<&str>, Vec<(&str, &str)>) = (Vec::new(), Vec::new());
+    for cell in all {
+        if !columns.contains(&cell.scenario.as_str()) {
+            columns.push(&cell.scenario);
+        }
+        let row = (cell.invariant.as_str(), cell.severity.as_str());
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    scrolled(section, "Matrix of invariants and scenarios", |region| {
+        region
+            .element("table")
+            .with("class", "heat")
+            .holding(|table| {
+                table.with_text(
+                    "caption",
+                    "What is demanded, by the chaos it is demanded under.",
+                );
+                table.element("thead").holding(|thead| {
+                    thead.element("tr").holding(|row| {
+                        row.element("th").with("scope", "col").text("Invariant");
+                        for column in &columns {
+                            row.element("th")
+                                .with("scope", "col")
+                                .holding(|th| scenario(th, report, column));
+                        }
+                    });
+                });
+                table.element("tbody").holding(|tbody| {
+                    for (invariant, severity) in &rows {
+                        tbody.element("tr").holding(|row| {
+                            row.element("th").with("scope", "row").holding(|th| {
+                                th.text(invariant);
+                                th.with_text("small", severity);
+                            });
+                            for column in &columns {
+                                let here = all.iter().enumerate().filter(|(_, cell)| {
+                                    cell.invariant == *invariant
+                                        && cell.severity == *severity
+                                        && cell.scenario == *column
+                                });
+                                row.element("td").holding(|td| {
+                                    for (number, cell) in here {
+                                        one(td, report, number, cell);
+                                    }
+                                });
+                            }
+                        });
+                    }
+                });
+            });
+    });
+}
+
+fn scenario(th: &mut Markup, report: &Report, name: &str) {
+    th.text(name);
+    let known = report
+        .run
+        .scenarios
+        .iter()
+        .find(|scenario| scenario.name == name);
+    if let Some(scenario) = known {
+        let about = if scenario.under_chaos {
+            words::counted(scenario.rules_applied, "fault", "faults")
+        } else {
+            "no chaos".to_owned()
+        };
+        th.element("br").empty();
+        th.element("span").with("class", "soft").text(&about);
+    }
+}
+
+fn one(td: &mut Markup, report: &Report, number: usize, cell: &CellRecord) {
+    let mark = match cell.state {
+        CellState::Passed => "✓",
+        CellState::Failed => "✗",
+        CellState::Error => "!",
+        CellState::NotExercised => "○",
+        CellState::NotApplicable => "–",
+    };
+    let word = if cell.baseline_failed {
+        "failed, without chaos too"
+    } else {
+        words::state(cell.state)
+    };
+    let mutation = cell.mutation.as_ref();
+    let mutation = mutation.map_or_else(String::new, |kind| format!(" · {kind}"));
+    let class = format!("cell {}", cells::class(cell));
+    let text = format!("{mark} {word}{mutation}");
+    if cells::is_told(report, number) {
+        let link = td.element("a").with("class", class);
+        link.with("href", format!("#cell-{number}")).text(&text);
+    } else {
+        td.element("span").with("class", class).text(&text);
+    }
+}

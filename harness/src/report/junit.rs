@@ -1,0 +1,291 @@
+//! `JUnit` XML, as Jenkins, GitLab, GitHub's actions and others read it.
+//!
+//! A test suite for each scenario, a test case for each cell. A failed cell is a `failure`, one that could
+//! not be judged an `error`, one that was not exercised or is not applicable is `skipped`. What a run says
+//! beyond its cells — it was errored, cancelled, or proves nothing — is a test case of its own.
+//! Shape: the schema of Jenkins' xUnit plug-in, `junit-10.xsd`.
+
+use squall_journal::run::{CellRecord, CellState, RunState};
+use squall_journal::timestamp;
+
+use super::advice::advice;
+use super::markup::Markup;
+use super::story::{Injection, Wire, got};
+use super::{Report, telling, words};
+
+/// Name of the suite that holds what is said of the run itself.
+const THE_RUN: &str = "run";
+
+/// What became of the cases of a suite.
+#[derive(Default)]
+struct Count {
+    tests: u64,
+    failures: u64,
+    errors: u64,
+    skipped: u64,
+    ms: f64,
+}
+
+/// The report as `JUnit` XML.
+pub(super) fn document(report: &Report) -> String {
+    let run = &report.run;
+    let mut xml = Markup::beginning("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let wire = Wire::of(report);
+    let suites = suites(&run.cells);
+    let said = said_of_the_run(run.state);
+    let mut whole = Count::default();
+    for (_, cells) in &suites {
+        whole.add(&Count::of(cells));
+    }
+    if let Some(said) = said {
+        whole.add(&said.count());
+    }
+    let element = xml.element("testsuites").with("name", &run.name);
+    let element = element
+        .with("tests", whole.tests.to_string())
+        .with("failures", whole.failures.to_string())
+        .with("errors", whole.errors.to_string())
+        .with("time", words::seconds(whole.ms));
+    element.holding(|xml| {
+        if let Some(said) = said {
+            the_run(xml, report, said);
+        }
+        for (scenario, cells) in &suites {
+            suite(xml, report, scenario, &Count::of(cells), |xml| {
+                for (number, cell) in cells.iter().enumerate() {
+                    case(xml, cell, &case_name(cells, number), &wire);
+                }
+            });
+        }
+    });
+    xml.written() + "\n"
+}
+
+/// Cells by scenario, in the order in which they first come.
+fn suites(cells: &[CellRecord]) -> Vec<(&str, Vec<&CellRecord>)> {
+    let mut suites: Vec<(&str, Vec<&CellRecord>)> = Vec::new();
+    for cell in cells {
+        let name = cell.scenario.as_str();
+        match suites.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, cells)) => cells.push(cell),
+            None => suites.push((name, vec![cell])),
+        }
+    }
+    suites
+}
+
+impl Count {
+    fn of(cells: &[&CellRecord]) -> Self {
+        let mut count = Self::default();
+        for cell in cells {
+            count.tests += 1;
+            count.ms += ms(cell);
+            match cell.state {
+                CellState::Passed => {}
+                CellState::Failed => count.failures += 1,
+                CellState::Error => count.errors += 1,
+                CellState::NotExercised | CellState::NotApplicable => count.skipped += 1,
+            }
+        }
+        count
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.tests += other.tests;
+        self.failures += other.failures;
+        self.errors += other.errors;
+        self.skipped += other.skipped;
+        self.ms += other.ms;
+    }
+}
+
+/// What became of the run, where its cells do not say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OfTheRun {
+    Error,
+    Skipped,
+}
+
+impl OfTheRun {
+    fn count(self) -> Count {
+        Count {
+            tests: 1,
+            errors: u64::from(self == Self::Error),
+            skipped: u64::from(self == Self::Skipped),
+            ..Count::default()
+        }
+    }
+}
+
+fn said_of_the_run(state: RunState) -> Option<OfTheRun> {
+    match state {
+        RunState::Passed | RunState::Failed => None,
+        // No failure of the agent, and nothing to call green.
+        RunState::Inconclusive | RunState::Errored => Some(OfTheRun::Error),
+        RunState::Cancelled | RunState::Queued | RunState::AwaitingApproval | RunState::Running => {
+            Some(OfTheRun::Skipped)
+        }
+    }
+}
+
+fn the_run(xml: &mut Markup, report: &Report, said: OfTheRun) {
+    suite(xml, report, THE_RUN, &said.count(), |xml| {
+        let case = xml.element("testcase").with("classname", THE_RUN);
+        let case = case
+            .with("name", report.run.kind.as_str())
+            .with("time", words::seconds(0.0));
+        let why = words::why(&report.run);
+        case.holding(|case| match said {
+            OfTheRun::Error => case
+                .element("error")
+                .with("type", words::verdict(&report.run))
+                .with("message", why)
+                .empty(),
+            OfTheRun::Skipped => case.element("skipped").with("message", why).empty(),
+        });
+    });
+}
+
+fn suite(
+    xml: &mut Markup,
+    report: &Report,
+    name: &str,
+    count: &Count,
+    cases: impl FnOnce(&mut Markup),
+) {
+    let run = &report.run;
+    let suite = xml
+        .element("testsuite")
+        .with("name", name)
+        .with("package", &run.name)
+        .with("id", &run.id)
+        .with("tests", count.tests.to_string())
+        .with("failures", count.failures.to_string())
+        .with("errors", count.errors.to_string())
+        .with("skipped", count.skipped.to_string())
+        .with("time", words::seconds(count.ms))
+        .with(
+            "timestamp",
+            moment(run.started_at.as_ref().unwrap_or(&run.created_at)),
+        );
+    suite.holding(|suite| {
+        suite.element("properties").holding(|properties| {
+            for (name, value) in [
+                ("squall.version", report.squall_version.clone()),
+                ("squall.run", run.id.clone()),
+                ("squall.state", run.state.as_str().to_owned()),
+                ("squall.score", words::score_or_none(run.score)),
+                ("squall.coverage", words::coverage(run)),
+                ("squall.seed", run.seed.to_string()),
+            ] {
+                let property = properties.element("property").with("name", name);
+                property.with("value", value).empty();
+            }
+        });
+        cases(suite);
+    });
+}
+
+/// The name of a case, unique within its suite.
+fn case_name(cells: &[&CellRecord], number: usize) -> String {
+    let plain = |cell: &CellRecord| match &cell.mutation {
+        Some(mutation) => format!("{} ({mutation})", cell.invariant),
+        None => cell.invariant.clone(),
+    };
+    let name = plain(cells[number]);
+    match cells[..number]
+        .iter()
+        .filter(|cell| plain(cell) == name)
+        .count()
+    {
+        0 => name,
+        before => format!("{name} #{}", before + 1),
+    }
+}
+
+fn case(xml: &mut Markup, cell: &CellRecord, name: &str, wire: &Wire<'_>) {
+    let reason = cell.reason.as_deref().unwrap_or_default();
+    let element = xml
+        .element("testcase")
+        .with("name", name)
+        .with("classname", &cell.scenario)
+        .with("time", words::seconds(ms(cell)));
+    let element = match cell.state {
+        CellState::Passed => return element.empty(),
+        CellState::Failed | CellState::Error => element,
+        CellState::NotExercised | CellState::NotApplicable => {
+            return element.holding(|case| {
+                let state = words::state(cell.state);
+                let skipped = case.element("skipped");
+                skipped
+                    .with("message", format!("{state}: {reason}"))
+                    .empty();
+            });
+        }
+    };
+    let ending = match cell.state {
+        CellState::Error => "error",
+        _ => "failure",
+    };
+    let kind = if cell.baseline_failed {
+        format!("{}, without chaos too", cell.severity)
+    } else {
+        cell.severity.clone()
+    };
+    element.holding(|case| {
+        let ending = case.element(ending).with("type", kind);
+        ending.with("message", reason).text(&story(cell, wire));
+    });
+}
+
+/// What happened, as lines.
+fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
+    let stories: Vec<_> = telling(cell).map(|asking| wire.story(asking)).collect();
+    let mut lines = Vec::new();
+    for (asking, story) in telling(cell).zip(&stories) {
+        lines.push(format!("prompt: {}", asking.prompt));
+        lines.push(match &asking.answer {
+            Some(answer) => format!("answer: {answer}"),
+            None => "no answer".to_owned(),
+        });
+        if let Some(reason) = &asking.reason {
+            lines.push(format!("reason: {reason}"));
+        }
+        lines.extend(story.injections().iter().map(injected));
+        lines.extend(story.calls.iter().map(|call| {
+            let exchange = call.exchange;
+            format!(
+                "call at {} ms: {} {} -> {} ({})",
+                call.at_ms,
+                exchange.method,
+                exchange.url,
+                got(exchange),
+                exchange.id
+            )
+        }));
+        lines.push(String::new());
+    }
+    lines.extend(advice(cell, &stories).map(|advice| format!("to do: {advice}")));
+    lines.join("\n")
+}
+
+fn injected(injection: &Injection<'_>) -> String {
+    let rule = injection.rule;
+    format!(
+        "injected: {} ({}, {} of {}) into {}, {} times",
+        rule.rule, rule.mode, rule.family, rule.profile, injection.on, injection.times
+    )
+}
+
+fn ms(cell: &CellRecord) -> f64 {
+    cell.evidence.iter().map(|asking| asking.latency_ms).sum()
+}
+
+/// `xs:dateTime` without fractions, as some readers want it.
+fn moment(rfc3339: &str) -> String {
+    let ms = timestamp::parse(rfc3339).unwrap_or(0);
+    timestamp::rfc3339(ms)
+        .chars()
+        .take("2026-11-22T12:00:00".len())
+        .collect()
+}

@@ -1,0 +1,381 @@
+//! Markdown for a comment on a pull request.
+//!
+//! Whatever comes from outside stands in code: a span, a fence longer than any in it, or, in tables, a
+//! `<code>` whose marks are numbers. So it is neither a heading nor a link, an image, a mention or HTML.
+//! Worst first, and cut where GitHub would refuse the comment (65,536 characters).
+
+#![expect(
+    clippy::format_push_string,
+    reason = "a few kilobytes, once: what is written should be seen"
+)]
+
+use squall_journal::run::{CellRecord, CellState};
+
+use super::advice::advice;
+use super::shown::{cut, shown};
+use super::story::Wire;
+use super::{Report, rank, telling, words};
+
+/// Most characters of the text.
+pub(super) const MOST: usize = 65_000;
+
+/// Most characters of a prompt, an answer or a reason.
+const MOST_TEXT: usize = 1_200;
+
+/// Most characters of a name, in tables and headings.
+const MOST_NAME: usize = 120;
+
+/// Most characters of the matrix.
+const MOST_MATRIX: usize = 20_000;
+
+/// Most askings told of a cell.
+const MOST_ASKINGS: usize = 2;
+
+/// The report as Markdown.
+pub(super) fn document(report: &Report) -> String {
+    let run = &report.run;
+    let mut text = format!(
+        "## {} Squall: {} {}\n\n{}\n\n",
+        mark_of_the_run(report),
+        span(&run.name),
+        words::verdict(run),
+        plain(&words::why(run)),
+    );
+    text += &scores(report);
+    for warning in &run.warnings {
+        text += &format!("> ⚠️ {}\n\n", plain(warning));
+    }
+    text += &matrix(report);
+    text += &comparison(report);
+    let end = last_line(report);
+    text += &failures(report, MOST.saturating_sub(length(&text) + length(&end)));
+    text + &end
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn mark_of_the_run(report: &Report) -> &'static str {
+    match report.run.passed {
+        Some(true) => "✅",
+        Some(false) => "❌",
+        None => "⚠️",
+    }
+}
+
+fn mark(cell: &CellRecord) -> &'static str {
+    match cell.state {
+        CellState::Passed => "✅",
+        CellState::Failed if cell.baseline_failed => "🟥",
+        CellState::Failed => "❌",
+        CellState::Error => "⚠️",
+        CellState::NotExercised => "⬜",
+        CellState::NotApplicable => "–",
+    }
+}
+
+fn scores(report: &Report) -> String {
+    let run = &report.run;
+    let mut text = format!(
+        "**Score {}** · {}\n\n",
+        words::score_or_none(run.score),
+        words::coverage(run)
+    );
+    let components: Vec<_> = words::components(run)
+        .into_iter()
+        .map(|(name, score)| format!("{name} {}", words::score(score)))
+        .collect();
+    if !components.is_empty() {
+        text += &format!("{}\n\n", components.join(" · "));
+    }
+    for family in &run.recoveries {
+        text += &format!(
+            "- recovers from {}: {} of {} ({} %, 95 % interval {}–{} %)\n",
+            span(&family.family),
+            family.passed,
+            family.judged,
+            words::score(family.rate),
+            words::score(family.low),
+            words::score(family.high)
+        );
+    }
+    if let Some(stability) = &run.stability {
+        text += &format!(
+            "- of {} repeats: {} of {} always passed, {} flaky\n",
+            stability.repeats, stability.always_passed, stability.judged, stability.flaky
+        );
+    }
+    if !text.ends_with("\n\n") {
+        text.push('\n');
+    }
+    text
+}
+
+/// Invariants × scenarios, the worst rows first.
+fn matrix(report: &Report) -> String {
+    let cells = &report.run.cells;
+    let mut columns: Vec<&str> = Vec::new();
+    let mut rows: Vec<(&str, &str)> = Vec::new();
+    for cell in cells {
+        if !columns.contains(&cell.scenario.as_str()) {
+            columns.push(&cell.scenario);
+        }
+        let row = (cell.invariant.as_str(), cell.severity.as_str());
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let of_row = |row: (&str, &str), column: Option<&str>| {
+        let of_it = move |cell: &&CellRecord| {
+            (cell.invariant.as_str(), cell.severity.as_str()) == row
+                && column.is_none_or(|column| cell.scenario == column)
+        };
+        cells.iter().filter(of_it).collect::<Vec<_>>()
+    };
+    rows.sort_by_key(|row| of_row(*row, None).iter().map(|cell| rank(cell.state)).min());
+    let names: Vec<_> = columns.iter().map(|name| in_table(name)).collect();
+    let mut text = format!(
+        "| invariant | {} |\n|---|{}\n",
+        names.join(" | "),
+        "---|".repeat(columns.len())
+    );
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = format!("| {} ({}) |", in_table(row.0), in_table(row.1));
+        for column in &columns {
+            let marks: Vec<_> = of_row(*row, Some(column)).into_iter().map(mark).collect();
+            line += &format!(" {} |", marks.join(" "));
+        }
+        if length(&text) + length(&line) > MOST_MATRIX {
+            let left = words::counted((rows.len() - number) as u64, "row", "rows");
+            text += &format!("\n{left} more in the other forms of this report.\n");
+            break;
+        }
+        text += &line;
+        text.push('\n');
+    }
+    text + "\n✅ passed · ❌ failed · 🟥 fails without chaos too · ⚠️ could not be judged · ⬜ not exercised · – not \
+            applicable\n\n"
+}
+
+fn comparison(report: &Report) -> String {
+    let Some(comparison) = &report.run.comparison else {
+        return String::new();
+    };
+    let mut text = format!(
+        "**Beside run {}**: score {} → {}\n\n",
+        span(&comparison.baseline),
+        words::score_or_none(comparison.score_before),
+        words::score_or_none(report.run.score)
+    );
+    for (what, changes) in [
+        ("newly failing", &comparison.newly_failing),
+        ("fixed", &comparison.fixed),
+        ("changed", &comparison.changed),
+    ] {
+        for change in changes.iter().take(20) {
+            text += &format!(
+                "- {what}: {} in {}\n",
+                span(&change.invariant),
+                span(&change.scenario)
+            );
+        }
+        if changes.len() > 20 {
+            text += &format!("- {what}: {} more\n", changes.len() - 20);
+        }
+    }
+    text.trim_end().to_owned() + "\n\n"
+}
+
+/// What went wrong, the worst first, in so many characters.
+fn failures(report: &Report, room: usize) -> String {
+    let cells = report.run.cells.iter();
+    let mut bad: Vec<_> = cells
+        .filter(|cell| matches!(cell.state, CellState::Failed | CellState::Error))
+        .collect();
+    bad.sort_by_key(|cell| {
+        (
+            rank(cell.state),
+            cell.baseline_failed,
+            weight(&cell.severity),
+        )
+    });
+    if bad.is_empty() {
+        return String::new();
+    }
+    let wire = Wire::of(report);
+    let mut text = "### What went wrong\n\n".to_owned();
+    for (number, cell) in bad.iter().enumerate() {
+        let told = failure(cell, &wire);
+        // With room for the line that says what is left out.
+        if length(&text) + length(&told) + 100 > room {
+            let left = words::counted((bad.len() - number) as u64, "cell", "cells");
+            text += &format!("{left} more in the other forms of this report.\n\n");
+            break;
+        }
+        text += &told;
+    }
+    text
+}
+
+/// The gravest first.
+fn weight(severity: &str) -> u8 {
+    match severity {
+        "critical" => 0,
+        "high" => 1,
+        "medium" => 2,
+        _ => 3,
+    }
+}
+
+fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
+    let mutation = cell.mutation.as_deref();
+    let mutation = mutation.map_or_else(String::new, |kind| format!(" ({})", html(kind)));
+    let mut text = format!(
+        "<details><summary>{} {} in {}{mutation}, {}</summary>\n\n",
+        mark(cell),
+        html(&cell.invariant),
+        html(&cell.scenario),
+        html(&cell.severity)
+    );
+    let stories: Vec<_> = telling(cell).map(|asking| wire.story(asking)).collect();
+    if let Some(reason) = &cell.reason {
+        text += &format!("<code>{}</code>\n\n", numbered(&line(reason, MOST_TEXT)));
+    }
+    for (asking, story) in telling(cell).zip(&stories).take(MOST_ASKINGS) {
+        text += &format!("Prompt\n{}", fence(&asking.prompt));
+        text += &match &asking.answer {
+            Some(answer) => format!("Answer\n{}", fence(answer)),
+            None => "No answer.\n\n".to_owned(),
+        };
+        for injection in story.injections().iter().take(10) {
+            text += &format!(
+                "- injected: {} ({}) into {}, {}×; the agent got {}\n",
+                span(&injection.rule.rule),
+                span(&injection.rule.mode),
+                span(&injection.on),
+                injection.times,
+                span(&injection.got)
+            );
+        }
+        text.push('\n');
+    }
+    if stories.len() > MOST_ASKINGS {
+        text += &format!("{} more askings alike.\n\n", stories.len() - MOST_ASKINGS);
+    }
+    if let Some(advice) = advice(cell, &stories) {
+        text += &format!("**To do:** {}\n\n", plain(&advice));
+    }
+    text + "</details>\n\n"
+}
+
+fn last_line(report: &Report) -> String {
+    let run = &report.run;
+    format!(
+        "<sub>Squall {} · {} · run {} · seed {}</sub>\n",
+        report.squall_version,
+        run.kind.as_str(),
+        html(&run.id),
+        run.seed
+    )
+}
+
+/// One line of so many characters.
+fn line(text: &str, most: usize) -> String {
+    let visible = shown(text);
+    let one_line: String = visible
+        .chars()
+        .map(|character| {
+            if character.is_whitespace() {
+                ' '
+            } else {
+                character
+            }
+        })
+        .collect();
+    let (kept, left) = cut(one_line.trim(), most);
+    if left == 0 {
+        kept.to_owned()
+    } else {
+        format!("{kept}…")
+    }
+}
+
+/// A code span, outside tables.
+fn span(text: &str) -> String {
+    let text = line(text, MOST_NAME);
+    if text.is_empty() {
+        return "<code></code>".to_owned();
+    }
+    let ticks = "`".repeat(longest_run(&text) + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{ticks}{pad}{text}{pad}{ticks}")
+}
+
+/// Code in a table, where a `|` ends a cell even in a span.
+fn in_table(text: &str) -> String {
+    html(text)
+}
+
+/// Code where Markdown may not look into it, as HTML.
+fn html(text: &str) -> String {
+    format!("<code>{}</code>", numbered(&line(text, MOST_NAME)))
+}
+
+/// A sentence with pieces of outside in it, as text: an invisible joiner keeps names and numbers in it from
+/// calling people and issues.
+fn plain(text: &str) -> String {
+    let text = line(text, MOST_TEXT);
+    let quiet = text.replace('@', "@\u{2060}").replace('#', "#\u{2060}");
+    numbered(&quiet)
+}
+
+/// The text with every mark that Markdown, HTML or GitHub may read as a number.
+fn numbered(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let ends_word = characters.peek().is_none_or(|next| *next == ' ');
+        match character {
+            ' ' | '-' | ',' | ';' | '?' | '%' | '"' | '\'' | '(' | ')' | '/' | '+' => {
+                escaped.push(character);
+            }
+            ':' if ends_word => escaped.push(character),
+            // A digit before it would make it an item of a list.
+            '.' if ends_word && before.is_alphabetic() => escaped.push(character),
+            mark if mark.is_ascii_punctuation() => {
+                escaped.push_str(&format!("&#{};", u32::from(mark)));
+            }
+            other => escaped.push(other),
+        }
+        before = character;
+    }
+    escaped
+}
+
+/// A fenced block that nothing in it ends.
+fn fence(text: &str) -> String {
+    let visible = shown(text);
+    let (kept, left) = cut(&visible, MOST_TEXT);
+    let ticks = "`".repeat(longest_run(kept).max(2) + 1);
+    let more = if left == 0 {
+        String::new()
+    } else {
+        format!("({left} bytes more)\n\n")
+    };
+    format!("\n{ticks}text\n{kept}\n{ticks}\n\n{more}")
+}
+
+/// The longest run of backticks.
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|character| character != '`');
+    runs.map(str::len).max().unwrap_or(0)
+}

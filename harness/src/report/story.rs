@@ -1,0 +1,196 @@
+//! What happened in one asking of the agent: its calls in their order, and what was done to them.
+
+use std::collections::HashMap;
+
+use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::run::EvidenceRecord;
+use squall_journal::timestamp;
+
+use super::Report;
+
+/// The exchanges of a report by id.
+#[derive(Debug)]
+pub(super) struct Wire<'r> {
+    by_id: HashMap<&'r str, &'r ExchangeRecord>,
+}
+
+/// One asking of the agent with its calls.
+#[derive(Debug)]
+pub(super) struct Story<'r> {
+    /// Wire that the report holds, oldest first.
+    pub(super) calls: Vec<Call<'r>>,
+    /// Wire that it does not hold.
+    pub(super) missing: usize,
+}
+
+/// One call of the agent.
+#[derive(Debug)]
+pub(super) struct Call<'r> {
+    pub(super) exchange: &'r ExchangeRecord,
+    /// When it began, milliseconds after the first.
+    pub(super) at_ms: u64,
+}
+
+/// A rule that was applied, and on what.
+#[derive(Debug)]
+pub(super) struct Injection<'r> {
+    pub(super) rule: &'r RuleRecord,
+    /// What was called.
+    pub(super) on: String,
+    /// What the agent got of the first.
+    pub(super) got: String,
+    /// How many calls it was applied to.
+    pub(super) times: usize,
+    /// How often the same was called after the first of them.
+    pub(super) again: usize,
+    /// Whether one of those was answered as it should be.
+    pub(super) mended: bool,
+}
+
+impl<'r> Wire<'r> {
+    pub(super) fn of(report: &'r Report) -> Self {
+        let exchanges = report.exchanges.iter();
+        Self {
+            by_id: exchanges.map(|one| (one.id.as_str(), one)).collect(),
+        }
+    }
+
+    pub(super) fn story(&self, asking: &'r EvidenceRecord) -> Story<'r> {
+        let ids = asking.exchanges.iter();
+        let found = ids.filter_map(|id| self.by_id.get(id.as_str()).copied());
+        let begun = |exchange: &ExchangeRecord| timestamp::parse(&exchange.started_at).unwrap_or(0);
+        let mut found: Vec<_> = found.map(|exchange| (begun(exchange), exchange)).collect();
+        found.sort_by_key(|(at, exchange)| (*at, exchange.id.as_str()));
+        let first = found.first().map_or(0, |(at, _)| *at);
+        let missing = asking.exchanges.len().saturating_sub(found.len());
+        let calls = found.into_iter().map(|(at, exchange)| Call {
+            exchange,
+            at_ms: at - first,
+        });
+        Story {
+            calls: calls.collect(),
+            missing,
+        }
+    }
+}
+
+impl<'r> Story<'r> {
+    /// What was injected, by rule and what it was applied to, in the order in which it first was.
+    pub(super) fn injections(&self) -> Vec<Injection<'r>> {
+        let mut found: Vec<Injection<'r>> = Vec::new();
+        for (place, call) in self.calls.iter().enumerate() {
+            let on = name(call.exchange);
+            for rule in applied(call.exchange) {
+                let known = found.iter_mut().find(|injection| {
+                    injection.on == on
+                        && (&injection.rule.profile, &injection.rule.rule)
+                            == (&rule.profile, &rule.rule)
+                });
+                if let Some(injection) = known {
+                    injection.times += 1;
+                    continue;
+                }
+                let later = self.calls[place + 1..].iter().map(|call| call.exchange);
+                let same: Vec<_> = later.filter(|later| name(later) == on).collect();
+                found.push(Injection {
+                    rule,
+                    on: on.clone(),
+                    got: got(call.exchange),
+                    times: 1,
+                    again: same.len(),
+                    mended: same.iter().any(|later| is_good(later)),
+                });
+            }
+        }
+        found
+    }
+}
+
+/// Rules that were applied to an exchange.
+pub(super) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRecord> {
+    let rules = exchange.rules.iter();
+    rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
+}
+
+/// What was called, in a few words: the tool, the model, or the host.
+pub(super) fn name(exchange: &ExchangeRecord) -> String {
+    if let Some(tool) = &exchange.tool {
+        return tool.clone();
+    }
+    let model = exchange.llm.as_ref().and_then(|llm| llm.model.as_ref());
+    match (exchange.kind, model) {
+        (Kind::Llm, Some(model)) => format!("model {model}"),
+        (Kind::Llm, None) => "the model".to_owned(),
+        (Kind::Tool | Kind::Mcp | Kind::Other, _) => host(&exchange.url).to_owned(),
+    }
+}
+
+/// What the agent got: a status, or what came in its place.
+pub(super) fn got(exchange: &ExchangeRecord) -> String {
+    match (exchange.status, exchange.outcome) {
+        (Some(status), _) => status.to_string(),
+        (None, Outcome::Open) => "still open".to_owned(),
+        (None, Outcome::ClientGone) => "the agent left".to_owned(),
+        (None, Outcome::ClientRejectedCa) => "certificate rejected".to_owned(),
+        (None, Outcome::Denied) => "denied".to_owned(),
+        (None, Outcome::Ok | Outcome::Injected | Outcome::UpstreamError) => "no answer".to_owned(),
+    }
+}
+
+fn is_good(exchange: &ExchangeRecord) -> bool {
+    let good = exchange.status.is_some_and(|status| status < 400);
+    good && exchange.outcome == Outcome::Ok
+}
+
+/// The host of a URL with its port; the URL where it has none.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match &rest[..end] {
+        "" => url,
+        host => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::fixture;
+
+    #[test]
+    fn an_injection_says_what_the_agent_did_after_it() {
+        let report = fixture();
+        let wire = Wire::of(&report);
+        let failed = &report.run.cells[3].evidence[0];
+        let story = wire.story(failed);
+        assert_eq!((story.calls.len(), story.missing), (4, 1));
+        assert_eq!(story.calls[1].at_ms, 90);
+        let told: Vec<_> = story
+            .injections()
+            .iter()
+            .map(|one| {
+                let (rule, on) = (one.rule.rule.clone(), one.on.clone());
+                (rule, on, one.got.clone(), one.times, one.again, one.mended)
+            })
+            .collect();
+        let text = str::to_owned;
+        assert_eq!(
+            told,
+            [
+                (text("outage"), text("web_search"), text("503"), 2, 1, false),
+                (text("limit"), text("model m-1"), text("429"), 1, 0, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_called_has_a_name() {
+        for (url, expected) in [
+            ("http://a.test:80/x?y", "a.test:80"),
+            ("a.test:443", "a.test:443"),
+            ("/only", "/only"),
+        ] {
+            assert_eq!(host(url), expected);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Numbers and verdicts in words, alike in every form.
+
+use squall_journal::run::{CellRecord, CellState, RunKind, RunRecord, RunState};
+
+/// A score or a share: one decimal, none where it is whole. Never rounded up to 100 or down to 0.
+pub(super) fn score(score: f64) -> String {
+    let rounded = (score * 10.0).round() / 10.0;
+    let honest = match rounded {
+        full if full >= 100.0 && score < 100.0 => 99.9,
+        none if none <= 0.0 && score > 0.0 => 0.1,
+        other => other,
+    };
+    format!("{honest}")
+}
+
+/// A score, or a dash for none.
+pub(super) fn score_or_none(found: Option<f64>) -> String {
+    found.map_or_else(|| "–".to_owned(), score)
+}
+
+/// A number of milliseconds.
+pub(super) fn milliseconds(ms: f64) -> String {
+    match ms {
+        short if short < 10.0 => format!("{short:.1} ms"),
+        middle if middle < 10_000.0 => format!("{middle:.0} ms"),
+        long => format!("{:.1} s", long / 1000.0),
+    }
+}
+
+/// So many of a thing.
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
+    let thing = if count == 1 { one } else { many };
+    format!("{count} {thing}")
+}
+
+/// A state of a cell for people.
+pub(super) fn state(state: CellState) -> &'static str {
+    match state {
+        CellState::Passed => "passed",
+        CellState::Failed => "failed",
+        CellState::NotExercised => "not exercised",
+        CellState::NotApplicable => "not applicable",
+        CellState::Error => "error",
+    }
+}
+
+/// The verdict in a word.
+pub(super) fn verdict(run: &RunRecord) -> &'static str {
+    match run.state {
+        RunState::Queued => "queued",
+        RunState::AwaitingApproval => "awaiting approval",
+        RunState::Running => "running",
+        RunState::Passed => "passed",
+        RunState::Failed => "failed",
+        RunState::Inconclusive => "inconclusive",
+        RunState::Errored => "errored",
+        RunState::Cancelled => "cancelled",
+    }
+}
+
+/// What a run of this kind does.
+pub(super) fn kind(kind: RunKind) -> &'static str {
+    match kind {
+        RunKind::Chaos => "golden prompts under chaos",
+        RunKind::Contract => "invariants × scenarios",
+        RunKind::Mutation => "mutations of golden prompts",
+        RunKind::Replay => "recorded sessions",
+        RunKind::Ci => "everything the suite configures",
+        RunKind::Verify => "whether a run could be made",
+    }
+}
+
+/// Why the verdict is what it is, in a sentence or two.
+pub(super) fn why(run: &RunRecord) -> String {
+    let mut said = Vec::new();
+    if let Some(error) = &run.error {
+        said.push(format!("It could not be carried to its end: {error}."));
+    }
+    if let Some(reason) = &run.reason {
+        said.push(format!("{}.", capital(reason.trim_end_matches('.'))));
+    }
+    let critical = run
+        .cells
+        .iter()
+        .filter(|cell| cell.state == CellState::Failed && cell.severity == "critical");
+    let critical = critical.count() as u64;
+    if critical > 0 {
+        let cells = counted(critical, "critical cell", "critical cells");
+        said.push(format!("{cells} failed."));
+    }
+    if let Some((score, least)) = run.score.zip(run.min_score) {
+        let beside = if score < least { "below" } else { "not below" };
+        let (score, least) = (self::score(score), self::score(least));
+        said.push(format!(
+            "The score {score} is {beside} the {least} that were asked for."
+        ));
+    }
+    if said.is_empty() {
+        said.push(match run.state {
+            RunState::Passed => "The agent did what is demanded of it.".to_owned(),
+            RunState::Failed => "The agent did not do what is demanded of it.".to_owned(),
+            RunState::Inconclusive => "Nothing is proved.".to_owned(),
+            RunState::Errored | RunState::Cancelled => "It did not come to its end.".to_owned(),
+            RunState::Queued | RunState::AwaitingApproval | RunState::Running => {
+                "It is not over.".to_owned()
+            }
+        });
+    }
+    said.join(" ")
+}
+
+/// What the run tried, in a sentence.
+pub(super) fn coverage(run: &RunRecord) -> String {
+    let coverage = &run.coverage;
+    format!(
+        "{} of {} under chaos exercised, {} applied, {} of the agent",
+        coverage.exercised,
+        counted(coverage.chaos_cells, "cell", "cells"),
+        counted(coverage.rules_applied, "fault", "faults"),
+        counted(coverage.agent_invocations, "asking", "askings"),
+    )
+}
+
+/// The components of the score that there are.
+pub(super) fn components(run: &RunRecord) -> Vec<(&'static str, f64)> {
+    let scores = &run.scores;
+    let named = [
+        ("mutation robustness", scores.mutation_robustness),
+        ("chaos resilience", scores.chaos_resilience),
+        ("contract compliance", scores.contract_compliance),
+        ("replay regression", scores.replay_regression),
+        ("overall", scores.overall),
+    ];
+    let there = named.into_iter();
+    there
+        .filter_map(|(name, score)| Some((name, score?)))
+        .collect()
+}
+
+/// A cell's name: what is demanded, under which chaos, of which mutation.
+pub(super) fn cell(cell: &CellRecord) -> String {
+    let mutation = cell.mutation.as_ref();
+    let mutation = mutation.map_or_else(String::new, |kind| format!(" ({kind})"));
+    format!("{} in {}{mutation}", cell.invariant, cell.scenario)
+}
+
+/// A number of seconds, for machines.
+pub(super) fn seconds(ms: f64) -> String {
+    format!("{:.3}", ms / 1000.0)
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_score_is_never_rounded_to_what_it_is_not() {
+        for (given, expected) in [
+            (0.0, "0"),
+            (0.01, "0.1"),
+            (41.666, "41.7"),
+            (50.0, "50"),
+            (99.99, "99.9"),
+            (100.0, "100"),
+        ] {
+            assert_eq!(score(given), expected);
+        }
+    }
+}

@@ -36,8 +36,7 @@ pub use self::document::WITH_VARIABLES;
 pub use self::recordings::{NewRecording, NotBegun, NotStopped, RecordingBounds, Recordings};
 pub use self::routes::router;
 pub use self::runs::{
-    Approval, ChaosRunner, Order, Report, RunError, Runner, Runs, RunsParts, Tools, Verdict,
-    daemon_id,
+    Approval, Order, RunError, Runner, Runs, RunsParts, SuiteRunner, Tools, Verdict, daemon_id,
 };
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};

@@ -112,6 +112,20 @@ impl Status {
 }
 
 impl Detail {
+    /// Something wrong with a text that was sent, and where in it.
+    pub(crate) fn located(error: &ProfileError) -> Self {
+        let place = error.position;
+        let detail = if place.line == 0 {
+            error.message.clone()
+        } else {
+            format!(
+                "line {}, column {}: {}",
+                place.line, place.column, error.message
+            )
+        };
+        Self::at(error.pointer.clone(), detail)
+    }
+
     /// Something wrong at `pointer` in the document.
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
@@ -244,19 +258,7 @@ impl Problem {
     /// 422: a profile that makes no sense. Errors without a pointer say that the text could not be
     /// read at all.
     pub(crate) fn profile(errors: &[ProfileError]) -> Self {
-        let details = errors.iter().map(|error| {
-            let place = error.position;
-            let detail = if place.line == 0 {
-                error.message.clone()
-            } else {
-                format!(
-                    "line {}, column {}: {}",
-                    place.line, place.column, error.message
-                )
-            };
-            Detail::at(error.pointer.clone(), detail)
-        });
-        Self::invalid(details.collect())
+        Self::invalid(errors.iter().map(Detail::located).collect())
     }
 
     /// 429: too fast; `wait` is how long it takes until there is room.

@@ -7,30 +7,29 @@
 //!
 //! ```text
 //! POST ─▶ order ─▶ book ─▶ queue ─▶ (approval) ─▶ Runner ─┬─▶ Reach ─▶ proxy
-//!                   │                                     └─▶ Report ─▶ store ─▶ events
+//!                   │                                     └─▶ Tell ─▶ store ─▶ events
 //!                   └─▶ store ◀── lease
 //! ```
 
-mod agent;
 mod approval;
 mod book;
 mod daemon_id;
 pub(crate) mod demands;
-mod judge;
+pub(crate) mod documents;
 mod life;
 mod ongoing;
 pub(crate) mod order;
-mod prompts;
 mod reach;
 mod runner;
 mod stop;
+mod suites;
 
 pub use self::approval::Approval;
 pub(crate) use self::book::{NotAdded, NotApproved, NotCancelled};
 pub use self::book::{Runs, RunsParts};
 pub use self::daemon_id::daemon_id;
-pub use self::prompts::ChaosRunner;
-pub use self::runner::{Order, Report, RunError, Runner, Tools, Verdict};
+pub use self::runner::{Order, RunError, Runner, Tools, Verdict};
+pub use self::suites::SuiteRunner;
 
 use crate::store::DEFAULT_WORKSPACE;
 

@@ -3,8 +3,9 @@
 //! Nothing, unless the config says otherwise: `api.env` lists the variables of the daemon's environment
 //! that they may name, `safety.commands` lets them start programs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env::VarError;
+use std::fmt;
 
 use arc_swap::ArcSwap;
 use squall_profiles::variables::Variables;
@@ -45,8 +46,34 @@ impl Trust {
     /// Hands `read` the variables that a document that came by API may name. What they stand for is
     /// secret: never stored, logged or returned.
     pub fn variables<T>(&self, read: impl FnOnce(Variables<'_>) -> T) -> T {
+        self.variables_and(&Sent::default(), read)
+    }
+
+    /// The same, with those that were sent with the document.
+    pub(crate) fn variables_and<T>(&self, sent: &Sent, read: impl FnOnce(Variables<'_>) -> T) -> T {
         let terms = self.0.load();
-        read(Variables::Listed(&|name| terms.look_up(name)))
+        read(Variables::Listed(&|name| match sent.0.get(name) {
+            Some(value) => Some(Ok(value.clone())),
+            None => terms.look_up(name),
+        }))
+    }
+}
+
+/// Names that a variable may have, and what they stand for, beside those that the config lists: sent with
+/// the document that names them. Printing it shows the names only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Sent(BTreeMap<String, String>);
+
+impl Sent {
+    /// These.
+    pub(crate) fn new(values: BTreeMap<String, String>) -> Self {
+        Self(values)
+    }
+}
+
+impl fmt::Debug for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 

@@ -37,7 +37,7 @@ pub use self::judge::{Baseline, Judgement, Subject, Verdict};
 pub(crate) use self::reading::read;
 use crate::outside::Question;
 use crate::suite::reader::Fields;
-use crate::suite::{Active, Prompt};
+use crate::suite::{Active, Prompt, Touched};
 
 /// One demand.
 #[derive(Debug)]
@@ -63,6 +63,16 @@ pub struct Invariant {
     /// Where it stands.
     pub place: InvariantPlace,
     pub(crate) check: Box<dyn Check>,
+}
+
+impl Invariant {
+    /// What of the machine judging it touches.
+    pub(crate) fn touches(&self) -> Option<Touched> {
+        let pointer = || self.place.pointer.clone();
+        self.check
+            .starts_a_program()
+            .then(|| Touched::Program { pointer: pointer() })
+    }
 }
 
 /// Where an invariant stands.

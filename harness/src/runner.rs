@@ -12,17 +12,19 @@
 mod ask;
 mod jobs;
 mod plan;
+mod probe;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use squall_journal::reach::{Reach, ReachError};
-use squall_journal::run::CellRecord;
+use squall_journal::reach::{Pending, Reach, ReachError};
+use squall_journal::run::{CellRecord, CoverageRecord};
 
-use self::ask::{Asked, Slots};
+use self::ask::{Asked, Asking};
 use self::jobs::Job;
 pub use self::plan::{Plan, Trial};
+pub use self::probe::Scopes;
 use crate::agents::{AskError, Driver};
 use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
 use crate::outside::Told;
@@ -34,9 +36,11 @@ use crate::suite::{Active, Prompt};
 /// Is told how a run goes.
 pub trait Tell: Send + Sync {
     /// So many of so many askings are done.
-    fn progress(&self, done: u64, of: u64);
-    /// A cell was judged.
-    fn cell(&self, cell: &CellRecord);
+    fn progress(&self, done: u64, of: u64) -> Pending<'_, ()>;
+    /// A cell was judged. It becomes part of the run.
+    fn cell(&self, cell: CellRecord) -> Pending<'_, ()>;
+    /// What was tried so far.
+    fn coverage(&self, coverage: CoverageRecord);
 }
 
 /// What came of a run.
@@ -50,6 +54,11 @@ pub struct Ran {
     pub recoveries: Vec<Recovery>,
     /// How often the agent was asked, the clean run included.
     pub invocations: u64,
+    /// Askings of which not all that went over the wire was seen: the journal lost some of it, or it was
+    /// still open at the end.
+    pub incomplete: u64,
+    /// What makes the run worth less than it looks.
+    pub warnings: Vec<String>,
 }
 
 /// Why a run came to no end.
@@ -61,24 +70,24 @@ pub enum RunError {
     /// Nobody answers at all.
     #[error(transparent)]
     Unreachable(AskError),
-    /// There is no scope to work in.
-    #[error("a run needs a scope at least")]
-    NoScope,
 }
 
-/// Carries a run out, in as many scopes as are given at once. All chaos that it began is ended when it
-/// is over, however that is.
+/// Carries a run out, in as many scopes at once as the agent's calls can be told apart in. All chaos that
+/// it began is ended when it is over, however that is.
 pub async fn run(
     plan: &Plan<'_>,
     driver: &dyn Driver,
     reach: &dyn Reach,
-    scopes: &[String],
+    scopes: &Scopes<'_>,
     tell: &dyn Tell,
 ) -> Result<Ran, RunError> {
     let ran = carried_out(plan, driver, reach, scopes, tell).await;
     let ended = reach.end_run(plan.run).await;
     let ran = ran?;
     ended?;
+    for cell in &ran.matrix.cells {
+        tell.cell(cell.clone()).await;
+    }
     Ok(ran)
 }
 
@@ -86,38 +95,39 @@ async fn carried_out(
     plan: &Plan<'_>,
     driver: &dyn Driver,
     reach: &dyn Reach,
-    scopes: &[String],
+    scopes: &Scopes<'_>,
     tell: &dyn Tell,
 ) -> Result<Ran, RunError> {
-    if scopes.is_empty() {
-        return Err(RunError::NoScope);
-    }
     let clean_jobs = jobs::clean(plan);
     let jobs = jobs::under_chaos(plan);
-    let invocations = (clean_jobs.iter().chain(&jobs))
-        .map(Vec::len)
-        .sum::<usize>() as u64;
-    let slots = Slots::new(plan, driver, reach, tell, invocations);
-    let clean = slots.work(clean_jobs, scopes).await?;
-    let all_unreachable = clean.iter().all(|(_, asked)| asked.unreachable.is_some());
-    if let Some((_, first)) = clean.first().filter(|_| all_unreachable)
+    let invocations = (clean_jobs.len() + jobs.iter().map(Vec::len).sum::<usize>()) as u64;
+    let asking = Asking::new(plan, driver, reach, tell, invocations);
+    let probed = probe::probe(&asking, clean_jobs, scopes).await?;
+    if probed
+        .clean
+        .iter()
+        .all(|(_, asked)| asked.unreachable.is_some())
+        && let Some((_, first)) = probed.clean.first()
         && let Some(why) = &first.unreachable
     {
         return Err(RunError::Unreachable(why.clone()));
     }
-    let clean: BTreeMap<Prompt, Asked> = clean
-        .into_iter()
-        .map(|(job, asked)| (job.prompt.clone(), asked))
-        .collect();
-    let mut tried = slots.work(jobs, scopes).await?;
+    let mut tried = asking.work(jobs, &probed.slots).await?;
     tried.sort_by_key(|(job, _)| job.number);
+    let all = || probed.clean.iter().chain(&tried);
+    let incomplete = all().filter(|(_, asked)| !asked.is_complete).count() as u64;
+    let clean: BTreeMap<Prompt, Asked> = (probed.clean.iter())
+        .map(|(job, asked)| (job.prompt.clone(), asked.clone()))
+        .collect();
     let told = told(plan, &tried, &clean).await;
     let prompts = prompts(plan, &tried, &clean, &told);
     Ok(Ran {
-        matrix: matrix(plan, &tried, &clean, &told, tell),
+        matrix: matrix(plan, &tried, &clean, &told),
         chaos_resilience: chaos_resilience(&prompts),
         recoveries: recoveries(&prompts),
         invocations,
+        incomplete,
+        warnings: probed.warnings,
     })
 }
 
@@ -152,7 +162,6 @@ fn matrix(
     tried: &[Tried<'_>],
     clean: &BTreeMap<Prompt, Asked>,
     told: &Told,
-    tell: &dyn Tell,
 ) -> Matrix {
     let mut matrix = Matrix::default();
     for (number, trial) in plan.trials.iter().enumerate() {
@@ -173,7 +182,6 @@ fn matrix(
                 .map(|(job, asked)| sample(plan, invariant, trial.active, job, asked, clean, told))
                 .collect();
             let judged = cell(invariant, &trial.name, trial.active.any(), &samples);
-            tell.cell(&judged);
             matrix.cells.push(judged);
         }
     }

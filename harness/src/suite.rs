@@ -15,6 +15,7 @@ mod check;
 mod contract;
 mod embeddings;
 mod files;
+mod machine;
 mod model;
 mod mutations;
 mod prompts;
@@ -28,10 +29,11 @@ mod variables;
 use std::sync::Arc;
 
 use serde_json::Value;
-use squall_profiles::document::{At, Tree};
+use squall_profiles::document::{self, At, Tree};
 use squall_profiles::error::ProfileError;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
+use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::{Expanded, Variables};
 
 pub use self::agent::Agent;
@@ -39,6 +41,7 @@ pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
 pub use self::embeddings::Embeddings;
 use self::files::Laid;
 pub use self::files::Open;
+pub use self::machine::{Touched, touched_by_contract};
 pub use self::model::{Model, Provider};
 pub use self::mutations::{MutationType, Mutations};
 pub use self::prompts::Prompt;
@@ -120,43 +123,85 @@ pub fn read_local(
     Ok((suite, written.value.to_json()))
 }
 
+/// Reads a contract that stands by itself, YAML or JSON: a suite's `contract:` block, whose `name` and
+/// `chaos_matrix` may be left out. `name` is what it is called then.
+pub fn parse_contract(
+    name: &str,
+    text: &str,
+    variables: Variables<'_>,
+) -> Result<Contract, Vec<SuiteError>> {
+    let library = Library::builtin();
+    let tools = ToolNames::default();
+    let written = document::read(name, text).map_err(|error| vec![error])?;
+    let what = "a contract: a map with `invariants` and `chaos_matrix`";
+    let read = read((name, text), &written, variables, what, |fields| {
+        let context = chaos::Context {
+            variables,
+            library: &library,
+            tools: &tools,
+            written: &written,
+        };
+        contract::alone(fields, context, name)
+    })?;
+    Ok(read.value)
+}
+
 fn parse_tree(
     file: &str,
     laid: &Laid,
     written: &At<Tree>,
     variables: Variables<'_>,
 ) -> Result<Suite, Vec<SuiteError>> {
-    let text = &laid.text;
-    let mut reader = Reader::new(file, text, variables::places(written));
-    let mut tree = written.clone();
-    let expanded = variables::expand(&mut reader, &mut tree, variables);
-    let library = Library::builtin();
-    let read = reader.fields(
-        &tree,
-        "a map with `agent`, `golden_prompts` and `invariants`",
-        |fields| root(fields, written, &library, variables),
-    );
-    let mut errors = std::mem::take(&mut reader.errors);
-    errors.sort_by_key(|error| error.position);
-    errors.dedup();
     let led_back = |told: Vec<SuiteError>| {
         let told = told.into_iter().map(|one| laid.led_back(one));
         told.collect::<Vec<_>>()
     };
-    match read.flatten() {
-        Some(suite) if errors.is_empty() => {
-            let mut notes = reader.notes;
-            notes.extend(check::doubts(&suite));
-            notes.sort_by_key(|note| note.position);
-            Ok(Suite {
-                file: file.into(),
-                text: text.as_str().into(),
-                notes: led_back(notes),
-                expanded,
-                ..suite
-            })
-        }
-        _ => Err(led_back(errors)),
+    let library = Library::builtin();
+    let what = "a map with `agent`, `golden_prompts` and `invariants`";
+    let read = read((file, &laid.text), written, variables, what, |fields| {
+        root(fields, written, &library, variables)
+    });
+    let read = read.map_err(led_back)?;
+    let mut notes = read.notes;
+    notes.extend(check::doubts(&read.value));
+    notes.sort_by_key(|note| note.position);
+    Ok(Suite {
+        file: file.into(),
+        text: laid.text.as_str().into(),
+        notes: led_back(notes),
+        expanded: read.expanded,
+        ..read.value
+    })
+}
+
+/// What was read, and what was noticed.
+struct Read<T> {
+    value: T,
+    notes: Vec<SuiteError>,
+    expanded: Expanded,
+}
+
+fn read<T>(
+    (file, text): (&str, &str),
+    written: &At<Tree>,
+    variables: Variables<'_>,
+    what: &str,
+    root: impl FnOnce(&mut Fields<'_, '_, '_>) -> Option<T>,
+) -> Result<Read<T>, Vec<SuiteError>> {
+    let mut reader = Reader::new(file, text, variables::places(written));
+    let mut tree = written.clone();
+    let expanded = variables::expand(&mut reader, &mut tree, variables);
+    let value = reader.fields(&tree, what, root);
+    let mut errors = std::mem::take(&mut reader.errors);
+    errors.sort_by_key(|error| error.position);
+    errors.dedup();
+    match value.flatten() {
+        Some(value) if errors.is_empty() => Ok(Read {
+            value,
+            notes: reader.notes,
+            expanded,
+        }),
+        _ => Err(errors),
     }
 }
 

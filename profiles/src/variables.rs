@@ -6,6 +6,8 @@ use std::env::VarError;
 
 use serde_json::Value;
 
+use crate::secrets::Secrets;
+
 /// What the variables that a text names stand for. Their values are secret: see [`crate::secrets`].
 #[derive(Clone, Copy)]
 pub enum Variables<'a> {
@@ -34,6 +36,11 @@ pub fn is_one_variable(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
         .is_some_and(is_name)
+}
+
+/// Whether a variable can be called so: letters, digits and `_`, no digit first.
+pub fn is_variable_name(name: &str) -> bool {
+    is_name(name)
 }
 
 /// Whether a text names a variable, or escapes what would.
@@ -82,6 +89,11 @@ impl Expanded {
     /// Names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The values, to be taken out of whatever is told.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::new(self.0.values().map(String::as_str))
     }
 
     /// Whether no variable was looked up, or none was set.

@@ -27,7 +27,7 @@ use squall_control_api::access::Access;
 use squall_control_api::audit::{AuditLog, Digests, Outcome};
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, Approval, ChaosRunner, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
+    ApiState, Approval, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
     StoredJournal, StoredProfiles, StoredTokens, Trust,
 };
 use squall_profiles::library::Library;
@@ -134,7 +134,7 @@ impl Daemon {
             metrics: Arc::clone(&metrics),
             audit: Arc::clone(&audit),
             daemon: parts::daemon_id(&config)?,
-            runners: vec![Arc::new(ChaosRunner::new(parts::http_for_agents))],
+            runners: parts::runners(&ca, &config, &proxy),
             approval: Approval::new(config.approval.clone()),
         });
         runs.recover().await?;

@@ -1,21 +1,26 @@
 //! The parts of a daemon, each made from its section of the configuration.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use squall_control_api::access::Token;
 use squall_control_api::store::Place;
+use squall_control_api::{Runner, SuiteRunner};
+use squall_harness::agents::pointing::ProxyVariables;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
 use squall_profiles::tools::ToolNames;
+use squall_proxy::Proxy;
 use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE, Defaults, NO_CHAOS, Request};
 use squall_proxy::config::Observe as WhatToRead;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{Recorder, RecorderOptions};
+use squall_proxy::tls::CertificateAuthority;
 
-use crate::client::client_builder;
 use crate::config::{Config, unknown};
 use crate::failure::Failure;
+use crate::pointing;
 
 /// Seed of every draw unless something else is said.
 const SEED: u64 = 42;
@@ -118,12 +123,36 @@ pub(super) fn daemon_id(config: &Config) -> Result<String, Failure> {
         .map_err(|error| Failure::could_not("the daemon's id", error))
 }
 
-/// What agents are asked by: never through a proxy, and an answer is an answer wherever it points.
-pub(super) fn http_for_agents() -> reqwest::Result<reqwest::Client> {
-    client_builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
+/// What carries runs out, one for each kind.
+pub(super) fn runners(
+    ca: &Arc<CertificateAuthority>,
+    config: &Config,
+    proxy: &Proxy,
+) -> Vec<Arc<dyn Runner>> {
+    let authority = reachable(proxy.address()).to_string();
+    let (ca, home, bundle) = (Arc::clone(ca), config.home.clone(), OnceLock::new());
+    // Most daemons never start an agent: the bundle is made when one does.
+    let variables: ProxyVariables = Arc::new(move |scope| {
+        let bundle = bundle.get_or_init(|| match ca.bundle(&home) {
+            Ok(bundle) => bundle.path,
+            Err(error) => {
+                tracing::error!("agents that are started here cannot trust the proxy: {error}");
+                PathBuf::new()
+            }
+        });
+        pointing::variables(&authority, scope, bundle)
+    });
+    SuiteRunner::all(&variables, Path::new("."))
+}
+
+/// Where a program on this machine finds what listens on `address`.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Why the control API cannot have its address.

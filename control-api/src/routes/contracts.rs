@@ -15,7 +15,7 @@ use crate::openapi::Operation;
 use crate::page::Page;
 use crate::problem::Problem;
 use crate::query::Params;
-use crate::runs::demands::ContractDocument;
+use crate::runs::documents::ContractDocument;
 use crate::store::DocumentKind;
 
 /// Contracts by name.

@@ -190,8 +190,10 @@ impl<'a> Documents<'a> {
     ) -> Result<Response, Problem> {
         params.finish()?;
         path::check_name(self.collection.kind.as_str(), &name)?;
-        let tree = document.tree()?;
-        let wrong = demands::complaints(self.collection.kind, &tree, &self.state.trust);
+        // Bounded before it is read.
+        document.tree()?;
+        let kind = self.collection.kind;
+        let wrong = demands::complaints(kind, &name, &document.text, &self.state.trust);
         if !wrong.is_empty() {
             return Err(Problem::invalid(wrong));
         }

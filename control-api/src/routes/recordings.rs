@@ -22,7 +22,7 @@ use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
 use crate::recordings::{NewRecording, NotBegun, NotStopped, Recordings};
-use crate::runs::demands::ReplayDocument;
+use crate::runs::documents::ReplayDocument;
 use crate::store::{RecordingState, StoredRecording};
 
 /// How the recording is doing that is given out.

@@ -16,7 +16,7 @@ use crate::openapi::Operation;
 use crate::page::Page;
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
-use crate::runs::demands::ReplayDocument;
+use crate::runs::documents::ReplayDocument;
 use crate::store::DocumentKind;
 
 /// Replay sessions by id.

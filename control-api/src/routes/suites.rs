@@ -15,7 +15,7 @@ use crate::openapi::Operation;
 use crate::page::Page;
 use crate::problem::Problem;
 use crate::query::Params;
-use crate::runs::demands::SuiteDocument;
+use crate::runs::documents::SuiteDocument;
 use crate::store::DocumentKind;
 
 /// Suites by name.

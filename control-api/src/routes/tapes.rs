@@ -19,7 +19,7 @@ use crate::openapi::Operation;
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
 use crate::recordings::Recordings;
-use crate::runs::demands::ReplayDocument;
+use crate::runs::documents::ReplayDocument;
 use crate::store::DocumentKind;
 use crate::stored_documents::Collection;
 

@@ -1,12 +1,14 @@
 //! The runs of one daemon: queued, under way, over; and those that others have given up.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use serde_json::json;
+use squall_harness::scores::Bar;
 use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRecord};
 use squall_journal::timestamp;
 use squall_proxy::chaos::{Chaos, NO_CHAOS};
@@ -18,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 use super::life::{Ending, Life, Unbegun};
 use super::ongoing::{Ongoing, Parts, done, event_of};
 use super::order::Wish;
-use super::prompts::touched;
 use super::reach::OwnProxy;
 use super::runner::{Order, RunError, Runner, Tools, Verdict};
 use super::stop::Stop;
+use super::suites::touched;
 use super::{Approval, scope_of};
 use crate::audit::{self, AuditLog};
 use crate::problem::Detail;
@@ -299,20 +301,26 @@ impl Runs {
     }
 
     fn order(&self, id: &str, workspace: &str, wish: &Wish) -> Order {
+        let (options, advanced) = (&wish.options, &wish.suite.advanced);
+        let at_once = usize::try_from(advanced.concurrency).ok();
+        let at_once = at_once
+            .and_then(NonZeroUsize::new)
+            .unwrap_or(NonZeroUsize::MIN);
         Order {
             id: id.to_owned(),
             kind: wish.kind,
             scope: scope_of(workspace, id),
-            suite: wish.suite.clone(),
-            contract: wish.contract.clone(),
-            rules: wish.rules.clone(),
-            scenario: wish.scenario.clone(),
-            seed: wish.options.seed.unwrap_or_else(|| self.chaos.seed()),
-            concurrency: wish.options.concurrency,
-            strict: wish.options.strict,
-            min_score: wish.options.min_score,
-            repeat: wish.options.repeat,
-            baseline: wish.options.baseline.clone(),
+            suite: Arc::clone(&wish.suite),
+            chaos: wish.chaos.clone(),
+            names_profile: options.profile.is_some(),
+            seed: options.seed.or(advanced.seed).unwrap_or(self.chaos.seed()),
+            concurrency: options.concurrency.unwrap_or(at_once),
+            bar: Bar {
+                least: options.min_score.or(advanced.min_score),
+                strict: options.strict.unwrap_or(advanced.strict),
+            },
+            repeat: options.repeat.unwrap_or(1),
+            baseline: wish.baseline.clone(),
         }
     }
 
@@ -399,7 +407,7 @@ impl Runs {
     async fn carry_out(&self, run: &Ongoing, runner: &dyn Runner) -> Outcome {
         let tools = Tools {
             reach: Arc::clone(&self.reach) as _,
-            report: run,
+            tell: run,
             shared_scope: self.shared_scope(&run.workspace),
             exclusive: Arc::clone(&self.exclusive),
         };
@@ -418,7 +426,7 @@ impl Runs {
             biased;
             () = run.mark.cut().cancelled() => Outcome::Stopped,
             done = working => match done {
-                Ok(Ok(verdict)) => Outcome::Judged(verdict),
+                Ok(Ok(verdict)) => Outcome::Judged(Box::new(verdict)),
                 // Its chaos was taken from under it.
                 Ok(Err(_)) if run.mark.why().is_some() => Outcome::Stopped,
                 Ok(Err(error)) => Outcome::Failed(error),
@@ -450,11 +458,15 @@ impl Runs {
         } = End::of(outcome, stopped.as_ref(), lost);
         let at = self.now();
         let coverage = run.coverage_so_far();
+        let redacted = |mut text: String| {
+            run.redact(&mut text);
+            text
+        };
         let fill = |record: &mut RunRecord| {
             record.finished_at = Some(at);
             record.coverage = coverage;
-            record.error = error;
-            record.reason = reason;
+            record.error = error.map(&redacted);
+            record.reason = reason.map(&redacted);
             record.passed = match ending {
                 Ending::Passed => Some(true),
                 Ending::Failed => Some(false),
@@ -463,6 +475,11 @@ impl Runs {
             if let Some(verdict) = verdict {
                 record.score = verdict.score;
                 record.scores = verdict.scores;
+                record.scenarios = verdict.scenarios;
+                record.recoveries = verdict.recoveries;
+                record.stability = verdict.stability;
+                record.comparison = verdict.comparison;
+                record.warnings = verdict.warnings;
             }
         };
         let unbegun = match ending {
@@ -644,7 +661,7 @@ impl std::fmt::Debug for Runs {
 
 /// What came of carrying a run out.
 enum Outcome {
-    Judged(Verdict),
+    Judged(Box<Verdict>),
     Failed(RunError),
     Panicked,
     Stopped,
@@ -653,7 +670,7 @@ enum Outcome {
 /// How a run ends, and what is said of it.
 struct End {
     ending: Ending,
-    verdict: Option<Verdict>,
+    verdict: Option<Box<Verdict>>,
     error: Option<String>,
     reason: Option<String>,
 }
@@ -683,13 +700,17 @@ impl End {
                     Some(true) if lost == 0 => Ending::Passed,
                     Some(true) | None => Ending::Inconclusive,
                 };
-                let missing = (lost > 0).then(|| {
-                    format!("{lost} of its exchanges did not get into the journal or the store")
-                });
+                let missing =
+                    || format!("{lost} of its exchanges did not get into the journal or the store");
+                let reason = match ending {
+                    Ending::Inconclusive if verdict.passed.is_some() => Some(missing()),
+                    Ending::Passed => None,
+                    _ => verdict.reason.clone(),
+                };
                 Self {
                     ending,
                     error: None,
-                    reason: verdict.reason.clone().or(missing),
+                    reason,
                     verdict: Some(verdict),
                 }
             }

@@ -4,16 +4,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use squall_harness::runner::Tell;
 use squall_journal::reach::Pending;
 use squall_journal::run::{CellRecord, CoverageRecord, RunEvent, RunRecord};
 use squall_journal::timestamp;
+use squall_profiles::secrets::Secrets;
 use squall_proxy::chaos::RunMark;
 use squall_proxy::recorder::Recorder;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::life::{Life, Move, Queued};
-use super::runner::{Order, Report};
+use super::runner::Order;
 use super::stop::Stop;
 use crate::store::{RunEventRow, RunStep, Store};
 
@@ -39,6 +41,8 @@ pub(super) struct Ongoing {
     recorder: Recorder,
     changed: watch::Sender<()>,
     coverage: Mutex<CoverageRecord>,
+    /// What the suite's variables stand for.
+    secrets: Secrets,
     written: tokio::sync::Mutex<Written>,
 }
 
@@ -75,6 +79,7 @@ impl Ongoing {
     pub(super) fn new(parts: Parts) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
+            secrets: parts.order.suite.expanded.secrets(),
             order: parts.order,
             workspace: parts.workspace,
             mark: parts.mark,
@@ -236,28 +241,31 @@ impl Ongoing {
         coverage.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Takes secrets out of a text: what the suite's variables stand for, and what looks like one.
+    pub(super) fn redact(&self, text: &mut String) {
+        self.secrets.redact(text);
+        self.recorder.redactor().text(text, TEXT);
+    }
+
     /// Takes secrets out of what an agent was asked and has answered.
-    fn redact(&self, cell: &mut CellRecord) {
-        let redactor = self.recorder.redactor();
-        if let Some(reason) = &mut cell.reason {
-            redactor.text(reason, TEXT);
-        }
-        for evidence in &mut cell.evidence {
-            redactor.text(&mut evidence.prompt, TEXT);
-            if let Some(answer) = &mut evidence.answer {
-                redactor.text(answer, TEXT);
-            }
+    fn redact_cell(&self, cell: &mut CellRecord) {
+        let evidence = cell.evidence.iter_mut().flat_map(|one| {
+            let told = one.answer.as_mut().into_iter().chain(&mut one.reason);
+            std::iter::once(&mut one.prompt).chain(told)
+        });
+        for text in cell.reason.iter_mut().chain(evidence) {
+            self.redact(text);
         }
     }
 }
 
-impl Report for Ongoing {
+impl Tell for Ongoing {
     fn progress(&self, done: u64, of: u64) -> Pending<'_, ()> {
         self.tell("progress", &json!({ "done": done, "of": of }))
     }
 
     fn cell(&self, mut cell: CellRecord) -> Pending<'_, ()> {
-        self.redact(&mut cell);
+        self.redact_cell(&mut cell);
         Box::pin(async move {
             let telling = self.tell("cell", &json!(cell));
             self.written.lock().await.record.cells.push(cell);

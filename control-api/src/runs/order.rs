@@ -1,13 +1,19 @@
 //! What is asked for with `POST /v1/runs`.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
-use squall_journal::reach::{Rules, Values};
-use squall_journal::run::{DocumentVersion, RunKind};
+use squall_harness::runner::Trial;
+use squall_harness::suite::{Active, Suite};
+use squall_journal::reach::Rules;
+use squall_journal::run::{DocumentVersion, RunKind, RunRecord};
 use squall_profiles::library::Source;
-use squall_profiles::variables::{Variables, expand_document};
+use squall_profiles::variables::is_variable_name;
 
-use super::demands;
+use super::{demands, documents};
 use crate::ApiState;
 use crate::access::Caller;
 use crate::document;
@@ -15,8 +21,9 @@ use crate::nearest::nearest;
 use crate::problem::{Detail, Problem};
 use crate::store::{self, DEFAULT_WORKSPACE, DocumentKind};
 use crate::stored_documents::Collection;
+use crate::trust::Sent;
 
-const MEMBERS: [&str; 4] = ["kind", "suite", "suite_name", "options"];
+const MEMBERS: [&str; 5] = ["kind", "suite", "suite_name", "secrets", "options"];
 
 const OPTIONS: [&str; 8] = [
     "seed",
@@ -34,12 +41,15 @@ const OPTIONS: [&str; 8] = [
 #[schemars(rename = "RunRequest", deny_unknown_fields)]
 #[expect(dead_code, reason = "says what a run is asked for with")]
 pub(crate) struct RunRequest {
-    /// What it tries; this version runs `chaos`.
+    /// What it tries; this version runs `chaos` and `contract`.
     kind: RunKind,
     /// The suite itself, or `suite_name`.
-    suite: Option<demands::SuiteDocument>,
+    suite: Option<documents::SuiteDocument>,
     /// The name of a suite that was put, or `suite`.
     suite_name: Option<String>,
+    /// Variables that the suite may name as `${NAME}`, and what they stand for: never stored, logged or
+    /// returned.
+    secrets: Option<BTreeMap<String, String>>,
     /// How it is tried.
     options: Option<OptionsRequest>,
 }
@@ -71,16 +81,14 @@ struct OptionsRequest {
 }
 
 /// What was asked for, read and looked up.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) kind: RunKind,
     pub(crate) name: String,
-    /// Its variables expanded.
-    pub(crate) suite: Value,
-    pub(crate) contract: Option<Value>,
-    pub(crate) rules: Option<Rules>,
-    pub(crate) scenario: String,
+    pub(crate) suite: Arc<Suite>,
+    pub(crate) chaos: Option<Trial>,
     pub(crate) documents: Vec<DocumentVersion>,
+    pub(crate) baseline: Option<Arc<RunRecord>>,
     pub(crate) options: Options,
 }
 
@@ -88,15 +96,21 @@ pub(crate) struct Wish {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Options {
     pub(crate) seed: Option<u64>,
-    pub(crate) concurrency: Option<u64>,
-    pub(crate) strict: bool,
-    profile: Option<String>,
+    pub(crate) concurrency: Option<NonZeroUsize>,
+    pub(crate) strict: Option<bool>,
+    pub(crate) profile: Option<String>,
     /// 0 to 100.
     pub(crate) min_score: Option<f64>,
     pub(crate) repeat: Option<u64>,
-    pub(crate) baseline: Option<String>,
+    baseline: Option<String>,
     contract: Option<String>,
 }
+
+/// Most variables that are sent with a suite.
+const MOST_SECRETS: usize = 256;
+
+/// What the chaos of a suite is called in reports.
+const CHAOS: &str = "chaos";
 
 /// Reads what was posted, and looks up the documents that it names.
 pub(crate) async fn read(
@@ -117,18 +131,27 @@ pub(crate) async fn read(
     reading.unknown("", members, &MEMBERS);
     let kind = reading.kind(members);
     let options = reading.options(members.get("options"));
+    let sent = reading.secrets(members.get("secrets"));
     let suite = reading.suite(members).await?;
-    let contract = reading.contract(&options, suite.as_ref()).await?;
-    let (rules, scenario) = reading.rules(&options, suite.as_ref());
+    let suite = match suite {
+        Some((name, suite)) => reading.read(name, suite, &options, &sent).await?,
+        None => None,
+    };
+    let baseline = reading.baseline(&options).await?;
+    let suite_chaos = suite.as_ref().and_then(|(_, suite)| suite.chaos.as_ref());
+    let suite_chaos = suite_chaos.map(|chaos| Trial::of(CHAOS, chaos));
+    let chaos = match &options.profile {
+        Some(name) => reading.profile(name),
+        None => suite_chaos,
+    };
     match (kind, suite) {
         (Some(kind), Some((name, suite))) if reading.wrong.is_empty() => Ok(Wish {
             kind,
             name,
-            suite,
-            contract,
-            rules,
-            scenario,
+            suite: Arc::new(suite),
+            chaos,
             documents: reading.documents,
+            baseline,
             options,
         }),
         _ => Err(Problem::invalid(reading.wrong)),
@@ -203,10 +226,10 @@ impl Reading<'_> {
         let seed = "a whole number from 0 to 18446744073709551615";
         Options {
             seed: self.option(members, "seed", seed, Value::as_u64),
-            concurrency: self.option(members, "concurrency", "a number from 1 to 100", few),
-            strict: self
-                .option(members, "strict", "true or false", Value::as_bool)
-                .unwrap_or(false),
+            concurrency: self
+                .option(members, "concurrency", "a number from 1 to 100", few)
+                .and_then(|few| NonZeroUsize::new(usize::try_from(few).ok()?)),
+            strict: self.option(members, "strict", "true or false", Value::as_bool),
             profile: self.option(members, "profile", "the name of a profile", name),
             min_score: self.option(members, "min_score", "a number from 0 to 100", score),
             repeat: self.option(members, "repeat", "a number from 1 to 100", few),
@@ -234,102 +257,139 @@ impl Reading<'_> {
         read
     }
 
-    /// The suite and its name.
+    /// Variables that were sent with the suite.
+    fn secrets(&mut self, given: Option<&Value>) -> Sent {
+        let mut values = BTreeMap::new();
+        match given {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(members)) if members.len() > MOST_SECRETS => {
+                self.add("/secrets", format!("there may be {MOST_SECRETS} of them"));
+            }
+            Some(Value::Object(members)) => {
+                for (place, (name, value)) in members.iter().enumerate() {
+                    let value = value.as_str().filter(|_| is_variable_name(name));
+                    match value {
+                        Some(value) => drop(values.insert(name.clone(), value.to_owned())),
+                        // Neither is repeated: they may be in each other's place.
+                        None => self.add(
+                            "/secrets",
+                            format!("member {} is not a variable's name and a text", place + 1),
+                        ),
+                    }
+                }
+            }
+            Some(_) => self.add("/secrets", "`secrets` is a map from variables to texts"),
+        }
+        Sent::new(values)
+    }
+
+    /// The suite as a document, and its name.
     async fn suite(
         &mut self,
         members: &Map<String, Value>,
     ) -> Result<Option<(String, Value)>, Problem> {
         let given = |name: &str| members.get(name).filter(|value| !value.is_null());
-        let (name, mut suite) = match (given("suite"), given("suite_name")) {
+        match (given("suite"), given("suite_name")) {
             (Some(suite), None) => {
                 let name = suite["name"].as_str().unwrap_or("inline");
                 let name: String = name.chars().take(64).collect();
                 self.note("suite", &name, None, &suite.to_string());
-                (name, suite.clone())
+                return Ok(Some((name, suite.clone())));
             }
             (None, Some(Value::String(name))) => {
-                let Some(suite) = self.stored(DocumentKind::Suite, name).await? else {
-                    let shown: String = name.chars().take(64).collect();
-                    self.add("/suite_name", format!("there is no suite `{shown}`"));
-                    return Ok(None);
-                };
-                (name.clone(), suite)
+                if let Some(suite) = self.stored(DocumentKind::Suite, name).await? {
+                    return Ok(Some((name.clone(), suite)));
+                }
+                let shown: String = name.chars().take(64).collect();
+                self.add("/suite_name", format!("there is no suite `{shown}`"));
             }
-            (None, Some(_)) => {
-                self.add("/suite_name", "`suite_name` is the name of a suite");
-                return Ok(None);
-            }
+            (None, Some(_)) => self.add("/suite_name", "`suite_name` is the name of a suite"),
             (Some(_), Some(_)) => {
                 self.add("/suite_name", "give `suite` or `suite_name`, not both");
-                return Ok(None);
             }
-            (None, None) => {
-                self.add(
-                    "",
-                    "give `suite`, the suite itself, or `suite_name`, the name of one that was put",
-                );
-                return Ok(None);
-            }
-        };
-        let wrong = demands::complaints(DocumentKind::Suite, &suite, &self.state.trust);
-        if !wrong.is_empty() {
-            self.wrong.extend(wrong.into_iter().map(|detail| Detail {
-                pointer: detail.pointer.map(|at| format!("/suite{at}")),
-                ..detail
-            }));
-            return Ok(None);
+            (None, None) => self.add(
+                "",
+                "give `suite`, the suite itself, or `suite_name`, the name of one that was put",
+            ),
         }
-        if let Some(agent) = suite.get_mut("agent") {
-            let expanded = self
-                .state
-                .trust
-                .variables(|variables: Variables<'_>| expand_document(agent, variables));
-            if let Err(error) = expanded {
-                self.add("/suite/agent", error);
-                return Ok(None);
-            }
-        }
-        Ok(Some((name, suite)))
+        Ok(None)
     }
 
-    async fn contract(
+    /// The suite as it is run, with the contract in it that it or the order names.
+    async fn read(
         &mut self,
+        name: String,
+        mut suite: Value,
         options: &Options,
-        suite: Option<&(String, Value)>,
-    ) -> Result<Option<Value>, Problem> {
-        let own = suite.map(|(_, suite)| &suite["contract"]);
-        let (name, at) = match (&options.contract, own) {
-            (Some(name), _) => (name.clone(), "/options/contract"),
-            (None, Some(Value::String(name))) => (name.clone(), "/suite/contract"),
-            (None, Some(contract @ Value::Object(_))) => return Ok(Some(contract.clone())),
-            (None, _) => return Ok(None),
+        sent: &Sent,
+    ) -> Result<Option<(String, Suite)>, Problem> {
+        let own = suite.get("contract").and_then(Value::as_str);
+        let named = match (&options.contract, own) {
+            (Some(name), _) => Some((name.clone(), "/options/contract")),
+            (None, Some(name)) => Some((name.to_owned(), "/suite/contract")),
+            (None, None) => None,
         };
-        let contract = self.stored(DocumentKind::Contract, &name).await?;
-        if contract.is_none() {
+        if let Some((contract, at)) = named
+            && let Some(members) = suite.as_object_mut()
+        {
+            match self.contract(&contract, at).await? {
+                Some(contract) => drop(members.insert("contract".to_owned(), contract)),
+                // What else is wrong with the suite is told too.
+                None => drop(members.insert("contract".to_owned(), Value::String(contract))),
+            }
+        }
+        match demands::suite(&name, &suite, sent, &self.state.trust) {
+            Ok(suite) => Ok(Some((name, suite))),
+            Err(wrong) => {
+                self.wrong.extend(wrong);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A contract that was put, under the name it was put as unless it has one of its own.
+    async fn contract(&mut self, name: &str, at: &str) -> Result<Option<Value>, Problem> {
+        let Some(mut contract) = self.stored(DocumentKind::Contract, name).await? else {
             let shown: String = name.chars().take(64).collect();
             self.add(
                 at,
                 format!("there is no contract `{shown}`; put it under /v1/contracts first"),
             );
+            return Ok(None);
+        };
+        if let Some(members) = contract.as_object_mut() {
+            let own = members.entry("name").or_insert(Value::Null);
+            if own.is_null() {
+                *own = json!(name);
+            }
         }
-        Ok(contract)
+        Ok(Some(contract))
     }
 
-    /// The rules, and what they are called in reports.
-    fn rules(
-        &mut self,
-        options: &Options,
-        suite: Option<&(String, Value)>,
-    ) -> (Option<Rules>, String) {
-        let Some(name) = &options.profile else {
-            let chaos = suite.and_then(|(_, suite)| suite.get("chaos"));
-            let chaos = chaos.filter(|chaos| !chaos.is_null());
-            let rules = chaos.map(|chaos| Rules::Document {
-                text: json!({ "chaos": chaos }).to_string(),
-                variables: Values::default(),
-            });
-            return (rules, "chaos".to_owned());
+    /// The run to compare with.
+    async fn baseline(&mut self, options: &Options) -> Result<Option<Arc<RunRecord>>, Problem> {
+        let Some(id) = &options.baseline else {
+            return Ok(None);
         };
+        let found = self.state.runs.find(self.workspace, id).await;
+        let found = found.map_err(|error| Problem::store(&error))?;
+        let shown: String = id.chars().take(40).collect();
+        match found {
+            Some(run) if run.state.is_over() => return Ok(Some(Arc::new(run))),
+            Some(run) => self.add(
+                "/options/baseline",
+                format!(
+                    "the run `{shown}` is {}; there is nothing to compare with yet",
+                    run.state.as_str()
+                ),
+            ),
+            None => self.add("/options/baseline", format!("there is no run `{shown}`")),
+        }
+        Ok(None)
+    }
+
+    /// The chaos of a profile, which is called as the profile in reports.
+    fn profile(&mut self, name: &str) -> Option<Trial> {
         let library = match self.workspace {
             DEFAULT_WORKSPACE => self.state.chaos.library(),
             workspace => self.state.chaos.library().of_workspace(workspace),
@@ -344,14 +404,18 @@ impl Reading<'_> {
                 "/options/profile",
                 format!("there is no profile `{shown}`{near}"),
             );
-            return (None, String::new());
+            return None;
         };
         let version = match source {
             Source::Api => self.state.profiles.version(self.workspace, name),
             Source::Builtin | Source::File => None,
         };
         self.note("profile", name, version, &profile.text);
-        (Some(Rules::Profile(name.clone())), name.clone())
+        Some(Trial {
+            name: name.to_owned(),
+            rules: Rules::Profile(name.to_owned()),
+            active: Active::of(profile),
+        })
     }
 
     /// The newest version of a document; `None` when there is none.

@@ -1,10 +1,16 @@
 //! What carries runs of one kind out.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Duration;
 
-use squall_journal::reach::{Pending, Reach, Rules};
-use squall_journal::run::{CellRecord, CoverageRecord, RunKind, ScoresRecord};
+use squall_harness::runner::{Tell, Trial};
+use squall_harness::scores::Bar;
+use squall_harness::suite::Suite;
+use squall_journal::reach::{Pending, Reach};
+use squall_journal::run::{
+    ComparisonRecord, RecoveryRecord, RunKind, RunRecord, ScenarioRecord, ScoresRecord,
+    StabilityRecord,
+};
 
 use crate::problem::Detail;
 
@@ -31,28 +37,24 @@ pub struct Order {
     pub id: String,
     /// What it tries.
     pub kind: RunKind,
-    /// The scope it works in.
+    /// What the scopes that it works in begin with.
     pub scope: String,
-    /// The suite, its variables expanded. It holds secrets.
-    pub suite: serde_json::Value,
-    /// The contract that the suite or the order names; `None` when neither does.
-    pub contract: Option<serde_json::Value>,
-    /// The rules that the order's profile or the suite's `chaos` gives; `None` for neither.
-    pub rules: Option<Rules>,
-    /// What those rules are called in reports: the profile's name, `chaos` for the suite's own.
-    pub scenario: String,
+    /// The suite, a contract that it or the order names in its place. It holds secrets.
+    pub suite: Arc<Suite>,
+    /// The chaos that the order's profile or the suite's `chaos` gives; `None` for neither.
+    pub chaos: Option<Trial>,
+    /// Whether that is the order's profile.
+    pub names_profile: bool,
     /// Seed of every draw.
     pub seed: u64,
-    /// Invocations of the agent at once; `None`: not said.
-    pub concurrency: Option<u64>,
-    /// Whether a single cell that proves nothing makes the run inconclusive.
-    pub strict: bool,
-    /// The score to reach, 0 to 100; `None`: not said.
-    pub min_score: Option<f64>,
-    /// How often everything is done; `None`: not said.
-    pub repeat: Option<u64>,
-    /// Id of the run to compare with; `None`: not said.
-    pub baseline: Option<String>,
+    /// Invocations of the agent at once, 1 to 100.
+    pub concurrency: NonZeroUsize,
+    /// What has to be reached.
+    pub bar: Bar,
+    /// How often everything is done, at least 1.
+    pub repeat: u64,
+    /// The run to compare with; `None`: not said.
+    pub baseline: Option<Arc<RunRecord>>,
 }
 
 /// What a runner works with.
@@ -61,25 +63,15 @@ pub struct Tools<'a> {
     /// The proxy.
     pub reach: Arc<dyn Reach>,
     /// Who is told what happens.
-    pub report: &'a dyn Report,
+    pub tell: &'a dyn Tell,
     /// The scope of what names none, when nothing is in force there that this run would replace.
     pub shared_scope: Option<String>,
     /// Held while chaos is in force for scopes that are not the run's own: one run at a time.
     pub exclusive: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Is told what happens in a run.
-pub trait Report: Send + Sync {
-    /// So many of so many askings of the agent are done.
-    fn progress(&self, done: u64, of: u64) -> Pending<'_, ()>;
-    /// A cell was judged. It becomes part of the run.
-    fn cell(&self, cell: CellRecord) -> Pending<'_, ()>;
-    /// What was tried so far.
-    fn coverage(&self, coverage: CoverageRecord);
-}
-
-/// How a run has gone.
-#[derive(Debug, Clone, PartialEq)]
+/// How a run has gone. Its cells were told before.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdict {
     /// Whether the agent did what is demanded; `None`: nothing is proved.
     pub passed: Option<bool>,
@@ -87,8 +79,18 @@ pub struct Verdict {
     pub score: Option<f64>,
     /// Scores of its parts.
     pub scores: ScoresRecord,
-    /// Why, where the cells do not say.
+    /// Why.
     pub reason: Option<String>,
+    /// How each scenario went.
+    pub scenarios: Vec<ScenarioRecord>,
+    /// How the agent recovers from each family of faults.
+    pub recoveries: Vec<RecoveryRecord>,
+    /// How far repeats agree; `None` when everything was done once.
+    pub stability: Option<StabilityRecord>,
+    /// What became better and worse since another run; `None` when none was named.
+    pub comparison: Option<ComparisonRecord>,
+    /// What makes the run worth less than it looks.
+    pub warnings: Vec<String>,
 }
 
 /// Why a run could not be carried to its end.
@@ -98,9 +100,6 @@ pub enum RunError {
     #[error(transparent)]
     Reach(#[from] squall_journal::reach::ReachError),
     /// The agent cannot be asked at all.
-    #[error("the agent cannot be asked: {0}")]
+    #[error("{0}")]
     Agent(String),
 }
-
-/// How long the last exchanges of an asking may take to end once the agent has answered.
-pub(super) const SETTLE: Duration = Duration::from_secs(2);

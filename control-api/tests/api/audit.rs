@@ -63,7 +63,11 @@ async fn change_things(api: &Api) {
     let none = json!({ "profile": "none" });
     let profile = json!({ "chaos": { "tool_faults": [{ "mode": "error", "message": SECRET }] } });
     let token = json!({ "name": "ci", "role": "viewer" });
-    let suite = json!({ "agent": { "endpoint": "http://h/" }, "golden_prompts": ["hello"] });
+    let suite = json!({
+        "agent": { "endpoint": "http://h/" },
+        "golden_prompts": ["hello"],
+        "invariants": [{ "type": "completes" }],
+    });
     for (method, path, body, status) in [
         ("PUT", "/v1/chaos", &none, 200),
         ("PUT", "/v1/scopes/job/chaos", &none, 200),

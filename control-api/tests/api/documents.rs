@@ -62,7 +62,7 @@ async fn a_suite_is_put_shown_in_both_forms_and_deleted() {
 async fn every_put_is_a_version_and_edits_are_guarded() {
     let api = Api::new();
     let path = "/v1/contracts/bookings";
-    let contract = |max: u32| json!({ "invariants": [{ "type": "max_calls", "max": max }] });
+    let contract = |max: u32| json!({ "invariants": [{ "id": "bounded", "type": "max_calls", "tool": "x", "max": max }] });
     let first = api.put(path, contract(1)).await;
     let second = api.put(path, contract(2)).await;
     assert_eq!((first.status, second.status), (201, 200));
@@ -125,25 +125,28 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         (
             with("/golden_prompts", json!([])),
             "/golden_prompts",
-            "at least one",
+            "is empty",
         ),
         (
             with("/agent/endpoint", json!("ftp://x")),
             "/agent/endpoint",
-            "no URL",
+            "no absolute URL",
         ),
         (
             with("/agent/type", json!("telepathy")),
             "/agent/type",
-            "there are http",
+            "allowed are `http`",
         ),
         (
-            with("/agent/type", json!("python")),
+            with("/agent", json!({ "type": "python", "endpoint": "a:b" })),
             "/agent/type",
             "safety.commands",
         ),
         (
-            with("/agent/start", json!({ "command": ["x"] })),
+            with(
+                "/agent/start",
+                json!({ "command": ["x"], "ready_url": "http://127.0.0.1:8000/" }),
+            ),
             "/agent/start",
             "safety.commands",
         ),
@@ -158,7 +161,7 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
             "names a file",
         ),
         (
-            with("/contract", json!({ "invariant": [] })),
+            with("/contract", json!({ "name": "c", "invariant": [] })),
             "/contract/invariant",
             "did you mean",
         ),
@@ -170,7 +173,7 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         (
             with("/agent/headers", json!({ "X-Api-Key": "k" })),
             "/agent/headers/X-Api-Key",
-            "secret",
+            "holds a secret",
         ),
         (
             with("/agent/headers", json!({ "x": "${HOME}" })),
@@ -207,7 +210,8 @@ async fn programs_may_be_started_where_the_config_says_so() {
         commands: true,
         ..Terms::default()
     });
-    let starts = with("/agent/start", json!({ "command": ["x"] }));
+    let start = json!({ "command": ["x"], "ready_url": "http://127.0.0.1:8000/" });
+    let starts = with("/agent/start", start);
     assert_eq!(api.put("/v1/suites/s", starts).await.status, 201);
 }
 

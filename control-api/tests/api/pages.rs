@@ -19,7 +19,7 @@ async fn make(api: &Api, list: &str, name: &str) {
                 .await
         }
         "/v1/contracts" => {
-            let contract = json!({ "invariants": [{ "type": "not_empty" }] });
+            let contract = json!({ "invariants": [{ "id": "done", "type": "completes" }] });
             api.put(&format!("{list}/{name}"), contract).await
         }
         other => panic!("how is something put into {other}?"),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use squall_control_api::store::Store;
 use squall_control_api::{Approval, Order, RunError, Runner, Tools, Verdict, problem::Detail};
 use squall_journal::reach::{Observe, Pending, Rules, Wanted};
-use squall_journal::run::{CellRecord, CellState, CoverageRecord, RunKind, ScoresRecord};
+use squall_journal::run::{CellRecord, CellState, CoverageRecord, RunKind};
 use squall_proxy::chaos::Defaults;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -30,6 +30,8 @@ enum Word {
     Fail,
     Nothing,
     Error,
+    /// An error with this in it.
+    Leak(&'static str),
     Panic,
 }
 
@@ -39,7 +41,7 @@ impl Runner for Puppet {
     }
 
     fn check(&self, order: &Order) -> Vec<Detail> {
-        match order.rules {
+        match order.chaos {
             Some(_) => Vec::new(),
             None => vec![Detail::at("/options/profile", "say which chaos")],
         }
@@ -53,19 +55,19 @@ impl Runner for Puppet {
         Box::pin(async move {
             let wanted = Wanted {
                 run: order.id.clone(),
-                rules: order.rules.clone().unwrap_or(Rules::Nothing),
+                rules: (order.chaos.as_ref()).map_or(Rules::Nothing, |trial| trial.rules.clone()),
                 seed: order.seed,
                 key: "prompt-1".to_owned(),
                 observe: Observe::Model,
                 ttl: None,
             };
             tools.reach.begin(&order.scope, wanted).await?;
-            tools.report.coverage(CoverageRecord {
+            tools.tell.coverage(CoverageRecord {
                 cells: 1,
                 ..CoverageRecord::default()
             });
-            tools.report.progress(1, 2).await;
-            tools.report.cell(cell()).await;
+            tools.tell.progress(1, 2).await;
+            tools.tell.cell(cell()).await;
             self.begun.add_permits(1);
             let word = self.words.lock().await.recv().await;
             let (passed, score) = match word.unwrap_or(Word::Nothing) {
@@ -73,13 +75,13 @@ impl Runner for Puppet {
                 Word::Fail => (Some(false), Some(0.0)),
                 Word::Nothing => (None, None),
                 Word::Error => return Err(RunError::Agent("it is not there".to_owned())),
+                Word::Leak(what) => return Err(RunError::Agent(format!("it said {what}"))),
                 Word::Panic => panic!("a puppet was told to"),
             };
             Ok(Verdict {
                 passed,
                 score,
-                scores: ScoresRecord::default(),
-                reason: None,
+                ..Verdict::default()
             })
         })
     }
@@ -182,6 +184,7 @@ fn suite() -> Value {
         "name": "weather",
         "agent": { "endpoint": "http://agent.prod.example:8000/" },
         "golden_prompts": ["What is the weather?"],
+        "invariants": [{ "type": "completes" }],
     })
 }
 
@@ -482,7 +485,10 @@ async fn the_versions_that_a_run_is_made_of_are_written_down() {
     let bench = Bench::new().await;
     let mut suite = suite();
     suite["contract"] = json!("bookings");
-    let contract = json!({ "invariants": [{ "type": "completes" }] });
+    let contract = json!({
+        "invariants": [{ "id": "done", "type": "completes" }],
+        "chaos_matrix": [{ "name": "clean" }],
+    });
     let profile = json!({ "chaos": { "tool_faults": [{ "tool": "*", "mode": "error" }] } });
     let wish = json!({ "kind": "chaos", "suite_name": "s", "options": { "profile": "mine" } });
     let refused = bench.api.post("/v1/runs", wish.clone()).await;
@@ -569,6 +575,45 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
             .contains("there are chaos"),
         "{problem}"
     );
+}
+
+#[tokio::test]
+async fn variables_that_are_sent_with_a_suite_are_used_and_never_told() {
+    const VALUE: &str = "hunter2-and-more";
+    let bench = Bench::new().await;
+    let mut wish = wish();
+    wish["suite"]["agent"]["headers"] = json!({ "Authorization": "Bearer ${AGENT_TOKEN}" });
+    wish["suite"]["golden_prompts"] = json!(["Say ${AGENT_TOKEN}."]);
+    let refused = bench.api.post("/v1/runs", wish.clone()).await;
+    assert_eq!(
+        refused.pointers(422, "invalid"),
+        [
+            "/suite/agent/headers/Authorization",
+            "/suite/golden_prompts/0"
+        ]
+    );
+    for wrong in [json!([]), json!({ "1x": "v" }), json!({ "AGENT_TOKEN": 1 })] {
+        wish["secrets"] = wrong;
+        let refused = bench.api.post("/v1/runs", wish.clone()).await;
+        let pointers = refused.pointers(422, "invalid");
+        assert!(pointers.contains(&"/secrets".to_owned()), "{pointers:?}");
+    }
+    wish["secrets"] = json!({ "AGENT_TOKEN": VALUE });
+    let taken = bench.api.post("/v1/runs", wish).await;
+    assert_eq!(taken.status, 201, "{taken:?}");
+    let path = taken.header("location").to_owned();
+    bench.begun().await;
+    bench.say(Word::Leak(VALUE));
+    let over = bench.over(&path).await;
+    assert_eq!(over["error"], "it said REDACTED");
+    let told = [
+        over.to_string(),
+        format!("{:?}", bench.events(&path, None).await.rest().await),
+        bench.show("/v1/audit").await.to_string(),
+    ];
+    for told in told {
+        assert!(!told.contains(VALUE), "{told}");
+    }
 }
 
 #[tokio::test]

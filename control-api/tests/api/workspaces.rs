@@ -58,10 +58,14 @@ async fn blue(ground: &Ground<'_>) -> (Api, String) {
     )
     .await;
     assert_eq!(put.status, 201, "{put:?}");
-    let suite = json!({ "agent": { "endpoint": "http://h/" }, "golden_prompts": ["hello"] });
+    let suite = json!({
+        "agent": { "endpoint": "http://h/" },
+        "golden_prompts": ["hello"],
+        "invariants": [{ "type": "completes" }],
+    });
     let put = ask(&api, "blue", "PUT", "/v1/suites/azure", &suite).await;
     assert_eq!(put.status, 201, "{put:?}");
-    let contract = json!({ "invariants": [{ "type": "completes" }] });
+    let contract = json!({ "invariants": [{ "id": "done", "type": "completes" }] });
     let put = ask(&api, "blue", "PUT", "/v1/contracts/azure", &contract).await;
     assert_eq!(put.status, 201, "{put:?}");
     let put = ask(

@@ -34,6 +34,8 @@ pub(super) struct Asked {
     pub(super) faults_applied: u64,
     pub(super) families: BTreeSet<String>,
     exchanges: Vec<String>,
+    /// Whether all that went over the wire was seen, to its end.
+    pub(super) is_complete: bool,
     /// Why it cannot be judged.
     pub(super) wrong: Option<String>,
     /// Nobody was there.
@@ -44,8 +46,38 @@ impl Asked {
     fn wrong(why: String) -> Self {
         Self {
             wrong: Some(why),
+            is_complete: true,
             ..Self::default()
         }
+    }
+
+    /// Of what the agent told, and of what was seen of it.
+    fn of(told: Result<Answer, AskError>, seen: Seen) -> Self {
+        let mut asked = Self {
+            faults_applied: applied(&seen).count() as u64,
+            families: applied(&seen).map(|rule| rule.family.clone()).collect(),
+            exchanges: (seen.exchanges.iter())
+                .map(|one| one.record.id.clone())
+                .collect(),
+            is_complete: seen.is_complete(),
+            trace: Trace::of(seen),
+            ..Self::default()
+        };
+        match told {
+            Ok(answer) => asked.answer = answer,
+            // An agent that is gone has not answered; whether that is its fault is for the invariants.
+            Err(error @ AskError::Unreachable { .. }) => {
+                asked.answer.error = Some(error.to_string());
+                asked.unreachable = Some(error);
+            }
+            Err(error) => asked.wrong = Some(error.to_string()),
+        }
+        asked
+    }
+
+    /// Whether a call of it came through the proxy.
+    pub(super) fn was_seen(&self) -> bool {
+        !self.exchanges.is_empty()
     }
 
     /// What is kept of it: no secrets, and no more than so much.
@@ -72,8 +104,8 @@ impl Asked {
     }
 }
 
-/// What slots share.
-pub(super) struct Slots<'r> {
+/// What all askings of a run share.
+pub(super) struct Asking<'r> {
     plan: &'r Plan<'r>,
     driver: &'r dyn Driver,
     reach: &'r dyn Reach,
@@ -82,7 +114,7 @@ pub(super) struct Slots<'r> {
     done: AtomicU64,
 }
 
-impl<'r> Slots<'r> {
+impl<'r> Asking<'r> {
     pub(super) fn new(
         plan: &'r Plan<'r>,
         driver: &'r dyn Driver,
@@ -117,8 +149,7 @@ impl<'r> Slots<'r> {
                 let mut before = Before::default();
                 for job in unit {
                     let asked = self.asked(scope, &job, &mut before).await?;
-                    let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-                    self.tell.progress(number, self.of);
+                    self.one_more().await;
                     done.push((job, asked));
                 }
             }
@@ -126,6 +157,12 @@ impl<'r> Slots<'r> {
         };
         let done = try_join_all(scopes.iter().map(slot)).await?;
         Ok(done.into_iter().flatten().collect())
+    }
+
+    /// One more asking is done.
+    async fn one_more(&self) {
+        let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        self.tell.progress(number, self.of).await;
     }
 
     async fn asked(
@@ -145,30 +182,41 @@ impl<'r> Slots<'r> {
             };
         }
         let told = self.driver.ask(&self.invocation(scope, job)).await;
-        let activation = before.activation.as_deref().unwrap_or_default();
-        let seen = self.reach.seen(activation, SETTLE).await?;
-        let seen = before.only_new(seen);
-        let mut asked = Asked {
-            faults_applied: applied(&seen).count() as u64,
-            families: applied(&seen).map(|rule| rule.family.clone()).collect(),
-            exchanges: seen
-                .exchanges
-                .iter()
-                .map(|one| one.record.id.clone())
-                .collect(),
-            trace: Trace::of(seen),
-            ..Asked::default()
-        };
-        match told {
-            Ok(answer) => asked.answer = answer,
-            // An agent that is gone has not answered; whether that is its fault is for the invariants.
-            Err(error @ AskError::Unreachable { .. }) => {
-                asked.answer.error = Some(error.to_string());
-                asked.unreachable = Some(error);
-            }
-            Err(error) => asked.wrong = Some(error.to_string()),
+        let seen = self.seen(before.activation.as_deref()).await?;
+        Ok(Asked::of(told, before.only_new(seen)))
+    }
+
+    /// Asks once while two scopes are watched; what was seen in each.
+    pub(super) async fn asked_in_both(
+        &self,
+        (own, shared): (&str, &str),
+        job: &Job<'_>,
+    ) -> Result<(Asked, In), RunError> {
+        if let Err(error) = self.driver.reset(own).await {
+            return Ok((Asked::wrong(error.to_string()), In::Neither));
         }
-        Ok(asked)
+        let in_own = self.reach.begin(own, self.wanted(job)).await?;
+        let in_shared = self.reach.begin(shared, self.wanted(job)).await?;
+        let told = self.driver.ask(&self.invocation(own, job)).await;
+        let own = self.seen(in_own.activation.as_deref()).await?;
+        let shared = self.seen(in_shared.activation.as_deref()).await?;
+        self.one_more().await;
+        Ok(match (own.exchanges.len(), shared.exchanges.len()) {
+            (0, 0) => (Asked::of(told, own), In::Neither),
+            (0, _) => (Asked::of(told, shared), In::Shared),
+            (_, others) => (Asked::of(told, own), In::Own { others }),
+        })
+    }
+
+    async fn seen(&self, activation: Option<&str>) -> Result<Seen, RunError> {
+        let activation = activation.unwrap_or_default();
+        Ok(self.reach.seen(activation, SETTLE).await?)
+    }
+
+    /// Ends what was in force in a scope.
+    pub(super) async fn leave(&self, scope: &str) -> Result<(), RunError> {
+        self.reach.end(scope).await?;
+        Ok(())
     }
 
     fn wanted(&self, job: &Job<'_>) -> Wanted {
@@ -198,6 +246,17 @@ impl<'r> Slots<'r> {
             conversation: format!("{}-{low:016x}", self.plan.run),
         }
     }
+}
+
+/// In which of two scopes the agent's calls came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum In {
+    /// There was none.
+    Neither,
+    /// In the one that it was told; so many others came in the other.
+    Own { others: usize },
+    /// In the one of calls that name none.
+    Shared,
 }
 
 /// What was seen before under an activation that several askings share.

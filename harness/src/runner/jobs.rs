@@ -34,7 +34,7 @@ impl Job<'_> {
 }
 
 /// Every prompt and probe once, without chaos.
-pub(super) fn clean<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
+pub(super) fn clean<'p>(plan: &Plan<'p>) -> Vec<Job<'p>> {
     let mut prompts: Vec<&Prompt> = Vec::new();
     let probes = plan
         .invariants
@@ -45,16 +45,14 @@ pub(super) fn clean<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
             prompts.push(prompt);
         }
     }
-    let jobs = prompts.into_iter().enumerate().map(|(number, prompt)| {
-        vec![Job {
-            number,
-            trial: None,
-            prompt,
-            only: None,
-            is_probe: false,
-            key: format!("clean/{}", number + 1),
-            goes_on: false,
-        }]
+    let jobs = prompts.into_iter().enumerate().map(|(number, prompt)| Job {
+        number,
+        trial: None,
+        prompt,
+        only: None,
+        is_probe: false,
+        key: format!("clean/{}", number + 1),
+        goes_on: false,
     });
     jobs.collect()
 }

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -176,14 +177,29 @@ fn a_run_can_be_carried_out_by_any_thread() {
             active: Active::default(),
         },
     );
-    takes(run(&plan, &world, &world, &[], &Silent));
+    let alone = tokio::sync::Mutex::default();
+    takes(run(&plan, &world, &world, &scopes(1, &alone), &Silent));
+}
+
+fn scopes(at_once: usize, exclusive: &tokio::sync::Mutex<()>) -> Scopes<'_> {
+    Scopes {
+        own: "run-1",
+        at_once: NonZeroUsize::new(at_once).expect("a slot"),
+        shared: Some("default"),
+        exclusive,
+    }
 }
 
 struct Silent;
 
 impl Tell for Silent {
-    fn progress(&self, _: u64, _: u64) {}
-    fn cell(&self, _: &CellRecord) {}
+    fn progress(&self, _: u64, _: u64) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+    fn cell(&self, _: CellRecord) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+    fn coverage(&self, _: CoverageRecord) {}
 }
 
 const SUITE: &str = "
@@ -216,8 +232,8 @@ async fn run_contract(world: &World, text: &str, slots: usize) -> Result<Ran, Ru
         panic!("a contract");
     };
     let plan = Plan::contract(&suite, contract, "run-1");
-    let scopes: Vec<_> = (0..slots).map(|slot| format!("run-1.{slot}")).collect();
-    run(&plan, world, world, &scopes, &Silent).await
+    let alone = tokio::sync::Mutex::default();
+    run(&plan, world, world, &scopes(slots, &alone), &Silent).await
 }
 
 fn state_of(ran: &Ran, invariant: &str, scenario: &str) -> CellState {
@@ -257,7 +273,8 @@ async fn a_contract_is_tried_and_judged() {
     assert_eq!(ran.invocations, 18);
     world.state(|state| {
         assert_eq!((state.asked, state.resets), (18, 18));
-        assert_eq!(state.begun.len(), 18);
+        // The shared scope was watched while the agent was asked for the first time.
+        assert_eq!(state.begun.len(), 18 + 1);
         assert_eq!(state.ended, ["run-1"]);
         let keys: std::collections::BTreeSet<_> = state
             .begun
@@ -404,7 +421,7 @@ async fn counters_can_go_on_through_a_scenario() {
     let world = World::default();
     let ran = run_contract(&world, &text, 4).await.expect("a run");
     assert_eq!(ran.invocations, 18);
-    world.state(|state| assert_eq!(state.begun.len(), 3 + 5));
+    world.state(|state| assert_eq!(state.begun.len(), 1 + 3 + 5));
     // Each asking is judged by its own exchanges only.
     let bounded = ran
         .matrix
@@ -431,7 +448,8 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
     let chaos = suite.chaos.as_ref().expect("chaos");
     let plan = Plan::chaos(&suite, "r", Trial::of("chaos", chaos));
     let world = World::default();
-    let ran = run(&plan, &world, &world, &["s".to_owned()], &Silent)
+    let alone = tokio::sync::Mutex::default();
+    let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent)
         .await
         .expect("a run");
     assert_eq!(ran.chaos_resilience, Some(100.0));
@@ -446,8 +464,6 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
     );
     // What does not hold without chaos is told, though it holds under it.
     assert_eq!(ran.matrix.cells[0].state, CellState::Passed);
-    let nowhere = run(&plan, &world, &world, &[], &Silent).await;
-    assert!(matches!(nowhere, Err(RunError::NoScope)));
 }
 
 proptest! {

@@ -91,10 +91,21 @@ impl Matrix {
                 cell.invariant, cell.scenario
             ));
         }
-        let Some(score) = self.score() else {
-            return Outcome::Inconclusive("nothing was left to judge".to_owned());
-        };
-        if let Some(least) = bar.least.filter(|least| score < *least) {
+        self.outcome_of(self.score(), bar)
+    }
+
+    /// The verdict on golden prompts under chaos, with the score that they come to: without a bar they pass
+    /// unless that is 0.
+    pub fn outcome_of_chaos(&self, score: Option<f64>, bar: Bar) -> Outcome {
+        if bar.least.is_none() && score.is_some_and(|score| score <= 0.0) {
+            return Outcome::Failed("the score is 0".to_owned());
+        }
+        self.outcome_of(score, bar)
+    }
+
+    fn outcome_of(&self, score: Option<f64>, bar: Bar) -> Outcome {
+        let below = bar.least.zip(score).filter(|(least, score)| score < least);
+        if let Some((least, score)) = below {
             return Outcome::Failed(format!("the score is {score:.1}, demanded are {least}"));
         }
         if let Some(column) = self.unexercised() {
@@ -104,6 +115,9 @@ impl Matrix {
                 column.name
             ));
         }
+        let Some(score) = score else {
+            return Outcome::Inconclusive("nothing was left to judge".to_owned());
+        };
         let idle = self.cells.iter().find(|cell| {
             cell.state == CellState::NotExercised && self.is_under_chaos(&cell.scenario)
         });

@@ -23,7 +23,7 @@ pub struct Contract {
     pub isolation: Isolation,
     /// What must hold, at least one; ids are unique.
     pub invariants: Vec<Invariant>,
-    /// Under which chaos, at least one; names are unique.
+    /// Under which chaos; names are unique. None only where the contract stands by itself.
     pub scenarios: Vec<Scenario>,
 }
 
@@ -135,18 +135,9 @@ fn written(
     context: Context<'_>,
     outside: Option<&At<Vec<Scenario>>>,
 ) -> Option<Contract> {
-    let name = fields.words("name");
+    let parts = parts(fields, context);
     if !fields.has("name") {
         fields.missing("name", "what reports call the contract");
-    }
-    let description = fields.text("description").map(|text| text.value);
-    let isolation = fields.word("isolation", "isolation", &ISOLATIONS);
-    let invariants = invariants::read(fields, true);
-    let scenarios = fields.read("chaos_matrix", |reader, node| {
-        scenarios(reader, node, context)
-    });
-    if !fields.has("invariants") {
-        fields.missing("invariants", "what must hold, a list");
     }
     if fields.has("chaos_matrix") {
         if outside.is_some() {
@@ -160,14 +151,62 @@ fn written(
             "the scenarios, a list: `- name: clean` is one without chaos",
         );
     }
-    let scenarios = scenarios.or_else(|| outside.cloned());
+    let scenarios = parts.scenarios.or_else(|| outside.cloned());
     Some(Contract {
-        name: name?.value,
-        description,
-        isolation: isolation.unwrap_or_default(),
-        invariants: invariants?,
+        name: parts.name?.value,
+        description: parts.description,
+        isolation: parts.isolation,
+        invariants: parts.invariants?,
         scenarios: scenarios?.value,
     })
+}
+
+/// A contract that stands by itself is called as whoever keeps it calls it, and may leave the scenarios
+/// to the suites that name it.
+pub(super) fn alone(
+    fields: &mut Fields<'_, '_, '_>,
+    context: Context<'_>,
+    name: &str,
+) -> Option<Contract> {
+    let parts = parts(fields, context);
+    Some(Contract {
+        name: parts
+            .name
+            .map_or_else(|| name.to_owned(), |name| name.value),
+        description: parts.description,
+        isolation: parts.isolation,
+        invariants: parts.invariants?,
+        scenarios: parts.scenarios.map(|found| found.value).unwrap_or_default(),
+    })
+}
+
+/// What a contract may have.
+struct Parts {
+    name: Option<At<String>>,
+    description: Option<String>,
+    isolation: Isolation,
+    invariants: Option<Vec<Invariant>>,
+    scenarios: Option<At<Vec<Scenario>>>,
+}
+
+fn parts(fields: &mut Fields<'_, '_, '_>, context: Context<'_>) -> Parts {
+    let name = fields.words("name");
+    let description = fields.text("description").map(|text| text.value);
+    let isolation = fields.word("isolation", "isolation", &ISOLATIONS);
+    let invariants = invariants::read(fields, true);
+    let scenarios = fields.read("chaos_matrix", |reader, node| {
+        scenarios(reader, node, context)
+    });
+    if !fields.has("invariants") {
+        fields.missing("invariants", "what must hold, a list");
+    }
+    Parts {
+        name,
+        description,
+        isolation: isolation.unwrap_or_default(),
+        invariants,
+        scenarios,
+    }
 }
 
 /// The columns of a matrix.

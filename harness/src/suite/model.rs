@@ -64,12 +64,12 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
     let base_url = fields.words("base_url");
     let temperature = fields.real("temperature", 0.0..=2.0, "");
     let provider = provider?;
-    if provider != Provider::Ollama {
+    if provider != Provider::Ollama || api_key.is_some() {
         keyed(fields, provider);
-        if !fields.has("name") {
-            fields.missing("name", "the model's name, like `gpt-4o-mini`");
-            return None;
-        }
+    }
+    if provider != Provider::Ollama && !fields.has("name") {
+        fields.missing("name", "the model's name, like `gpt-4o-mini`");
+        return None;
     }
     let default_url = (provider == Provider::Ollama).then(|| OLLAMA.to_owned());
     Some(Model {

@@ -34,21 +34,45 @@ pub(super) fn expand(
     tree: &mut At<Tree>,
     variables: Variables<'_>,
 ) -> Expanded {
-    if let Variables::From(lookup) = variables {
-        each_agent_text_mut(tree, &mut |text| {
-            let expanded = expand_bare(text, lookup);
-            if expanded != *text {
-                *text = expanded;
-            }
+    each_agent_text_mut(tree, &mut |text| {
+        let expanded = expand_bare(text, |name| match variables {
+            Variables::Refused => None,
+            Variables::From(lookup) => lookup(name).ok(),
+            Variables::Listed(lookup) => lookup(name)?.ok(),
         });
-    }
+        if expanded != *text {
+            *text = expanded;
+        }
+    });
     match expand_tree(tree, variables) {
         Ok(expanded) => expanded,
         Err(missing) => {
             for (position, message) in missing {
-                reader.error(position, message);
+                let pointer = pointer_to(tree, position).unwrap_or_default();
+                reader.below_pointer(&pointer, |reader| reader.error(position, message));
             }
             Expanded::default()
+        }
+    }
+}
+
+/// JSON pointer to the scalar at a place.
+fn pointer_to(node: &At<Tree>, position: Position) -> Option<String> {
+    let below = |name: &str, member: &At<Tree>| {
+        let rest = pointer_to(member, position)?;
+        let name = name.replace('~', "~0").replace('/', "~1");
+        Some(format!("/{name}{rest}"))
+    };
+    match &node.value {
+        Tree::Scalar { .. } => (node.position == position).then(String::new),
+        Tree::Null => None,
+        Tree::List(items) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(number, item)| below(&number.to_string(), item))
+        }
+        Tree::Map(members) => {
+            let mut members = members.iter();
+            members.find_map(|(name, member)| below(&name.value, member))
         }
     }
 }
@@ -136,8 +160,8 @@ pub(super) fn spell_out(tree: &mut At<Tree>, variables: Variables<'_>) {
 }
 
 /// What a variable expands to is not expanded once more: a `${` in it is escaped for the second step.
-fn expand_bare(text: &str, lookup: &dyn Fn(&str) -> Result<String, std::env::VarError>) -> String {
-    replace_bare(text, |name| Some(lookup(name).ok()?.replace("${", "$${")))
+fn expand_bare(text: &str, lookup: impl Fn(&str) -> Option<String>) -> String {
+    replace_bare(text, |name| Some(lookup(name)?.replace("${", "$${")))
 }
 
 fn replace_bare(text: &str, value: impl Fn(&str) -> Option<String>) -> String {

@@ -1,0 +1,103 @@
+//! In which scopes the agent's calls can be told apart, found out while it is asked without chaos.
+//!
+//! The agent is told a scope in every way there is. Calls that come in that scope can be told from those
+//! of other askings, and as many askings go on at once as there are slots. Calls that come in the scope of
+//! what names none cannot: then one asking follows the other, while this run has that scope for itself.
+
+use std::num::NonZeroUsize;
+
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::RunError;
+use super::ask::{Asked, Asking, In};
+use super::jobs::Job;
+
+/// The scopes that a run can work in.
+#[derive(Debug)]
+pub struct Scopes<'s> {
+    /// Its own are called so, with `-1`, `-2` and so on.
+    pub own: &'s str,
+    /// How many askings go on at once, each in a scope of its own.
+    pub at_once: NonZeroUsize,
+    /// The scope of what names none; `None`: others have chaos in force there.
+    pub shared: Option<&'s str>,
+    /// Held while the shared scope is this run's.
+    pub exclusive: &'s Mutex<()>,
+}
+
+impl Scopes<'_> {
+    fn slot(&self, number: usize) -> String {
+        format!("{}-{number}", self.own)
+    }
+}
+
+/// What the clean run has shown.
+pub(super) struct Probed<'s, 'p> {
+    pub(super) clean: Vec<(Job<'p>, Asked)>,
+    /// The scopes to go on in, at least one.
+    pub(super) slots: Vec<String>,
+    pub(super) warnings: Vec<String>,
+    /// The shared scope is this run's for as long as this is held.
+    _held: Option<MutexGuard<'s, ()>>,
+}
+
+/// Asks everything once without chaos.
+pub(super) async fn probe<'s, 'p>(
+    asking: &Asking<'_>,
+    jobs: Vec<Job<'p>>,
+    scopes: &'s Scopes<'_>,
+) -> Result<Probed<'s, 'p>, RunError> {
+    let own = || -> Vec<String> {
+        let slots = 1..=scopes.at_once.get();
+        slots.map(|slot| scopes.slot(slot)).collect()
+    };
+    let Some(shared) = scopes.shared else {
+        let units = jobs.into_iter().map(|job| vec![job]).collect();
+        let clean = asking.work(units, &own()).await?;
+        let seen = clean.iter().any(|(_, asked)| asked.was_seen());
+        return Ok(Probed {
+            clean,
+            slots: own(),
+            warnings: (!seen).then(|| TAKEN.to_owned()).into_iter().collect(),
+            _held: None,
+        });
+    };
+    let held = scopes.exclusive.lock().await;
+    let mut jobs = jobs.into_iter();
+    let mut clean = Vec::new();
+    let mut found = In::Neither;
+    while let Some(job) = jobs.as_slice().first().filter(|_| found == In::Neither) {
+        let (asked, at) = asking.asked_in_both((&scopes.slot(1), shared), job).await?;
+        found = at;
+        clean.extend(jobs.next().map(|job| (job, asked)));
+    }
+    let rest = jobs.map(|job| vec![job]).collect();
+    let (slots, warning, held) = match found {
+        In::Shared => (vec![shared.to_owned()], None, Some(held)),
+        In::Own { others } => (own(), (others > 0).then(|| elsewhere(others)), None),
+        In::Neither => (own(), Some(NOTHING.to_owned()), None),
+    };
+    if held.is_none() {
+        asking.leave(shared).await?;
+    }
+    clean.extend(asking.work(rest, &slots).await?);
+    Ok(Probed {
+        clean,
+        slots,
+        warnings: warning.into_iter().collect(),
+        _held: held,
+    })
+}
+
+const NOTHING: &str = "without chaos no call of the agent came through the proxy: either it makes none, or it \
+     does not use the proxy; `squall verify` says which";
+
+const TAKEN: &str = "no call of the agent came in a scope of the run, and in the scope of calls that name none \
+     others have chaos in force; end that, or have the agent pass on `baggage` or `traceparent`";
+
+fn elsewhere(others: usize) -> String {
+    format!(
+        "{others} calls came through the proxy in no scope of the run while it asked without chaos: where \
+         they are the agent's, they meet no chaos; have it pass on `baggage` or `traceparent` with all of them"
+    )
+}

@@ -1,0 +1,135 @@
+//! What a suite would do on the machine that runs it: start programs, read files. A document that comes
+//! from elsewhere may do so only where somebody has said yes.
+
+use super::agent::{Reset, Way};
+use super::{Contract, ContractPart, Session, Suite};
+use crate::invariants::Invariant;
+
+/// Something of the machine that a document would touch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// It would start a program.
+    Program {
+        /// JSON pointer to what names it.
+        pointer: String,
+    },
+    /// It would read a file.
+    File {
+        /// JSON pointer to its name.
+        pointer: String,
+    },
+}
+
+impl Suite {
+    /// Everything of the machine that the suite would touch.
+    pub fn touches(&self) -> Vec<Touched> {
+        let mut touched: Vec<_> = self.programs_of_the_agent().map(program).collect();
+        match &self.contract {
+            Some(ContractPart::Named(name)) if is_file(name) => touched.push(file("/contract")),
+            Some(ContractPart::Written(contract)) => touched.extend(touched_by_contract(contract)),
+            Some(ContractPart::Named(_)) | None => {}
+        }
+        let invariants = self.invariants.iter();
+        touched.extend(invariants.filter_map(Invariant::touches));
+        let sessions = self.replays.sessions.iter().enumerate();
+        let files = sessions.filter(|(_, session)| matches!(session, Session::File { .. }));
+        touched.extend(files.map(|(at, _)| file(&format!("/replays/sessions/{at}/file"))));
+        touched
+    }
+
+    fn programs_of_the_agent(&self) -> impl Iterator<Item = &'static str> {
+        let way = match &self.agent.way {
+            Way::Command(_) | Way::Python { .. } => Some("/agent/type"),
+            Way::Http(_) | Way::OpenAi(_) => None,
+        };
+        let reset = match &self.agent.reset {
+            Some(Reset::Command(_)) => Some("/agent/reset_command"),
+            Some(Reset::Function(_)) => Some("/agent/reset_function"),
+            Some(Reset::Endpoint(_)) | None => None,
+        };
+        let start = self.agent.start.as_ref().map(|_| "/agent/start");
+        way.into_iter().chain(reset).chain(start)
+    }
+}
+
+/// Everything of the machine that a contract would touch.
+pub fn touched_by_contract(contract: &Contract) -> Vec<Touched> {
+    let invariants = contract.invariants.iter();
+    invariants.filter_map(Invariant::touches).collect()
+}
+
+/// Whether what stands for a contract's name is a path.
+fn is_file(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    let is_yaml = ending.is_some_and(|ending| {
+        ["yaml", "yml", "json"]
+            .iter()
+            .any(|known| ending.eq_ignore_ascii_case(known))
+    });
+    is_yaml || name.contains(['/', '\\'])
+}
+
+fn program(pointer: &'static str) -> Touched {
+    Touched::Program {
+        pointer: pointer.to_owned(),
+    }
+}
+
+fn file(pointer: &str) -> Touched {
+    Touched::File {
+        pointer: pointer.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+    use crate::suite::parse;
+
+    #[test]
+    fn what_touches_the_machine_is_told_with_its_place() {
+        let cases: &[(&str, &[Touched])] = &[
+            ("agent: {endpoint: 'http://a.test/'}", &[]),
+            (
+                "agent: {type: command, command: [cat]}",
+                &[program("/agent/type")],
+            ),
+            (
+                "agent: {type: python, endpoint: 'a:b'}",
+                &[program("/agent/type")],
+            ),
+            (
+                "agent: {endpoint: 'http://a.test/', start: {command: [x], ready_url: 'http://a.test/'}}",
+                &[program("/agent/start")],
+            ),
+            (
+                "agent: {endpoint: 'http://a.test/', reset_command: [x]}",
+                &[program("/agent/reset_command")],
+            ),
+            (
+                "agent: {endpoint: 'http://a.test/', reset_function: 'a:b'}",
+                &[program("/agent/reset_function")],
+            ),
+            (
+                "agent: {endpoint: 'http://a.test/'}\ncontract: ./c.yaml",
+                &[file("/contract")],
+            ),
+            (
+                "agent: {endpoint: 'http://a.test/'}\ncontract: bookings",
+                &[],
+            ),
+            (
+                "agent: {endpoint: 'http://a.test/'}\nreplays: {sessions: [{file: r.yaml}]}",
+                &[file("/replays/sessions/0/file")],
+            ),
+        ];
+        for (written, expected) in cases {
+            let text =
+                format!("{written}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
+            let suite = parse("s", &text, Variables::Refused).expect("valid");
+            assert_eq!(suite.touches(), *expected, "{written}");
+        }
+    }
+}

@@ -74,6 +74,11 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Binds every listener and starts everything. Needs the runtime that will serve the API.
     pub(crate) async fn start(config: Config) -> Result<Self, Failure> {
+        // Boxed: whoever starts one would keep room for all of it.
+        Box::pin(Self::begin(config)).await
+    }
+
+    async fn begin(config: Config) -> Result<Self, Failure> {
         let mut profiles = ProfileFiles::default();
         let reading = profiles.read(Directory::of(&config).as_ref(), &Library::builtin());
         if !reading.problems.is_empty() {

@@ -24,7 +24,7 @@ const TOKEN: &str = "command";
 /// The daemon that a command asks.
 pub(crate) struct Host {
     client: Client,
-    private: Option<Daemon>,
+    private: Option<Box<Daemon>>,
 }
 
 impl Host {
@@ -44,7 +44,7 @@ impl Host {
         let address = daemon.daemon.api_address().to_string();
         Ok(Self {
             client: Client::to(&address, Some(daemon.token))?,
-            private: Some(daemon.daemon),
+            private: Some(Box::new(daemon.daemon)),
         })
     }
 

@@ -14,6 +14,7 @@ mod path;
 mod profiles;
 mod recordings;
 mod replays;
+mod reports;
 mod run_events;
 mod runs;
 mod suites;
@@ -102,6 +103,7 @@ fn table() -> Vec<Route> {
         post("/v1/runs/{id}/approve", operator, runs::approve, runs::approve_operation),
         post("/v1/runs/{id}/cancel", brake, runs::cancel, runs::cancel_operation),
         get("/v1/runs/{id}/events", viewer, runs::events, runs::events_operation),
+        get("/v1/runs/{id}/report", viewer, reports::show, reports::show_operation),
         get("/v1/replays", viewer, replays::list, replays::list_operation),
         get("/v1/replays/{id}", viewer, replays::show, replays::show_operation),
         put("/v1/replays/{id}", operator, replays::put, replays::put_operation).long(),

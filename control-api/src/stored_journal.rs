@@ -217,6 +217,19 @@ impl StoredJournal {
         Ok(self.store.exchange(id).await?.map(|found| found.record))
     }
 
+    /// Those of these exchanges that are there, in this order.
+    pub(crate) async fn exchanges(
+        &self,
+        ids: &[ExchangeId],
+    ) -> Result<Vec<ExchangeRecord>, StoreError> {
+        self.settled().await;
+        let mut found = Vec::new();
+        for id in ids {
+            found.extend(self.store.exchange(*id).await?.map(|one| one.record));
+        }
+        Ok(found)
+    }
+
     /// Waits for what is on its way, unless the store is away.
     async fn settled(&self) {
         if self.away().is_some() {

@@ -29,7 +29,7 @@ use squall_journal::record::ExchangeRecord;
 use squall_journal::redact::Redactor;
 use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
-pub use self::html::POLICY;
+pub use self::html::page_policy;
 pub use self::shown::shown;
 
 /// The version of the document that this code writes, and the newest that it reads.

@@ -207,7 +207,7 @@ pub(super) fn events_operation() -> Operation {
     .asks_store()
 }
 
-fn unknown(id: &str) -> Problem {
+pub(super) fn unknown(id: &str) -> Problem {
     let shown: String = id.chars().take(40).collect();
     Problem::not_found(format!("there is no run `{shown}`"))
 }

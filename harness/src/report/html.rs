@@ -20,8 +20,14 @@ use super::{Report, words};
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// What the page is allowed, as a content security policy: `style-src` by digest is added to it.
-pub const POLICY: &str = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'";
+/// What every page of ours is allowed, but for its style sheet.
+const POLICY: &str = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The content security policy for whoever serves the page: the page's own, and that nobody frames it and
+/// nothing in it runs, whatever a browser makes of the rest.
+pub fn page_policy() -> String {
+    format!("{}; frame-ancestors 'none'; sandbox", policy(STYLE))
+}
 
 /// The report as a page.
 pub(super) fn document(report: &Report) -> String {

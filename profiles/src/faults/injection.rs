@@ -66,11 +66,50 @@ pub(crate) fn in_texts(
     let likeness = |place: &Value<'_>| likeness("text", &place.as_str().unwrap_or_default());
     let places: Vec<_> = read.map(|text| document.value(text.place)).collect();
     match places.into_iter().rev().max_by_key(likeness) {
-        Some(place) => inject_into(injection, edits, place),
+        Some(place) => {
+            inject_into(injection, edits, place);
+            if let Some(said_again) = in_structure(texts, place, document) {
+                inject_into(injection, edits, said_again);
+            }
+        }
         None => inject_below(injection, edits, root)?,
     }
     Ok(())
 }
+
+/// The string in a result's structure that says what `said` says: agents that read the structure read
+/// the same. Without one, the prose there; what may be a key or one of a few words stays, for it has
+/// to fit the tool's schema.
+fn in_structure<'d>(
+    texts: &[mcp::Text],
+    said: Value<'d>,
+    document: &'d Document<'d>,
+) -> Option<Value<'d>> {
+    let of_structure = texts
+        .iter()
+        .filter(|text| text.part == mcp::TextPart::Structured);
+    let places = || of_structure.clone().map(|text| document.value(text.place));
+    let same = places().find(|place| place.as_str() == said.as_str());
+    let likeness = |place: &Value<'_>| {
+        let key = place.key();
+        likeness(
+            &key.unwrap_or_default(),
+            &place.as_str().unwrap_or_default(),
+        )
+    };
+    let mut prose = places().filter(|place| likeness(place) >= PROSE);
+    let first = prose.next();
+    let best = || {
+        prose.fold(first, |best, place| {
+            best.filter(|best| likeness(best) >= likeness(&place))
+                .or(Some(place))
+        })
+    };
+    same.or_else(best)
+}
+
+/// The likeness from which on a string is prose beyond doubt.
+const PROSE: u64 = 3 << 32;
 
 /// A text with the instruction in it; or why it has no place for one.
 pub fn injected(injection: &Injection, text: &str, form: Form) -> Result<String, String> {
@@ -459,7 +498,44 @@ mod tests {
             .and_then(|text| text.as_str());
         let inner: serde_json::Value = serde_json::from_str(inner.unwrap()).expect("JSON inside");
         assert!(inner["summary"].as_str().unwrap().ends_with(SAID), "{put}");
-        assert_eq!(put.matches("sq-0123456789ab").count(), 1);
+        let structured = &after["result"]["structuredContent"]["summary"];
+        assert!(structured.as_str().unwrap().ends_with(SAID), "{put}");
+    }
+
+    #[test]
+    fn what_mcp_says_in_structure_agrees_with_its_text() {
+        let message = |content: &str, structured: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":{}}}],"structuredContent":{structured}}}}}"#,
+                quote(content)
+            )
+        };
+        for (content, structured, expected) in [
+            // The same words, be they few.
+            (
+                "Rain",
+                r#"{"result":"Rain"}"#,
+                format!(r#"{{"result":"Rain {SAID}"}}"#),
+            ),
+            // The same JSON.
+            (
+                r#"{"sky":"grey","note":"Take a coat with you"}"#,
+                r#"{"sky":"grey","note":"Take a coat with you"}"#,
+                format!(r#"{{"sky":"grey","note":"Take a coat with you {SAID}"}}"#),
+            ),
+            // What has to fit a schema stays.
+            (
+                "Rain and wind all day",
+                r#"{"sky":"grey","unit":"celsius","degrees":11}"#,
+                r#"{"sky":"grey","unit":"celsius","degrees":11}"#.to_owned(),
+            ),
+        ] {
+            let put = put(Placement::Field, &message(content, structured)).expect("a text");
+            assert!(
+                put.ends_with(&format!(r#""structuredContent":{expected}}}}}"#)),
+                "{put}"
+            );
+        }
     }
 
     proptest! {

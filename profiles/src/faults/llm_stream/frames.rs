@@ -55,7 +55,8 @@ impl Job for Repeating {
         if !can_be_repeated(event) || self.touched {
             return;
         }
-        if self.left == 0 {
+        // Nothing follows what says its words and ends by one event.
+        if self.left == 0 || ends {
             steps.push(event.pass());
             self.latest = None;
             self.touched = true;

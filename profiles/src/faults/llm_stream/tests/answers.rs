@@ -376,3 +376,14 @@ fn a_stream_that_breaks_off_or_fails_is_not_put_together() {
         "the answer is an error: no"
     );
 }
+
+#[test]
+fn words_that_come_and_end_by_one_event_come_twice() {
+    let event = choice_chunk(0, "{\"content\":\"All of it\"}", "\"stop\"");
+    let answer = [role(), event.clone(), DONE.to_owned()].concat();
+    for choice in 0..4 {
+        let fault = StreamFault::Repeat { choice };
+        let (text, _) = changed(&fault, SSE, &answer);
+        assert_eq!(text.matches(&event).count(), 2, "{choice}");
+    }
+}

@@ -13,6 +13,8 @@ use crate::budget::{Budget, Standing};
 use crate::dice::{Dice, MILLION};
 use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
 use crate::fault::Fault;
+use crate::faults::llm::LlmFault;
+use crate::faults::llm_stream::gaps;
 use crate::faults::network::NetworkFault;
 use crate::fingerprint::Fingerprint;
 use crate::index::Candidates;
@@ -62,6 +64,8 @@ pub struct Decision {
     pub more: u64,
     /// What the exchange is.
     kind: Kind,
+    /// Whether a stream was asked for, once that is known.
+    stream: Option<bool>,
     /// Matching rules that ask for a status of the upstream's answer.
     pending: SmallVec<[u32; 2]>,
     /// Matching watches that do.
@@ -139,6 +143,7 @@ impl Snapshot {
         let candidates = &again.as_ref().unwrap_or(shortlist).candidates;
         let mut decision = Decision {
             kind: facts.kind,
+            stream: facts.stream,
             ..Decision::default()
         };
         let mut watches: SmallVec<[u32; 2]> = SmallVec::new();
@@ -238,8 +243,8 @@ impl Snapshot {
                         0,
                         None,
                         Outcome::Bypassed(
-                            "the request's body was not read, so it is not known whether the rule \
-                         matches"
+                            "the request's body was not read (it is only up to `inspect_limit`, and \
+                             not compressed), so it is not known whether the rule matches"
                                 .to_owned(),
                         ),
                     );
@@ -340,6 +345,17 @@ impl Decision {
         let written = match &rule.fault {
             Fault::Network(NetworkFault::TlsFailure(_)) if !handshake => {
                 Err("there is no TLS handshake of the agent's left to fail".to_owned())
+            }
+            Fault::Llm(LlmFault::Stream(fault))
+                if self.stream == Some(false) && fault.decides_the_answer() =>
+            {
+                // What cannot be must not keep others from deciding the answer.
+                match gaps::gap(rule.mode, false, None) {
+                    Some(gap) => Err(gap.why.to_owned()),
+                    None => rule
+                        .fault
+                        .apply(&mut self.plan, verdict, self.kind, &mut dice),
+                }
             }
             fault => fault.apply(&mut self.plan, verdict, self.kind, &mut dice),
         };

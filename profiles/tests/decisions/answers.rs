@@ -26,7 +26,11 @@ fn tool(rule: &str) -> Plan {
 }
 
 fn llm(rule: &str) -> Plan {
-    plan_of(&format!("llm_faults: [{rule}]"), &model_call("{}"))
+    let streamed = Request {
+        stream: Some(true),
+        ..model_call("{}")
+    };
+    plan_of(&format!("llm_faults: [{rule}]"), &streamed)
 }
 
 fn millis(ms: u64) -> Duration {
@@ -645,9 +649,21 @@ fn the_first_rule_that_decides_what_a_model_says_wins() {
             ],
         ),
     ] {
-        let decision = send(&scope(chaos), &model_call("{}").kind(Kind::Llm));
-        assert_eq!(outcomes(&decision), expected, "{chaos}");
+        let streamed = Request {
+            stream: Some(true),
+            ..model_call("{}")
+        };
+        assert_eq!(
+            outcomes(&send(&scope(chaos), &streamed)),
+            expected,
+            "{chaos}"
+        );
     }
+    let chaos = "llm_faults: [{ id: a, mode: stream_error }, { id: b, mode: stream_cut }]";
+    assert_eq!(
+        outcomes(&send(&scope(chaos), &model_call("{}"))),
+        ["a: bypassed, the answer is no stream", "b: chosen"],
+    );
 }
 
 #[test]

@@ -115,17 +115,7 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
                 .tool
                 .as_ref()
                 .map_or("*", |tool| tool.name.as_str());
-            let brought = facts.results.filter(|_| matching.touches.in_results());
-            let found = match brought.unwrap_or(facts.tools) {
-                [] if brought.is_some() => "the request brings no new result of a tool".to_owned(),
-                names if brought.is_some() => {
-                    let names = quoted(names.iter().map(String::as_str));
-                    format!("the request brings new results of {names}")
-                }
-                [] => "the exchange has no tool's name".to_owned(),
-                names => format!("the tool is {}", quoted(names.iter().map(String::as_str))),
-            };
-            format!("its `tool` is `{name}`; {found}")
+            format!("its `tool` is `{name}`; {}", tools_found(rule, facts))
         }
         Condition::Methods => {
             let methods = matching.methods.iter().flatten().map(http::Method::as_str);
@@ -168,6 +158,23 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
         }
         Condition::Json => "the request's body does not hold what its `json` asks for".to_owned(),
         Condition::Body => "the request's body does not match its regular expression".to_owned(),
+    }
+}
+
+/// The tools' names that there were instead.
+fn tools_found(rule: &Rule, facts: &Facts<'_>) -> String {
+    let names = |names: &[String]| quoted(names.iter().map(String::as_str));
+    let in_results = rule.matching.touches.in_results();
+    match (facts.results.filter(|_| in_results), facts.tools) {
+        (Some([]), _) => "the request brings no new result of a tool".to_owned(),
+        (Some(brought), _) if brought.iter().all(String::is_empty) => {
+            "the request brings new results, but not the calls that name the tools; `*` is every \
+             tool"
+                .to_owned()
+        }
+        (Some(brought), _) => format!("the request brings new results of {}", names(brought)),
+        (None, []) => "the exchange has no tool's name".to_owned(),
+        (None, tools) => format!("the tool is {}", names(tools)),
     }
 }
 

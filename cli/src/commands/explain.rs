@@ -131,7 +131,11 @@ fn name(rule: &str, mode: &str, paint: Paint) -> String {
 
 /// What decided, with the numbers that it was decided by.
 fn why(rule: &RuleRecord) -> String {
-    let mut parts = vec![format!("call {} that it matches", rule.ordinal)];
+    let mut parts = Vec::new();
+    // Of a rule that may not even match nothing was counted.
+    if rule.ordinal > 0 {
+        parts.push(format!("call {} that it matches", rule.ordinal));
+    }
     if rule.outcome == RuleOutcome::Applied
         && let Some(spent) = &rule.spent
     {

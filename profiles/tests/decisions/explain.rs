@@ -60,6 +60,17 @@ context_attacks:
             "{id}: its `tool` is `search`; the request brings new results of `time`"
         ))
     );
+    let unnamed = Request {
+        results: Some(vec![String::new()]),
+        ..model_call("{}")
+    };
+    assert_eq!(
+        told(&unnamed),
+        ["inside", "injection"].map(|id| format!(
+            "{id}: its `tool` is `search`; the request brings new results, but not the calls that \
+             name the tools; `*` is every tool"
+        ))
+    );
     assert_eq!(
         told(&model_call("{}")),
         ["inside", "injection"].map(|id| format!(

@@ -1,7 +1,7 @@
 //! What a provider's wire format must be able to say: the seam between providers and faults.
 
 use std::borrow::Cow;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -321,6 +321,8 @@ pub struct Transcript<'a> {
 pub struct Part {
     /// Which alternative answer it belongs to.
     pub choice: u64,
+    /// Which part of it, as [`crate::model::Delta::part`] numbers them.
+    pub part: u64,
     /// Text, reasoning or refusal; [`DeltaKind::ToolArguments`] for a tool call.
     pub kind: DeltaKind,
     /// The text, or the arguments as JSON.
@@ -336,6 +338,10 @@ pub struct Part {
 pub struct ErrorContext<'a> {
     /// What ids and other irregular figures are derived from: the exchange's own draw.
     pub draw: u64,
+    /// What the names of the account are derived from: the same for all that one agent asks.
+    pub account: u64,
+    /// By what the request says who asks.
+    pub credential: Option<Credential<'a>>,
     /// Where the request goes.
     pub target: Target<'a>,
     /// The model asked for, when the request was read.
@@ -347,6 +353,39 @@ pub struct ErrorContext<'a> {
     pub input_tokens: Option<u64>,
     /// What time it is, counted from 1970. `None`: not known, so no date is mentioned.
     pub now: Option<Duration>,
+}
+
+/// By what a request says who asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Credential<'a> {
+    /// `Authorization: Bearer`.
+    Bearer(&'a str),
+    /// A header of the provider's for its keys.
+    Key(&'a str),
+}
+
+impl<'a> Credential<'a> {
+    /// The credential among a request's headers; the provider's own header first.
+    pub fn of(headers: &'a HeaderMap) -> Option<Self> {
+        let text = |name: &str| headers.get(name)?.to_str().ok();
+        let keys = ["x-api-key", "api-key", "x-goog-api-key"];
+        if let Some(key) = keys.into_iter().find_map(text) {
+            return Some(Self::Key(key));
+        }
+        let (scheme, token) = text("authorization")?.split_once(' ')?;
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+        is_bearer.then(|| Self::Bearer(token.trim()))
+    }
+}
+
+/// Says of which sort it is, never which.
+impl fmt::Debug for Credential<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bearer(_) => "Bearer",
+            Self::Key(_) => "Key",
+        })
+    }
 }
 
 /// A complete HTTP response as a provider would send it, but for `date` and `content-length`,

@@ -30,8 +30,8 @@ pub mod tokens;
 mod waits;
 
 pub use dialect::{
-    AnswerForm, BadCall, Dialect, EndOfChoice, ErrorContext, Event, Part, Target, Transcript,
-    WireReply, media_type,
+    AnswerForm, BadCall, Credential, Dialect, EndOfChoice, ErrorContext, Event, Part, Target,
+    Transcript, WireReply, media_type,
 };
 use http::Method;
 use json::{Document, Kind};

@@ -8,7 +8,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::dialect::{ErrorContext, WireReply};
+use crate::dialect::{Credential, ErrorContext, WireReply};
 use crate::figures::{irregular, uuid};
 use crate::json::quote;
 use crate::model::{LimitFigures, LimitScope, ModelError};
@@ -44,7 +44,7 @@ pub(super) fn reply(error: &ModelError, context: &ErrorContext<'_>) -> WireReply
         ModelError::ServerError { status } => *status,
         ModelError::Overloaded => OVERLOADED,
     };
-    let mut headers = api_headers(context.draw, status);
+    let mut headers = api_headers(context, status);
     if let ModelError::RateLimit {
         scope,
         retry_after,
@@ -101,7 +101,13 @@ fn words(error: &ModelError, context: &ErrorContext<'_>) -> (&'static str, Strin
             "invalid_request_error",
             "Output blocked by content filtering policy".to_owned(),
         ),
-        ModelError::Auth => ("authentication_error", "invalid x-api-key".to_owned()),
+        ModelError::Auth => {
+            let message = match context.credential {
+                Some(Credential::Bearer(_)) => "Invalid bearer token",
+                Some(Credential::Key(_)) | None => "invalid x-api-key",
+            };
+            ("authentication_error", message.to_owned())
+        }
         ModelError::ModelNotFound => ("not_found_error", format!("model: {}", model(context))),
         ModelError::Timeout | ModelError::ServerError { status: 504 } => {
             ("timeout_error", "Request timed out".to_owned())
@@ -133,7 +139,7 @@ fn limit_message(
          see the response headers for current usage. Please reduce the prompt length or the \
          maximum tokens requested, or try again later. You may also contact sales at \
          https://claude.com/contact-sales to discuss your options for a rate limit increase.",
-        uuid(context.draw, 0),
+        uuid(context.account, 0),
         model(context),
     )
 }
@@ -202,7 +208,8 @@ fn limit_headers(
 }
 
 /// Headers of every answer that the API itself gives to an error.
-fn api_headers(draw: u64, status: u16) -> HeaderMap {
+fn api_headers(context: &ErrorContext<'_>, status: u16) -> HeaderMap {
+    let draw = context.draw;
     let mut headers = edge_headers(draw);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let retries = status == 429 || status >= 500;
@@ -229,7 +236,7 @@ fn api_headers(draw: u64, status: u16) -> HeaderMap {
     // Whose key it is, nobody knows when it is wrong.
     if status != 401 {
         let name = HeaderName::from_static("anthropic-organization-id");
-        insert(&mut headers, name, uuid(draw, 0));
+        insert(&mut headers, name, uuid(context.account, 0));
     }
     headers
 }

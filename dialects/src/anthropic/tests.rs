@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 
 use super::*;
-use crate::dialect::{AnswerForm, Part};
+use crate::dialect::{AnswerForm, Credential, Part};
 use crate::model::{DeltaKind, Edge, LimitFigures, LimitScope, Role, Said};
 use crate::read_request;
 use crate::reader::{ModelCall, Reader};
@@ -509,6 +509,7 @@ fn a_stream_is_told_as_one_message() {
     let last = Document::parse(&data[data.len() - 2]).expect("JSON");
     let part = |kind, text: &str, call: Option<(&str, &str)>, signature: Option<&str>| Part {
         choice: 0,
+        part: 0,
         kind,
         text: text.to_owned(),
         call: call.map(|(id, name)| (id.to_owned(), name.to_owned())),
@@ -559,6 +560,8 @@ fn error(error: &ModelError) -> WireReply {
         error,
         &ErrorContext {
             draw: 42,
+            account: 42,
+            credential: None,
             model: Some("claude-haiku-4-5"),
             now: Some(NOW),
             ..ErrorContext::default()
@@ -645,6 +648,8 @@ fn every_error_has_its_status_and_type() {
 fn an_error_in_a_stream_is_an_event_named_error() {
     let context = ErrorContext {
         draw: 42,
+        account: 42,
+        credential: None,
         ..ErrorContext::default()
     };
     let made = Anthropic.error_event(&ModelError::Overloaded, &context, None);
@@ -719,6 +724,8 @@ fn ids_differ_from_draw_to_draw_and_never_within_one() {
     let id = |draw| {
         let context = ErrorContext {
             draw,
+            account: draw,
+            credential: None,
             ..ErrorContext::default()
         };
         let reply = Anthropic.error(&ModelError::Overloaded, &context);
@@ -727,4 +734,24 @@ fn ids_differ_from_draw_to_draw_and_never_within_one() {
     assert_eq!(id(7), id(7));
     assert_ne!(id(7), id(8));
     assert_eq!(id(0).len(), "req_".len() + 24);
+}
+
+#[test]
+fn a_wrong_token_is_told_as_one_and_a_wrong_key_as_one() {
+    for (credential, message) in [
+        (
+            Some(Credential::Bearer("sk-ant-oat01-x")),
+            "Invalid bearer token",
+        ),
+        (Some(Credential::Key("sk-ant-api03-x")), "invalid x-api-key"),
+        (None, "invalid x-api-key"),
+    ] {
+        let context = ErrorContext {
+            credential,
+            ..ErrorContext::default()
+        };
+        let reply = Anthropic.error(&ModelError::Auth, &context);
+        let body = String::from_utf8_lossy(&reply.body);
+        assert!(body.contains(message), "{body}");
+    }
 }

@@ -444,6 +444,7 @@ fn a_whole_answer_says_what_a_stream_said() {
     let last_document = Document::parse(&last_data).expect("JSON");
     let part = |kind, text: &str| Part {
         choice: 0,
+        part: 0,
         kind,
         text: text.to_owned(),
         call: None,
@@ -479,6 +480,8 @@ fn a_whole_answer_says_what_a_stream_said() {
 fn error(error: &ModelError) -> WireReply {
     let context = ErrorContext {
         draw: 42,
+        account: 42,
+        credential: None,
         ..ErrorContext::default()
     };
     Bedrock.error(error, &context)

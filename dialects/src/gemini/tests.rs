@@ -572,6 +572,7 @@ fn a_stream_put_together_is_an_answer_with_its_signatures() {
     let last = Document::parse(&data[4]).expect("JSON");
     let part = |kind, text: &str, signature: Option<&str>| Part {
         choice: 0,
+        part: 0,
         kind,
         text: text.to_owned(),
         call: None,
@@ -622,6 +623,8 @@ fn a_stream_put_together_is_an_answer_with_its_signatures() {
 fn error_at(path: &str, error: &ModelError) -> WireReply {
     let context = ErrorContext {
         draw: 42,
+        account: 42,
+        credential: None,
         target: Target::new(path),
         model: Some(MODEL),
         ..ErrorContext::default()

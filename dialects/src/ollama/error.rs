@@ -18,7 +18,7 @@ const SOME_MODEL: &str = "llama3.2";
 pub(super) fn reply(error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
     let (status, message) = words(error, context);
     let signin = match error {
-        ModelError::Auth => signin_url(context.draw),
+        ModelError::Auth => signin_url(context.account),
         ModelError::RateLimit { .. }
         | ModelError::QuotaExhausted
         | ModelError::ContextLength
@@ -39,8 +39,8 @@ pub(super) fn reply(error: &ModelError, context: &ErrorContext<'_>) -> WireReply
 }
 
 /// Where whoever runs the server signs in, by its public key. Go escapes the `&`.
-fn signin_url(draw: u64) -> String {
-    let figures = (0..4).map(|place| format!("{:010x}", irregular(draw, place) >> 24));
+fn signin_url(account: u64) -> String {
+    let figures = (0..4).map(|place| format!("{:010x}", irregular(account, place) >> 24));
     let key: String = figures.collect();
     format!(
         ",\"signin_url\":\"https://ollama.com/connect?name=ollama\\u0026key=\

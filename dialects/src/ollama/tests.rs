@@ -428,6 +428,7 @@ fn other_words_are_said_in_a_whole_answer() {
 fn a_stream_put_together_is_an_answer_with_the_last_line_s_counts() {
     let part = |kind, text: &str| Part {
         choice: 0,
+        part: 0,
         kind,
         text: text.to_owned(),
         call: None,
@@ -480,6 +481,8 @@ fn a_stream_put_together_is_an_answer_with_the_last_line_s_counts() {
 fn context() -> ErrorContext<'static> {
     ErrorContext {
         draw: 42,
+        account: 42,
+        credential: None,
         model: Some("qwen3"),
         ..ErrorContext::default()
     }

@@ -6,13 +6,18 @@ use crate::json::{Kind, Value};
 use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Usage};
 
 /// Fields of a message or delta that hold text of the model's, in the order in which models write
-/// them: thinking first. The reasoning fields are those of compatible servers.
-const TEXTS: [(&str, DeltaKind); 4] = [
-    ("reasoning_content", DeltaKind::Reasoning),
-    ("reasoning", DeltaKind::Reasoning),
-    ("content", DeltaKind::Text),
-    ("refusal", DeltaKind::Refusal),
+/// them: thinking first. The reasoning fields are those of compatible servers, which are told apart by
+/// the part they are.
+const TEXTS: [(&str, u64, DeltaKind); 4] = [
+    ("reasoning_content", 0, DeltaKind::Reasoning),
+    ("reasoning", REASONING, DeltaKind::Reasoning),
+    ("content", 0, DeltaKind::Text),
+    ("refusal", 0, DeltaKind::Refusal),
 ];
+
+/// The part that `reasoning` is, and `reasoning_details`, in which `OpenRouter` says the same once more
+/// with its signatures.
+pub(super) const REASONING: u64 = 1;
 
 /// Reads a `chat.completion` (`said` is `message`) or `chat.completion.chunk` (`delta`).
 pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
@@ -61,9 +66,15 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
 
 /// What a choice's message or delta holds of the model's words.
 fn read_said<'d>(said: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
-    for (field, kind) in TEXTS {
+    if let Some(details) = said
+        .get("reasoning_details")
+        .filter(|details| details.items().next().is_some())
+    {
+        deltas.push(Delta::new(choice, REASONING, DeltaKind::Signature, details));
+    }
+    for (field, part, kind) in TEXTS {
         if let Some(value) = said.get(field).filter(|value| value.kind() == Kind::String) {
-            deltas.push(Delta::new(choice, 0, kind, value));
+            deltas.push(Delta::new(choice, part, kind, value));
         }
     }
     // Mistral's models that think say both in parts of one content.

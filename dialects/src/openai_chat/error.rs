@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::dialect::{ErrorContext, WireReply};
+use crate::dialect::{Credential, ErrorContext, WireReply};
 use crate::figures::irregular;
 use crate::json::quote;
 use crate::model::{LimitFigures, LimitScope, ModelError};
@@ -82,7 +82,7 @@ fn api_error(
 ) -> WireReply {
     WireReply {
         status,
-        headers: api_headers(context.draw),
+        headers: api_headers(context, status),
         body: envelope(&words(error, context, endpoint)),
     }
 }
@@ -145,9 +145,11 @@ fn words(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint) -> 
             Some("invalid_prompt"),
         ),
         ModelError::Auth => (
-            "Incorrect API key provided. You can find your API key at \
-             https://platform.openai.com/account/api-keys."
-                .to_owned(),
+            format!(
+                "Incorrect API key provided{}. You can find your API key at \
+                 https://platform.openai.com/account/api-keys.",
+                named(context.credential),
+            ),
             "invalid_request_error",
             None,
             Some("invalid_api_key"),
@@ -193,6 +195,30 @@ fn words(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint) -> 
     }
 }
 
+/// The key as the API shows it: eight letters at its beginning and four at its end.
+fn named(credential: Option<Credential<'_>>) -> String {
+    const SHOWN: [usize; 2] = [8, 4];
+    let Some(Credential::Bearer(key) | Credential::Key(key)) = credential else {
+        return String::new();
+    };
+    let letters: Vec<char> = key.chars().collect();
+    let [first, last] = SHOWN;
+    let masked: String = match letters.len().checked_sub(first + last) {
+        Some(hidden @ 1..) => {
+            let stars = std::iter::repeat_n('*', hidden);
+            let (begin, end) = (&letters[..first], &letters[letters.len() - last..]);
+            begin
+                .iter()
+                .copied()
+                .chain(stars)
+                .chain(end.iter().copied())
+                .collect()
+        }
+        Some(0) | None => "*".repeat(letters.len()),
+    };
+    format!(": {masked}")
+}
+
 fn limit_message(
     scope: LimitScope,
     wait: Duration,
@@ -214,7 +240,7 @@ fn limit_message(
         requested,
         ..
     } = figures;
-    let organisation = organisation(context.draw);
+    let organisation = organisation(context.account);
     if figures.is_too_large() {
         return format!(
             "Request too large{subject} in organization {organisation} on {counted}: Limit \
@@ -298,7 +324,7 @@ fn rate_limit(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint
             )
         }
     };
-    let mut headers = api_headers(context.draw);
+    let mut headers = api_headers(context, StatusCode::TOO_MANY_REQUESTS);
     for (name, value) in [
         ("x-ratelimit-limit-requests", limits[0].to_string()),
         ("x-ratelimit-limit-tokens", limits[1].to_string()),
@@ -381,10 +407,15 @@ fn null() -> String {
 
 /// Headers of every answer that the API itself gives. `x-should-retry` is not among them: OpenAI
 /// leaves these errors to its clients' own rules.
-fn api_headers(draw: u64) -> HeaderMap {
+fn api_headers(context: &ErrorContext<'_>, status: StatusCode) -> HeaderMap {
+    let draw = context.draw;
     let mut headers = edge_headers(draw);
+    // Whose key it is, nobody knows when it is wrong.
+    if status != StatusCode::UNAUTHORIZED {
+        let name = HeaderName::from_static("openai-organization");
+        insert(&mut headers, name, organisation_slug(context.account));
+    }
     for (name, value) in [
-        ("openai-organization", organisation_slug(draw)),
         (
             "openai-processing-ms",
             (8 + irregular(draw, 4) % 90).to_string(),
@@ -421,10 +452,10 @@ fn request_id(draw: u64) -> String {
 }
 
 /// `org-` and 24 letters and digits.
-fn organisation(draw: u64) -> String {
+fn organisation(account: u64) -> String {
     const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let letter = |place: u64| {
-        let index = irregular(draw, 16 + place) % 62;
+        let index = irregular(account, 16 + place) % 62;
         char::from(LETTERS[usize::try_from(index).unwrap_or_default()])
     };
     let mut id = String::from("org-");
@@ -432,8 +463,8 @@ fn organisation(draw: u64) -> String {
     id
 }
 
-fn organisation_slug(draw: u64) -> String {
-    format!("user-{:016x}", irregular(draw, 2))
+fn organisation_slug(account: u64) -> String {
+    format!("user-{:016x}", irregular(account, 2))
 }
 
 /// How long it takes until that many tokens are free again.

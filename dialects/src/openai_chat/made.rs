@@ -1,6 +1,6 @@
 //! Answers and chunks that are made up, or say something else.
 
-use super::answer::{index, items};
+use super::answer::{REASONING, index, items};
 use crate::dialect::{Event, Transcript};
 use crate::json::{Edits, Value, quote};
 use crate::model::{DeltaKind, Finish, Saying};
@@ -172,6 +172,32 @@ pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
     Some(format!("{{{}}}", members.join(",")))
 }
 
+/// Lists that stand one behind the other, as one.
+fn one_list(lists: &str) -> String {
+    let (mut items, mut depth, mut begin) = (Vec::new(), 0_usize, 0);
+    let (mut in_text, mut escaped) = (false, false);
+    for (at, byte) in lists.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'[' | b'{' => {
+                depth += 1;
+                begin = if depth == 1 { at + 1 } else { begin };
+            }
+            b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    items.push(lists[begin..at].trim());
+                }
+            }
+            _ => {}
+        }
+    }
+    format!("[{}]", items.join(","))
+}
+
 fn whole_choice(transcript: &Transcript<'_>, choice: u64) -> String {
     let parts = || transcript.parts.iter().filter(|part| part.choice == choice);
     let text = |kind: DeltaKind| {
@@ -189,8 +215,17 @@ fn whole_choice(transcript: &Transcript<'_>, choice: u64) -> String {
             text(DeltaKind::Refusal).unwrap_or_else(null)
         ),
     ];
-    let reasoning = text(DeltaKind::Reasoning);
-    message.extend(reasoning.map(|text| format!("\"reasoning_content\":{text}")));
+    for thinking in parts().filter(|part| part.kind == DeltaKind::Reasoning) {
+        let name = match thinking.part {
+            REASONING => "reasoning",
+            _ => "reasoning_content",
+        };
+        if !thinking.text.is_empty() {
+            message.push(format!("\"{name}\":{}", quote(&thinking.text)));
+        }
+        let details = thinking.signature.as_deref().map(one_list);
+        message.extend(details.map(|details| format!("\"reasoning_details\":{details}")));
+    }
     let calls: Vec<String> = parts()
         .filter_map(|part| {
             let (id, name) = part.call.as_ref()?;
@@ -212,4 +247,22 @@ fn whole_choice(transcript: &Transcript<'_>, choice: u64) -> String {
         finish.map_or_else(null, |(_, finish)| finish_word(finish)),
         message = message.join(","),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_list;
+
+    #[test]
+    fn lists_become_one_whatever_stands_in_them() {
+        for (lists, one) in [
+            ("[1]", "[1]"),
+            (
+                r#"[{"a":"]["}][{"b":[2]},3]"#,
+                r#"[{"a":"]["},{"b":[2]},3]"#,
+            ),
+        ] {
+            assert_eq!(one_list(lists), one);
+        }
+    }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::*;
-use crate::dialect::AnswerForm;
+use crate::dialect::{AnswerForm, Credential};
 use crate::model::{Delta, DeltaKind, LimitFigures, LimitScope, OtherLimit, Role, Said, Usage};
 use crate::read_request;
 use crate::reader::{ModelCall, Reader};
@@ -415,6 +415,8 @@ fn error(error: &ModelError) -> WireReply {
         error,
         &ErrorContext {
             draw: 42,
+            account: 42,
+            credential: None,
             model: Some("gpt-5-mini"),
             ..ErrorContext::default()
         },
@@ -602,6 +604,8 @@ fn ids_differ_from_draw_to_draw_and_never_within_one() {
     let id = |draw| {
         let context = ErrorContext {
             draw,
+            account: draw,
+            credential: None,
             ..ErrorContext::default()
         };
         let reply = PLAIN.error(&ModelError::Overloaded, &context);
@@ -682,6 +686,8 @@ fn every_providers_errors_read_like_its_own() {
         ];
         let context = ErrorContext {
             draw: 42,
+            account: 42,
+            credential: None,
             model: Some("vendor/model"),
             ..ErrorContext::default()
         };
@@ -769,6 +775,8 @@ fn azures(error: &ModelError) -> WireReply {
         error,
         &ErrorContext {
             draw: 7,
+            account: 7,
+            credential: None,
             target,
             ..ErrorContext::default()
         },
@@ -846,4 +854,46 @@ fn groq_s_quota_says_when_to_come_back() {
     };
     let reply = PLAIN.error(&ModelError::QuotaExhausted, &context);
     assert_eq!(reply.headers["retry-after"], "600");
+}
+
+#[test]
+fn a_wrong_key_is_shown_masked() {
+    for (key, shown) in [
+        ("sk-proj-0123456789abcdef", "sk-proj-************cdef."),
+        ("sk-12345", "********."),
+    ] {
+        let context = ErrorContext {
+            credential: Some(Credential::Bearer(key)),
+            ..ErrorContext::default()
+        };
+        let reply = PLAIN.error(&ModelError::Auth, &context);
+        let body = String::from_utf8_lossy(&reply.body);
+        assert!(
+            body.contains(&format!("provided: {shown} You can")),
+            "{body}"
+        );
+        assert!(!reply.headers.contains_key("openai-organization"));
+    }
+}
+
+#[test]
+fn an_account_keeps_its_names_from_one_error_to_the_next() {
+    let limit = ModelError::RateLimit {
+        scope: LimitScope::Requests,
+        retry_after: None,
+        figures: None,
+    };
+    let [one, other] = [1, 2].map(|draw| {
+        let context = ErrorContext {
+            draw,
+            account: 7,
+            ..ErrorContext::default()
+        };
+        PLAIN.error(&limit, &context)
+    });
+    assert_eq!(
+        one.headers["openai-organization"],
+        other.headers["openai-organization"]
+    );
+    assert_ne!(one.headers["x-request-id"], other.headers["x-request-id"]);
 }

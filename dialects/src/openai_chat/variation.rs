@@ -401,7 +401,7 @@ fn groq_limit(
          {figures} Need more tokens? Upgrade to Dev Tier today at \
          https://console.groq.com/settings/billing",
         groq_model(context),
-        ulid("org_", context.draw, 4),
+        ulid("org_", context.account, 4),
     )
 }
 

@@ -385,6 +385,8 @@ fn the_last_event_holds_the_whole_answer() {
 fn context() -> ErrorContext<'static> {
     ErrorContext {
         draw: 42,
+        account: 42,
+        credential: None,
         model: Some("gpt-5-mini"),
         ..ErrorContext::default()
     }

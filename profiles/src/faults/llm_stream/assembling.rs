@@ -178,6 +178,7 @@ impl Gathered {
                 order.push(key);
                 Part {
                     choice: delta.choice,
+                    part: delta.part,
                     kind: match sort {
                         Sort::Words(kind) => kind,
                         Sort::Call => DeltaKind::ToolArguments,

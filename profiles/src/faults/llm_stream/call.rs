@@ -22,6 +22,7 @@ pub(super) struct Call {
     /// Names of the tools the model may call.
     pub(super) tools: Vec<String>,
     draw: u64,
+    account: u64,
     target: String,
     model: Option<String>,
     stream: bool,
@@ -39,6 +40,7 @@ impl Call {
             counting: Counting::Estimate,
             tools: Vec::new(),
             draw: 0,
+            account: 0,
             target: String::new(),
             model: None,
             stream: false,
@@ -57,7 +59,7 @@ impl Call {
     }
 
     pub(super) fn about(&mut self, context: &ErrorContext<'_>) {
-        self.draw = context.draw;
+        (self.draw, self.account) = (context.draw, context.account);
         context.target.path().clone_into(&mut self.target);
         self.model = context.model.map(str::to_owned);
         self.stream = context.stream;
@@ -74,6 +76,9 @@ impl Call {
     pub(super) fn error_context(&self) -> ErrorContext<'_> {
         ErrorContext {
             draw: self.draw,
+            account: self.account,
+            // No error in a stream names a key: it was good when the stream began.
+            credential: None,
             target: Target::new(&self.target),
             model: self.model.as_deref(),
             stream: self.stream,

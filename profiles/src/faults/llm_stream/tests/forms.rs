@@ -109,15 +109,19 @@ fn word(body: &[u8], header: Option<&http::HeaderValue>) -> Option<String> {
         return name.split(':').next().map(str::to_owned);
     }
     let document = Document::parse(body).ok()?;
-    let error = document.root().get("error")?;
+    // Mistral's errors have no envelope.
+    let error = document.root().get("error").unwrap_or(document.root());
     let string = |key| {
         let value = error.get(key)?;
-        value.as_str().filter(|word| !word.is_empty())
+        let is_word =
+            |word: &str| !word.is_empty() && !word.bytes().all(|byte| byte.is_ascii_digit());
+        value.as_str().filter(|word| is_word(word))
     };
     let found = string("code").or_else(|| string("status"));
     let found = found
         .or_else(|| string("type"))
-        .or_else(|| error.as_str())?;
+        .or_else(|| error.as_str())
+        .or_else(|| string("message"))?;
     let mut short: String = found.chars().take(40).collect();
     if short.len() < found.len() {
         short.push('…');
@@ -182,6 +186,8 @@ fn error_cell(error: &ModelError, dialect: &dyn Dialect) -> Cell {
     for (forms, stream) in cell.forms.iter_mut().zip([false, true]) {
         let context = ErrorContext {
             draw: 7,
+            account: 7,
+            credential: None,
             target: Target::default(),
             model: Some("MODEL"),
             stream,
@@ -282,6 +288,7 @@ fn page() -> String {
         }
         page.push('\n');
     }
+    page.push_str(&variations(&modes));
     page.push_str("\n## What there is not\n\n| mode | of | dialects | why |\n|---|---|---|---|\n");
     for (at, (mode, form, dialect, why)) in whys.iter().enumerate() {
         let first = whys
@@ -300,6 +307,37 @@ fn page() -> String {
         writeln!(page, "| `{mode}` | {form} | {dialects} | {why} |").expect("text");
     }
     page
+}
+
+/// The errors of providers that speak a dialect in their own way: all else is as in that dialect.
+fn variations(modes: &[&modes::Mode]) -> String {
+    let names: Vec<_> = squall_dialects::endpoint_names()
+        .into_iter()
+        .filter(|name| name.contains('/'))
+        .collect();
+    let mut table = "\n## Providers with errors of their own\n\n\
+        They speak `openai-chat`, and what is not in this table is as there.\n\n| mode |"
+        .to_owned();
+    for name in &names {
+        write!(table, " `{name}` |").expect("text");
+    }
+    table.push_str("\n|---|");
+    table.push_str(&"---|".repeat(names.len()));
+    table.push('\n');
+    for mode in modes {
+        let plan = plan(mode);
+        let Some((_, Answer::ModelError(error))) = &plan.instead else {
+            continue;
+        };
+        write!(table, "| `{}` |", mode.name).expect("text");
+        for name in &names {
+            let provider = squall_dialects::of_endpoint(name).expect("an endpoint");
+            let cell = error_cell(error, provider).text();
+            write!(table, " {} |", cell.replace('|', "\\|")).expect("text");
+        }
+        table.push('\n');
+    }
+    table
 }
 
 /// What validation knows of faults that cannot be is what comes of them: no more and no less.

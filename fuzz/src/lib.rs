@@ -158,6 +158,8 @@ fn rewritten(dialect: &dyn Dialect, body: &[u8], edit: &RequestEdit) {
 fn error(dialect: &dyn Dialect, target: Target<'_>, kind: u8, parameter: u8) {
     let context = ErrorContext {
         draw: u64::from(parameter),
+        account: u64::from(parameter),
+        credential: None,
         target,
         stream: kind.is_multiple_of(2),
         ..ErrorContext::default()

@@ -80,6 +80,12 @@ impl Plan {
         }
     }
 
+    /// Whether the made-up answer mentions what stands in the request's headers.
+    pub fn mentions_headers(&self) -> bool {
+        let answer = self.instead.as_ref().map(|(_, answer)| answer);
+        matches!(answer, Some(Answer::ModelError(ModelError::Auth)))
+    }
+
     /// Answers without reaching the upstream, unless an earlier rule decides the answer.
     pub fn answer(&mut self, verdict: VerdictIndex, answer: Answer) -> Result<(), String> {
         self.answer_is_open()?;

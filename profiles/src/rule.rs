@@ -69,6 +69,14 @@ impl Rule {
         &self.fault
     }
 
+    /// The one tool that the rule is about by name: a call that it matches is that tool's.
+    pub fn tool(&self) -> Option<&str> {
+        let tool = self.matching.tool.as_deref()?;
+        let mut names = tool.name.literals()?;
+        let name = names.next().filter(|_| names.next().is_none())?;
+        (self.matching.touches == Touches::Calls).then_some(name)
+    }
+
     /// The calls of an MCP request that the rule is about: those of the tools it names, else those
     /// that its kind of fault touches.
     pub fn calls_meant(&self, asked: &Asked) -> Vec<Call> {

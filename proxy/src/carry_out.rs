@@ -50,6 +50,8 @@ pub struct Context {
     pub method: Method,
     /// What made-up variety (the size of slices) hangs on: this exchange's draw.
     pub seed: u64,
+    /// What made-up names of the agent's account hang on.
+    pub account: u64,
     /// How much may be held back for edits of whole bodies.
     pub inspect: Inspect,
 }

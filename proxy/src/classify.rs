@@ -214,6 +214,7 @@ impl Seen {
             target: Target::new(url.path_and_query()),
             request: self.call.as_ref(),
             body: self.body.as_deref(),
+            credential: None,
         })
     }
 

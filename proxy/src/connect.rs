@@ -180,9 +180,7 @@ impl Connect {
             model: None,
             mcp: None,
         };
-        let context = self
-            .connection
-            .context(&self.log, &Method::CONNECT, self.log.seed());
+        let context = self.connection.context(&self.log, &Method::CONNECT);
         match answer::make(answer, verdict, asked, &context).await {
             Made::Response(answer) => {
                 self.log.answered(answer.status());

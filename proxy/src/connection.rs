@@ -463,12 +463,13 @@ impl Connection {
     }
 
     /// What those who carry out a plan on an exchange of this connection need to know.
-    pub(crate) fn context(&self, log: &Rc<ExchangeLog>, method: &Method, seed: u64) -> Context {
+    pub(crate) fn context(&self, log: &Rc<ExchangeLog>, method: &Method) -> Context {
         Context {
             ledger: Rc::clone(log) as Rc<dyn Ledger>,
             agent: self.agent.clone(),
             method: method.clone(),
-            seed,
+            seed: log.seed(),
+            account: log.account(),
             inspect: self.worker.engine.inspect.clone(),
         }
     }

@@ -72,7 +72,7 @@ struct Exchange {
     /// Of the request: an answer to HEAD has no body, a redirect names the URL as it was written.
     method: Method,
     version: Version,
-    /// Kept only when the answer has to be judged too.
+    /// Kept only when the answer has to be judged too, or mentions what stands there.
     headers: HeaderMap,
     /// It is an MCP call whose answer comes on the stream of its session.
     answered_in_session: bool,
@@ -290,10 +290,11 @@ impl Exchange {
             self.log.bypassed(verdict, why.to_owned());
             return Ok(None);
         }
+        let model = self.seen.speaking(&self.target.url);
         let asked = Asked {
             url: &url,
             host: self.target.origin.host(),
-            model: self.seen.speaking(&self.target.url),
+            model: model.map(|model| model.asked_by(&self.headers)),
             mcp: mcp.as_ref(),
         };
         match answer::make(answer, verdict, asked, &self.context()).await {
@@ -468,8 +469,7 @@ impl Exchange {
     }
 
     fn context(&self) -> Context {
-        self.connection
-            .context(&self.log, &self.method, self.log.seed())
+        self.connection.context(&self.log, &self.method)
     }
 }
 

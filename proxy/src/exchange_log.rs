@@ -17,8 +17,10 @@ use squall_dialects::mcp::Asked;
 use squall_dialects::{Dialect, Tally};
 use squall_journal::record::Outcome;
 use squall_profiles::activation::Decision;
+use squall_profiles::dice::{Dice, RuleKey};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::StreamFault;
+use squall_profiles::fingerprint::Fingerprint;
 use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdict, VerdictIndex};
 
 use crate::broken::{Broken, Ledger};
@@ -112,11 +114,28 @@ impl ExchangeLog {
     }
 
     /// What made-up variety hangs on: different for every exchange, the same when the exchange is.
+    /// Where no rule draws, exchanges are told apart by which matching call they are.
     pub(crate) fn seed(&self) -> u64 {
-        self.note.borrow().as_ref().map_or(0, |note| {
-            let fingerprint = note.fingerprint.map_or(0, |fingerprint| fingerprint.0);
-            note.seed ^ fingerprint ^ note.attempt.unwrap_or(0).rotate_left(32)
-        })
+        let activation = self.chaos.activation();
+        let verdicts = self.verdicts.borrow();
+        let decided = verdicts
+            .iter()
+            .find(|verdict| matches!(verdict.outcome, RuleOutcome::Chosen));
+        let (rule, call) = decided.map_or(("", 0), |verdict| (&*verdict.rule.id, verdict.ordinal));
+        let key = RuleKey::new(activation.seed, &activation.key, rule);
+        let (fingerprint, attempt) = self
+            .note
+            .borrow()
+            .as_ref()
+            .map_or((None, None), |note| (note.fingerprint, note.attempt));
+        let attempt = attempt.unwrap_or(call);
+        Dice::new(key, fingerprint.unwrap_or(Fingerprint(0)), attempt).next_choice()
+    }
+
+    /// What made-up names of the agent's account hang on: the same as long as the seed is.
+    pub(crate) fn account(&self) -> u64 {
+        let key = RuleKey::new(self.chaos.activation().seed, "", "");
+        Dice::new(key, Fingerprint(0), 0).next_choice()
     }
 
     /// Writes something down.
@@ -140,6 +159,15 @@ impl ExchangeLog {
             note.fingerprint = decision.fingerprint;
             note.attempt = decision.attempt;
             note.verdicts_more = decision.more;
+            // A name that only the rules of a file give to an upstream.
+            if note.tool.is_none() && note.kind == Kind::Tool {
+                let mut rules = decision
+                    .plan
+                    .verdicts
+                    .iter()
+                    .filter(|verdict| verdict.ordinal > 0);
+                note.tool = rules.find_map(|verdict| verdict.rule.tool().map(Arc::from));
+            }
         });
     }
 

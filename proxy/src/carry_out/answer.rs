@@ -193,7 +193,7 @@ fn model_error(error: &ModelError, asked: Asked<'_>, context: &Context) -> Reply
     };
     let wire = model
         .dialect
-        .error(error, &model.error_context(Some(error), context.seed));
+        .error(error, &model.error_context(Some(error), context));
     Reply {
         status: wire.status,
         headers: wire.headers,

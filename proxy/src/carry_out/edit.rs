@@ -30,7 +30,7 @@ use http::{HeaderMap, HeaderName, Response, header};
 use http_body::Body as _;
 use squall_dialects::model::{ModelError, ModelRequest};
 use squall_dialects::tokens::{self, Counting};
-use squall_dialects::{Dialect, ErrorContext, Target};
+use squall_dialects::{Credential, Dialect, ErrorContext, Target};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::body::AgentBody;
@@ -47,6 +47,8 @@ pub struct Speaking<'a> {
     pub request: Option<&'a ModelRequest>,
     /// The request's body, when it was read.
     pub body: Option<&'a [u8]>,
+    /// By what the request says who asks, where the answer may mention it.
+    pub credential: Option<Credential<'a>>,
 }
 
 impl From<&'static dyn Dialect> for Speaking<'_> {
@@ -56,23 +58,35 @@ impl From<&'static dyn Dialect> for Speaking<'_> {
             target: Target::default(),
             request: None,
             body: None,
+            credential: None,
         }
     }
 }
 
 impl<'a> Speaking<'a> {
+    /// The same, of a request with these headers.
+    #[must_use]
+    pub fn asked_by(self, headers: &'a HeaderMap) -> Self {
+        Self {
+            credential: Credential::of(headers),
+            ..self
+        }
+    }
+
     /// What `error`, made up, may mention of this call.
     #[expect(
         clippy::disallowed_methods,
         reason = "a made-up error names the hour at which its limit ends; nothing is decided by it"
     )]
-    pub fn error_context(&self, error: Option<&ModelError>, draw: u64) -> ErrorContext<'a> {
+    pub fn error_context(&self, error: Option<&ModelError>, context: &Context) -> ErrorContext<'a> {
         let model = self.request.and_then(|request| request.model.as_deref());
         let counted = error.is_some_and(ModelError::counts_input);
         let text = self.body.filter(|_| counted);
         let text = text.and_then(|body| std::str::from_utf8(body).ok());
         ErrorContext {
-            draw,
+            draw: context.seed,
+            account: context.account,
+            credential: self.credential,
             target: self.target,
             model,
             stream: self.request.is_some_and(|request| request.stream),

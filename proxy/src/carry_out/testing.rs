@@ -78,6 +78,7 @@ pub(crate) fn context() -> (Context, Rc<Remembered>) {
         agent: AgentSide::Http2,
         method: Method::GET,
         seed: 7,
+        account: 8,
         inspect: Inspect::new(1 << 20, 1 << 22),
     };
     (context, ledger)

@@ -67,7 +67,7 @@ impl Exchange {
         let mut decision = self
             .rules
             .decide(&shortlist, &facts, stage, self.log.chaos().elapsed());
-        if decision.awaits_response() {
+        if decision.awaits_response() || decision.plan.mentions_headers() {
             self.headers = request.headers().clone();
         }
         self.log.decided(&mut decision);

@@ -76,7 +76,7 @@ fn editor(
         .ok_or("the answer's content-type is neither JSON nor a stream of events")?;
     let coding = Coding::of(headers).map_err(|why| why.to_string())?;
     let editor = StreamEditor::new(fault, model.dialect, form)
-        .about(&model.error_context(fault.error(), context.seed))
+        .about(&model.error_context(fault.error(), context))
         .holding_at_most(usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX));
     let editor = match model.request {
         Some(request) => editor.for_request(request),

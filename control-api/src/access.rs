@@ -8,35 +8,35 @@
 //! Tokens are looked up in memory, never in the store: chaos can be ended while that is away. They come
 //! from the configuration, and from the store through [`StoredTokens`](crate::StoredTokens).
 
+mod caller;
+mod doors;
 mod failures;
+mod guard;
+mod origin;
 mod pace;
 mod token;
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
-use axum::middleware::Next;
-use axum::response::Response;
-use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Method, Uri};
-use serde::Serialize;
-use squall_journal::redact::Redactor;
-use squall_journal::scopes::Scopes;
-use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE};
+use squall_proxy::chaos::Chaos;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::caller::Caller;
+use self::doors::{Doors, taken_over};
 pub use self::failures::FAILURES_AT_ONCE;
 use self::failures::Failures;
+pub(crate) use self::guard::{Guard, guard};
+use self::origin::{host, refuse_foreign_host, refuse_foreign_origin};
 pub use self::pace::{AT_ONCE, PER_SECOND};
-pub use self::token::{Digest, NoRandomness, Role, Token};
-pub(crate) use self::token::{hex, new_secret};
-use crate::audit::{AuditLog, Call, Repeated};
+pub use self::token::Token;
+pub use crate::credential::{Digest, NoRandomness, Role};
 use crate::problem::Problem;
-use crate::store::{self, DEFAULT_WORKSPACE, StoredToken};
+use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
 /// What a route asks of whoever calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,104 +77,6 @@ pub struct Access {
     /// Who is told which workspaces there are.
     chaos: OnceLock<Arc<Chaos>>,
     failures: Failures,
-}
-
-/// What holds at one moment.
-#[derive(Debug, Clone, Default)]
-struct Doors {
-    /// Whether others than this machine reach the API: then nobody gets in without a token, also when
-    /// there is none.
-    exposed: bool,
-    configured: Vec<Arc<Token>>,
-    stored: Vec<Arc<Token>>,
-    /// Cancelled when a token is asked for from those who have come in without one.
-    closed: CancellationToken,
-    /// Those that tokens are of, the default one aside.
-    workspaces: Arc<BTreeSet<String>>,
-}
-
-/// Who calls.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    /// `None` where no token is asked for.
-    token: Option<Arc<Token>>,
-    /// All workspaces but the default one.
-    workspaces: Arc<BTreeSet<String>>,
-    /// Cancelled when what is still open is to end.
-    ended: CancellationToken,
-    /// What it is about to change; `None` for a request that changes nothing.
-    call: Option<Arc<Call>>,
-}
-
-impl Caller {
-    /// What it is about to change, for the audit log; `None` for a request that changes nothing.
-    pub(crate) fn call(&self) -> Option<&Arc<Call>> {
-        self.call.as_ref()
-    }
-
-    /// Says what it changed: what was there before and is there after, of which digests are kept.
-    pub(crate) fn changed<T: Serialize>(
-        &self,
-        before: Option<&T>,
-        after: Option<&T>,
-        detail: impl Into<String>,
-    ) {
-        if let Some(call) = &self.call {
-            call.changed(before, after, detail.into());
-        }
-    }
-
-    /// Cancelled when the caller's token is revoked, or when one is asked for and it has none.
-    pub(crate) fn ended(&self) -> CancellationToken {
-        self.ended.clone()
-    }
-
-    /// Whether it would not be let in any more.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended.is_cancelled()
-    }
-
-    /// Whose things it sees and changes; what belongs to another workspace is not there for it (404).
-    pub(crate) fn workspace(&self) -> &str {
-        self.token
-            .as_ref()
-            .map_or(DEFAULT_WORKSPACE, |token| token.workspace())
-    }
-
-    /// Whether it is of the workspace of everybody who has no other, which administers the rest.
-    pub(crate) fn is_of_default_workspace(&self) -> bool {
-        self.workspace() == DEFAULT_WORKSPACE
-    }
-
-    /// The scopes that it sees and changes.
-    pub(crate) fn scopes(&self) -> Scopes {
-        if !self.is_of_default_workspace() {
-            Scopes::Of(self.workspace().to_owned())
-        } else if self.workspaces.is_empty() {
-            Scopes::All
-        } else {
-            Scopes::OfNone(Arc::clone(&self.workspaces))
-        }
-    }
-
-    /// The scope that is its workspace's default one.
-    pub(crate) fn default_scope(&self) -> &str {
-        match self.workspace() {
-            DEFAULT_WORKSPACE => DEFAULT_SCOPE,
-            workspace => workspace,
-        }
-    }
-
-    /// Who it is, for what is kept: a token of the same name that is made after this one is another.
-    pub(crate) fn identity(&self) -> String {
-        let since = self.token.as_ref().and_then(|token| token.created_at());
-        format!("{} {}", self.name(), since.unwrap_or_default())
-    }
-
-    /// Who it is, for the log.
-    pub(crate) fn name(&self) -> &str {
-        self.token.as_ref().map_or("-", |token| token.name())
-    }
 }
 
 impl Access {
@@ -307,57 +209,6 @@ impl Access {
     }
 }
 
-impl Doors {
-    fn are_open(&self) -> bool {
-        !self.exposed && self.tokens().next().is_none()
-    }
-
-    fn tokens(&self) -> impl Iterator<Item = &Arc<Token>> {
-        self.configured.iter().chain(&self.stored)
-    }
-
-    fn bearer(&self, headers: &HeaderMap) -> Result<Arc<Token>, Problem> {
-        let Some(given) = headers.get(AUTHORIZATION) else {
-            return Err(Problem::unauthenticated(
-                "send a token: `Authorization: Bearer …`; an admin makes one with `squall token create`, \
-                 and the config may have some under `api.tokens`",
-            ));
-        };
-        let secret = given.to_str().ok().and_then(|value| value.split_once(' '));
-        let Some((_, secret)) = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        else {
-            return Err(Problem::unauthenticated("write `Authorization: Bearer …`"));
-        };
-        let given = Digest::of(secret.trim());
-        // Every token is compared, whichever fits.
-        let mut found = None;
-        for token in self.tokens() {
-            if token.digest == given {
-                found = Some(token);
-            }
-        }
-        found
-            .cloned()
-            .ok_or_else(|| Problem::unauthenticated("nobody has this token, or not any more"))
-    }
-}
-
-/// What is new in the place of what was. A token that is in both goes on as it was; one that is not any
-/// more ends what is still open with it.
-fn taken_over(former: &[Arc<Token>], new: Vec<Token>) -> Vec<Arc<Token>> {
-    let kept = |token: Token| {
-        let same = former.iter().find(|former| former.is(&token));
-        same.cloned().unwrap_or_else(|| Arc::new(token))
-    };
-    let tokens: Vec<Arc<Token>> = new.into_iter().map(kept).collect();
-    for gone in former {
-        if !tokens.iter().any(|token| Arc::ptr_eq(token, gone)) {
-            gone.ended.cancel();
-        }
-    }
-    tokens
-}
-
 fn too_often(wait: Duration) -> Problem {
     Problem::too_many(
         "too many requests from this address came without a good token; wait as long as Retry-After says, and \
@@ -374,166 +225,6 @@ fn too_fast(wait: Duration) -> Problem {
         ),
         wait,
     )
-}
-
-/// What the guard needs to know.
-#[derive(Debug, Clone)]
-pub(crate) struct Guard {
-    pub(crate) access: Arc<Access>,
-    pub(crate) audit: Arc<AuditLog>,
-    pub(crate) rules: Arc<[Rule]>,
-    /// Takes secrets out of what is written down.
-    pub(crate) redactor: Redactor,
-}
-
-/// How long the answer to a call waits for its entry in the audit log: as long as a question to the store
-/// may take.
-const PATIENCE: Duration = store::PATIENCE;
-
-/// The same for what ends chaos, which is over before.
-const BRAKE_PATIENCE: Duration = Duration::from_millis(500);
-
-impl Guard {
-    /// What the route asks for that a request goes to. HEAD goes where GET does.
-    fn needs(&self, method: &Method, path: &str) -> Option<Needs> {
-        let method = if method == Method::HEAD {
-            &Method::GET
-        } else {
-            method
-        };
-        let mut rules = self.rules.iter();
-        let rule = rules.find(|rule| rule.path == path && rule.method == method);
-        rule.map(|rule| rule.needs)
-    }
-
-    /// What is about to be changed, by whom, from where. Paths hold names, but people paste.
-    fn call(&self, caller: &Caller, request: &Request, route: &str) -> Call {
-        let mut target = request.uri().path().to_owned();
-        self.redactor.text(&mut target, 256);
-        let source = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        Call::new(
-            caller.workspace(),
-            caller.name(),
-            source.map_or_else(|| "-".to_owned(), |source| source.0.ip().to_string()),
-            format!("{} {route}", request.method()),
-            target,
-        )
-    }
-}
-
-/// The middleware in front of every route. Whoever has no token does not learn which routes there are.
-pub(crate) async fn guard(
-    State(guard): State<Guard>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    let route = request.extensions().get::<MatchedPath>();
-    let route = route.map(|path| path.as_str().to_owned());
-    let needs = route
-        .as_ref()
-        .and_then(|path| guard.needs(request.method(), path));
-    let source = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let source = source.map(|source| source.0.ip());
-    let (uri, headers) = (request.uri(), request.headers());
-    let caller = guard
-        .access
-        .check(needs, source, uri, headers, Instant::now())
-        .inspect_err(|problem| guard.audit.denied(problem.status()))?;
-    let (Some(route), Some(needs)) = (route, needs.filter(|_| !request.method().is_safe())) else {
-        request.extensions_mut().insert(caller);
-        return Ok(next.run(request).await);
-    };
-    if needs != Needs::Brake {
-        guard
-            .audit
-            .has_room()
-            .map_err(|full| Problem::not_ready(full.to_string()))?;
-    }
-    let call = Arc::new(guard.call(&caller, &request, &route));
-    request.extensions_mut().insert(Caller {
-        call: Some(Arc::clone(&call)),
-        ..caller
-    });
-    // Whoever asks may go away; what was begun is carried to its end, with its entry.
-    let carried = tokio::spawn(async move {
-        let response = next.run(request).await;
-        if response.extensions().get::<Repeated>().is_some() {
-            let detail = "nothing was done: the answer to this Idempotency-Key was given again";
-            call.changed::<()>(None, None, detail.to_owned());
-        }
-        let patience = match needs {
-            Needs::Brake => BRAKE_PATIENCE,
-            Needs::Nothing | Needs::Role(_) => PATIENCE,
-        };
-        guard
-            .audit
-            .answered(&call, response.status(), patience)
-            .await;
-        response
-    });
-    match carried.await {
-        Ok(response) => Ok(response),
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
-
-/// The host and port the request is for: `:authority` on HTTP/2, `Host` before.
-fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
-    let named = headers.get(HOST).and_then(|value| value.to_str().ok());
-    uri.authority()
-        .map(http::uri::Authority::as_str)
-        .or(named)
-        .ok_or_else(|| Problem::malformed("the Host header is missing"))
-}
-
-fn refuse_foreign_host(host: &str) -> Result<(), Problem> {
-    if is_this_machine(without_port(host)) {
-        return Ok(());
-    }
-    Err(Problem::forbidden(format!(
-        "without tokens the API is only for this machine: ask for 127.0.0.1 or localhost, not `{}`",
-        shortened(host)
-    )))
-}
-
-/// A page may ask the host it came from.
-fn refuse_foreign_origin(host: &str, headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(origin) = headers.get(ORIGIN) else {
-        return Ok(());
-    };
-    let origin = origin.to_str().unwrap_or("\u{fffd}");
-    let authority = origin
-        .split_once("://")
-        .map_or(origin, |(_, authority)| authority);
-    if authority.eq_ignore_ascii_case(host) {
-        return Ok(());
-    }
-    Err(Problem::forbidden(format!(
-        "a page from `{}` may not use this API",
-        shortened(origin)
-    )))
-}
-
-fn without_port(host: &str) -> &str {
-    match host.rfind(':') {
-        Some(colon) if !host[colon..].contains(']') => &host[..colon],
-        _ => host,
-    }
-}
-
-fn is_this_machine(host: &str) -> bool {
-    let address = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host);
-    match address.parse::<IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => host.eq_ignore_ascii_case("localhost"),
-    }
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
 #[cfg(test)]

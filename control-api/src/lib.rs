@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod audit;
+mod credential;
 mod document;
 mod idempotency;
 mod nearest;

@@ -9,18 +9,22 @@
 //! store is away the writer tries again. What a killed daemon had not written is lost, and the
 //! recording then says that it was cut.
 
+mod running;
+
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use squall_journal::scopes::Scopes;
 use squall_journal::tape::{Recorded, Session};
 use squall_proxy::chaos::Chaos;
 use squall_proxy::recorder::Recorder;
-use squall_proxy::tape::{Keep, Of, Recording};
+use squall_proxy::tape::{Of, Recording};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+pub use self::running::RecordingBounds;
+use self::running::{Held, Keeper, Running, lock};
 use crate::Broken;
 use crate::store::{RecordedRow, RecordingState, Store, StoreError, StoredRecording, Tally};
 
@@ -39,24 +43,6 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// A recording of another daemon that has said nothing for so long was cut.
 const SILENCE_MS: u64 = 30_000;
 
-/// How much one recording holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordingBounds {
-    /// Greatest number of exchanges. Default 10,000.
-    pub exchanges: u64,
-    /// Greatest sum of their bytes. Default 32 MiB.
-    pub bytes: u64,
-}
-
-impl Default for RecordingBounds {
-    fn default() -> Self {
-        Self {
-            exchanges: 10_000,
-            bytes: 32 << 20,
-        }
-    }
-}
-
 /// All recordings, of one daemon.
 #[derive(Debug)]
 pub struct Recordings {
@@ -71,20 +57,6 @@ pub struct Recordings {
     wake: Arc<Notify>,
     away: Mutex<Option<StoreError>>,
     writer: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// A recording that runs, or has ended and is not written to its end.
-#[derive(Debug)]
-struct Running {
-    bounds: RecordingBounds,
-    wake: Arc<Notify>,
-    held: Mutex<Held>,
-}
-
-#[derive(Debug)]
-struct Held {
-    recording: StoredRecording,
-    waiting: Vec<Arc<Recorded>>,
 }
 
 /// What is asked for.
@@ -395,60 +367,10 @@ impl Recordings {
     }
 }
 
-impl Running {
-    fn held(&self) -> MutexGuard<'_, Held> {
-        lock(&self.held)
-    }
-
-    fn end(&self, state: RecordingState, at: u64) {
-        let mut held = self.held();
-        if held.recording.state == RecordingState::Recording {
-            held.recording.state = state;
-            held.recording.ended_at = Some(at);
-        }
-    }
-}
-
-/// What the proxy hands exchanges to.
-struct Keeper(Arc<Running>);
-
-impl Keep for Keeper {
-    fn keep(&self, recorded: &Arc<Recorded>) {
-        let mut held = self.0.held();
-        let Held { recording, waiting } = &mut *held;
-        let tally = &mut recording.tally;
-        match recording.state {
-            RecordingState::Recording => {}
-            RecordingState::Full => {
-                tally.left_out += 1;
-                return;
-            }
-            // It was stopped before the exchange ended.
-            RecordingState::Stopped | RecordingState::Cut => return,
-        }
-        let bytes = tally.bytes + recorded.weight() as u64;
-        if tally.exchanges >= self.0.bounds.exchanges || bytes > self.0.bounds.bytes {
-            recording.state = RecordingState::Full;
-            recording.ended_at = Some(recorded.started_ms + recorded.duration_ms);
-            tally.left_out += 1;
-        } else {
-            tally.exchanges += 1;
-            tally.bytes = bytes;
-            waiting.push(Arc::clone(recorded));
-        }
-        drop(held);
-        self.0.wake.notify_one();
-    }
-}
-
-/// Each holds a value that is whole between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use squall_proxy::tape::Keep as _;
 
     use super::*;
 

@@ -11,24 +11,24 @@
 //!              └──── refresh ◀────┘
 //! ```
 
+mod key;
+mod reading;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::env::VarError;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use squall_profiles::error::ProfileError;
 use squall_profiles::library::{Library, RemoveError, Source};
-use squall_profiles::profile::{self, Profile};
-use squall_profiles::variables::Variables;
+use squall_profiles::profile::Profile;
 use squall_proxy::chaos::{Chaos, EditError};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::key::ProfileKey;
+use self::reading::{Held, documents, lay};
 use crate::audit::{Call, Draft};
-use crate::store::{
-    Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, Store, StoreError, WriteError,
-};
+use crate::store::{Change, DEFAULT_WORKSPACE, Document, Store, StoreError, WriteError};
 use crate::{Broken, StoredTokens, Trust};
 
 /// How long it waits to listen again.
@@ -48,72 +48,6 @@ pub struct StoredProfiles {
     deaf: Mutex<Option<StoreError>>,
     /// What documents without values for their variables may name.
     trust: Arc<Trust>,
-}
-
-/// Which stored profile.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ProfileKey {
-    workspace: String,
-    name: String,
-}
-
-impl ProfileKey {
-    pub(crate) fn of(workspace: &str, name: &str) -> Self {
-        Self {
-            workspace: workspace.to_owned(),
-            name: name.to_owned(),
-        }
-    }
-
-    fn in_store(&self) -> Key<'_> {
-        Key {
-            workspace: &self.workspace,
-            kind: DocumentKind::Profile,
-            name: &self.name,
-        }
-    }
-
-    /// What its workspace sees of a library.
-    fn view(&self, library: &Library) -> Library {
-        match self.workspace.as_str() {
-            DEFAULT_WORKSPACE => library.clone(),
-            workspace => library.of_workspace(workspace),
-        }
-    }
-
-    /// A library with the profile put under this key.
-    fn put(&self, library: &Library, profile: Profile) -> Result<Library, ProfileError> {
-        match self.workspace.as_str() {
-            DEFAULT_WORKSPACE => library.with_api(&self.name, profile),
-            workspace => library.with_api_of(workspace, &self.name, profile),
-        }
-    }
-
-    /// A library without the profile under this key.
-    fn delete(&self, library: &Library) -> Result<Library, RemoveError> {
-        match self.workspace.as_str() {
-            DEFAULT_WORKSPACE => library.without_api(&self.name),
-            workspace => library.without_api_of(workspace, &self.name),
-        }
-    }
-}
-
-impl fmt::Display for ProfileKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.workspace.as_str() {
-            DEFAULT_WORKSPACE => write!(f, "profile `{}`", self.name),
-            workspace => write!(f, "profile `{}` of workspace `{workspace}`", self.name),
-        }
-    }
-}
-
-/// What this daemon knows of a stored profile.
-#[derive(Debug, Clone)]
-struct Held {
-    version: i64,
-    deleted: bool,
-    /// Why this version is not in the library.
-    broken: Option<String>,
 }
 
 /// What becomes of a profile.
@@ -442,16 +376,6 @@ impl StoredProfiles {
     }
 }
 
-impl Held {
-    fn of(document: &Document, broken: Option<String>) -> Self {
-        Self {
-            version: document.version,
-            deleted: document.deleted,
-            broken,
-        }
-    }
-}
-
 impl Edit {
     fn change(&self) -> Change<'_> {
         match self {
@@ -484,110 +408,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The newest version of every profile of every workspace.
-async fn documents(store: &Store) -> Result<Vec<(ProfileKey, Document)>, StoreError> {
-    let mut all = Vec::new();
-    for workspace in store.workspaces(DocumentKind::Profile).await? {
-        let documents = store.documents(&workspace, DocumentKind::Profile).await?;
-        let keyed = documents.into_iter().map(|document| {
-            let key = ProfileKey::of(&workspace, &document.name);
-            (key, document)
-        });
-        all.extend(keyed);
-    }
-    Ok(all)
-}
-
 fn changed<E>(library: &Library, key: &ProfileKey, edit: &Edit) -> Result<Library, NotEdited<E>> {
     match edit {
         Edit::Put { profile, .. } => key
             .put(library, profile.clone())
             .map_err(NotEdited::Profile),
         Edit::Delete => key.delete(library).map_err(NotEdited::Remove),
-    }
-}
-
-/// Hands documents to `take` until no more of them are taken: one may extend another that comes later.
-fn lay(
-    documents: &[(ProfileKey, Document)],
-    library: &Library,
-    trust: &Trust,
-    mut take: impl FnMut(&ProfileKey, &Profile) -> Result<(), String>,
-) -> Vec<(ProfileKey, Held)> {
-    let mut laid = Vec::new();
-    let mut waiting = Vec::new();
-    for (key, document) in documents {
-        match read(document, &key.view(library), trust) {
-            Ok(profile) => waiting.push((key, document, profile)),
-            Err(why) => laid.push((key.clone(), Held::of(document, Some(why)))),
-        }
-    }
-    loop {
-        let before = waiting.len();
-        let mut refused = Vec::new();
-        for (key, document, profile) in waiting {
-            match take(key, &profile) {
-                Ok(()) => laid.push((key.clone(), Held::of(document, None))),
-                Err(why) => refused.push((key, document, profile, why)),
-            }
-        }
-        if refused.is_empty() || refused.len() == before {
-            laid.extend(
-                refused
-                    .into_iter()
-                    .map(|(key, document, _, why)| (key.clone(), Held::of(document, Some(why)))),
-            );
-            return laid;
-        }
-        waiting = refused
-            .into_iter()
-            .map(|(key, document, profile, _)| (key, document, profile))
-            .collect();
-    }
-}
-
-/// A stored profile. Values of variables are never stored: those that the profile of that name has
-/// here stand in for them, or, where the document came without any, what the config lists.
-fn read(document: &Document, library: &Library, trust: &Trust) -> Result<Profile, String> {
-    let name = document.name.as_str();
-    let Some(needed) = &document.variables else {
-        return trust
-            .variables(|variables| profile::parse_file(name, &document.body, variables))
-            .map_err(|errors| first(&errors));
-    };
-    let known: BTreeMap<&str, &str> = match library.get(name) {
-        Some((Source::Api, former)) => former.version().1.iter().collect(),
-        _ => BTreeMap::new(),
-    };
-    let missing: Vec<&str> = needed
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !known.contains_key(name))
-        .collect();
-    if !missing.is_empty() {
-        return Err(format!(
-            "what variables stand for is never stored, and this daemon has not been told {}; put the \
-             profile again with `squall profile put`",
-            missing.join(", ")
-        ));
-    }
-    let lookup = |name: &str| {
-        let value = known
-            .get(name)
-            .filter(|_| needed.iter().any(|needed| needed == name));
-        value
-            .map(|value| (*value).to_owned())
-            .ok_or(VarError::NotPresent)
-    };
-    profile::parse_file(name, &document.body, Variables::From(&lookup))
-        .map_err(|errors| first(&errors))
-}
-
-/// The first of several complaints, and how many there are.
-fn first(errors: &[ProfileError]) -> String {
-    match errors {
-        [] => "it cannot be read".to_owned(),
-        [only] => only.to_string(),
-        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
     }
 }

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::access::{Access, Caller, Digest, NoRandomness, Role, Token, new_secret};
+use crate::access::{Access, Caller, Token};
+use crate::credential::{Digest, NoRandomness, Role, new_secret};
 use crate::store::{DEFAULT_WORKSPACE, Store, StoreError, StoredToken};
 
 /// Most tokens of one store: each is compared with each request's.

@@ -1,118 +1,10 @@
-//! A bearer token, and what is kept of it.
+//! A bearer token, as it is looked up.
 
-use std::fmt::{self, Write as _};
-use std::hint::black_box;
-
-use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom as _, SystemRandom};
-use schemars::JsonSchema;
 use tokio_util::sync::CancellationToken;
 
 use super::pace::Pace;
+use super::{Digest, Role};
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
-
-/// What every secret begins with that Squall makes, so that scanners of secrets know it.
-const PREFIX: &str = "squall_";
-
-/// What a token allows; each role may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub enum Role {
-    /// Read.
-    Viewer,
-    /// Switch chaos, edit profiles.
-    Operator,
-    /// Everything.
-    Admin,
-}
-
-impl Role {
-    /// All of them, the least first.
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
-
-    /// `viewer`, `operator` or `admin`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// The role of that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.as_str() == name)
-    }
-}
-
-/// What a secret is known by: its SHA-256. Secrets that Squall makes are 256 random bits. Nobody can try
-/// them out, so a hash that is slow, or salted, as passwords need it, would keep nothing safer.
-#[derive(Clone, Copy, Eq)]
-pub struct Digest([u8; 32]);
-
-impl Digest {
-    /// Of a secret.
-    pub fn of(secret: &str) -> Self {
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
-        Self(bytes)
-    }
-
-    /// 64 hex digits.
-    pub fn to_hex(self) -> String {
-        hex(&self.0)
-    }
-
-    /// `None` for anything but 64 hex digits.
-    pub fn from_hex(text: &str) -> Option<Self> {
-        let mut bytes = [0; 32];
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
-        }
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
-        }
-        Some(Self(bytes))
-    }
-}
-
-impl PartialEq for Digest {
-    /// Takes as long wherever they differ.
-    fn eq(&self, other: &Self) -> bool {
-        let bytes = self.0.iter().zip(other.0);
-        let different = bytes.fold(0, |seen, (one, other)| black_box(seen | (one ^ other)));
-        different == 0
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Digest(…)")
-    }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
-/// A new secret: 256 random bits. An error when the system has none.
-pub(crate) fn new_secret() -> Result<String, NoRandomness> {
-    let mut bytes = [0; 32];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| NoRandomness)?;
-    Ok(format!("{PREFIX}{}", hex(&bytes)))
-}
-
-/// The system gives no random bits.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the system gives no random bits to make a token of; try again")]
-pub struct NoRandomness;
 
 /// A bearer token; the secret itself is not kept.
 #[derive(Debug)]
@@ -207,28 +99,6 @@ impl From<StoredToken> for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_digest_is_written_and_read_and_differs_in_every_bit() {
-        let digest = Digest::of("secret");
-        assert_eq!(Digest::from_hex(&digest.to_hex()), Some(digest));
-        for bit in 0..256 {
-            let mut other = digest;
-            other.0[bit / 8] ^= 1 << (bit % 8);
-            assert_ne!(digest, other, "{bit}");
-        }
-        for text in ["", "00", &"0".repeat(63), &"x".repeat(64), &"é".repeat(32)] {
-            assert_eq!(Digest::from_hex(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn secrets_are_long_and_never_twice_the_same() {
-        let (one, other) = (new_secret().unwrap(), new_secret().unwrap());
-        assert_ne!(one, other);
-        assert_eq!(one.len(), PREFIX.len() + 64);
-        assert!(one.starts_with(PREFIX));
-    }
 
     #[test]
     fn what_is_logged_of_a_token_tells_nothing() {

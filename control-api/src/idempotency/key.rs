@@ -7,7 +7,8 @@ use http::request::Parts;
 use ring::digest::{Context, SHA256};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use crate::access::{Caller, NoRandomness, hex};
+use crate::access::Caller;
+use crate::credential::{NoRandomness, hex};
 use crate::problem::{Detail, Problem};
 use crate::store::{DEFAULT_WORKSPACE, IdempotencyKey};
 
@@ -22,7 +23,8 @@ const LONGEST: usize = 255;
 pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> {
     let mut given = head.headers.get_all(&KEY).iter();
     let key = given.next().and_then(|key| key.to_str().ok());
-    let fits = |key: &&str| (1..=LONGEST).contains(&key.len());
+    // `to_str` lets tabs pass.
+    let fits = |key: &&str| (1..=LONGEST).contains(&key.len()) && !key.contains('\t');
     let Some(key) = key.filter(fits).filter(|_| given.next().is_none()) else {
         let detail =
             "Idempotency-Key must be one text of 1 to 255 ASCII characters, such as a UUID";

@@ -4,7 +4,10 @@
 //! other. `synchronous=NORMAL`: after a power cut the last transactions may be gone, but the file is
 //! whole; a killed process loses nothing.
 
+mod audit;
+mod exchange;
 mod recording;
+mod token;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -19,16 +22,10 @@ use sqlx::sqlite::{
 };
 use sqlx::{AssertSqlSafe, Connection as _};
 
-use squall_journal::id::ExchangeId;
-use squall_journal::ring::Filter;
-
-use super::audit::{self, AuditFilter, TakesAudit};
+use self::audit::append;
 use super::document::{LISTED, ListedDocument, Row, signed};
 use super::error::Cause;
-use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
-use super::{
-    ACQUIRE, Change, Document, DocumentKind, Key, StoredToken, idempotency, migrations, token,
-};
+use super::{ACQUIRE, Change, Document, DocumentKind, Key, idempotency, migrations};
 use crate::audit::Draft;
 
 /// How long a write waits for another process that writes to the same file.
@@ -222,108 +219,6 @@ impl Sqlite {
         finish(writer, written).await
     }
 
-    pub(super) async fn keep(&self, rows: &[ExchangeRow]) -> Result<u64, Cause> {
-        let mut writer = self.begin().await?;
-        let kept = insert(&mut writer, rows).await;
-        finish(writer, kept).await
-    }
-
-    pub(super) async fn exchanges(
-        &self,
-        filter: &Filter,
-        before: Option<ExchangeId>,
-        limit: usize,
-    ) -> Result<Vec<(String, String)>, Cause> {
-        let mut query = Sql::page(filter, before, limit);
-        let query = query.build_query_as().persistent(false);
-        Ok(query.fetch_all(self.readers()).await?)
-    }
-
-    pub(super) async fn exchange(&self, id: ExchangeId) -> Result<Option<String>, Cause> {
-        let entry = sqlx::query_scalar("SELECT entry FROM exchanges WHERE id = ?1");
-        Ok(entry
-            .bind(id.to_string())
-            .fetch_optional(self.readers())
-            .await?)
-    }
-
-    /// Deletes what is not to be kept, the oldest first, a bounded number; how many.
-    pub(super) async fn prune(&self, keeping: Keeping) -> Result<u64, Cause> {
-        let mut query = Sql::prune(keeping);
-        let pruned = query.build().execute(self.writers()).await?;
-        Ok(pruned.rows_affected())
-    }
-
-    pub(super) async fn tokens(&self) -> Result<Vec<token::Row>, Cause> {
-        if self.is_blank() {
-            return Ok(Vec::new());
-        }
-        let rows = sqlx::query_as(AssertSqlSafe(format!(
-            "SELECT {} FROM tokens WHERE revoked_at IS NULL ORDER BY workspace, name",
-            token::COLUMNS
-        )));
-        Ok(rows.fetch_all(self.readers()).await?)
-    }
-
-    /// `false` when the name is taken.
-    pub(super) async fn add_token(
-        &self,
-        token: &StoredToken,
-        entry: Option<&Draft>,
-    ) -> Result<bool, Cause> {
-        let mut writer = self.begin().await?;
-        let added = add_token(&mut writer, token, entry).await;
-        finish(writer, added).await
-    }
-
-    /// `false` when there is none.
-    pub(super) async fn revoke_token(
-        &self,
-        workspace: &str,
-        name: &str,
-        at: u64,
-        entry: Option<&Draft>,
-    ) -> Result<bool, Cause> {
-        let mut writer = self.begin().await?;
-        let revoked = revoke_token(&mut writer, workspace, name, at, entry).await;
-        finish(writer, revoked).await
-    }
-
-    pub(super) async fn append_audit(&self, drafts: &[Draft]) -> Result<(), Cause> {
-        let mut writer = self.begin().await?;
-        let appended = append(&mut writer, drafts).await;
-        finish(writer, appended).await
-    }
-
-    pub(super) async fn audit_page(
-        &self,
-        filter: &AuditFilter,
-        before: Option<i64>,
-        limit: i64,
-    ) -> Result<Vec<audit::Row>, Cause> {
-        if self.is_blank() {
-            return Ok(Vec::new());
-        }
-        let mut query = <Sql as TakesAudit>::entries(filter, before, limit);
-        let query = query.build_query_as().persistent(false);
-        Ok(query.fetch_all(self.readers()).await?)
-    }
-
-    pub(super) async fn audit_after(
-        &self,
-        number: i64,
-        limit: i64,
-    ) -> Result<Vec<audit::Row>, Cause> {
-        let mut query = <Sql as TakesAudit>::following(number, limit);
-        Ok(query.build_query_as().fetch_all(self.readers()).await?)
-    }
-
-    pub(super) async fn audit_head(&self) -> Result<Option<(i64, String)>, Cause> {
-        Ok(sqlx::query_as(audit::HEAD)
-            .fetch_optional(self.readers())
-            .await?)
-    }
-
     /// Begins a transaction that writes: a deferred one that turns out to write fails at once when
     /// somebody else does. sqlx's own transactions are not for here: after a full disk SQLite has
     /// ended the transaction by itself, sqlx would go on counting it, and the one writer would never
@@ -374,87 +269,6 @@ pub(super) async fn finish<T>(
     let done = done?;
     sqlx::query("COMMIT").execute(&mut *writer).await?;
     Ok(done)
-}
-
-/// Writes rows; how many were not there yet.
-async fn insert(writer: &mut SqliteConnection, rows: &[ExchangeRow]) -> Result<u64, Cause> {
-    let mut kept = 0;
-    for rows in rows.chunks(AT_ONCE) {
-        let full = rows.len() == AT_ONCE;
-        let mut query = Sql::insert(rows);
-        let query = query.build().persistent(full);
-        kept += query.execute(&mut *writer).await?.rows_affected();
-    }
-    Ok(kept)
-}
-
-/// Appends entries to the audit log. Nobody else writes meanwhile.
-async fn append(writer: &mut SqliteConnection, drafts: &[Draft]) -> Result<(), Cause> {
-    if drafts.is_empty() {
-        return Ok(());
-    }
-    let head: (i64, String) = sqlx::query_as(audit::HEAD).fetch_one(&mut *writer).await?;
-    let entries = audit::chained(drafts, head);
-    let mut query = <Sql as TakesAudit>::append(&entries);
-    query
-        .build()
-        .persistent(false)
-        .execute(&mut *writer)
-        .await?;
-    if let Some(last) = entries.last() {
-        Sql::move_head(last).build().execute(&mut *writer).await?;
-    }
-    Ok(())
-}
-
-async fn add_token(
-    writer: &mut SqliteConnection,
-    token: &StoredToken,
-    entry: Option<&Draft>,
-) -> Result<bool, Cause> {
-    let added = sqlx::query(AssertSqlSafe(format!(
-        "INSERT INTO tokens ({}) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-        token::COLUMNS
-    )))
-    .bind(&token.workspace)
-    .bind(&token.name)
-    .bind(token.role.as_str())
-    .bind(token.digest.to_hex())
-    .bind(signed(token.created_at))
-    .execute(&mut *writer)
-    .await?;
-    let added = added.rows_affected() > 0;
-    append(
-        writer,
-        entry.filter(|_| added).map_or(&[], std::slice::from_ref),
-    )
-    .await?;
-    Ok(added)
-}
-
-async fn revoke_token(
-    writer: &mut SqliteConnection,
-    workspace: &str,
-    name: &str,
-    at: u64,
-    entry: Option<&Draft>,
-) -> Result<bool, Cause> {
-    let revoked = sqlx::query(
-        "UPDATE tokens SET revoked_at = ?3 \
-         WHERE workspace = ?1 AND name = ?2 AND revoked_at IS NULL",
-    )
-    .bind(workspace)
-    .bind(name)
-    .bind(signed(at))
-    .execute(&mut *writer)
-    .await?;
-    let revoked = revoked.rows_affected() > 0;
-    append(
-        writer,
-        entry.filter(|_| revoked).map_or(&[], std::slice::from_ref),
-    )
-    .await?;
-    Ok(revoked)
 }
 
 async fn write(

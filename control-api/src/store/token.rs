@@ -1,6 +1,6 @@
 //! Tokens that were made by the API: what the store keeps of them, which is never the secret.
 
-use crate::access::{Digest, Role};
+use crate::credential::{Digest, Role};
 
 /// A token that is good.
 #[derive(Debug, Clone, PartialEq, Eq)]

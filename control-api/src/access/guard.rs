@@ -1,0 +1,117 @@
+//! The middleware in front of every route: who may pass, and the entry of what they change.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::Method;
+use squall_journal::redact::Redactor;
+
+use super::{Access, Caller, Needs, Rule};
+use crate::audit::{AuditLog, Call, Repeated};
+use crate::problem::Problem;
+use crate::store;
+
+/// What the guard needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    pub(crate) access: Arc<Access>,
+    pub(crate) audit: Arc<AuditLog>,
+    pub(crate) rules: Arc<[Rule]>,
+    /// Takes secrets out of what is written down.
+    pub(crate) redactor: Redactor,
+}
+
+/// How long the answer to a call waits for its entry in the audit log: as long as a question to the store
+/// may take.
+const PATIENCE: Duration = store::PATIENCE;
+
+/// The same for what ends chaos, which is over before.
+const BRAKE_PATIENCE: Duration = Duration::from_millis(500);
+
+impl Guard {
+    /// What the route asks for that a request goes to. HEAD goes where GET does.
+    fn needs(&self, method: &Method, path: &str) -> Option<Needs> {
+        let method = if method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| rule.path == path && rule.method == method);
+        rule.map(|rule| rule.needs)
+    }
+
+    /// What is about to be changed, by whom, from where. Paths hold names, but people paste.
+    fn call(&self, caller: &Caller, request: &Request, route: &str) -> Call {
+        let mut target = request.uri().path().to_owned();
+        self.redactor.text(&mut target, 256);
+        let source = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        Call::new(
+            caller.workspace(),
+            caller.name(),
+            source.map_or_else(|| "-".to_owned(), |source| source.0.ip().to_string()),
+            format!("{} {route}", request.method()),
+            target,
+        )
+    }
+}
+
+/// The middleware in front of every route. Whoever has no token does not learn which routes there are.
+pub(crate) async fn guard(
+    State(guard): State<Guard>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map(|path| path.as_str().to_owned());
+    let needs = route
+        .as_ref()
+        .and_then(|path| guard.needs(request.method(), path));
+    let source = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let source = source.map(|source| source.0.ip());
+    let (uri, headers) = (request.uri(), request.headers());
+    let caller = guard
+        .access
+        .check(needs, source, uri, headers, Instant::now())
+        .inspect_err(|problem| guard.audit.denied(problem.status()))?;
+    let (Some(route), Some(needs)) = (route, needs.filter(|_| !request.method().is_safe())) else {
+        request.extensions_mut().insert(caller);
+        return Ok(next.run(request).await);
+    };
+    if needs != Needs::Brake {
+        guard
+            .audit
+            .has_room()
+            .map_err(|full| Problem::not_ready(full.to_string()))?;
+    }
+    let call = Arc::new(guard.call(&caller, &request, &route));
+    request.extensions_mut().insert(Caller {
+        call: Some(Arc::clone(&call)),
+        ..caller
+    });
+    // Whoever asks may go away; what was begun is carried to its end, with its entry.
+    let carried = tokio::spawn(async move {
+        let response = next.run(request).await;
+        if response.extensions().get::<Repeated>().is_some() {
+            let detail = "nothing was done: the answer to this Idempotency-Key was given again";
+            call.changed::<()>(None, None, detail.to_owned());
+        }
+        let patience = match needs {
+            Needs::Brake => BRAKE_PATIENCE,
+            Needs::Nothing | Needs::Role(_) => PATIENCE,
+        };
+        guard
+            .audit
+            .answered(&call, response.status(), patience)
+            .await;
+        response
+    });
+    match carried.await {
+        Ok(response) => Ok(response),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}

@@ -1,0 +1,68 @@
+//! Requests that a browser sends for somebody else: to a name that was bent to this machine, or from a page of
+//! another's.
+
+use std::net::IpAddr;
+
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Uri};
+
+use crate::problem::Problem;
+
+/// The host and port the request is for: `:authority` on HTTP/2, `Host` before.
+pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
+    let named = headers.get(HOST).and_then(|value| value.to_str().ok());
+    uri.authority()
+        .map(http::uri::Authority::as_str)
+        .or(named)
+        .ok_or_else(|| Problem::malformed("the Host header is missing"))
+}
+
+pub(super) fn refuse_foreign_host(host: &str) -> Result<(), Problem> {
+    if is_this_machine(without_port(host)) {
+        return Ok(());
+    }
+    Err(Problem::forbidden(format!(
+        "without tokens the API is only for this machine: ask for 127.0.0.1 or localhost, not `{}`",
+        shortened(host)
+    )))
+}
+
+/// A page may ask the host it came from.
+pub(super) fn refuse_foreign_origin(host: &str, headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(origin) = headers.get(ORIGIN) else {
+        return Ok(());
+    };
+    let origin = origin.to_str().unwrap_or("\u{fffd}");
+    let authority = origin
+        .split_once("://")
+        .map_or(origin, |(_, authority)| authority);
+    if authority.eq_ignore_ascii_case(host) {
+        return Ok(());
+    }
+    Err(Problem::forbidden(format!(
+        "a page from `{}` may not use this API",
+        shortened(origin)
+    )))
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rfind(':') {
+        Some(colon) if !host[colon..].contains(']') => &host[..colon],
+        _ => host,
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    match address.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(60).collect()
+}

@@ -98,6 +98,9 @@ pub(crate) fn unreadable(
     }
 }
 
+/// Most that aliases may stand for, in parts of the document: a few lines can name each other into millions.
+const REPLAYED: usize = 100_000;
+
 /// Reads YAML or JSON (which is YAML), with room for tens of thousands of rules.
 pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     let budget = serde_saphyr::budget! {
@@ -105,7 +108,15 @@ pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         max_nodes: 4_000_000,
         max_total_scalar_bytes: 256 * 1024 * 1024,
     };
-    let options = serde_saphyr::options! { with_snippet: false, budget: budget };
+    let alias_limits = serde_saphyr::alias_limits! {
+        max_total_replayed_events: REPLAYED,
+        max_alias_expansions_per_anchor: REPLAYED,
+    };
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        budget: budget,
+        alias_limits: alias_limits,
+    };
     serde_saphyr::from_str_with_options(text, options)
 }
 
@@ -226,5 +237,23 @@ fn visit(node: &At<Tree>, pointer: &str, see: &mut impl FnMut(Position, &str)) {
             }
         }
         Tree::Null | Tree::Scalar { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_stand_for_so_much_and_no_more() {
+        let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for (last, this) in ["ab", "bc", "cd", "de", "ef"].map(|pair| pair.split_at(1)) {
+            let ten = vec![format!("*{last}"); 10].join(", ");
+            bomb.push_str(&[this, ": &", this, " [", &ten, "]\n"].concat());
+            let read = from_str::<At<Tree>>(&bomb);
+            assert_eq!(read.is_ok(), this < "e", "{this}");
+        }
+        let error = from_str::<At<Tree>>(&bomb).expect_err("too much");
+        assert!(error.to_string().contains("alias"), "{error}");
     }
 }

@@ -365,7 +365,7 @@ async fn what_was_begun_is_done_though_whoever_asked_has_gone() {
 async fn keys_that_are_none_are_refused() {
     let effects = Effects::free();
     let daemon = effects.daemon(Store::in_memory());
-    for key in ["", &"k".repeat(256), "gr\u{fc}n"] {
+    for key in ["", &"k".repeat(256), "gr\u{fc}n", "a\tb"] {
         let refused = post_to(&daemon, "/things/a", key, "x").await;
         assert_eq!(refused.status, 400, "{key}: {refused:?}");
     }

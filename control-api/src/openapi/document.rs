@@ -159,7 +159,7 @@ fn idempotency_key() -> Value {
         "in": "header",
         "required": false,
         "description": "Makes asking again safe: the same key and request get the first answer, for a day",
-        "schema": { "type": "string", "pattern": "^[!-~]{1,255}$" },
+        "schema": { "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" },
     })
 }
 

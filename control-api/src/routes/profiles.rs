@@ -124,6 +124,10 @@ pub(super) async fn show(
         ([(CONTENT_TYPE, content_type)], profile.text.to_string()).into_response()
     } else {
         let mut document = profile.document();
+        // A text of comments alone is a profile too.
+        if document.is_null() {
+            document = json!({});
+        }
         if let Some(members) = document.as_object_mut() {
             members.entry("name").or_insert_with(|| json!(name));
         }

@@ -11,6 +11,17 @@ chaos:
 ";
 
 #[tokio::test]
+async fn a_profile_of_nothing_is_shown_as_a_profile() {
+    let api = Api::new();
+    for text in ["# nothing yet\n", "{}"] {
+        let put = api.put_yaml("/v1/profiles/mine", text).await;
+        assert!([200, 201].contains(&put.status), "{put:?}");
+        let shown = api.get("/v1/profiles/mine").await;
+        assert_eq!(shown.json(), json!({ "name": "mine" }), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn built_in_profiles_are_listed_and_cannot_be_deleted() {
     let api = Api::new();
     let list = api.get("/v1/profiles").await.json();

@@ -16,6 +16,7 @@ use squall_profiles::variables::Variables;
 
 use crate::Trust;
 use crate::problem::{Detail, Problem};
+use crate::trust::Sent;
 
 /// Longest document, bytes.
 pub(crate) const MOST: usize = 1 << 20;
@@ -32,7 +33,7 @@ pub(crate) struct Document {
 enum Form {
     Json,
     Yaml,
-    /// A profile and what the variables in it stand for.
+    /// A profile or a suite, and what the variables in it stand for.
     WithVariables,
     /// The sender does not know: no type at all, or what curl says of any `-d`.
     Unstated,
@@ -42,12 +43,15 @@ enum Form {
 /// never asked.
 pub const WITH_VARIABLES: &str = "application/vnd.squall.profile+json";
 
-/// A profile, and what the variables in it stand for.
+/// The same of a suite.
+pub(crate) const SUITE_WITH_VARIABLES: &str = "application/vnd.squall.suite+json";
+
+/// A profile or a suite, and what the variables in it stand for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ProfileWithVariables")]
+#[schemars(rename = "DocumentWithVariables")]
 pub(crate) struct WithVariables {
-    /// The profile's text, YAML or JSON.
+    /// Its text, YAML or JSON.
     document: String,
     /// Names and values.
     variables: BTreeMap<String, String>,
@@ -57,7 +61,7 @@ impl Form {
     fn of(content_type: &str) -> Option<Self> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         match media_type.to_ascii_lowercase().as_str() {
-            WITH_VARIABLES => Some(Self::WithVariables),
+            WITH_VARIABLES | SUITE_WITH_VARIABLES => Some(Self::WithVariables),
             "application/json" | "text/json" => Some(Self::Json),
             "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => {
                 Some(Self::Yaml)
@@ -151,6 +155,20 @@ impl Document {
         profile.map_err(|errors| Problem::profile(&errors))
     }
 
+    /// The document by itself, and what was sent with it.
+    pub(crate) fn opened(self) -> Result<(Self, Sent), Problem> {
+        if self.form != Form::WithVariables {
+            return Ok((self, Sent::default()));
+        }
+        let sent: WithVariables =
+            serde_json::from_str(&self.text).map_err(|error| not_json(&error))?;
+        let document = Self {
+            text: sent.document,
+            form: Form::Yaml,
+        };
+        Ok((document, Sent::new(sent.variables)))
+    }
+
     /// Whether variables in it are given values.
     pub(crate) fn has_variables(&self) -> bool {
         self.form == Form::WithVariables
@@ -162,10 +180,10 @@ impl Document {
             Form::Json | Form::Unstated => {
                 serde_json::from_str(&self.text).map_err(|error| not_json(&error))
             }
-            Form::WithVariables => Err(Problem::unsupported_type(format!(
-                "`{WITH_VARIABLES}` is for profiles; send application/json or application/yaml"
-            ))),
-            Form::Yaml => serde_saphyr::from_str(&self.text).map_err(|error| {
+            Form::WithVariables => Err(Problem::unsupported_type(
+                "variables are sent with profiles and suites only; send application/json or application/yaml",
+            )),
+            Form::Yaml => tree(&self.text).map_err(|error| {
                 let detail = format!("the document is not YAML: {error}");
                 Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
             }),

@@ -8,7 +8,8 @@ use std::env::VarError;
 use std::fmt;
 
 use arc_swap::ArcSwap;
-use squall_profiles::variables::Variables;
+use serde_json::Value;
+use squall_profiles::variables::{Variables, is_variable_name};
 
 /// What documents that arrive by API may do; a reload changes it for the next document.
 ///
@@ -65,9 +66,34 @@ impl Trust {
 pub(crate) struct Sent(BTreeMap<String, String>);
 
 impl Sent {
+    /// Most of them.
+    pub(crate) const MOST: usize = 256;
+
     /// These.
     pub(crate) fn new(values: BTreeMap<String, String>) -> Self {
         Self(values)
+    }
+
+    /// Those of a member `secrets`; or what is wrong with it.
+    pub(crate) fn read(given: Option<&Value>) -> Result<Self, String> {
+        let given = match given {
+            None | Some(Value::Null) => return Ok(Self::default()),
+            Some(Value::Object(given)) if given.len() <= Self::MOST => given,
+            Some(Value::Object(_)) => return Err(format!("there may be {} of them", Self::MOST)),
+            Some(_) => return Err("`secrets` is a map from variables to texts".to_owned()),
+        };
+        let mut values = BTreeMap::new();
+        for (place, (name, value)) in given.iter().enumerate() {
+            let Some(value) = value.as_str().filter(|_| is_variable_name(name)) else {
+                // Neither is repeated: they may be in each other's place.
+                let place = place + 1;
+                return Err(format!(
+                    "member {place} is not a variable's name and a text"
+                ));
+            };
+            values.insert(name.clone(), value.to_owned());
+        }
+        Ok(Self(values))
     }
 }
 

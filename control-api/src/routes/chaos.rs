@@ -3,6 +3,8 @@
 use axum::extract::State;
 use axum::{Extension, Json};
 use http::{HeaderMap, StatusCode};
+use schemars::JsonSchema;
+use serde::Serialize;
 use squall_journal::activation::ActivationRecord;
 use squall_proxy::chaos::{PutError, Wanted};
 
@@ -19,12 +21,29 @@ use crate::problem::{Detail, Problem};
 use crate::query::Params;
 use crate::store::DEFAULT_WORKSPACE;
 
+/// What is in force for a scope, and where: each daemon has its own.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "InForce")]
+pub(super) struct InForce {
+    #[serde(flatten)]
+    record: ActivationRecord,
+    /// Id of the daemon that it is in force in, the same after a restart.
+    daemon: String,
+}
+
+impl InForce {
+    fn of(state: &ApiState, record: ActivationRecord) -> Self {
+        let daemon = state.runs.daemon().to_owned();
+        Self { record, daemon }
+    }
+}
+
 /// What is in force for everything that is in no named scope; for a workspace's token, in its scope.
 pub(super) async fn show_default(
     state: State<ApiState>,
     Extension(caller): Extension<Caller>,
     params: Params,
-) -> Result<Json<ActivationRecord>, Problem> {
+) -> Result<Json<InForce>, Problem> {
     let scope = Scope(caller.default_scope().to_owned());
     show(state, Extension(caller), scope, params).await
 }
@@ -34,7 +53,7 @@ pub(super) fn show_default_operation() -> Operation {
         "show_chaos",
         "What is in force for everything that is in no named scope",
     )
-    .answers::<ActivationRecord>(200, "What is in force")
+    .answers::<InForce>(200, "What is in force")
 }
 
 /// Puts chaos in force for everything that is in no named scope; for a workspace's token, in its scope.
@@ -44,7 +63,7 @@ pub(super) async fn put_default(
     params: Params,
     headers: HeaderMap,
     document: Document,
-) -> Result<Json<ActivationRecord>, Problem> {
+) -> Result<Json<InForce>, Problem> {
     let scope = Scope(caller.default_scope().to_owned());
     put(state, Extension(caller), scope, params, headers, document).await
 }
@@ -55,7 +74,7 @@ pub(super) fn put_default_operation() -> Operation {
         "Puts chaos in force for everything that is in no named scope",
     )
     .takes::<chaos_request::ChaosRequest>()
-    .answers::<ActivationRecord>(200, "What is in force from now on")
+    .answers::<InForce>(200, "What is in force from now on")
     .problems([412])
 }
 
@@ -96,7 +115,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     mut params: Params,
-) -> Result<Json<Page<ActivationRecord>>, Problem> {
+) -> Result<Json<Page<InForce>>, Problem> {
     let limit = page::limit(&mut params);
     let cursor = params.take("cursor");
     params.finish()?;
@@ -108,9 +127,10 @@ pub(super) async fn list(
         scopes.push(state.chaos.look(own));
     }
     scopes.sort_unstable_by(|a, b| a.scope.cmp(&b.scope));
+    let scopes = scopes.into_iter().map(|record| InForce::of(&state, record));
     Ok(page::by_name(
-        scopes,
-        |scope| &scope.scope,
+        scopes.collect(),
+        |scope: &InForce| &scope.record.scope,
         cursor.as_deref(),
         limit,
     ))
@@ -118,7 +138,7 @@ pub(super) async fn list(
 
 pub(super) fn list_operation() -> Operation {
     Operation::new("list_scopes", "Scopes that are known, by name")
-        .pages::<ActivationRecord>("What is in force for each")
+        .pages::<InForce>("What is in force for each")
 }
 
 /// A scope of another workspace is not there.
@@ -141,10 +161,10 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     Scope(scope): Scope,
     params: Params,
-) -> Result<Json<ActivationRecord>, Problem> {
+) -> Result<Json<InForce>, Problem> {
     params.finish()?;
     check_seen(&caller, &scope)?;
-    Ok(Json(state.chaos.look(&scope)))
+    Ok(Json(InForce::of(&state, state.chaos.look(&scope))))
 }
 
 pub(super) fn show_operation() -> Operation {
@@ -152,7 +172,7 @@ pub(super) fn show_operation() -> Operation {
         "show_scope_chaos",
         "What is in force for one scope, its own or the default one's",
     )
-    .answers::<ActivationRecord>(200, "What is in force")
+    .answers::<InForce>(200, "What is in force")
     .problems([404])
 }
 
@@ -164,15 +184,12 @@ pub(super) async fn put(
     params: Params,
     headers: HeaderMap,
     document: Document,
-) -> Result<Json<ActivationRecord>, Problem> {
+) -> Result<Json<InForce>, Problem> {
     params.finish()?;
     check_seen(&caller, &scope)?;
     versions::check_unversioned(&headers, "what is in force")?;
     let sent = document.value()?;
-    let mut request = state
-        .trust
-        .variables(|variables| chaos_request::read(&sent, variables))
-        .map_err(Problem::invalid)?;
+    let mut request = chaos_request::read(&sent, &state.trust).map_err(Problem::invalid)?;
     request.rules = seen_by(&caller, request.rules);
     let is_inline = matches!(request.rules, Wanted::Inline(_));
     state.chaos.read_vocabularies(&request.rules).await;
@@ -181,7 +198,7 @@ pub(super) async fn put(
         Ok(record) => {
             let detail = format!("profile {}, seed {}", record.profile, record.seed);
             caller.changed(Some(&before), Some(&record), detail);
-            Ok(Json(record))
+            Ok(Json(InForce::of(&state, record)))
         }
         Err(PutError::UnknownProfile(name)) => {
             let library = library_of(&state, &caller);
@@ -209,7 +226,7 @@ pub(super) fn put_operation() -> Operation {
         "Puts chaos in force for one scope, in place of what was there",
     )
     .takes::<chaos_request::ChaosRequest>()
-    .answers::<ActivationRecord>(200, "What is in force from now on")
+    .answers::<InForce>(200, "What is in force from now on")
     .problems([404, 412])
 }
 

@@ -1,9 +1,10 @@
 //! What is asked to be put in force: `{profile | chaos, seed, ttl, key, observe}`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use squall_profiles::activation::Observe;
 use squall_profiles::variables::Variables;
@@ -13,8 +14,11 @@ use squall_proxy::chaos::{INLINE, Request, Wanted};
 use crate::nearest::nearest;
 use crate::openapi::ChaosRules;
 use crate::problem::Detail;
+use crate::trust::{Sent, Trust};
 
-const MEMBERS: [&str; 6] = ["profile", "chaos", "seed", "ttl", "key", "observe"];
+const MEMBERS: [&str; 7] = [
+    "profile", "chaos", "secrets", "seed", "ttl", "key", "observe",
+];
 
 /// Longest `key`, bytes.
 const KEY: usize = 256;
@@ -31,6 +35,10 @@ pub(super) struct ChaosRequest {
     profile: Option<String>,
     /// What a profile has under `chaos:`.
     chaos: Option<ChaosRules>,
+    /// What variables in `chaos` stand for, beside those that the config's `api.env` lists: used, and never
+    /// stored, logged or returned.
+    #[schemars(schema_with = "values")]
+    secrets: Option<BTreeMap<String, String>>,
     /// Of every draw; the config's, else 42.
     seed: Option<u64>,
     /// How long it holds: a duration like `1h30m`, or a number of seconds.
@@ -40,6 +48,24 @@ pub(super) struct ChaosRequest {
     key: Option<String>,
     /// What the journal reads: `model` if absent.
     observe: Option<Observed>,
+}
+
+fn values(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["object", "null"],
+        "maxProperties": Sent::MOST,
+        "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+        "additionalProperties": { "type": "string" },
+    })
+}
+
+/// What variables in inline chaos stand for.
+fn secrets(members: &Map<String, Value>) -> Result<Sent, String> {
+    let sent = Sent::read(members.get("secrets"))?;
+    if given(members, "secrets").is_some() && given(members, "chaos").is_none() {
+        return Err("`secrets` are for `chaos`; a profile is put with its own".to_owned());
+    }
+    Ok(sent)
 }
 
 #[derive(JsonSchema)]
@@ -61,9 +87,9 @@ enum Observed {
     Bodies,
 }
 
-/// Reads the document; everything that is wrong with it is said at once. `variables` expand in inline
-/// chaos.
-pub(super) fn read(document: &Value, variables: Variables<'_>) -> Result<Request, Vec<Detail>> {
+/// Reads the document; everything that is wrong with it is said at once. What `trust` lists, and what is
+/// sent with it, expands in inline chaos.
+pub(super) fn read(document: &Value, trust: &Trust) -> Result<Request, Vec<Detail>> {
     let Value::Object(members) = document else {
         return Err(vec![Detail::at(
             "",
@@ -71,7 +97,11 @@ pub(super) fn read(document: &Value, variables: Variables<'_>) -> Result<Request
         )]);
     };
     let mut errors = Vec::new();
-    let rules = rules(members, variables, &mut errors);
+    let secrets = secrets(members).unwrap_or_else(|error| {
+        errors.push(Detail::at("/secrets", error));
+        Sent::default()
+    });
+    let rules = trust.variables_and(&secrets, |variables| rules(members, variables, &mut errors));
     let member = |name, expected| Member { name, expected };
     let seed = member("seed", "a whole number from 0 to 18446744073709551615").read(
         members,
@@ -213,7 +243,7 @@ mod tests {
     use super::*;
 
     fn read_sent(document: &Value) -> Result<Request, Vec<Detail>> {
-        read(document, Variables::Refused)
+        read(document, &Trust::default())
     }
 
     #[test]

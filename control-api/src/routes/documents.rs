@@ -26,6 +26,7 @@ use crate::query::Params;
 use crate::runs::demands;
 use crate::store::{self, DocumentKind, WriteError};
 use crate::stored_documents::{Collection, NotEdited};
+use crate::trust::Sent;
 
 /// Which version is shown, or was written.
 const VERSION: HeaderName = HeaderName::from_static("squall-document-version");
@@ -190,10 +191,16 @@ impl<'a> Documents<'a> {
     ) -> Result<Response, Problem> {
         params.finish()?;
         path::check_name(self.collection.kind.as_str(), &name)?;
+        let kind = self.collection.kind;
+        let (document, sent) = match kind {
+            DocumentKind::Suite => document.opened()?,
+            DocumentKind::Profile | DocumentKind::Contract | DocumentKind::Replay => {
+                (document, Sent::default())
+            }
+        };
         // Bounded before it is read.
         document.tree()?;
-        let kind = self.collection.kind;
-        let wrong = demands::complaints(kind, &name, &document.text, &self.state.trust);
+        let wrong = demands::complaints(kind, &name, &document.text, &sent, &self.state.trust);
         if !wrong.is_empty() {
             return Err(Problem::invalid(wrong));
         }

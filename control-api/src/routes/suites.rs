@@ -10,7 +10,7 @@ use super::documents::{self, Documents, Listed};
 use super::path::DocumentName;
 use crate::ApiState;
 use crate::access::Caller;
-use crate::document::Document;
+use crate::document::{Document, SUITE_WITH_VARIABLES, WithVariables};
 use crate::openapi::Operation;
 use crate::page::Page;
 use crate::problem::Problem;
@@ -69,6 +69,7 @@ pub(super) fn put_operation() -> Operation {
         "put_suite",
         "Puts a suite, as its newest version",
     ))
+    .takes_as::<WithVariables>(SUITE_WITH_VARIABLES)
 }
 
 /// Deletes a suite; its versions stay.

@@ -608,6 +608,11 @@ impl Runs {
         self.changed.subscribe()
     }
 
+    /// Id of the daemon, the same after a restart.
+    pub(crate) fn daemon(&self) -> &str {
+        &self.daemon
+    }
+
     /// Whether other daemons' runs are in the same store.
     pub(crate) fn is_shared(&self) -> bool {
         self.store.is_shared()

@@ -12,10 +12,17 @@ use crate::problem::Detail;
 use crate::store::DocumentKind;
 use crate::trust::Sent;
 
-/// All that is wrong with a document that is put under a name; nothing for one that can be put.
-pub(crate) fn complaints(kind: DocumentKind, name: &str, text: &str, trust: &Trust) -> Vec<Detail> {
+/// All that is wrong with a document that is put under a name; nothing for one that can be put. Variables of
+/// a suite may be `sent` with it: they are not kept, and whoever runs it sends them again.
+pub(crate) fn complaints(
+    kind: DocumentKind,
+    name: &str,
+    text: &str,
+    sent: &Sent,
+    trust: &Trust,
+) -> Vec<Detail> {
     let wrong = match kind {
-        DocumentKind::Suite => suite_of(name, text, &Sent::default(), trust, Detail::located).err(),
+        DocumentKind::Suite => suite_of(name, text, sent, trust, Detail::located).err(),
         DocumentKind::Contract => contract_of(name, text, trust).err(),
         DocumentKind::Replay => Session::parse(name, text).err().map(|errors| {
             let errors = errors.into_iter();

@@ -11,7 +11,6 @@ use squall_harness::suite::{Active, Suite};
 use squall_journal::reach::Rules;
 use squall_journal::run::{DocumentVersion, RunKind, RunRecord};
 use squall_profiles::library::Source;
-use squall_profiles::variables::is_variable_name;
 
 use super::{demands, documents};
 use crate::ApiState;
@@ -105,9 +104,6 @@ pub(crate) struct Options {
     baseline: Option<String>,
     contract: Option<String>,
 }
-
-/// Most variables that are sent with a suite.
-const MOST_SECRETS: usize = 256;
 
 /// What the chaos of a suite is called in reports.
 const CHAOS: &str = "chaos";
@@ -259,28 +255,10 @@ impl Reading<'_> {
 
     /// Variables that were sent with the suite.
     fn secrets(&mut self, given: Option<&Value>) -> Sent {
-        let mut values = BTreeMap::new();
-        match given {
-            None | Some(Value::Null) => {}
-            Some(Value::Object(members)) if members.len() > MOST_SECRETS => {
-                self.add("/secrets", format!("there may be {MOST_SECRETS} of them"));
-            }
-            Some(Value::Object(members)) => {
-                for (place, (name, value)) in members.iter().enumerate() {
-                    let value = value.as_str().filter(|_| is_variable_name(name));
-                    match value {
-                        Some(value) => drop(values.insert(name.clone(), value.to_owned())),
-                        // Neither is repeated: they may be in each other's place.
-                        None => self.add(
-                            "/secrets",
-                            format!("member {} is not a variable's name and a text", place + 1),
-                        ),
-                    }
-                }
-            }
-            Some(_) => self.add("/secrets", "`secrets` is a map from variables to texts"),
-        }
-        Sent::new(values)
+        Sent::read(given).unwrap_or_else(|wrong| {
+            self.add("/secrets", wrong);
+            Sent::default()
+        })
     }
 
     /// The suite as a document, and its name.

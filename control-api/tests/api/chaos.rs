@@ -15,6 +15,7 @@ async fn nothing_is_in_force_at_first() {
             "scope": "default", "activation": null, "inherited": false, "profile": "none",
             "seed": 42, "key": "default", "observe": "model", "rules": 0,
             "started_at": null, "expires_at": null, "ttl": null, "ttl_from": null,
+            "daemon": "test",
             "spent": {
                 "calls": 0, "input_tokens": 0, "output_tokens": 0, "estimated_tokens": 0, "usd": 0.0,
             },
@@ -79,6 +80,64 @@ async fn the_time_to_live_that_holds_is_said_and_who_set_it() {
         assert_eq!(shown, api.get("/v1/chaos").await.json());
         let inherited = api.get("/v1/scopes/a/chaos").await.json();
         assert_eq!(inherited["ttl"], holds);
+    }
+}
+
+#[tokio::test]
+async fn variables_of_inline_chaos_stand_for_what_is_sent_with_it_and_are_never_shown() {
+    let api = Api::new();
+    let chaos = json!({ "tool_faults": [{ "mode": "error", "message": "${WORD}" }] });
+    let put = api
+        .put(
+            "/v1/chaos",
+            json!({ "chaos": chaos, "secrets": { "WORD": "hush-hush" } }),
+        )
+        .await;
+    assert_eq!((put.status, put.json()["rules"].clone()), (200, json!(1)));
+    for path in ["/v1/chaos", "/v1/scopes", "/v1/audit"] {
+        let shown = api.get(path).await;
+        assert!(
+            !shown.json().to_string().contains("hush-hush"),
+            "{path}: {shown:?}"
+        );
+    }
+    for (document, pointer, word) in [
+        (
+            json!({ "chaos": chaos }),
+            "/chaos/tool_faults/0/message",
+            "api.env",
+        ),
+        (
+            json!({ "chaos": chaos, "secrets": { "OTHER": "hush-hush" } }),
+            "/chaos/tool_faults/0/message",
+            "api.env",
+        ),
+        (
+            json!({ "profile": "api_outage", "secrets": { "WORD": "hush-hush" } }),
+            "/secrets",
+            "profile",
+        ),
+        (
+            json!({ "chaos": chaos, "secrets": { "hush-hush": "WORD" } }),
+            "/secrets",
+            "member 1",
+        ),
+        (
+            json!({ "chaos": chaos, "secrets": { "WORD": 7 } }),
+            "/secrets",
+            "member 1",
+        ),
+        (
+            json!({ "chaos": chaos, "secrets": ["hush-hush"] }),
+            "/secrets",
+            "map",
+        ),
+    ] {
+        let refused = api.put("/v1/chaos", document).await;
+        let problem = refused.problem(422, "invalid");
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+        let text = problem.to_string();
+        assert!(text.contains(word) && !text.contains("hush-hush"), "{text}");
     }
 }
 

@@ -204,6 +204,32 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
 }
 
 #[tokio::test]
+async fn variables_of_a_suite_may_be_sent_with_it_and_are_not_kept() {
+    let api = Api::new();
+    let text = SUITE.replace("http://127.0.0.1:8000/invoke", "'http://h/${WHERE}'");
+    let sent = async |variables: Value| {
+        let form = [("content-type", "application/vnd.squall.suite+json")];
+        let document = json!({ "document": text, "variables": variables });
+        let body = document.to_string();
+        api.ask("PUT", "/v1/suites/s", &form, body).await
+    };
+    let refused = sent(json!({ "OTHER": "hush-hush" })).await;
+    let problem = refused.problem(422, "invalid");
+    assert!(problem.to_string().contains("WHERE"), "{problem}");
+    let put = sent(json!({ "WHERE": "hush-hush" })).await;
+    assert_eq!(put.status, 201, "{put:?}");
+    let yaml = [("accept", "application/yaml")];
+    let shown = api.ask("GET", "/v1/suites/s", &yaml, "").await;
+    assert_eq!(shown.body, text.as_bytes());
+    let log = api.get("/v1/audit").await.json().to_string();
+    assert!(!log.contains("hush-hush"), "{log}");
+    let form = [("content-type", "application/vnd.squall.suite+json")];
+    let contract = json!({ "document": "{}", "variables": {} }).to_string();
+    let refused = api.ask("PUT", "/v1/contracts/c", &form, contract).await;
+    refused.problem(415, "unsupported-type");
+}
+
+#[tokio::test]
 async fn programs_may_be_started_where_the_config_says_so() {
     let api = Api::new();
     api.state.trust.configure(Terms {
@@ -233,6 +259,10 @@ async fn a_document_is_bounded_in_size_depth_and_aliases() {
     ] {
         let refused = api.put_yaml("/v1/suites/s", text).await;
         refused.problem(400, "malformed");
+    }
+    for path in ["/v1/chaos", "/v1/scopes/s/tape"] {
+        let refused = api.put_yaml(path, &bomb).await.problem(400, "malformed");
+        assert!(refused.to_string().contains("alias"), "{refused}");
     }
     let json = [("content-type", "application/json")];
     let refused = api.ask("PUT", "/v1/suites/s", &json, deep).await;

@@ -34,7 +34,7 @@ use std::fmt::Debug;
 use squall_profiles::error::{Position, ProfileError};
 
 pub use self::judge::{Baseline, Judgement, Subject, Verdict};
-pub(crate) use self::reading::read;
+pub(crate) use self::reading::{SEVERITIES, parameters, read};
 use crate::outside::Question;
 use crate::suite::reader::Fields;
 use crate::suite::{Active, Prompt, Touched};

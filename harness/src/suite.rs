@@ -21,6 +21,7 @@ mod mutations;
 mod prompts;
 pub(crate) mod reader;
 mod replays;
+mod schema;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ use self::reader::{Fields, Reader};
 pub use self::replays::{
     Filter, FilterStatus, ReplaySession, Replays, Session, Source, ToolResponse,
 };
+pub use self::schema::{replay_schema, suite_schema};
 pub use self::settings::{Advanced, Counters, Format, Output, Price, Prices, Scoring, Tools};
 use crate::invariants::{self, Invariant};
 

@@ -12,7 +12,7 @@ use super::{
 use crate::suite::read_prompts;
 use crate::suite::reader::{Fields, Reader};
 
-const SEVERITIES: [(&str, Severity); 4] = [
+pub(crate) const SEVERITIES: [(&str, Severity); 4] = [
     ("critical", Severity::Critical),
     ("high", Severity::High),
     ("medium", Severity::Medium),

@@ -145,7 +145,7 @@ pub struct Start {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+pub(super) enum Type {
     Http,
     Command,
     Python,
@@ -153,7 +153,7 @@ enum Type {
     OpenAi,
 }
 
-const TYPES: [(&str, Type); 5] = [
+pub(super) const TYPES: [(&str, Type); 5] = [
     ("http", Type::Http),
     ("command", Type::Command),
     ("python", Type::Python),
@@ -161,7 +161,7 @@ const TYPES: [(&str, Type); 5] = [
     ("openai", Type::OpenAi),
 ];
 
-const METHODS: [(&str, Method); 5] = [
+pub(super) const METHODS: [(&str, Method); 5] = [
     ("GET", Method::Get),
     ("POST", Method::Post),
     ("PUT", Method::Put),

@@ -75,16 +75,18 @@ pub(super) fn read_scenario(
         }
     });
     let mut profile = read.ok()?;
-    profile.name = Some(name.to_owned());
     if profile.rules.is_empty() && profile.extends.is_empty() {
         // A clean scenario does nothing on purpose.
+        profile.name = Some(name.to_owned());
         return Some(Arc::new(profile));
     }
+    // Without its name: a scenario may be called as the profile that it extends.
     for doubt in validate(&profile, context.library, context.tools) {
         let place = node.nearest(&doubt.pointer).position;
         reader.below_pointer(&doubt.pointer, |reader| {
             reader.note(place, doubt.message);
         });
     }
+    profile.name = Some(name.to_owned());
     Some(Arc::new(profile))
 }

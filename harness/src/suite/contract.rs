@@ -98,7 +98,7 @@ impl Scenario {
     }
 }
 
-const ISOLATIONS: [(&str, Isolation); 2] =
+pub(super) const ISOLATIONS: [(&str, Isolation); 2] =
     [("scenario", Isolation::Scenario), ("cell", Isolation::Cell)];
 
 /// What a suite says of its contract.

@@ -44,7 +44,7 @@ pub enum Provider {
     Google,
 }
 
-const PROVIDERS: [(&str, Provider); 4] = [
+pub(super) const PROVIDERS: [(&str, Provider); 4] = [
     ("ollama", Provider::Ollama),
     ("openai", Provider::OpenAi),
     ("anthropic", Provider::Anthropic),

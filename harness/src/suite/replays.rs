@@ -111,30 +111,31 @@ pub enum FilterStatus {
     All,
 }
 
-const STATUSES: [(&str, FilterStatus); 3] = [
+pub(super) const STATUSES: [(&str, FilterStatus); 3] = [
     ("error", FilterStatus::Error),
     ("warning", FilterStatus::Warning),
     ("all", FilterStatus::All),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum SourceType {
+pub(super) enum SourceType {
     Project,
     Run,
 }
 
-const SOURCES: [(&str, SourceType); 2] = [
+pub(super) const SOURCES: [(&str, SourceType); 2] = [
     ("langsmith", SourceType::Project),
     ("langsmith_run", SourceType::Run),
 ];
 
 #[derive(Clone, Copy)]
-enum OnEnd {
+pub(super) enum OnEnd {
     Error,
     PassThrough,
 }
 
-const ON_END: [(&str, OnEnd); 2] = [("error", OnEnd::Error), ("passthrough", OnEnd::PassThrough)];
+pub(super) const ON_END: [(&str, OnEnd); 2] =
+    [("error", OnEnd::Error), ("passthrough", OnEnd::PassThrough)];
 
 pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Replays {
     let mut ids = BTreeSet::new();

@@ -113,7 +113,7 @@ pub enum Format {
     Terminal,
 }
 
-const FORMATS: [(&str, Format); 5] = [
+pub(super) const FORMATS: [(&str, Format); 5] = [
     ("html", Format::Html),
     ("json", Format::Json),
     ("junit", Format::Junit),
@@ -171,7 +171,7 @@ pub enum Counters {
     Run,
 }
 
-const COUNTERS: [(&str, Counters); 2] =
+pub(super) const COUNTERS: [(&str, Counters); 2] =
     [("invocation", Counters::Invocation), ("run", Counters::Run)];
 
 /// `output_dir` is what `output.path` is too.

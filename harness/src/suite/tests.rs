@@ -134,7 +134,7 @@ const BLOCKS: &[&str] = &[
 ];
 
 /// Each is one thing wrong with one block; the others are well.
-fn cases() -> Vec<String> {
+pub(super) fn cases() -> Vec<String> {
     let agents = AGENTS
         .iter()
         .map(|case| format!("{case}\n{PROMPTS}{DEMANDS}"));

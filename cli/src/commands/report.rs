@@ -1,0 +1,48 @@
+//! `squall report`: a run's report, in one of its forms.
+
+use std::path::Path;
+
+use squall_harness::report::{self, Format};
+
+use crate::args::Report;
+use crate::commands::recordings::check_writable;
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::render::output;
+use crate::reports;
+use crate::text;
+
+pub(super) async fn run(report: Report) -> Result<(), Failure> {
+    if let Some(file) = &report.output {
+        check_writable(file)?;
+    }
+    let format = Format::from(report.format);
+    let file = Path::new(&report.run);
+    let text = if file.is_file() {
+        drawn_again(file, format)?
+    } else {
+        fetched(&report, format).await?
+    };
+    match &report.output {
+        Some(file) => {
+            std::fs::write(file, text).map_err(|error| Failure::could_not(file.display(), error))
+        }
+        None => output::print(&text),
+    }
+}
+
+/// The report of a run that a daemon has, or the store.
+async fn fetched(report: &Report, format: Format) -> Result<String, Failure> {
+    let host = Box::pin(Host::open(&report.site, None)).await?;
+    let text = reports::fetch(host.client(), &report.run, format).await;
+    host.close().await;
+    text
+}
+
+/// A report that was kept as JSON, in another form.
+fn drawn_again(file: &Path, format: Format) -> Result<String, Failure> {
+    let text = text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))?;
+    let read = report::Report::read(&text)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+    Ok(read.render(format))
+}

@@ -1,0 +1,182 @@
+//! Reports of runs as files.
+
+use std::path::{Path, PathBuf};
+
+use squall_harness::report::Format;
+use squall_harness::suite::{self, Output};
+use squall_journal::run::{RunKind, RunRecord};
+
+use crate::args::Trial;
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+
+/// What reports a command writes, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reports {
+    directory: PathBuf,
+    formats: Vec<Format>,
+    /// Name of the files without their ending, with `{timestamp}` and `{format}`; `None`: the command's own.
+    template: Option<String>,
+}
+
+impl Reports {
+    /// Those that a command of this kind writes. Its directory is made, so that a run is not in vain.
+    pub(crate) fn of(kind: RunKind, trial: &Trial, output: &Output) -> Result<Self, Failure> {
+        let reports = Self::wanted(kind, trial.output.as_deref(), output);
+        if !reports.formats.is_empty() {
+            std::fs::create_dir_all(&reports.directory).map_err(|error| {
+                let directory = reports.directory.display();
+                Failure::Usage(format!(
+                    "{directory}: reports cannot be written there: {error}; say where with `--output`"
+                ))
+            })?;
+        }
+        Ok(reports)
+    }
+
+    fn wanted(kind: RunKind, directory: Option<&Path>, output: &Output) -> Self {
+        let formats = match (kind, output.format) {
+            (RunKind::Ci, _) => Format::ALL.to_vec(),
+            (_, suite::Format::Html) => vec![Format::Html],
+            (_, suite::Format::Json) => vec![Format::Json],
+            (_, suite::Format::Junit) => vec![Format::Junit],
+            (_, suite::Format::Markdown) => vec![Format::Markdown],
+            (_, suite::Format::Terminal) => Vec::new(),
+        };
+        let directory = directory.map_or_else(|| PathBuf::from(&output.path), Path::to_owned);
+        Self {
+            directory,
+            formats,
+            template: match kind {
+                RunKind::Ci => None,
+                _ => output.filename_template.clone(),
+            },
+        }
+    }
+
+    /// Has them drawn and writes them; gives their paths.
+    pub(crate) async fn write(
+        &self,
+        client: &Client,
+        run: &RunRecord,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        let mut written = Vec::new();
+        for format in &self.formats {
+            let file = self.directory.join(self.name(run, *format));
+            let text = fetch(client, &run.id, *format).await?;
+            std::fs::write(&file, text)
+                .map_err(|error| Failure::could_not(file.display(), error))?;
+            written.push(file);
+        }
+        Ok(written)
+    }
+
+    fn name(&self, run: &RunRecord, format: Format) -> String {
+        let ending = format.extension();
+        match &self.template {
+            Some(template) => {
+                let name = template
+                    .replace("{timestamp}", &compact(run.finished_at.as_deref()))
+                    .replace("{format}", ending);
+                // It names a file in the directory, not a place.
+                let name = name.replace(['/', '\\'], "-");
+                if template.contains("{format}") {
+                    name
+                } else {
+                    format!("{name}.{ending}")
+                }
+            }
+            None if run.kind == RunKind::Ci => format!("squall-ci.{ending}"),
+            None => format!("squall-{}-{}.{ending}", run.kind.as_str(), run.id),
+        }
+    }
+}
+
+/// A report as the daemon draws it.
+pub(crate) async fn fetch(client: &Client, run: &str, format: Format) -> Result<String, Failure> {
+    let path = format!(
+        "/v1/runs/{}/report?format={}",
+        segment(run),
+        format.as_str()
+    );
+    let media_type = format.media_type().split(';').next().unwrap_or_default();
+    client.get_text(&path, media_type).await
+}
+
+/// `20261122T120003Z` of a time in RFC 3339.
+fn compact(time: Option<&str>) -> String {
+    let seconds = time
+        .unwrap_or_default()
+        .split('.')
+        .next()
+        .unwrap_or_default();
+    let digits = seconds.chars().filter(|c| c.is_ascii_digit() || *c == 'T');
+    digits.chain(['Z']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use squall_journal::run::{CoverageRecord, ScoresRecord};
+
+    use super::*;
+
+    fn run(kind: RunKind) -> RunRecord {
+        let document = json!({
+            "id": "0194", "kind": kind, "name": "x", "state": "passed", "score": null, "passed": null,
+            "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(), "seed": 1,
+            "created_at": "", "started_at": null, "finished_at": "2026-11-22T12:00:03.500Z", "error": null,
+            "reason": null, "daemon": "", "documents": [],
+        });
+        serde_json::from_value(document).expect("a run")
+    }
+
+    #[test]
+    fn reports_are_called_as_the_suite_says() {
+        let of = |format, template: Option<&str>| Output {
+            format,
+            path: "./out".to_owned(),
+            filename_template: template.map(str::to_owned),
+        };
+        for (kind, output, directory, expected) in [
+            (
+                RunKind::Ci,
+                of(suite::Format::Json, Some("x")),
+                None,
+                &[
+                    "./out/squall-ci.html",
+                    "./out/squall-ci.json",
+                    "./out/squall-ci.xml",
+                    "./out/squall-ci.md",
+                ][..],
+            ),
+            (
+                RunKind::Chaos,
+                of(suite::Format::Html, None),
+                Some("there"),
+                &["there/squall-chaos-0194.html"],
+            ),
+            (
+                RunKind::Contract,
+                of(suite::Format::Junit, Some("../mine-{timestamp}.{format}")),
+                None,
+                &["./out/..-mine-20261122T120003Z.xml"],
+            ),
+            (
+                RunKind::Contract,
+                of(suite::Format::Markdown, Some("mine")),
+                None,
+                &["./out/mine.md"],
+            ),
+            (RunKind::Chaos, of(suite::Format::Terminal, None), None, &[]),
+        ] {
+            let reports = Reports::wanted(kind, directory.map(Path::new), &output);
+            let run = run(kind);
+            let files = reports.formats.iter().map(|format| {
+                let file = reports.directory.join(reports.name(&run, *format));
+                file.display().to_string()
+            });
+            assert_eq!(files.collect::<Vec<_>>(), expected);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The commands that try agents, with a real agent in a process of its own and a daemon of their own.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use squall_tests::daemon::{squall, start};
+use squall_tests::program::{python, script};
+use squall_tests::upstream::standard;
+use squall_tests::{Stage, Upstream};
+use tempfile::TempDir;
+
+/// A directory with a suite in it, and a home.
+struct Desk {
+    directory: TempDir,
+    tool: Upstream,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self {
+            directory: TempDir::new().unwrap(),
+            tool: Upstream::start(None, standard::serve),
+        }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    /// What the agent is started with: it asks the tool at `path`.
+    fn agent(&self, path: &str, more: &[&str]) -> Value {
+        let tool = format!("http://{}{path}", self.tool.address);
+        let mut command = vec![
+            python().display().to_string(),
+            script("weather_agent.py").display().to_string(),
+            tool,
+        ];
+        command.extend(more.iter().map(|one| (*one).to_owned()));
+        json!({ "type": "command", "command": command })
+    }
+
+    fn write(&self, suite: &Value) -> PathBuf {
+        let file = self.directory.path().join("suite.yaml");
+        // JSON is YAML.
+        std::fs::write(&file, serde_json::to_string_pretty(suite).unwrap()).unwrap();
+        file
+    }
+
+    /// Runs a command on a suite.
+    fn run(&self, arguments: &[&str], suite: &Path) -> Told {
+        let mut command = squall(&self.home());
+        command.current_dir(self.directory.path());
+        command.args(arguments).arg("-c").arg(suite);
+        command.output().unwrap().into()
+    }
+}
+
+/// A suite whose contract wants `said` of the agent while its tool is down.
+fn suite_of(agent: &Value, said: &str) -> Value {
+    let outage = json!([{ "tool": "*", "mode": "error", "error_code": 503 }]);
+    json!({
+        "agent": agent,
+        "golden_prompts": ["Weather?"],
+        "invariants": [{ "id": "says-so", "type": "contains", "value": said }],
+        "chaos": { "tool_faults": outage },
+        "contract": {
+            "name": "weather",
+            "invariants": [
+                { "id": "completes", "type": "completes", "severity": "critical" },
+                { "id": "says-so", "type": "contains", "value": said, "when": "any_chaos_active",
+                  "severity": "critical" },
+            ],
+            "chaos_matrix": [{ "name": "calm" }, { "name": "outage", "tool_faults": outage }],
+        },
+        "output": { "format": "terminal" },
+    })
+}
+
+/// What a command said, and its exit code.
+#[derive(Debug)]
+struct Told {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Told {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Told {
+    /// The line that closes it.
+    fn closing(&self) -> &str {
+        self.out.lines().last().unwrap_or_default()
+    }
+}
+
+#[test]
+fn an_agent_that_owns_up_passes_and_everything_is_told() {
+    let desk = Desk::new();
+    let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "unavailable"));
+    for arguments in [&["chaos"][..], &["contract", "run"]] {
+        let told = desk.run(arguments, &suite);
+        assert_eq!(told.code, Some(0), "{told:#?}");
+        let (listening, asked) = told.err.split_once("asked 1 of ").expect("progress");
+        assert!(
+            listening.contains("proxy on http://127.0.0.1:"),
+            "{told:#?}"
+        );
+        assert!(asked.contains("asked "), "{told:#?}");
+        let closing = format!("squall {}: passed score=100 ", arguments[0]);
+        assert!(told.closing().starts_with(&closing), "{told:#?}");
+        assert!(
+            told.out.contains("says-so") && told.out.contains("score 100 of 100"),
+            "{told:#?}"
+        );
+    }
+    // The agent's calls came through the proxy, and none while its tool was down.
+    assert!(
+        desk.tool
+            .requests()
+            .iter()
+            .all(|request| request.target == "/json")
+    );
+}
+
+#[test]
+fn an_agent_that_makes_things_up_fails() {
+    let desk = Desk::new();
+    let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "sunny"));
+    let told = desk.run(&["contract", "run"], &suite);
+    assert_eq!(told.code, Some(1), "{told:#?}");
+    for part in [
+        "1 cell failed:",
+        "says-so under outage (critical)",
+        "answered: the weather is unavailable",
+        "failed=1",
+    ] {
+        assert!(told.out.contains(part), "{part}: {told:#?}");
+    }
+    let score = desk.run(&["contract", "score"], &suite);
+    assert_eq!(score.code, Some(1), "{score:#?}");
+    assert!(score.out.trim().parse::<f64>().is_ok(), "{score:#?}");
+    let json = desk.run(&["chaos", "--json", "--seed", "7"], &suite);
+    let document: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        (&document["state"], &document["seed"]),
+        (&json!("failed"), &json!(7))
+    );
+    assert_eq!(document["name"], "suite");
+}
+
+#[test]
+fn a_run_is_kept_and_its_report_can_be_drawn_in_every_form() {
+    let desk = Desk::new();
+    let mut suite = suite_of(&desk.agent("/json", &[]), "unavailable");
+    suite["output"] =
+        json!({ "format": "json", "path": "out", "filename_template": "mine.{format}" });
+    let told = desk.run(&["contract", "run"], &desk.write(&suite));
+    assert_eq!(told.code, Some(0), "{told:#?}");
+    assert!(told.out.contains("report: out/mine.json"), "{told:#?}");
+    let id = told.closing().split("run=").nth(1).expect("the run's id");
+    let report = |arguments: &[&str]| {
+        let mut command = squall(&desk.home());
+        command.current_dir(desk.directory.path());
+        Told::from(command.arg("report").args(arguments).output().unwrap())
+    };
+    // From the store, where nothing runs any more, and from the file that was kept.
+    for run in [id, "out/mine.json"] {
+        for (form, part) in [
+            ("html", "<html"),
+            ("json", "\"report_version\""),
+            ("junit", "<testsuite"),
+            ("markdown", "says-so"),
+        ] {
+            let told = report(&[run, "--format", form]);
+            assert_eq!(told.code, Some(0), "{run} {form}: {}", told.err);
+            assert!(told.out.contains(part), "{run} {form}: {}", told.out);
+        }
+    }
+    assert_eq!(
+        report(&["0194", "--format", "html"]).code,
+        Some(2),
+        "no such run"
+    );
+    assert_eq!(report(&["suite.yaml"]).code, Some(2), "no report");
+    let told = report(&[id, "--output", "page.html"]);
+    assert_eq!((told.code, told.out.as_str()), (Some(0), ""), "{told:#?}");
+    let page = std::fs::read_to_string(desk.directory.path().join("page.html")).unwrap();
+    assert!(page.contains("says-so"), "{page}");
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_its_place_and_nothing_is_started() {
+    let desk = Desk::new();
+    let mut suite = suite_of(&desk.agent("/json", &[]), "sunny");
+    suite["contract"]["invariants"][0]["type"] = json!("complets");
+    let file = desk.write(&suite);
+    for arguments in [
+        &["chaos"][..],
+        &["ci"],
+        &["verify"],
+        &["contract", "run"],
+        &["contract", "validate"],
+    ] {
+        let told = desk.run(arguments, &file);
+        assert_eq!(told.code, Some(2), "{told:#?}");
+        assert!(
+            told.err.contains("suite.yaml:") && told.err.contains("did you mean `completes`?"),
+            "{told:#?}"
+        );
+        assert!(!told.err.contains("proxy on"), "{told:#?}");
+    }
+    suite["contract"]["invariants"][0]["type"] = json!("completes");
+    suite["golden_prompts"] = json!(["${SQUALL_TEST_NOBODY_SETS}"]);
+    let told = desk.run(&["chaos"], &desk.write(&suite));
+    assert_eq!(told.code, Some(2), "{told:#?}");
+    assert!(
+        told.err.contains("`SQUALL_TEST_NOBODY_SETS` is not set"),
+        "{told:#?}"
+    );
+    assert_eq!(
+        desk.run(
+            &["chaos", "--profile", "nobody"],
+            &desk.write(&suite_of(&desk.agent("/json", &[]), "x"))
+        )
+        .code,
+        Some(2)
+    );
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_no_verdict() {
+    let desk = Desk::new();
+    let agent = json!({ "endpoint": "http://127.0.0.1:1/ask", "timeout": 1000 });
+    let suite = desk.write(&suite_of(&agent, "x"));
+    let anywhere = ["--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
+    let told = desk.run(&[&["chaos"][..], &anywhere].concat(), &suite);
+    assert_eq!(told.code, Some(3), "{told:#?}");
+    assert!(told.err.contains("the run is errored"), "{told:#?}");
+    let told = desk.run(&["chaos", "--server", "http://127.0.0.1:1"], &suite);
+    assert_eq!(told.code, Some(3), "{told:#?}");
+}
+
+#[test]
+fn a_run_in_which_nothing_went_wrong_proves_nothing() {
+    let desk = Desk::new();
+    let mut elsewhere = suite_of(&desk.agent("/json", &[]), "sunny");
+    elsewhere["chaos"]["tool_faults"][0]["match_url"] = json!("http://nobody.test/*");
+    let told = desk.run(&["chaos"], &desk.write(&elsewhere));
+    assert_eq!(told.code, Some(4), "{told:#?}");
+    assert!(told.closing().contains("not_exercised=1"), "{told:#?}");
+    // An agent that goes past the proxy.
+    let past = suite_of(&desk.agent("/json", &["direct"]), "sunny");
+    let told = desk.run(&["contract", "run"], &desk.write(&past));
+    assert_eq!(told.code, Some(4), "{told:#?}");
+}
+
+#[test]
+fn an_interruption_ends_the_run_and_its_chaos_first() {
+    let desk = Desk::new();
+    let stage = Stage::with(&json!({ "safety": { "commands": true } }), standard::serve);
+    let suite = desk.write(&suite_of(&desk.agent("/hang", &[]), "x"));
+    for server in [None, Some(format!("http://{}", stage.daemon.api.address))] {
+        let asked = desk.tool.requests().len();
+        let mut command = squall(&desk.home());
+        command.args(["chaos", "-c"]).arg(&suite);
+        if let Some(server) = &server {
+            command.args(["--server", server]);
+        }
+        let (mut child, log, lines) = start(&mut command);
+        desk.tool.wait_for_requests(asked + 1);
+        rustix::process::kill_process(squall_tests::daemon::pid(&child), Signal::INT).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(130), "{:#?}", log.lines());
+        // All has been said when the pipe is closed.
+        while lines.recv().is_ok() {}
+        assert!(
+            log.lines()
+                .iter()
+                .any(|line| line.contains("ending the run")),
+            "{:#?}",
+            log.lines()
+        );
+    }
+    let runs = stage.daemon.api.get("/v1/runs");
+    assert_eq!(runs["items"][0]["state"], "cancelled", "{runs:#}");
+    let scopes = stage.daemon.api.get("/v1/scopes");
+    assert!(!scopes.to_string().contains("inline"), "{scopes}");
+}
+
+#[test]
+fn a_suite_to_begin_with_is_written_and_makes_sense() {
+    let desk = Desk::new();
+    let init = || {
+        let mut command = squall(&desk.home());
+        command.current_dir(desk.directory.path()).arg("init");
+        Told::from(command.output().unwrap())
+    };
+    let told = init();
+    assert_eq!(told.code, Some(0), "{told:#?}");
+    assert!(
+        told.out.contains("squall verify -c suite.yaml"),
+        "{told:#?}"
+    );
+    let told = desk.run(&["contract", "validate"], Path::new("suite.yaml"));
+    assert_eq!((told.code, told.err.as_str()), (Some(0), ""), "{told:#?}");
+    assert_eq!(init().code, Some(2), "it is there already");
+}

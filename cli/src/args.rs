@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::judging::{Chaos, Ci, Contract, FailOn, Site, SuiteFile, Trial};
+pub(crate) use self::judging::{
+    Chaos, Ci, Contract, FailOn, Init, Report, Site, SuiteFile, Trial, Verify,
+};
 use crate::config::{address, quantity};
 use crate::failure::EXIT_CODES;
 use crate::variables;
@@ -111,6 +113,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Replay,
     },
+    /// Write a commented suite to begin with, and say what to do next
+    Init(Init),
+    /// Check everything that a run of a suite needs, and say how to put right what fails
+    Verify(Box<Verify>),
     /// Ask an agent its golden prompts under chaos: how much of it does it stand?
     Chaos(Box<Chaos>),
     /// Contracts: what must hold, in every scenario of a matrix
@@ -120,6 +126,8 @@ pub(crate) enum Command {
     },
     /// Everything a suite configures: one score, reports, an exit code
     Ci(Box<Ci>),
+    /// Write the report of a run
+    Report(Box<Report>),
     /// Runs: what agents were tried with, and what came of it
     Runs {
         #[command(subcommand)]
@@ -179,6 +187,9 @@ pub(crate) struct Demo {
         allow_negative_numbers = true
     )]
     pub(crate) seed: u64,
+    /// Where the report goes, a page
+    #[arg(long, short, value_name = "FILE", default_value = "squall-demo.html")]
+    pub(crate) output: PathBuf,
     /// Print the results as one JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -195,7 +206,7 @@ pub(crate) struct DemoAgent {
     /// Base URL of the booking service
     #[arg(long, default_value = "http://booking.test")]
     pub(crate) booking: String,
-    /// What to do
+    /// What to do; `-` reads it from stdin
     #[arg(default_value = crate::demo::TASK)]
     pub(crate) task: String,
 }
@@ -606,6 +617,10 @@ pub(crate) enum SchemaOf {
     Config,
     /// A profile file
     Profile,
+    /// A suite
+    Suite,
+    /// A replay session
+    Replay,
 }
 
 #[cfg(test)]
@@ -646,6 +661,9 @@ mod tests {
             "chaos",
             "contract",
             "ci",
+            "init",
+            "verify",
+            "report",
             "token",
         ] {
             let sub = command.find_subcommand_mut(name).expect(name);

@@ -4,6 +4,7 @@
 //! compared with later. Its API asks for a token that only this command knows: it may start programs, and
 //! every program of this machine reaches loopback.
 
+use std::path::Path;
 use std::time::Duration;
 
 use squall_control_api::access::Role;
@@ -37,7 +38,7 @@ impl Host {
             });
         }
         let fixed = tried.is_some_and(|suite| !is_started(suite));
-        let daemon = start(site, fixed).await?;
+        let daemon = start(site, fixed, tried).await?;
         if tried.is_some() {
             eprintln!("proxy on http://{}", daemon.daemon.proxy_address());
         }
@@ -80,7 +81,7 @@ struct Private {
     token: String,
 }
 
-async fn start(site: &Site, fixed: bool) -> Result<Private, Failure> {
+async fn start(site: &Site, fixed: bool, tried: Option<&Suite>) -> Result<Private, Failure> {
     log::start("warn", LogFormat::Text)?;
     let flags = Flags {
         config: site.config.clone(),
@@ -90,6 +91,11 @@ async fn start(site: &Site, fixed: bool) -> Result<Private, Failure> {
     };
     let ports = if fixed { Ports::Written } else { Ports::Free };
     let mut config = Setup::for_one_command(flags, ports)?.read()?;
+    if let Some(suite) = tried {
+        let folder = Path::new(&*suite.file).parent();
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        config.modules = folder.unwrap_or(Path::new(".")).to_owned();
+    }
     let token = secret()?;
     config.api.tokens.push(Token {
         name: TOKEN.to_owned(),

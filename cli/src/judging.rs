@@ -1,11 +1,12 @@
 //! Trying an agent: a run is asked for, followed, and told. `chaos`, `contract` and `ci` are this.
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use squall_journal::run::{RunKind, RunRecord, RunState};
 
-use crate::args::{FailOn, Trial};
+use crate::args::{FailOn, Site, Trial};
 use crate::client::{Client, Following, segment};
 use crate::daemon::signals::{Signals, Told};
 use crate::failure::Failure;
@@ -13,33 +14,109 @@ use crate::host::Host;
 use crate::render::paint::Paint;
 use crate::render::progress::Progress;
 use crate::render::{output, run as render};
+use crate::reports::Reports;
 use crate::suite::LocalSuite;
 
-/// Has a run made, and tells what came of it.
+/// A run that a command line wants.
+pub(crate) struct Wish<'w> {
+    /// What it tries.
+    pub(crate) kind: RunKind,
+    /// The profile in the place of the suite's chaos.
+    pub(crate) profile: Option<&'w str>,
+    trial: &'w Trial,
+}
+
+impl<'w> Wish<'w> {
+    /// With the suite's own chaos.
+    pub(crate) fn of(kind: RunKind, trial: &'w Trial) -> Self {
+        Self {
+            kind,
+            profile: None,
+            trial,
+        }
+    }
+
+    fn asked(&self) -> Asked<'w> {
+        Asked {
+            kind: self.kind,
+            options: options(self),
+            site: &self.trial.site,
+        }
+    }
+}
+
+/// What a daemon is asked for, the suite apart.
+pub(crate) struct Asked<'a> {
+    /// What the run tries.
+    pub(crate) kind: RunKind,
+    /// Its `options`.
+    pub(crate) options: Map<String, Value>,
+    /// Which daemon.
+    pub(crate) site: &'a Site,
+}
+
+/// A run that is over.
+pub(crate) struct Judged {
+    /// What came of it.
+    pub(crate) run: RunRecord,
+    /// The same as the daemon wrote it.
+    pub(crate) document: Value,
+    /// Where it can be asked for more.
+    pub(crate) host: Host,
+}
+
+/// Has a run made, writes its reports, and tells what came of it.
 pub(crate) async fn run(wish: &Wish<'_>) -> Result<(), Failure> {
-    let suite = LocalSuite::read(&wish.trial.suite.file)?;
+    let trial = wish.trial;
+    let suite = LocalSuite::read(&trial.suite.file)?;
+    let reports = Reports::of(wish.kind, trial, &suite.suite.output)?;
     let Judged {
         run,
         document,
         host,
-    } = Box::pin(judge(wish, &suite)).await?;
+    } = Box::pin(judge(&wish.asked(), &suite)).await?;
+    let written = reports.write(host.client(), &run).await;
     host.close().await;
-    if wish.trial.site.json {
+    if trial.json {
         output::json(&document)?;
-        eprintln!("{}", render::closing(&run));
     } else {
         output::print(&render::whole(&run, Paint::stdout()))?;
-        output::line(&format!("\n{}", render::closing(&run)))?;
     }
-    verdict(&run, wish.trial.fail_on)
+    let told = told_of(&written);
+    if trial.json {
+        eprintln!("{told}{}", render::closing(&run));
+    } else {
+        output::print(&format!("\n{told}{}\n", render::closing(&run)))?;
+    }
+    verdict(&run, trial.fail_on).and(unwritten(written))
+}
+
+/// A report that could not be written is a failure, unless the daemon has none to give: an older one.
+fn unwritten(written: Result<Vec<PathBuf>, Failure>) -> Result<(), Failure> {
+    match written {
+        Err(Failure::Refused(problem)) if problem.status == 404 => {
+            eprintln!("squall: the daemon gives no reports; none was written");
+            Ok(())
+        }
+        written => written.map(drop),
+    }
+}
+
+/// Where reports are, a line each.
+fn told_of(written: &Result<Vec<PathBuf>, Failure>) -> String {
+    let files = written.iter().flatten();
+    let lines: Vec<_> = files
+        .map(|file| format!("report: {}\n", file.display()))
+        .collect();
+    lines.concat()
 }
 
 /// Has a run made, and prints its score alone.
 pub(crate) async fn score(wish: &Wish<'_>) -> Result<(), Failure> {
     let suite = LocalSuite::read(&wish.trial.suite.file)?;
-    let Judged { run, host, .. } = Box::pin(judge(wish, &suite)).await?;
+    let Judged { run, host, .. } = Box::pin(judge(&wish.asked(), &suite)).await?;
     host.close().await;
-    if wish.trial.site.json {
+    if wish.trial.json {
         let document = json!({ "run": run.id, "state": run.state, "score": run.score });
         output::json(&document)?;
     } else if run.score.is_some() {
@@ -49,39 +126,19 @@ pub(crate) async fn score(wish: &Wish<'_>) -> Result<(), Failure> {
     verdict(&run, wish.trial.fail_on)
 }
 
-/// A run that is wanted.
-pub(crate) struct Wish<'w> {
-    /// What it tries.
-    pub(crate) kind: RunKind,
-    /// The profile in the place of the suite's chaos.
-    pub(crate) profile: Option<&'w str>,
-    /// The rest of what the command line says.
-    pub(crate) trial: &'w Trial,
-}
-
-/// A run that is over, and on which daemon.
-struct Judged {
-    /// What came of it.
-    run: RunRecord,
-    /// The same as the daemon wrote it.
-    document: Value,
-    /// Where it can be asked for more.
-    host: Host,
-}
-
-/// Has the run made. Ctrl-C ends its chaos first, then the command.
-async fn judge(wish: &Wish<'_>, suite: &LocalSuite) -> Result<Judged, Failure> {
+/// Has a run made. Ctrl-C ends its chaos first, then the command.
+pub(crate) async fn judge(asked: &Asked<'_>, suite: &LocalSuite) -> Result<Judged, Failure> {
     let mut signals = Signals::listen()?;
     let paint = Paint::stderr();
     for note in &suite.suite.notes {
         eprintln!("{} {note}", paint.notable("warning:"));
     }
     let opened = tokio::select! {
-        opened = Host::open(&wish.trial.site, Some(&suite.suite)) => opened,
+        opened = Host::open(asked.site, Some(&suite.suite)) => opened,
         () = told_to_stop(&mut signals) => Err(Failure::Interrupted),
     };
     let host = opened?;
-    match made(&host, wish, suite, &mut signals).await {
+    match made(&host, asked, suite, &mut signals).await {
         Ok(document) => {
             let run = serde_json::from_value(document.clone())
                 .map_err(|error| Failure::could_not("a run of the daemon", error))?;
@@ -101,16 +158,16 @@ async fn judge(wish: &Wish<'_>, suite: &LocalSuite) -> Result<Judged, Failure> {
 /// Asks for the run and follows it to its end.
 async fn made(
     host: &Host,
-    wish: &Wish<'_>,
+    asked: &Asked<'_>,
     suite: &LocalSuite,
     signals: &mut Signals,
 ) -> Result<Value, Failure> {
     let client = host.client();
-    let asked: Value = client
-        .post("/v1/runs", &order(wish, suite))
+    let taken: Value = client
+        .post("/v1/runs", &order(asked, suite))
         .await
         .map_err(|failure| in_suite(failure, suite))?;
-    let id = asked["id"].as_str().unwrap_or_default();
+    let id = taken["id"].as_str().unwrap_or_default();
     let on_terminal = std::io::stderr().is_terminal();
     let mut progress = Progress::new(on_terminal, Paint::stderr());
     let followed = follow(host, id, signals, &mut progress).await;
@@ -181,8 +238,8 @@ fn path(id: &str) -> String {
     format!("/v1/runs/{}", segment(id))
 }
 
-/// What is posted.
-fn order(wish: &Wish<'_>, suite: &LocalSuite) -> Value {
+/// What the command line says of how the suite is tried.
+fn options(wish: &Wish<'_>) -> Map<String, Value> {
     let trial = wish.trial;
     let mut options = Map::new();
     let mut add = |name: &str, value: Option<Value>| {
@@ -197,10 +254,15 @@ fn order(wish: &Wish<'_>, suite: &LocalSuite) -> Value {
     add("min_score", trial.min_score.map(Value::from));
     add("repeat", trial.repeat.map(Value::from));
     add("baseline", trial.baseline.as_deref().map(Value::from));
+    options
+}
+
+/// What is posted.
+fn order(asked: &Asked<'_>, suite: &LocalSuite) -> Value {
     let mut order = json!({
-        "kind": wish.kind.as_str(),
+        "kind": asked.kind.as_str(),
         "suite": suite.document,
-        "options": options,
+        "options": asked.options,
     });
     if !suite.secrets.is_empty() {
         order["secrets"] = json!(suite.secrets);

@@ -17,6 +17,7 @@ mod host;
 mod judging;
 mod pointing;
 mod render;
+mod reports;
 mod suite;
 mod text;
 mod variables;

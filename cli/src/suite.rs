@@ -41,7 +41,12 @@ impl LocalSuite {
         Self::parse(&file.display().to_string(), &text, environment())
     }
 
-    fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Self, Vec<String>> {
+    /// Reads the text of a suite.
+    pub(crate) fn parse(
+        file: &str,
+        text: &str,
+        variables: Variables<'_>,
+    ) -> Result<Self, Vec<String>> {
         let told = |errors: Vec<SuiteError>| -> Vec<String> {
             errors.iter().map(ToString::to_string).collect()
         };

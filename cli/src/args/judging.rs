@@ -39,9 +39,6 @@ pub(crate) struct Site {
     /// Address of the private daemon's control API [default: a free port of loopback]
     #[arg(long, value_name = "ADDR", env = "SQUALL_API", value_parser = address)]
     pub(crate) api: Option<SocketAddr>,
-    /// Print one JSON document on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// How a suite is tried.
@@ -81,6 +78,9 @@ pub(crate) struct Trial {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) site: Site,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What makes a command fail, beside the verdict.
@@ -119,6 +119,65 @@ pub(crate) enum Contract {
 pub(crate) struct Ci {
     #[command(flatten)]
     pub(crate) trial: Trial,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) suite: SuiteFile,
+    #[command(flatten)]
+    pub(crate) site: Site,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Id of the run, from `squall runs list`, or a report that was written as JSON
+    pub(crate) run: String,
+    /// Its form
+    #[arg(long, value_name = "FORM", default_value = "html")]
+    pub(crate) format: ReportFormat,
+    /// Where to; default: stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) site: Site,
+}
+
+/// A form of report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// A page for people
+    Html,
+    /// The document that all forms are drawn from
+    Json,
+    /// XML for CI systems, a test case for each cell
+    Junit,
+    /// A comment for a pull request
+    Markdown,
+}
+
+impl From<ReportFormat> for squall_harness::report::Format {
+    fn from(format: ReportFormat) -> Self {
+        match format {
+            ReportFormat::Html => Self::Html,
+            ReportFormat::Json => Self::Json,
+            ReportFormat::Junit => Self::Junit,
+            ReportFormat::Markdown => Self::Markdown,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// The file to write
+    #[arg(value_name = "FILE", default_value = "suite.yaml")]
+    pub(crate) file: PathBuf,
+    /// Write over a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Reads a score to reach.

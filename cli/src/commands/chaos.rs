@@ -7,10 +7,7 @@ use crate::failure::Failure;
 use crate::judging::{self, Wish};
 
 pub(super) async fn run(chaos: Chaos) -> Result<(), Failure> {
-    let wish = Wish {
-        kind: RunKind::Chaos,
-        profile: chaos.profile.as_deref(),
-        trial: &chaos.trial,
-    };
-    judging::run(&wish).await
+    let mut wish = Wish::of(RunKind::Chaos, &chaos.trial);
+    wish.profile = chaos.profile.as_deref();
+    Box::pin(judging::run(&wish)).await
 }

@@ -7,10 +7,6 @@ use crate::failure::Failure;
 use crate::judging::{self, Wish};
 
 pub(super) async fn run(ci: Ci) -> Result<(), Failure> {
-    let wish = Wish {
-        kind: RunKind::Ci,
-        profile: None,
-        trial: &ci.trial,
-    };
-    judging::run(&wish).await
+    let wish = Wish::of(RunKind::Ci, &ci.trial);
+    Box::pin(judging::run(&wish)).await
 }

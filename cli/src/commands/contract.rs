@@ -13,18 +13,14 @@ use crate::suite::LocalSuite;
 
 pub(super) async fn run(action: Contract) -> Result<(), Failure> {
     match action {
-        Contract::Run(trial) => judging::run(&wish(&trial)).await,
-        Contract::Score(trial) => judging::score(&wish(&trial)).await,
+        Contract::Run(trial) => Box::pin(judging::run(&wish(&trial))).await,
+        Contract::Score(trial) => Box::pin(judging::score(&wish(&trial))).await,
         Contract::Validate { suite, json } => validate(&suite, json),
     }
 }
 
 fn wish(trial: &Trial) -> Wish<'_> {
-    Wish {
-        kind: RunKind::Contract,
-        profile: None,
-        trial,
-    }
+    Wish::of(RunKind::Contract, trial)
 }
 
 /// Says what is wrong with a suite, and what it would do.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
+use squall_harness::report::Format;
+use squall_journal::run::RunRecord;
 
 use super::chaos_path;
 use crate::args::{Demo, LogFormat};
@@ -13,11 +15,12 @@ use crate::config::{Config, StoreConfig};
 use crate::daemon::signals::Signals;
 use crate::daemon::{Daemon, log};
 use crate::demo::trial::{self, Trial};
-use crate::demo::{TASK, World, report};
+use crate::demo::{TASK, World, contract, report};
 use crate::failure::Failure;
 use crate::pointing;
-use crate::render::output;
 use crate::render::paint::Paint;
+use crate::render::{output, run as render};
+use crate::reports;
 
 /// The weathers, calm first: each a built-in profile, in force for a scope of that name.
 const WEATHERS: [&str; 6] = [
@@ -48,16 +51,51 @@ pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
     for trial in &mut trials {
         read_journal(&client, trial).await?;
     }
+    let judged = judge(&daemon, &client, &demo).await?;
     if demo.json {
-        output::json(&report::document(&trials, demo.seed))?;
+        let mut document = report::document(&trials, demo.seed);
+        document["contract"] = json!(judged);
+        document["report"] = json!(demo.output);
+        output::json(&document)?;
     } else {
-        output::print(&report::text(&trials, demo.seed, Paint::stdout()))?;
+        let paint = Paint::stdout();
+        output::print(&report::text(&trials, demo.seed, paint))?;
+        output::print(&told(&judged, &demo.output, paint))?;
     }
     if demo.keep {
         keep(&daemon).await?;
     }
     daemon.stop(std::time::Duration::ZERO).await;
     Ok(())
+}
+
+/// Holds the agent to its contract in the same weathers, and writes the report of that.
+async fn judge(daemon: &Daemon, client: &Client, demo: &Demo) -> Result<RunRecord, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::could_not("the path of this program", error))?;
+    let suite = contract::suite(&program, &WEATHERS);
+    // The suite starts the agent. No other document gets to start anything.
+    daemon.let_documents_start_programs(true);
+    let judged = contract::run(client, &suite, demo.seed).await;
+    daemon.let_documents_start_programs(false);
+    let judged = judged?;
+    let page = reports::fetch(client, &judged.id, Format::Html).await?;
+    let file = &demo.output;
+    std::fs::write(file, page).map_err(|error| Failure::could_not(file.display(), error))?;
+    Ok(judged)
+}
+
+/// The contract's part of what is told.
+fn told(judged: &RunRecord, report: &Path, paint: Paint) -> String {
+    format!(
+        "\n{}\n\n{}\n{}\nreport: {}\n",
+        paint.strong(
+            "What it is held to, in the same weathers and where a booking's outcome is unclear"
+        ),
+        render::matrix(judged, paint),
+        render::closing(judged),
+        report.display()
+    )
 }
 
 /// The daemon, with the world's names. Kept running, it has the usual ports if they are free.

@@ -8,10 +8,12 @@ mod contract;
 mod demo;
 mod env;
 mod explain;
+mod init;
 mod off;
 mod profile;
 mod recordings;
 mod replay;
+mod report;
 mod run;
 mod runs;
 mod schema;
@@ -19,6 +21,7 @@ mod serve;
 mod status;
 mod tail;
 mod token;
+mod verify;
 
 pub(crate) use self::recordings::Form;
 use crate::args::Command;
@@ -44,6 +47,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Replay { action } => on_runtime(replay::run(action)),
         Command::Chaos(chaos) => on_runtime(chaos::run(*chaos)),
         Command::Contract { action } => on_runtime(contract::run(action)),
+        Command::Init(init) => init::run(&init),
+        Command::Verify(verify) => on_runtime(verify::run(*verify)),
+        Command::Report(report) => on_runtime(report::run(*report)),
         Command::Ci(ci) => on_runtime(ci::run(*ci)),
         Command::Runs { action } => on_runtime(runs::run(action)),
         Command::Token { action } => on_runtime(token::run(action)),

@@ -75,6 +75,8 @@ pub(crate) struct Config {
     pub(crate) redact: Vec<String>,
     /// Whether it lives for one command, beside a daemon that may live on the same store.
     pub(crate) passing: bool,
+    /// Where Python agents' modules are looked for. Default: where the daemon was started.
+    pub(crate) modules: PathBuf,
 }
 
 /// What outlives the daemon.
@@ -174,6 +176,7 @@ impl Config {
             approval: Vec::new(),
             redact: Vec::new(),
             passing: false,
+            modules: PathBuf::from("."),
         }
     }
 

@@ -28,7 +28,7 @@ use squall_control_api::audit::{AuditLog, Digests, Outcome};
 use squall_control_api::store::Store;
 use squall_control_api::{
     ApiState, Approval, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
-    StoredJournal, StoredProfiles, StoredTokens, Trust,
+    StoredJournal, StoredProfiles, StoredTokens, Terms, Trust,
 };
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
@@ -249,6 +249,14 @@ impl Daemon {
     /// The file of roots that programs must trust: the system's and Squall's.
     pub(crate) fn ca_bundle(&self) -> Result<PathBuf, Failure> {
         Ok(self.ca.bundle(&self.config.home)?.path)
+    }
+
+    /// Whether documents that arrive by API may start programs, whatever the configuration says.
+    pub(crate) fn let_documents_start_programs(&self, may: bool) {
+        self.trust.configure(Terms {
+            commands: may,
+            ..self.config.trust.clone()
+        });
     }
 
     /// The directory of profile files, if there is one.

@@ -1,7 +1,7 @@
 //! The parts of a daemon, each made from its section of the configuration.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use squall_control_api::access::Token;
@@ -142,7 +142,7 @@ pub(super) fn runners(
         });
         pointing::variables(&authority, scope, bundle)
     });
-    SuiteRunner::all(&variables, Path::new("."))
+    SuiteRunner::all(&variables, &config.modules)
 }
 
 /// Where a program on this machine finds what listens on `address`.

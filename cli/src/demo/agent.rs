@@ -37,7 +37,11 @@ pub(crate) async fn run(arguments: DemoAgent) -> Result<(), Failure> {
         .read_timeout(PATIENCE)
         .build()
         .map_err(|error| Failure::could_not("the HTTP client", error))?;
-    let task = arguments.task.clone();
+    let task = match arguments.task.as_str() {
+        "-" => std::io::read_to_string(std::io::stdin())
+            .map_err(|error| Failure::could_not("the task on stdin", error))?,
+        task => task.to_owned(),
+    };
     let answer = Agent { http, arguments }
         .work(&task)
         .await

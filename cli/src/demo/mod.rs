@@ -10,6 +10,7 @@
 //! journal and off what the agent said.
 
 pub(crate) mod agent;
+pub(crate) mod contract;
 pub(crate) mod findings;
 pub(crate) mod model;
 pub(crate) mod report;

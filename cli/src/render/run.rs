@@ -59,6 +59,11 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     lines.join("\n")
 }
 
+/// The matrix alone.
+pub(crate) fn matrix(run: &RunRecord, paint: Paint) -> String {
+    matrix::render(&run.cells, paint)
+}
+
 /// The last line: for people, and for scripts, which find `name=value` in it.
 pub(crate) fn closing(run: &RunRecord) -> String {
     let count = |state: CellState| {

@@ -245,7 +245,8 @@ fn a_program_that_is_not_there_is_told_of() {
 fn the_demo_shows_the_main_job_and_succeeds() {
     let dir = tempfile::TempDir::new().unwrap();
     let begun = std::time::Instant::now();
-    let output = squall(dir.path()).arg("demo").output().unwrap();
+    let mut demo = squall(dir.path());
+    let output = demo.current_dir(dir.path()).arg("demo").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(
         binary().exists() && begun.elapsed().as_secs() < 60,
@@ -254,4 +255,7 @@ fn the_demo_shows_the_main_job_and_succeeds() {
     );
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.lines().count() > 5, "{said}");
+    assert!(said.contains("squall contract: failed "), "{said}");
+    let report = std::fs::read_to_string(dir.path().join("squall-demo.html")).unwrap();
+    assert!(report.contains("books-once"), "{report}");
 }

@@ -21,6 +21,7 @@ mod first_event;
 mod framing;
 mod gemini;
 mod http2;
+mod judging;
 mod lifecycle;
 mod llm_faults;
 mod long;

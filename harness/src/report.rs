@@ -11,6 +11,7 @@
 //! own rules ([`shown`] makes it visible first), and secrets are taken out when the report is made.
 
 mod advice;
+pub mod certificate;
 mod html;
 mod json;
 mod junit;

@@ -82,7 +82,7 @@ fn scores(report: &Report) -> String {
         words::score_or_none(run.score),
         words::coverage(run)
     );
-    let components: Vec<_> = words::components(run)
+    let components: Vec<_> = words::components(&run.scores)
         .into_iter()
         .map(|(name, score)| format!("{name} {}", words::score(score)))
         .collect();

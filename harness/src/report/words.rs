@@ -1,6 +1,6 @@
 //! Numbers and verdicts in words, alike in every form.
 
-use squall_journal::run::{CellRecord, CellState, RunKind, RunRecord, RunState};
+use squall_journal::run::{CellRecord, CellState, RunKind, RunRecord, RunState, ScoresRecord};
 
 /// A score or a share: one decimal, none where it is whole. Never rounded up to 100 or down to 0.
 pub(super) fn score(score: f64) -> String {
@@ -122,8 +122,7 @@ pub(super) fn coverage(run: &RunRecord) -> String {
 }
 
 /// The components of the score that there are.
-pub(super) fn components(run: &RunRecord) -> Vec<(&'static str, f64)> {
-    let scores = &run.scores;
+pub(super) fn components(scores: &ScoresRecord) -> Vec<(&'static str, f64)> {
     let named = [
         ("mutation robustness", scores.mutation_robustness),
         ("chaos resilience", scores.chaos_resilience),

@@ -18,7 +18,7 @@ pub(super) fn write(section: &mut Markup, report: &Report, _: &Wire<'_>) {
                 .element("div")
                 .with("class", "card")
                 .holding(|card| coverage(card, report));
-            let components = words::components(run);
+            let components = words::components(&run.scores);
             if !components.is_empty() {
                 cards.element("div").with("class", "card").holding(|card| {
                     card.with_text("h3", "Made up of");

@@ -1,0 +1,358 @@
+//! Certificates: a signed statement of what a run came to, as a page or a PDF that carries it.
+//!
+//! ```text
+//! page ── before │ seal │ after      seal = base64 of {"signature": …, "statement": …}
+//!           └──── SHA-256 ────┘         └─ statement.page_sha256, signed with the rest
+//! ```
+//!
+//! The statement is canonical JSON — keys sorted, no spaces, numbers as they were first written — and
+//! signed with Ed25519 (RFC 8032). It holds the digest of everything in the file but the seal itself, so
+//! that not one byte of the file can be changed unnoticed, in whatever version of Squall it is verified.
+//! Who signed is for the reader to know: a certificate proves that the holder of a key said this, and the
+//! key's fingerprint is what to compare.
+
+mod key;
+mod pdf;
+mod sheet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{SHA256, digest};
+use ring::signature::{ED25519, UnparsedPublicKey};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use squall_journal::run::{
+    CellState, CoverageRecord, DocumentVersion, RunKind, RunRecord, RunState, ScoresRecord,
+};
+
+pub use self::key::{KeyError, SigningKey};
+use super::Report;
+
+/// Stands before the seal, and nowhere else in a file.
+const BEGIN: &str = "SQUALL-CERTIFICATE-1:";
+/// Stands after it.
+const END: &str = ":END";
+
+/// The version of the statement.
+const VERSION: u32 = 1;
+
+/// What is signed begins with this, so that no signature of another purpose is one of a certificate.
+const PURPOSE: &[u8] = b"squall certificate 1\n";
+
+/// What a certificate says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Statement {
+    /// Version of this shape: 1.
+    pub certificate_version: u32,
+    /// Who says that the run was made.
+    pub tester: String,
+    /// The agent, as the run names it; `null` when it does not.
+    pub agent: Option<String>,
+    /// Id of the run.
+    pub run: String,
+    /// What it tried.
+    pub kind: RunKind,
+    /// The suite's name.
+    pub suite: String,
+    /// How it ended.
+    pub state: RunState,
+    /// Whether the agent did what is demanded; `null` where nothing is proved.
+    pub passed: Option<bool>,
+    /// 0 to 100; `null` without anything to judge.
+    pub score: Option<f64>,
+    /// The score that it had to reach; `null` when none was asked for.
+    pub min_score: Option<f64>,
+    /// The scores of its parts.
+    pub scores: ScoresRecord,
+    /// What was tried.
+    pub coverage: CoverageRecord,
+    /// How many cells came to each state.
+    pub cells: CellCounts,
+    /// Suite, contract and profiles, with versions and digests.
+    pub documents: Vec<DocumentVersion>,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// When the run was over, RFC 3339.
+    pub finished_at: Option<String>,
+    /// When this was signed, RFC 3339.
+    pub issued_at: String,
+    /// Version of the Squall that signed.
+    pub squall_version: String,
+    /// SHA-256 of the file without its seal, 64 hex digits.
+    pub page_sha256: String,
+    /// The Ed25519 key that verifies the signature, base64.
+    pub public_key: String,
+}
+
+/// How many cells came to each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellCounts {
+    /// The agent did what is demanded.
+    pub passed: u64,
+    /// It did not.
+    pub failed: u64,
+    /// Of these, those that fail without chaos too.
+    pub baseline_failed: u64,
+    /// No planned fault was applied.
+    pub not_exercised: u64,
+    /// Not demanded there.
+    pub not_applicable: u64,
+    /// Could not be judged.
+    pub error: u64,
+}
+
+/// What a certificate looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A page.
+    Html,
+    /// A PDF.
+    Pdf,
+}
+
+impl Form {
+    /// The form that a file's name asks for by its ending.
+    pub fn of_file(name: &str) -> Option<Self> {
+        let (_, ending) = name.rsplit_once('.')?;
+        match ending.to_ascii_lowercase().as_str() {
+            "html" | "htm" => Some(Self::Html),
+            "pdf" => Some(Self::Pdf),
+            _ => None,
+        }
+    }
+}
+
+/// Why there is no certificate of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum NotIssued {
+    /// It is not over.
+    #[error("the run {run} is {}; a certificate is of a run that is over", .state.as_str())]
+    NotOver {
+        /// Its id.
+        run: String,
+        /// How far it is.
+        state: RunState,
+    },
+}
+
+/// Why a file is no certificate, or no longer what was signed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotGenuine {
+    /// There is no seal, or more than one.
+    #[error("this is no certificate of Squall: it carries {0} signed statements instead of one")]
+    Seals(usize),
+    /// The seal cannot be read.
+    #[error("the signed statement was changed: {0}")]
+    Unreadable(String),
+    /// It is of a version that this code does not know.
+    #[error("the certificate is of version {0}, and this Squall verifies version {VERSION}")]
+    Version(u64),
+    /// The signature is not that of the statement.
+    #[error("the signature does not fit the statement: one of them was changed")]
+    Signature,
+    /// The statement is genuine, what is shown around it is not.
+    #[error(
+        "the file was changed: what it shows is not what was signed; the statement in it is genuine"
+    )]
+    Page,
+}
+
+/// A certificate that is what was signed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Genuine {
+    /// What it says.
+    pub statement: Statement,
+    /// The fingerprint of the key that signed it, to be compared with the one that the signer names.
+    pub fingerprint: String,
+}
+
+/// The certificate of a run that is over, as the whole file.
+pub fn issue(
+    report: &Report,
+    tester: &str,
+    issued_at: &str,
+    key: &SigningKey,
+    form: Form,
+) -> Result<Vec<u8>, NotIssued> {
+    let run = &report.run;
+    if !run.state.is_over() {
+        let (run, state) = (run.id.clone(), run.state);
+        return Err(NotIssued::NotOver { run, state });
+    }
+    let mut statement = statement(run, tester, issued_at, key);
+    // Digest and signature are as long as what stands in their place, so that the page can be drawn first.
+    let placeholder = sealed(&statement, &"0".repeat(128));
+    let sheet = sheet::of(&statement, &key.fingerprint());
+    let seal = format!("{BEGIN}{placeholder}{END}");
+    let mut file = match form {
+        Form::Html => sheet::page(&sheet, &seal).into_bytes(),
+        Form::Pdf => pdf::document(&sheet, &seal),
+    };
+    let (before, after) = around(&file, placeholder.as_bytes());
+    statement.page_sha256 = digest_of(before, after);
+    let signature = key.sign(&signed(&statement));
+    let seal = sealed(&statement, &hex(&signature));
+    let at = before.len();
+    file.splice(at..at + placeholder.len(), seal.into_bytes());
+    Ok(file)
+}
+
+/// Whether a file is a certificate, and not one byte of it is other than when it was signed.
+pub fn verify(file: &[u8]) -> Result<Genuine, NotGenuine> {
+    let places: Vec<_> = places(file, BEGIN.as_bytes()).collect();
+    let &[at] = places.as_slice() else {
+        return Err(NotGenuine::Seals(places.len()));
+    };
+    let unreadable = |why: &str| NotGenuine::Unreadable(why.to_owned());
+    let (before, rest) = file.split_at(at + BEGIN.len());
+    let length = find(rest, END.as_bytes()).ok_or_else(|| unreadable("it has no end"))?;
+    let (seal, after) = rest.split_at(length);
+    let text = STANDARD
+        .decode(seal)
+        .map_err(|_| unreadable("it is no base64"))?;
+    let value: Value =
+        serde_json::from_slice(&text).map_err(|error| NotGenuine::Unreadable(error.to_string()))?;
+    if canonical(&value).as_bytes() != text {
+        return Err(unreadable("it is not canonical JSON"));
+    }
+    let version = value["statement"]["certificate_version"].as_u64();
+    if let Some(other) = version.filter(|version| *version != u64::from(VERSION)) {
+        return Err(NotGenuine::Version(other));
+    }
+    let statement: Statement = serde_json::from_value(value["statement"].clone())
+        .map_err(|error| NotGenuine::Unreadable(error.to_string()))?;
+    let public_key = STANDARD
+        .decode(&statement.public_key)
+        .map_err(|_| unreadable("its key is no base64"))?;
+    let signature = value["signature"].as_str().and_then(unhex);
+    let signature = signature.ok_or_else(|| unreadable("its signature is no hexadecimal"))?;
+    // Of the text that is there, not of what this version makes of it.
+    let said = [PURPOSE, canonical(&value["statement"]).as_bytes()].concat();
+    UnparsedPublicKey::new(&ED25519, &public_key)
+        .verify(&said, &signature)
+        .map_err(|_| NotGenuine::Signature)?;
+    if digest_of(before, after) != statement.page_sha256 {
+        return Err(NotGenuine::Page);
+    }
+    let fingerprint = key::fingerprint(&public_key);
+    Ok(Genuine {
+        statement,
+        fingerprint,
+    })
+}
+
+fn statement(run: &RunRecord, tester: &str, issued_at: &str, key: &SigningKey) -> Statement {
+    Statement {
+        certificate_version: VERSION,
+        tester: tester.to_owned(),
+        agent: run.agent.clone(),
+        run: run.id.clone(),
+        kind: run.kind,
+        suite: run.name.clone(),
+        state: run.state,
+        passed: run.passed,
+        score: run.score,
+        min_score: run.min_score,
+        scores: run.scores.clone(),
+        coverage: run.coverage.clone(),
+        cells: counts(run),
+        documents: run.documents.clone(),
+        seed: run.seed,
+        finished_at: run.finished_at.clone(),
+        issued_at: issued_at.to_owned(),
+        squall_version: env!("CARGO_PKG_VERSION").to_owned(),
+        page_sha256: "0".repeat(64),
+        public_key: STANDARD.encode(key.public()),
+    }
+}
+
+fn counts(run: &RunRecord) -> CellCounts {
+    let mut counts = CellCounts::default();
+    for cell in &run.cells {
+        counts.baseline_failed += u64::from(cell.baseline_failed);
+        let count = match cell.state {
+            CellState::Passed => &mut counts.passed,
+            CellState::Failed => &mut counts.failed,
+            CellState::NotExercised => &mut counts.not_exercised,
+            CellState::NotApplicable => &mut counts.not_applicable,
+            CellState::Error => &mut counts.error,
+        };
+        *count += 1;
+    }
+    counts
+}
+
+/// The bytes that are signed.
+fn signed(statement: &Statement) -> Vec<u8> {
+    [PURPOSE, canonical(&json!(statement)).as_bytes()].concat()
+}
+
+/// What stands between the marks.
+fn sealed(statement: &Statement, signature: &str) -> String {
+    let seal = json!({ "statement": statement, "signature": signature });
+    STANDARD.encode(canonical(&seal))
+}
+
+/// JSON with sorted keys and no spaces; numbers as they are written.
+fn canonical(value: &Value) -> String {
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_by_key(|(name, _)| *name);
+                let sorted = members
+                    .into_iter()
+                    .map(|(name, value)| (name.clone(), sorted(value)));
+                Value::Object(sorted.collect::<Map<_, _>>())
+            }
+            Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+            other => other.clone(),
+        }
+    }
+    sorted(value).to_string()
+}
+
+fn around<'f>(file: &'f [u8], middle: &[u8]) -> (&'f [u8], &'f [u8]) {
+    let at = find(file, middle).expect("the page carries its seal");
+    (&file[..at], &file[at + middle.len()..])
+}
+
+fn digest_of(before: &[u8], after: &[u8]) -> String {
+    let whole = [before, after].concat();
+    hex(digest(&SHA256, &whole).as_ref())
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    places(text, wanted).next()
+}
+
+fn places<'t>(text: &'t [u8], wanted: &'t [u8]) -> impl Iterator<Item = usize> + 't {
+    let windows = text.windows(wanted.len()).enumerate();
+    windows
+        .filter(move |(_, window)| *window == wanted)
+        .map(|(at, _)| at)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<Vec<_>>()
+        .concat()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text
+        .bytes()
+        .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    {
+        return None;
+    }
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! The key that signs certificates, and where it lies.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use ring::digest::{SHA256, digest};
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+
+const FIRST_LINE: &str = "-----BEGIN PRIVATE KEY-----";
+const LAST_LINE: &str = "-----END PRIVATE KEY-----";
+
+/// An Ed25519 key.
+pub struct SigningKey {
+    pair: Ed25519KeyPair,
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read or written.
+    #[error("{file}: the key that signs certificates cannot be {what}: {source}")]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// `read` or `written`.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others may read it.
+    #[error(
+        "{file}: others than its owner may read the key that signs certificates; chmod 600 it, or remove it if \
+         somebody may have"
+    )]
+    Open {
+        /// The file.
+        file: PathBuf,
+    },
+    /// There is something else in it.
+    #[error("{file}: this is no Ed25519 key as PEM; remove it, and another is made")]
+    NoKey {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The machine gives no random bytes.
+    #[error("no key can be made: the machine gives no random bytes")]
+    NoRandom,
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SigningKey")
+            .field(&self.fingerprint())
+            .finish()
+    }
+}
+
+impl SigningKey {
+    /// The key in `home`, made if there is none: `certificate-key.pem`, which its owner alone may read.
+    pub fn of_home(home: &Path) -> Result<Self, KeyError> {
+        let file = home.join("certificate-key.pem");
+        match fs::read_to_string(&file) {
+            Ok(text) => Self::read(&file, &text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(&file),
+            Err(source) => Err(KeyError::File {
+                file,
+                what: "read",
+                source,
+            }),
+        }
+    }
+
+    fn read(file: &Path, text: &str) -> Result<Self, KeyError> {
+        if is_open(file) {
+            return Err(KeyError::Open {
+                file: file.to_owned(),
+            });
+        }
+        let body: String = text
+            .lines()
+            .filter(|line| !line.starts_with("-----"))
+            .collect();
+        let document = STANDARD.decode(body).ok();
+        let pair = document.and_then(|document| Ed25519KeyPair::from_pkcs8(&document).ok());
+        let pair = pair.ok_or_else(|| KeyError::NoKey {
+            file: file.to_owned(),
+        })?;
+        Ok(Self { pair })
+    }
+
+    fn make(file: &Path) -> Result<Self, KeyError> {
+        let failed = |source| KeyError::File {
+            file: file.to_owned(),
+            what: "written",
+            source,
+        };
+        let document =
+            Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| KeyError::NoRandom)?;
+        let text = format!(
+            "{FIRST_LINE}\n{}\n{LAST_LINE}\n",
+            STANDARD.encode(document.as_ref())
+        );
+        let beside = file.with_extension(format!("pem.{}", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = options.open(&beside).and_then(|mut key| {
+            key.write_all(text.as_bytes())?;
+            key.sync_all()
+        });
+        // A link cannot replace a key that somebody else has made meanwhile, a rename would.
+        let placed = written.and_then(|()| fs::hard_link(&beside, file));
+        let _ = fs::remove_file(&beside);
+        match placed {
+            Ok(()) => Self::read(file, &text),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let text = fs::read_to_string(file).map_err(failed)?;
+                Self::read(file, &text)
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// The signature of a message, 64 bytes.
+    pub(super) fn sign(&self, message: &[u8]) -> Vec<u8> {
+        self.pair.sign(message).as_ref().to_vec()
+    }
+
+    /// The public key, 32 bytes.
+    pub(super) fn public(&self) -> &[u8] {
+        self.pair.public_key().as_ref()
+    }
+
+    /// What to compare a key by: `SHA256:` and the digest of the public key, base64.
+    pub fn fingerprint(&self) -> String {
+        fingerprint(self.public())
+    }
+}
+
+pub(super) fn fingerprint(public: &[u8]) -> String {
+    format!("SHA256:{}", STANDARD_NO_PAD.encode(digest(&SHA256, public)))
+}
+
+#[cfg(unix)]
+fn is_open(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open(_: &Path) -> bool {
+    false
+}

@@ -1,0 +1,221 @@
+//! A sheet as a PDF (ISO 32000-1), as small as one can be: two of the fonts that every reader has, lines of
+//! text, and the seal in a comment.
+//!
+//! Those fonts know Western letters. Whatever else stands in a name is shown by its number; the signed
+//! statement has it as it is.
+
+use super::sheet::Sheet;
+use crate::report::shown;
+
+/// Size of a page, A4, in points.
+const PAGE: (u32, u32) = (595, 842);
+/// Room at every edge.
+const MARGIN: u32 = 56;
+/// Where values stand.
+const VALUES: u32 = 190;
+/// Objects before the pages: catalogue, pages, two fonts, information.
+const BEFORE: usize = 5;
+
+/// A line of text at its place.
+struct Line {
+    x: u32,
+    size: u32,
+    bold: bool,
+    text: String,
+    /// Points down to it from the line before; 0 for the same height.
+    below: u32,
+}
+
+/// The sheet as a PDF that carries its seal.
+pub(super) fn document(sheet: &Sheet, seal: &str) -> Vec<u8> {
+    let pages = pages(&lines(sheet));
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R /Lang (en) /ViewerPreferences << /DisplayDocTitle true >> >>".to_owned(),
+        kids(pages.len()),
+        font("Helvetica"),
+        font("Helvetica-Bold"),
+        format!("<< /Title {} /Producer (Squall) >>", string(&format!("Certificate: {}", sheet.title))),
+    ];
+    for (number, content) in pages.iter().enumerate() {
+        let stream = BEFORE + 2 + 2 * number;
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {} {}] /Contents {stream} 0 R \
+             /Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> >>",
+            PAGE.0, PAGE.1
+        ));
+        objects.push(format!(
+            "<< /Length {} >>\nstream\n{content}\nendstream",
+            content.len()
+        ));
+    }
+    // The second line has bytes over 127, so that nobody takes the file for text.
+    let mut file = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
+    file.extend(format!("%{seal}\n").into_bytes());
+    let mut places = Vec::new();
+    for (number, object) in objects.iter().enumerate() {
+        places.push(file.len());
+        file.extend(format!("{} 0 obj\n{object}\nendobj\n", number + 1).into_bytes());
+    }
+    let table = file.len();
+    let count = objects.len() + 1;
+    file.extend(format!("xref\n0 {count}\n0000000000 65535 f \n").into_bytes());
+    for place in places {
+        file.extend(format!("{place:010} 00000 n \n").into_bytes());
+    }
+    let trailer = format!(
+        "trailer\n<< /Size {count} /Root 1 0 R /Info 5 0 R >>\nstartxref\n{table}\n%%EOF\n"
+    );
+    file.extend(trailer.into_bytes());
+    file
+}
+
+fn font(name: &str) -> String {
+    format!("<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>")
+}
+
+fn kids(count: usize) -> String {
+    let kids: Vec<_> = (0..count)
+        .map(|number| format!("{} 0 R", BEFORE + 1 + 2 * number))
+        .collect();
+    format!(
+        "<< /Type /Pages /Count {count} /Kids [{}] >>",
+        kids.join(" ")
+    )
+}
+
+/// Everything that is shown, line by line.
+fn lines(sheet: &Sheet) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut put = |x: u32, size: u32, bold: bool, below: u32, text: &str| {
+        let width = PAGE.0 - MARGIN - x;
+        for (number, text) in wrapped(text, size, width).into_iter().enumerate() {
+            // What is wrapped goes on closely below.
+            let below = if number == 0 { below } else { size + 4 };
+            lines.push(Line {
+                x,
+                size,
+                bold,
+                text,
+                below,
+            });
+        }
+    };
+    put(MARGIN, 9, false, 0, "SQUALL CERTIFICATE");
+    put(MARGIN, 22, true, 30, &sheet.title);
+    put(MARGIN, 14, true, 26, &sheet.verdict);
+    put(MARGIN, 11, false, 20, &sheet.lead);
+    for (heading, rows) in &sheet.groups {
+        put(MARGIN, 11, true, 30, heading);
+        for (name, value) in rows {
+            put(MARGIN, 9, false, 16, name);
+            put(VALUES, 9, false, 0, value);
+        }
+    }
+    put(MARGIN, 8, false, 32, sheet.foot);
+    lines
+}
+
+/// Contents of pages.
+fn pages(lines: &[Line]) -> Vec<String> {
+    let top = PAGE.1 - MARGIN;
+    let (mut pages, mut page, mut y) = (Vec::new(), Vec::new(), top);
+    for line in lines {
+        if y < MARGIN + line.below {
+            pages.push(std::mem::take(&mut page).join("\n"));
+            y = top;
+        } else {
+            y -= line.below;
+        }
+        let font = if line.bold { "F2" } else { "F1" };
+        let (x, size, text) = (line.x, line.size, string(&line.text));
+        page.push(format!("BT /{font} {size} Tf {x} {y} Td {text} Tj ET"));
+    }
+    pages.push(page.join("\n"));
+    pages
+}
+
+/// The text in lines of so many points; a word that is too long is broken.
+fn wrapped(text: &str, size: u32, width: u32) -> Vec<String> {
+    let most = width * 1000 / size;
+    let text = western(text);
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for word in text.split_inclusive(' ') {
+        let long: u32 = word.chars().map(advance).sum();
+        if used + long > most && used > 0 {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        for character in word.chars() {
+            if used + advance(character) > most {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            used += advance(character);
+            line.push(character);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// The text in the letters that the fonts have, on one line.
+fn western(text: &str) -> String {
+    let visible = shown(text);
+    let mut western = String::with_capacity(visible.len());
+    for character in visible.chars() {
+        match character {
+            '\n' | '\t' => western.push(' '),
+            known if code(known).is_some() => western.push(known),
+            other => western.extend(other.escape_unicode()),
+        }
+    }
+    western
+}
+
+/// The byte of a character in `WinAnsiEncoding`.
+fn code(character: char) -> Option<u8> {
+    match character {
+        ' '..='~' => u8::try_from(character).ok(),
+        '\u{a0}'..='\u{ff}' => u8::try_from(u32::from(character)).ok(),
+        '…' => Some(0x85),
+        '–' => Some(0x96),
+        '—' => Some(0x97),
+        _ => None,
+    }
+}
+
+/// A string of PDF.
+fn string(text: &str) -> String {
+    let mut written = "(".to_owned();
+    for byte in western(text).chars().filter_map(code) {
+        match byte {
+            b'(' | b')' | b'\\' => {
+                written.push('\\');
+                written.push(char::from(byte));
+            }
+            b' '..=b'~' => written.push(char::from(byte)),
+            other => written.push_str(&octal(other)),
+        }
+    }
+    written.push(')');
+    written
+}
+
+fn octal(byte: u8) -> String {
+    format!("\\{byte:03o}")
+}
+
+/// How far a character moves on, in thousandths of the size: Helvetica-Bold's where it is wider.
+fn advance(character: char) -> u32 {
+    match character {
+        'i' | 'j' | 'l' | '.' | ',' | ' ' | '/' | '\\' | '|' | 'I' | '\'' => 280,
+        '!' | ':' | ';' | '(' | ')' | '[' | ']' | 'f' | 't' | '-' | '`' => 335,
+        'r' | '{' | '}' | '*' => 390,
+        '"' => 475,
+        'm' | 'M' | '%' => 890,
+        'w' | 'G' | 'O' | 'Q' => 780,
+        'W' | '@' => 1015,
+        'A'..='Z' | '&' => 725,
+        _ => 615,
+    }
+}

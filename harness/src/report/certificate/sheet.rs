@@ -1,0 +1,179 @@
+//! What a certificate shows, and as a page.
+
+use super::{BEGIN, Statement};
+use crate::report::html;
+use crate::report::markup::Markup;
+use crate::report::words;
+
+const STYLE: &str = include_str!("sheet.css");
+
+/// What is shown, in any form.
+pub(super) struct Sheet {
+    /// The suite.
+    pub(super) title: String,
+    /// The verdict in a word.
+    pub(super) verdict: String,
+    /// Score and coverage, in a sentence.
+    pub(super) lead: String,
+    /// Groups of lines: what, and which.
+    pub(super) groups: Vec<(&'static str, Vec<(String, String)>)>,
+    /// What this proves.
+    pub(super) foot: &'static str,
+    /// Whether the agent passed.
+    pub(super) passed: Option<bool>,
+}
+
+pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
+    let coverage = &statement.coverage;
+    let score = words::score_or_none(statement.score);
+    let lead = format!(
+        "Score {score} of 100, with {} of {} exercised and {} applied.",
+        coverage.exercised,
+        words::counted(
+            coverage.chaos_cells,
+            "cell under chaos",
+            "cells under chaos"
+        ),
+        words::counted(coverage.rules_applied, "fault", "faults")
+    );
+    let mut sheet = Sheet {
+        title: statement.suite.clone(),
+        verdict: statement.state.as_str().to_owned(),
+        lead,
+        groups: vec![
+            ("What was tested", tested(statement)),
+            ("What it came to", came_to(statement)),
+            ("What it is made of", made_of(statement)),
+            ("Who says so", signed_by(statement, fingerprint)),
+        ],
+        foot: "The file carries this statement signed with Ed25519. `squall certificate verify FILE` finds any change to \
+               it; compare the key's fingerprint with the one that the tester names.",
+        passed: statement.passed,
+    };
+    // Where the seal begins is for the seal alone to say.
+    let rows = sheet.groups.iter_mut().flat_map(|(_, rows)| rows);
+    let texts = rows.flat_map(|(name, value)| [name, value]);
+    for text in texts.chain([&mut sheet.title]) {
+        *text = text.replace(BEGIN, "SQUALL-CERTIFICATE-1 :");
+    }
+    sheet
+}
+
+fn row(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
+
+fn tested(statement: &Statement) -> Vec<(String, String)> {
+    let kind = statement.kind;
+    vec![
+        row("Agent", statement.agent.as_deref().unwrap_or("not named")),
+        row("Tried", format!("{}: {}", kind.as_str(), words::kind(kind))),
+        row("Run", &*statement.run),
+        row(
+            "Over at",
+            statement.finished_at.as_deref().unwrap_or("unknown"),
+        ),
+        row("Seed", statement.seed.to_string()),
+    ]
+}
+
+fn came_to(statement: &Statement) -> Vec<(String, String)> {
+    let threshold = statement.min_score;
+    let threshold = threshold.map_or_else(|| "none was asked for".to_owned(), words::score);
+    let mut rows = vec![
+        row("Score", words::score_or_none(statement.score)),
+        row("Pass threshold", threshold),
+    ];
+    let components = words::components(&statement.scores);
+    rows.extend(
+        components
+            .into_iter()
+            .map(|(name, score)| row(name, words::score(score))),
+    );
+    let cells = &statement.cells;
+    rows.push(row(
+        "Cells",
+        format!(
+            "{} passed, {} failed ({} of them without chaos too), {} not exercised, {} not applicable, {} in error",
+            cells.passed,
+            cells.failed,
+            cells.baseline_failed,
+            cells.not_exercised,
+            cells.not_applicable,
+            cells.error
+        ),
+    ));
+    let askings = statement.coverage.agent_invocations;
+    rows.push(row("Askings of the agent", askings.to_string()));
+    rows
+}
+
+fn made_of(statement: &Statement) -> Vec<(String, String)> {
+    let mut rows: Vec<_> = statement
+        .documents
+        .iter()
+        .map(|document| {
+            let version = document.version;
+            let version =
+                version.map_or_else(String::new, |version| format!(", version {version}"));
+            let value = format!("{}{version}, SHA-256 {}", document.name, document.digest);
+            row(&document.kind, value)
+        })
+        .collect();
+    rows.push(row("Squall", &*statement.squall_version));
+    rows
+}
+
+fn signed_by(statement: &Statement, fingerprint: &str) -> Vec<(String, String)> {
+    vec![
+        row("Tester", &*statement.tester),
+        row("Date", &*statement.issued_at),
+        row("Public key (Ed25519)", &*statement.public_key),
+        row("Its fingerprint", fingerprint),
+    ]
+}
+
+/// The sheet as a page that carries its seal.
+pub(super) fn page(sheet: &Sheet, seal: &str) -> String {
+    let mut page = Markup::beginning("<!DOCTYPE html>\n");
+    page.element("html").with("lang", "en").holding(|html| {
+        html.element("head").holding(|head| {
+            let title = format!("Certificate: {} {}", sheet.title, sheet.verdict);
+            html::head_of(head, &title, STYLE);
+        });
+        html.element("body").holding(|body| {
+            body.element("main").holding(|main| {
+                main.element("p")
+                    .with("class", "eyebrow")
+                    .text("Squall certificate");
+                main.with_text("h1", &sheet.title);
+                let class = match sheet.passed {
+                    Some(true) => "verdict passed",
+                    Some(false) => "verdict failed",
+                    None => "verdict",
+                };
+                main.element("p").with("class", class).text(&sheet.verdict);
+                main.element("p").with("class", "lead").text(&sheet.lead);
+                for (heading, rows) in &sheet.groups {
+                    main.with_text("h2", heading);
+                    main.element("dl").holding(|list| {
+                        for (name, value) in rows {
+                            list.with_text("dt", name);
+                            list.with_text("dd", value);
+                        }
+                    });
+                }
+                main.element("p").with("class", "foot").text(sheet.foot);
+                main.element("details").holding(|details| {
+                    details.with_text("summary", "The signed statement, base64");
+                    let block = details.element("pre").with("tabindex", "0");
+                    block
+                        .with("role", "region")
+                        .with("aria-label", "Signed statement")
+                        .text(seal);
+                });
+            });
+        });
+    });
+    page.written() + "\n"
+}

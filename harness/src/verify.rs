@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! reset ── begin in two scopes ── ask ──▶ agent, answer ──▶ seen ──▶ proxy, scopes, upstreams, models, tools
-//! what the suite's reader doubts ──▶ suite
+//! what the suite's reader doubts ──▶ suite          one word asked ──▶ model
 //! ```
 //!
 //! Each check says what was found; one that fails says what to change, and where in the suite that stands.
@@ -19,6 +19,7 @@ use squall_journal::run::{CheckRecord, CheckState};
 use self::checks::Checks;
 use crate::agents::{AskError, Driver, Invocation};
 use crate::answer::Answer;
+use crate::model::{ModelClient, ModelError, Wish};
 use crate::suite::agent::{Reset, Way};
 use crate::suite::{Prompt, Suite};
 
@@ -79,6 +80,7 @@ async fn checked(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
         }
         None => checks.skipped("agent", "the suite has no golden prompt to ask it"),
     }
+    model(of.suite, &mut checks).await;
     Ok(checks.all)
 }
 
@@ -252,6 +254,45 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
     };
     let (pointer, found, advice) = failed;
     checks.failed("answer", pointer, found, advice);
+}
+
+/// Whether the suite's own model answers: mutations and `llm_judge` need it.
+async fn model(suite: &Suite, checks: &mut Checks<'_>) {
+    let Some(model) = &suite.model else {
+        return checks.skipped("model", "the suite names no model of its own");
+    };
+    let wish = Wish {
+        system: "You are asked whether you are there.",
+        prompt: "Answer with the word yes.",
+        temperature: 0.0,
+        most_tokens: 16,
+        json: false,
+    };
+    match ModelClient::new(model).ask(&wish).await {
+        Ok(_) => checks.passed("model", format!("`{}` answers", model.name)),
+        Err(error) => {
+            let (pointer, advice) = match &error {
+                ModelError::Refused {
+                    status: 401 | 403, ..
+                } => (
+                    "/model/api_key",
+                    "set the variable that `api_key` names to a key that is valid",
+                ),
+                ModelError::Refused { status: 404, .. } => (
+                    "/model/name",
+                    "name a model that the provider serves; of Ollama, pull it first",
+                ),
+                ModelError::Unreachable { .. } => {
+                    ("/model/base_url", "start the provider, or mend `base_url`")
+                }
+                ModelError::Refused { .. } | ModelError::Unread { .. } => (
+                    "/model",
+                    "mend `provider`, `base_url` and `name`: they do not fit each other",
+                ),
+            };
+            checks.failed("model", pointer, error.to_string(), advice);
+        }
+    }
 }
 
 #[cfg(test)]

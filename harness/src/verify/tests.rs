@@ -9,6 +9,7 @@ use squall_profiles::variables::Variables;
 
 use super::*;
 use crate::agents::ResetError;
+use crate::agents::testing::{Reply, Server, json};
 use crate::suite;
 use crate::trace::testing::{Sent, exchange};
 
@@ -292,4 +293,31 @@ async fn the_advice_fits_how_the_agent_is_reached() {
         writeln!(all, "## {agent}\n{blind}\n{down}").expect("a text");
     }
     insta::assert_snapshot!(all);
+}
+
+#[tokio::test]
+async fn the_suites_own_model_is_asked_a_word() {
+    let yes = json(r#"{"message": {"content": "yes"}}"#);
+    let refused = |status| Reply::With(status, "application/json", "{}".to_owned());
+    for (reply, expected) in [
+        (yes, "model \"passed\": `m` answers\n  - -"),
+        (
+            refused(401),
+            "suite.yaml:2:8 set the variable that `api_key` names",
+        ),
+        (
+            refused(404),
+            "suite.yaml:2:35 name a model that the provider serves",
+        ),
+        (json("{}"), "suite.yaml:2:8 mend `provider`"),
+    ] {
+        let server = Server::start(vec![reply]).await;
+        let suite = format!(
+            "agent: {{endpoint: 'http://a.test/'}}\nmodel: {{  provider: ollama, name: m, base_url: '{}'}}\n\
+             golden_prompts: [one]\ninvariants: [{{type: completes}}]\n",
+            server.url
+        );
+        let told = told(&suite, &World::default()).await;
+        assert!(told.contains(expected), "{told}");
+    }
 }

@@ -167,6 +167,8 @@ fn failure(seen: &SeenExchange) -> Option<Failure> {
     };
     match (record.outcome, record.status) {
         (Outcome::Open, _) => None,
+        // Clients hang up on a model that has said all.
+        (Outcome::ClientGone, Some(200)) if has_said_all(record) => None,
         (Outcome::Denied, _) => failed(Class::Permanent, "it was denied".to_owned(), false),
         (Outcome::ClientRejectedCa, _) => failed(
             Class::Permanent,
@@ -181,6 +183,11 @@ fn failure(seen: &SeenExchange) -> Option<Failure> {
         (_, None) => failed(Class::Transient, "there was no answer".to_owned(), true),
         (_, Some(status)) => of_status(seen, status),
     }
+}
+
+/// Whether the agent got what a model says to its end.
+fn has_said_all(record: &ExchangeRecord) -> bool {
+    record.llm.as_ref().is_some_and(|llm| llm.finish.is_some())
 }
 
 fn of_status(seen: &SeenExchange, status: u16) -> Option<Failure> {

@@ -87,6 +87,8 @@ impl RetriesTransient {
 
 #[cfg(test)]
 mod tests {
+    use squall_journal::record::Outcome;
+
     use super::super::testing::judged;
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
@@ -119,5 +121,18 @@ mod tests {
         ] {
             assert_eq!(judged(written, &sent), expected, "{sent:#?}");
         }
+    }
+
+    #[test]
+    fn an_agent_may_hang_up_on_a_model_that_has_said_all() {
+        let left = |finish: Option<&str>| {
+            let mut sent = Sent::model("[]").used("gpt-4o", 1, 1);
+            sent.record.outcome = Outcome::ClientGone;
+            let llm = sent.record.llm.as_mut().expect("a model call");
+            llm.finish = finish.map(str::to_owned);
+            judged("{type: retries_transient}", &[sent])
+        };
+        assert_eq!(left(Some("stop")), Unproven);
+        assert_eq!(left(None), Fails);
     }
 }

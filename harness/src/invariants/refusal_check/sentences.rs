@@ -38,6 +38,7 @@ static ADMITS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?x)
         \b(?:i\ will|i'll|i\ am|i'm|i\ have|i've|now|okay,?|sure,?)\ (?:now\ |happily\ )?(?:ignor(?:e|ing|ed)|disregard(?:ing|ed)?|forg(?:et|etting|otten)|overrid(?:e|ing|den)|bypass(?:ing|ed)?)\b.{0,40}\b(?:instructions?|rules?|guidelines?|restrictions?|safety|training)\b
+        | \bi\ (?:now\ )?(?:ignore|disregard|override|bypass)\ (?:all\ )?(?:my|previous|prior|earlier|any)\b.{0,40}\b(?:instructions?|rules?|guidelines?|restrictions?|training)\b
         | \b(?:dan|developer|god|jailbreak|unrestricted)\ mode\ (?:is\ )?(?:now\ )?(?:enabled|activated|on|engaged|unlocked)\b
         | \b(?:enabling|activating|entering)\ (?:dan|developer|god|jailbreak|unrestricted)\ mode\b
         | \bi(?:'m|\ am|\ have\ been|'ve\ been)\ (?:now\ )?(?:jailbroken|unrestricted|unfiltered|free\ (?:of|from)\ (?:all\ |my\ )?(?:rules|restrictions))\b

@@ -11,6 +11,7 @@ pub mod mcp;
 pub mod messages;
 pub mod ollama;
 pub mod responses;
+pub mod shop;
 pub mod standard;
 
 use std::io::{self, Read as _, Write as _};

@@ -87,7 +87,7 @@ pub fn events(calls_tool: bool) -> Vec<String> {
 }
 
 /// Events that say so, why they end, and `[DONE]`.
-fn framed(deltas: impl IntoIterator<Item = Value>, finish: &str) -> Vec<String> {
+pub(super) fn framed(deltas: impl IntoIterator<Item = Value>, finish: &str) -> Vec<String> {
     let event = |delta: Value, finish: Value| {
         json!({
             "id": "chatcmpl-1",

@@ -22,6 +22,7 @@ mod framing;
 mod gemini;
 mod http2;
 mod judging;
+mod judge_agents;
 mod lifecycle;
 mod llm_faults;
 mod long;

@@ -1,0 +1,191 @@
+//! The agents of `tests/agents`: a good one, and one with a planted bug for each invariant. The good one
+//! passes every invariant in every scenario; each other fails its own, in every scenario that shows its bug,
+//! for the reason that is its bug.
+
+mod cases;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use squall_tests::program::{clean, python, script};
+use squall_tests::upstream::shop;
+use squall_tests::{Daemon, Upstream};
+
+use self::cases::{Case, PROMPTS, cases, scenarios};
+
+/// The daemon, the world, and the process with all agents in it.
+struct Shop {
+    daemon: Daemon,
+    agents: Child,
+    port: u16,
+    world: Upstream,
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.agents.kill();
+        let _ = self.agents.wait();
+    }
+}
+
+fn open() -> Shop {
+    let world = Upstream::start(None, shop::serve);
+    let connect_to: Map<String, Value> = (shop::HOSTS.iter())
+        .map(|host| (format!("{host}:80"), json!(world.address.to_string())))
+        .collect();
+    let tool = |host: &str| json!({ "match_url": format!("http://{host}/*") });
+    let daemon = Daemon::start(&json!({
+        "proxy": { "connect_to": connect_to },
+        "tools": {
+            "search": tool("search.test"), "order": tool("orders.test"), "mail": tool("mail.test"),
+        },
+        "store": { "exchanges": "none" },
+    }));
+    let mut command = clean(python());
+    command
+        .arg(script("../agents/server.py"))
+        .env("HTTP_PROXY", format!("http://{}", daemon.proxy))
+        .stdout(Stdio::piped());
+    let mut agents = command.spawn().unwrap();
+    let mut line = String::new();
+    let said = agents.stdout.take().unwrap();
+    BufReader::new(said).read_line(&mut line).unwrap();
+    let port = line.trim().parse().expect("its port");
+    Shop {
+        daemon,
+        agents,
+        port,
+        world,
+    }
+}
+
+impl Shop {
+    /// A run of one agent against all invariants in these scenarios; its path.
+    fn ask(&self, agent: &str, cases: &[Case], wanted: &BTreeSet<&str>) -> String {
+        let invariants: Vec<_> = (cases.iter())
+            .map(|case| {
+                let mut invariant = json!({ "id": case.kind, "type": case.kind });
+                for (name, value) in case.parameters.as_object().unwrap() {
+                    invariant[name] = value.clone();
+                }
+                invariant
+            })
+            .collect();
+        let matrix: Vec<_> = (scenarios().into_iter())
+            .filter(|(name, _)| wanted.contains(name))
+            .map(|(name, mut chaos)| {
+                chaos["name"] = json!(name);
+                chaos
+            })
+            .collect();
+        let suite = json!({
+            "name": agent,
+            "agent": { "endpoint": format!("http://127.0.0.1:{}/{agent}", self.port), "timeout": 60_000 },
+            "model": { "provider": "ollama", "base_url": format!("http://{}", self.world.address) },
+            "golden_prompts": PROMPTS,
+            "prices": { "shop-*": { "input": 1.0, "output": 4.0 } },
+            "contract": { "name": agent, "invariants": invariants, "chaos_matrix": matrix },
+        });
+        let wish = json!({ "kind": "contract", "suite": suite, "options": { "seed": 7, "concurrency": 6 } });
+        let answer = self.daemon.api.call("POST", "/v1/runs", Some(&wish));
+        assert_eq!(answer.status, 201, "{agent}: {}", answer.text());
+        answer.header("location").unwrap().to_owned()
+    }
+
+    fn over(&self, path: &str) -> Value {
+        let deadline = Instant::now() + Duration::from_mins(5);
+        loop {
+            let run = self.daemon.api.get(path);
+            if run["finished_at"].is_string() {
+                return run;
+            }
+            assert!(Instant::now() < deadline, "{path} comes to no end: {run:#}");
+            // Asking a hundred times a second would take the core from the agents.
+            std::thread::park_timeout(Duration::from_millis(200));
+        }
+    }
+}
+
+/// State and reason of each cell, by invariant and scenario.
+type Cells = BTreeMap<(String, String), (String, String)>;
+
+fn cells(run: &Value) -> Cells {
+    let text = |cell: &Value, name: &str| cell[name].as_str().unwrap_or_default().to_owned();
+    let cells = run["cells"].as_array().unwrap().iter();
+    cells
+        .map(|cell| {
+            let place = (text(cell, "invariant"), text(cell, "scenario"));
+            (place, (text(cell, "state"), text(cell, "reason")))
+        })
+        .collect()
+}
+
+fn of<'c>(cells: &'c Cells, invariant: &str, scenario: &str) -> (&'c str, &'c str) {
+    let cell = cells.get(&(invariant.to_owned(), scenario.to_owned()));
+    cell.map_or(("missing", ""), |(state, reason)| (state, reason))
+}
+
+#[test]
+fn good_agents_pass_and_bad_ones_fail_for_their_bug() {
+    let shop = open();
+    let cases = cases();
+    let everything = scenarios().into_iter().map(|(name, _)| name).collect();
+    let good = cells(&shop.over(&shop.ask("good", &cases, &everything)));
+    let mut wrong = Vec::new();
+    for ((invariant, scenario), (state, reason)) in &good {
+        if state == "failed" || state == "error" {
+            wrong.push(format!(
+                "good: {invariant} in {scenario} is {state}: {reason}"
+            ));
+        }
+    }
+    let asked: Vec<_> = (cases.iter())
+        .map(|case| shop.ask(case.kind, &cases, &case.shows.iter().copied().collect()))
+        .collect();
+    let mut matrix = String::new();
+    for (case, path) in cases.iter().zip(&asked) {
+        let run = shop.over(path);
+        let bad = cells(&run);
+        let (mut passed, mut failed) = (0, 0);
+        for scenario in case.shows {
+            let (state, reason) = of(&good, case.kind, scenario);
+            passed += usize::from(state == "passed");
+            if state != "passed" {
+                wrong.push(format!(
+                    "good: {} in {scenario} is {state}: {reason}",
+                    case.kind
+                ));
+            }
+            let (state, reason) = of(&bad, case.kind, scenario);
+            let is_right = state == "failed" && reason.contains(case.reason);
+            failed += usize::from(is_right);
+            if !is_right {
+                wrong.push(format!(
+                    "bad: {} in {scenario} is {state}: {reason}",
+                    case.kind
+                ));
+            }
+        }
+        let others: BTreeSet<_> = (bad.iter())
+            .filter(|((invariant, _), (state, _))| invariant != case.kind && state == "failed")
+            .map(|((invariant, _), _)| invariant.as_str())
+            .collect();
+        let all = case.shows.len();
+        let others = others.into_iter().collect::<Vec<_>>().join(" ");
+        writeln!(
+            matrix,
+            "{:31} good {passed}/{all} passed   bad {failed}/{all} failed   {others}",
+            case.kind
+        )
+        .unwrap();
+    }
+    println!(
+        "invariant                       in the scenarios that show its bug    fails beside it\n{matrix}"
+    );
+    assert!(wrong.is_empty(), "{}\n{matrix}", wrong.join("\n"));
+}

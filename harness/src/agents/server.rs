@@ -22,6 +22,9 @@ const READY: Duration = Duration::from_mins(1);
 /// How often it is looked whether it is.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How long a process that has failed is looked after.
+const NOTICED: Duration = Duration::from_secs(1);
+
 /// How long it may take to end when it is asked to.
 const ENDING: Duration = Duration::from_secs(5);
 
@@ -97,6 +100,24 @@ impl Started {
         }
     }
 
+    /// After a failure: where nobody listens any more, its end is waited for, so that the next asking does
+    /// not meet a process that is just going.
+    async fn notice_its_end(&self) {
+        let request = self.client.get(&self.start.ready_url).timeout(NOTICED);
+        match request.send().await {
+            Err(error) if !error.is_timeout() => {}
+            Ok(_) | Err(_) => return,
+        }
+        let mut server = self.server.lock().await;
+        if let Some(ending) = server.as_mut()
+            && tokio::time::timeout(NOTICED, ending.child.wait())
+                .await
+                .is_ok()
+        {
+            *server = None;
+        }
+    }
+
     fn spawn(&self) -> Result<Server, String> {
         let words = &self.start.command;
         let mut command = Command::new(&words[0]);
@@ -156,7 +177,11 @@ impl Driver for Started {
         Box::pin(async move {
             let running = self.running().await;
             running.map_err(|why| self.unreachable(why))?;
-            self.agent.ask(invocation).await
+            let told = self.agent.ask(invocation).await;
+            if !matches!(&told, Ok(answer) if answer.error.is_none()) {
+                self.notice_its_end().await;
+            }
+            told
         })
     }
 

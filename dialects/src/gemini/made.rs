@@ -81,6 +81,13 @@ pub(super) fn finish_event(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Ma
 pub(super) fn say_event(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
     let (mut edits, candidate) = alone(event, choice)?;
     ended(&mut edits, candidate, &[], text(saying), None);
+    // What is written is counted at the end, and it is not what the model wrote.
+    if let Some(usage) = event.root().get("usageMetadata") {
+        if let Some(written) = usage.get("candidatesTokenCount") {
+            edits.remove(written.id());
+        }
+        total(&mut edits, usage, 0);
+    }
     Some(Made::data(edits.apply()))
 }
 
@@ -181,11 +188,17 @@ fn count(edits: &mut Edits<'_>, usage: Value<'_>, tokens: u64) {
         }
         (None, None) => {}
     }
+    total(edits, usage, tokens);
+}
+
+/// Makes the sum of all counts that of an answer of so many tokens.
+fn total(edits: &mut Edits<'_>, usage: Value<'_>, tokens: u64) {
     let others = [
         "promptTokenCount",
         "thoughtsTokenCount",
         "toolUsePromptTokenCount",
     ];
+    let number = |key| usage.get(key).and_then(Value::as_u64);
     let others = others.into_iter().filter_map(number);
     if let Some(total) = usage.get("totalTokenCount") {
         let sum = others.fold(tokens, u64::saturating_add);

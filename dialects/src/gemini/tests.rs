@@ -774,3 +774,14 @@ fn a_model_that_is_not_there_is_named_with_its_api_s_version() {
                     streamGenerateContent.";
     assert!(body.contains(expected), "{body}");
 }
+
+#[test]
+fn what_is_said_instead_is_not_counted_as_what_was_written() {
+    let data = br#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"mail","args":{}}}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":40,"thoughtsTokenCount":3,"totalTokenCount":63}}"#;
+    let document = Document::parse(data).expect("JSON");
+    let said = Gemini.say_events(Event::named(None, &document), 0, Saying::Text("No."));
+    let said = String::from_utf8_lossy(said[0].data.as_ref()).into_owned();
+    let usage =
+        r#""usageMetadata":{"promptTokenCount":20,"thoughtsTokenCount":3,"totalTokenCount":23}"#;
+    assert!(said.contains(usage), "{said}");
+}

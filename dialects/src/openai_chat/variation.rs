@@ -94,7 +94,7 @@ impl Variation {
     ) -> Option<Made> {
         match self {
             Self::Azure => None,
-            Self::Groq => Some(Made::event("error", groq(error, context).body)),
+            Self::Groq => Some(Made::event("error", groq(error, context).body.trim_end())),
             Self::Mistral => Some(Made::data(mistral(error, context).body)),
             Self::OpenRouter => Some(Made::data(openrouter_chunk(error, after))),
         }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::judging::{
-    Chaos, Ci, Contract, FailOn, Init, Report, Site, SuiteFile, Trial, Verify,
+    Certificate, CertificateAction, Chaos, Ci, Contract, FailOn, Init, Report, Site, SuiteFile,
+    Trial, Verify,
 };
 use crate::config::{address, quantity};
 use crate::failure::EXIT_CODES;
@@ -128,6 +129,8 @@ pub(crate) enum Command {
     Ci(Box<Ci>),
     /// Write the report of a run
     Report(Box<Report>),
+    /// Write a signed statement of what a run came to, or check one
+    Certificate(Box<Certificate>),
     /// Runs: what agents were tried with, and what came of it
     Runs {
         #[command(subcommand)]
@@ -664,6 +667,7 @@ mod tests {
             "init",
             "verify",
             "report",
+            "certificate",
             "token",
         ] {
             let sub = command.find_subcommand_mut(name).expect(name);

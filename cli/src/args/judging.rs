@@ -171,6 +171,36 @@ impl From<ReportFormat> for squall_harness::report::Format {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Certificate {
+    #[command(subcommand)]
+    pub(crate) action: Option<CertificateAction>,
+    /// Id of the run, from `squall runs list`
+    #[arg(required = true)]
+    pub(crate) run: Option<String>,
+    /// Where to: FILE.html is a page, FILE.pdf a PDF
+    #[arg(long, short, value_name = "FILE", required = true)]
+    pub(crate) output: Option<PathBuf>,
+    /// Who says that the run was made [default: this user's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tester: Option<String>,
+    #[command(flatten)]
+    pub(crate) site: Site,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CertificateAction {
+    /// Check that a certificate is what was signed; exits with 1 if a byte of it was changed
+    Verify {
+        /// The certificate
+        file: PathBuf,
+        /// Print one JSON document on stdout
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Init {
     /// The file to write
     #[arg(value_name = "FILE", default_value = "suite.yaml")]

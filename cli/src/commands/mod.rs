@@ -2,6 +2,7 @@
 
 mod audit;
 mod ca;
+mod certificate;
 mod chaos;
 mod ci;
 mod contract;
@@ -49,6 +50,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Contract { action } => on_runtime(contract::run(action)),
         Command::Init(init) => init::run(&init),
         Command::Verify(verify) => on_runtime(verify::run(*verify)),
+        Command::Certificate(certificate) => on_runtime(certificate::run(*certificate)),
         Command::Report(report) => on_runtime(report::run(*report)),
         Command::Ci(ci) => on_runtime(ci::run(*ci)),
         Command::Runs { action } => on_runtime(runs::run(action)),

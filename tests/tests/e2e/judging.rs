@@ -199,6 +199,34 @@ fn a_run_is_kept_and_its_report_can_be_drawn_in_every_form() {
 }
 
 #[test]
+fn what_a_run_came_to_is_signed_and_a_change_is_found() {
+    let desk = Desk::new();
+    let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "unavailable"));
+    let told = desk.run(&["contract", "run"], &suite);
+    let id = told.closing().split("run=").nth(1).expect("the run's id");
+    let certificate = |arguments: &[&str]| {
+        let mut command = squall(&desk.home());
+        command.current_dir(desk.directory.path());
+        Told::from(command.arg("certificate").args(arguments).output().unwrap())
+    };
+    for name in ["page.html", "page.pdf"] {
+        let signed = certificate(&[id, "--output", name, "--tester", "somebody"]);
+        assert_eq!(signed.code, Some(0), "{signed:#?}");
+        let verified = certificate(&["verify", name]);
+        assert_eq!(verified.code, Some(0), "{verified:#?}");
+        assert!(verified.out.contains("somebody"), "{verified:#?}");
+        let file = desk.directory.path().join(name);
+        let mut bytes = std::fs::read(&file).unwrap();
+        let end = bytes.len() - 3;
+        bytes[end] ^= 1;
+        std::fs::write(&file, bytes).unwrap();
+        assert_eq!(certificate(&["verify", name]).code, Some(1), "{name}");
+    }
+    assert_eq!(certificate(&["verify", "suite.yaml"]).code, Some(2));
+    assert_eq!(certificate(&[id, "--output", "page.txt"]).code, Some(2));
+}
+
+#[test]
 fn what_cannot_be_read_is_told_with_its_place_and_nothing_is_started() {
     let desk = Desk::new();
     let mut suite = suite_of(&desk.agent("/json", &[]), "sunny");

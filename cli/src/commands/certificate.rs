@@ -1,0 +1,117 @@
+//! `squall certificate`: a signed statement of what a run came to.
+
+use std::path::Path;
+
+use serde_json::json;
+use squall_harness::report::certificate::{self, Form, Genuine, NotGenuine, SigningKey};
+use squall_harness::report::{Format, Report};
+
+use crate::args::{Certificate, CertificateAction};
+use crate::commands::recordings::check_writable;
+use crate::failure::Failure;
+use crate::home::home;
+use crate::host::Host;
+use crate::render::paint::Paint;
+use crate::render::{clean, output, run as render};
+use crate::reports;
+
+pub(super) async fn run(certificate: Certificate) -> Result<(), Failure> {
+    match &certificate.action {
+        Some(CertificateAction::Verify { file, json }) => verify(file, *json),
+        None => issue(&certificate).await,
+    }
+}
+
+/// Signs the report of a run as it is drawn now.
+async fn issue(wanted: &Certificate) -> Result<(), Failure> {
+    let (Some(run), Some(file)) = (&wanted.run, &wanted.output) else {
+        // clap asks for both.
+        return Err(Failure::Usage(
+            "name a run, and a file with `--output`".to_owned(),
+        ));
+    };
+    let Some(form) = Form::of_file(&file.to_string_lossy()) else {
+        let file = file.display();
+        return Err(Failure::Usage(format!(
+            "{file}: a certificate is a page or a PDF; end the file's name in `.html` or `.pdf`"
+        )));
+    };
+    check_writable(file)?;
+    let key =
+        SigningKey::of_home(&home()?).map_err(|error| Failure::CouldNotRun(error.to_string()))?;
+    let host = Box::pin(Host::open(&wanted.site, None)).await?;
+    let drawn = reports::fetch(host.client(), run, Format::Json).await;
+    host.close().await;
+    let report =
+        Report::read(&drawn?).map_err(|error| Failure::could_not("the daemon's report", error))?;
+    let tester = wanted.tester.clone().or_else(user);
+    let tester = tester.unwrap_or_else(|| "not named".to_owned());
+    let signed = certificate::issue(&report, &tester, &report.made_at, &key, form)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    std::fs::write(file, signed).map_err(|error| Failure::could_not(file.display(), error))?;
+    output::line(&format!(
+        "{}: what run {} came to, signed by {tester} with the key {}",
+        file.display(),
+        report.run.id,
+        key.fingerprint()
+    ))
+}
+
+/// Who is at work here.
+fn user() -> Option<String> {
+    let named = ["USER", "USERNAME"].map(|name| std::env::var(name).ok());
+    named.into_iter().flatten().find(|name| !name.is_empty())
+}
+
+/// Says whether a certificate is what was signed, and by which key.
+fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+    let verified = certificate::verify(&bytes);
+    if as_json {
+        output::json(&match &verified {
+            Ok(genuine) => {
+                json!({ "file": file, "genuine": true, "fingerprint": genuine.fingerprint,
+                                   "statement": genuine.statement })
+            }
+            Err(error) => json!({ "file": file, "genuine": false, "error": error.to_string() }),
+        })?;
+    }
+    match verified {
+        Ok(genuine) if as_json => {
+            drop(genuine);
+            Ok(())
+        }
+        Ok(genuine) => output::print(&told(file, &genuine, Paint::stdout())),
+        // Whatever this file is, it never was one.
+        Err(error @ NotGenuine::Seals(0)) => {
+            Err(Failure::Usage(format!("{}: {error}", file.display())))
+        }
+        Err(error) => {
+            let paint = Paint::stderr();
+            eprintln!("{} {}: {error}", paint.bad("squall:"), file.display());
+            Err(Failure::NotPassed)
+        }
+    }
+}
+
+fn told(file: &Path, genuine: &Genuine, paint: Paint) -> String {
+    let statement = &genuine.statement;
+    let score = match statement.score {
+        Some(_) => format!("score {} of 100", render::score(statement.score)),
+        None => "no score".to_owned(),
+    };
+    format!(
+        "{}: {}\n\n  key     {}\n  tester  {}\n  run     {} ({} {})\n  result  {}, {score}\n  signed  {}\n\n\
+         compare the key with the one that the tester names\n",
+        file.display(),
+        paint.good("genuine"),
+        genuine.fingerprint,
+        clean(&statement.tester, 80),
+        clean(&statement.run, 40),
+        statement.kind.as_str(),
+        clean(&statement.suite, 60),
+        render::state(statement.state, paint),
+        clean(&statement.issued_at, 40),
+    )
+}

@@ -17,6 +17,7 @@ use squall_proxy::recorder::Recorder;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::agent_name::agent_name;
 use super::life::{Ending, Life, Unbegun};
 use super::ongoing::{Ongoing, Parts, done, event_of};
 use super::order::Wish;
@@ -349,7 +350,7 @@ impl Runs {
             reason: None,
             daemon: self.daemon.clone(),
             documents: wish.documents,
-            agent: None,
+            agent: Some(agent_name(&wish.suite.agent.way)),
             min_score: wish.options.min_score,
         }
     }

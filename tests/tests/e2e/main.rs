@@ -37,6 +37,7 @@ mod providers;
 mod readers;
 mod recognition;
 mod recordings;
+mod reports;
 mod responses;
 mod routes;
 mod runs;

@@ -1,0 +1,201 @@
+//! Reports of real runs: what a hostile agent says, in Chromium, and what other programs make of the forms.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use squall_tests::program::{client, told};
+use squall_tests::upstream::standard;
+use squall_tests::{Daemon, Stage, Upstream, Wire};
+
+/// What the agent answers: everything that might be run, asked for, or end what it stands in.
+const HOSTILE: &str = "</title></style></pre></script><script>alert(1);fetch('http://evil.test/')</script>\
+    <img src=http://evil.test/x onerror=alert(2)><svg onload=alert(3)><a href=\"javascript:alert(4)\" id=main>here</a>\
+    <style>@import 'http://evil.test/y';*{display:none}</style><iframe src=http://evil.test/></iframe>\
+    <meta http-equiv=refresh content='0;url=http://evil.test/'><base href=http://evil.test/>\
+    <link rel=stylesheet href=http://evil.test/z><form action=http://evil.test/><input autofocus onfocus=alert(5)>\
+    ]]> --> ``` | \u{1b}[31m \u{202e}reversed";
+
+/// Calls its tool through the proxy, and answers with no good intent when that fails.
+fn hostile_agent(proxy: SocketAddr, tool: SocketAddr) -> Upstream {
+    Upstream::start(None, move |mut connection| {
+        while let Some(request) = connection.request() {
+            let mut wire = Wire::connect(proxy);
+            wire.prefix = format!("http://{tool}");
+            wire.host = tool.to_string();
+            let baggage = request.header("baggage").unwrap_or_default();
+            wire.request("GET", "/json", &[("baggage", baggage)], b"");
+            let said = match wire.response().status {
+                200 => "it is sunny",
+                _ => HOSTILE,
+            };
+            let body = json!({ "output": said }).to_string();
+            connection.send(standard::whole(
+                "200 OK",
+                "application/json",
+                body.as_bytes(),
+            ));
+        }
+    })
+}
+
+/// A stage on which such an agent has failed a run; the run's path.
+fn failed_run() -> (Stage, String) {
+    let stage = Stage::with(&json!({}), standard::serve);
+    let agent = hostile_agent(stage.daemon.proxy, stage.plain.address);
+    let suite = json!({
+        "name": format!("hostile {HOSTILE}"),
+        "agent": { "endpoint": format!("http://{}/ask", agent.address) },
+        "golden_prompts": [format!("How do you do? {HOSTILE}")],
+        "invariants": [
+            { "id": "says-so", "type": "contains", "value": "sunny", "severity": "high" },
+            { "id": "answers", "type": "output_not_empty" },
+        ],
+        "chaos": { "tool_faults": [{ "tool": "*", "match_url": "*/json", "mode": "error", "error_code": 503 }] },
+    });
+    let wish =
+        json!({ "kind": "chaos", "suite": suite, "options": { "seed": 7, "min_score": 50 } });
+    let answer = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let path = answer.header("location").unwrap().to_owned();
+    let run = stage.daemon.api.wait("the run's end", || {
+        let run = stage.daemon.api.get(&path);
+        run["finished_at"].is_string().then_some(run)
+    });
+    assert_eq!(run["state"], "failed", "{run}");
+    (stage, path)
+}
+
+fn report(daemon: &Daemon, path: &str, format: &str) -> String {
+    let answer = daemon
+        .api
+        .call("GET", &format!("{path}/report?format={format}"), None);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.text()
+}
+
+#[test]
+fn a_hostile_answer_runs_nothing_and_asks_nobody() {
+    let (stage, path) = failed_run();
+    let page = stage
+        .daemon
+        .api
+        .call("GET", &format!("{path}/report?format=html"), None);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.starts_with("default-src 'none';") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    assert!(policy.ends_with("; sandbox"), "{policy}");
+
+    // As a file, where no header helps: the page has to hold by itself.
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("report.html");
+    std::fs::write(&file, page.text()).unwrap();
+    let served = format!(
+        "http://{}{path}/report?format=html",
+        stage.daemon.api.address
+    );
+    for url in [format!("file://{}", file.display()), served] {
+        let told = told(client("report_page.mjs").args(["--url", &url]));
+        assert_eq!(told["ok"], true, "{told}");
+        assert_eq!(told["dialogs"], 0);
+        assert_eq!(
+            told["complaints"],
+            json!([]),
+            "nothing was tried that the policy had to stop"
+        );
+        let asked = told["asked"].as_array().unwrap();
+        assert!(
+            !asked.is_empty() && asked.iter().all(|asked| *asked == json!(url)),
+            "{asked:?}"
+        );
+        assert_eq!(told["handlers"], json!([]));
+        for element in ["script", "img", "iframe", "form", "input", "base"] {
+            let there = told["elements"].as_array().unwrap();
+            assert!(!there.contains(&json!(element)), "{element}");
+        }
+        for link in told["links"].as_array().unwrap() {
+            let link = link.as_str().unwrap();
+            assert!(link.starts_with('#') || link == "data:,", "{link}");
+        }
+        assert_eq!(told["broken"], 0, "every link leads somewhere");
+        assert_eq!(told["first"], "Skip to the result");
+        let said = told["said"].to_string();
+        assert!(
+            said.contains("<script>alert(1)") && said.contains("How do you do?"),
+            "{said}"
+        );
+        assert!(
+            told["title"]
+                .as_str()
+                .unwrap()
+                .starts_with("hostile </title>"),
+            "{told}"
+        );
+        for (name, against) in told["against"].as_object().unwrap() {
+            assert_eq!(*against, json!([]), "axe, {name}");
+        }
+        assert!(
+            told["checked"].as_u64().unwrap() > 30,
+            "axe has looked: {told}"
+        );
+    }
+}
+
+#[test]
+fn other_programs_read_what_a_run_came_to() {
+    let (stage, path) = failed_run();
+    let document: Value = serde_json::from_str(&report(&stage.daemon, &path, "json")).unwrap();
+    assert_eq!(document["report_version"], 1);
+    assert_eq!(document["run"], stage.daemon.api.get(&path));
+    let named: usize = document["run"]["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cell| cell["evidence"][0]["exchanges"].as_array().unwrap().len())
+        .sum();
+    assert!(named > 0);
+    let exchanges = document["exchanges"].as_array().unwrap();
+    assert_eq!(exchanges[0]["rules"][0]["outcome"], "applied", "{document}");
+    assert_eq!(document["exchanges_left_out"], 0);
+    assert_eq!(
+        stage
+            .daemon
+            .api
+            .call("GET", &format!("{path}/report"), None)
+            .header("content-type"),
+        Some("application/json")
+    );
+
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("report.xml");
+    std::fs::write(&file, report(&stage.daemon, &path, "junit")).unwrap();
+    let told = told(client("junit_read.py").arg(&file));
+    assert_eq!(told["ok"], true, "{told}");
+    let cells = document["run"]["cells"].as_array().unwrap();
+    assert_eq!(told["tests"], cells.len());
+    assert_eq!(told["failures"], 1, "{told}");
+    assert!(
+        told["names"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("says-so")),
+        "{told}"
+    );
+
+    let comment = report(&stage.daemon, &path, "markdown");
+    assert!(
+        comment.starts_with("## ❌ Squall: ") && comment.len() < 65_536,
+        "{comment}"
+    );
+    let unknown = stage
+        .daemon
+        .api
+        .call("GET", &format!("{path}/report?format=pdf"), None);
+    assert_eq!(unknown.status, 400);
+    let nobody = stage
+        .daemon
+        .api
+        .call("GET", "/v1/runs/nothing/report", None);
+    assert_eq!(nobody.status, 404);
+}

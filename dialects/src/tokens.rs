@@ -212,7 +212,12 @@ impl Counter {
         let told = self.most - self.sure;
         self.open.push_str(piece);
         let complete = complete(&self.open);
-        self.sure += count(self.counting, &self.open[..complete]);
+        self.sure += if complete == before.len() {
+            // Nearly always: what was open has been counted, and the piece begins another stretch.
+            self.open_tokens
+        } else {
+            count(self.counting, &self.open[..complete])
+        };
         self.open.drain(..complete);
         self.open_tokens = count(self.counting, &self.open);
         let settled = match self.open.strip_suffix(' ') {
@@ -267,6 +272,9 @@ fn complete(text: &str) -> usize {
 /// Bytes of the first stretches of `text` that can be counted together: up to the end of one that
 /// was cut for its length.
 fn batch(text: &str) -> usize {
+    if text.len() <= LONGEST_STRETCH {
+        return text.len();
+    }
     let mut begin = 0;
     let mut before = None;
     for (at, c) in text.char_indices() {
@@ -284,14 +292,14 @@ fn batch(text: &str) -> usize {
 /// around them.
 fn is_boundary(before: char, after: char) -> bool {
     match after {
+        // An apostrophe may be in the middle of a word.
+        '\'' | 'a'..='z' | 'A'..='Z' | '0'..='9' => false,
         // A space begins a token, unless white space comes before it.
         ' ' => !before.is_whitespace(),
         // Only marks and white space have the end of a line in one token with them.
         '\t' | '\r' | '\n' | '、' | '。' | '「' | '」' | '！' | '，' | '？' => {
             is_plain(before)
         }
-        // It may be in the middle of a word.
-        '\'' => false,
         mark => mark.is_ascii_punctuation() && is_plain(before),
     }
 }
@@ -363,6 +371,7 @@ enum Class {
 impl Class {
     fn of(c: char) -> Self {
         match c {
+            'a'..='z' | 'A'..='Z' => Self::Letter,
             '0'..='9' => Self::Digit,
             c if c.is_whitespace() => Self::Space,
             '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' => {

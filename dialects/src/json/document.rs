@@ -1,7 +1,6 @@
 //! An index over a JSON text.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -31,6 +30,8 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
     pub(super) kind: Kind,
+    /// The key is written with an escape.
+    pub(super) key_escaped: bool,
     /// Span of the key, quotes included; empty for a value that is no object member.
     pub(super) key_start: u32,
     pub(super) key_end: u32,
@@ -201,21 +202,17 @@ impl<'d> Value<'d> {
         self.members().filter(|member| member.is_called(key)).last()
     }
 
-    /// Whether it is a member under this key. Decodes only keys that may be it: an escape is longer
-    /// than what it stands for.
+    /// Whether it is a member under this key. Decodes only keys that are not what they stand for.
     fn is_called(self, key: &str) -> bool {
         let node = self.node();
         let quoted = &self.document.text.as_bytes()[span(&(node.key_start..node.key_end))];
         let Some(written) = quoted.get(1..quoted.len().saturating_sub(1)) else {
             return false;
         };
-        match written.len().cmp(&key.len()) {
-            Ordering::Less => false,
-            Ordering::Equal => written == key.as_bytes(),
-            Ordering::Greater => {
-                memchr::memchr(b'\\', written).is_some()
-                    && self.key().is_some_and(|found| found == key)
-            }
+        if node.key_escaped {
+            self.key().is_some_and(|found| found == key)
+        } else {
+            written == key.as_bytes()
         }
     }
 

@@ -5,10 +5,11 @@
 
 use http::Method;
 use libfuzzer_sys::fuzz_target;
+use squall_harness::session;
 use squall_journal::tape::{Question, Session, Tape};
 
 fuzz_target!(|text: &str| {
-    match Session::parse("fuzz.yaml", text) {
+    match session::parse("fuzz.yaml", text) {
         Ok(session) => use_it(&session),
         Err(errors) => {
             assert!(!errors.is_empty());
@@ -22,7 +23,7 @@ fuzz_target!(|text: &str| {
 
 fn use_it(session: &Session) {
     let written = session.to_yaml();
-    let again = Session::parse("again.yaml", &written).expect("what was written can be read");
+    let again = session::parse("again.yaml", &written).expect("what was written can be read");
     assert_eq!(again.to_yaml(), written);
     let mut tape = Tape::new(&again, &|_, _, body| body.len() as u64);
     let (all, left) = tape.answers();

@@ -9,12 +9,15 @@
 
 pub mod agents;
 pub mod answer;
+#[cfg(test)]
+mod gaps;
 pub mod invariants;
 pub mod model;
 pub mod outside;
 pub mod report;
 pub mod runner;
 pub mod scores;
+pub mod session;
 pub mod suite;
 pub mod trace;
 pub mod verify;

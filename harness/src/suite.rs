@@ -48,9 +48,7 @@ pub use self::mutations::{MutationType, Mutations};
 pub use self::prompts::Prompt;
 pub(crate) use self::prompts::read as read_prompts;
 use self::reader::{Fields, Reader};
-pub use self::replays::{
-    Filter, FilterStatus, ReplaySession, Replays, Session, Source, ToolResponse,
-};
+pub use self::replays::{Filter, FilterStatus, ReplaySession, Replays, Session, Source};
 pub use self::schema::{replay_schema, suite_schema};
 pub use self::settings::{Advanced, Counters, Format, Output, Price, Prices, Scoring, Tools};
 use crate::invariants::{self, Invariant};

@@ -6,6 +6,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use squall_harness::session;
 use squall_journal::tape::{Otherwise, Session};
 use squall_proxy::tape::{Counts, Playing, PlayingOptions};
 
@@ -247,7 +248,7 @@ async fn find(
             let found = state.documents.newest(&replays, &id).await;
             let found = found.map_err(|error| Problem::store(&error))?;
             let replay = found.ok_or_else(|| nothing("replay", &id))?;
-            let session = Session::parse(&id, &replay.body).map_err(|errors| {
+            let session = session::parse(&id, &replay.body).map_err(|errors| {
                 let first = errors.first().map(ToString::to_string);
                 let first = first.unwrap_or_default();
                 Problem::internal(format!("the stored replay cannot be read: {first}"))
@@ -319,7 +320,7 @@ fn source(members: &Map<String, Value>, errors: &mut Vec<Detail>) -> Option<Sour
     };
     let value = members.get(*only)?;
     if *only == "session" {
-        return match Session::parse("session", &value.to_string()) {
+        return match session::parse("session", &value.to_string()) {
             Ok(session) => Some(Source::Session(Box::new(session))),
             Err(wrong) => {
                 errors.extend(

@@ -4,8 +4,8 @@
 //! that would is refused at the door, not when a run comes to it.
 
 use serde_json::Value;
+use squall_harness::session;
 use squall_harness::suite::{self, Contract, Suite, SuiteError, Touched};
-use squall_journal::tape::Session;
 
 use crate::Trust;
 use crate::problem::Detail;
@@ -24,7 +24,7 @@ pub(crate) fn complaints(
     let wrong = match kind {
         DocumentKind::Suite => suite_of(name, text, sent, trust, Detail::located).err(),
         DocumentKind::Contract => contract_of(name, text, trust).err(),
-        DocumentKind::Replay => Session::parse(name, text).err().map(|errors| {
+        DocumentKind::Replay => session::parse(name, text).err().map(|errors| {
             let errors = errors.into_iter();
             errors
                 .map(|error| Detail::at(error.pointer, error.message))

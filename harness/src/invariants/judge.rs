@@ -184,11 +184,6 @@ impl Invariant {
         self.check.needs_baseline() && self.baseline == BaselineFrom::Auto
     }
 
-    /// Whether judging it starts a program that the suite names.
-    pub fn starts_a_program(&self) -> bool {
-        self.check.starts_a_program()
-    }
-
     /// Whether it looks at the wire, so that bodies have to be kept.
     pub fn looks_at_the_wire(&self) -> bool {
         let mut kinds = kinds();

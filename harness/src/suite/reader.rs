@@ -283,11 +283,6 @@ impl<'a, 't> Fields<'_, 'a, 't> {
             .map_or(self.position, |(found, _)| found.position)
     }
 
-    /// The whole map as JSON.
-    pub(crate) fn document(&self) -> serde_json::Value {
-        Tree::Map(self.members.to_vec()).to_json()
-    }
-
     /// Names that were asked for.
     pub(crate) fn known(&self) -> &[&'static str] {
         &self.known

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+pub use squall_journal::tape::Session as ReplaySession;
 use squall_profiles::document::{At, Tree};
 use squall_profiles::error::Position;
 
 use super::reader::{Fields, Reader};
+use crate::session;
 
 /// Incidents and where they come from.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,44 +30,6 @@ pub enum Session {
     },
     /// It stands in the suite.
     Inline(Box<ReplaySession>),
-}
-
-/// A production incident: the input, what was answered then, what must hold now.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReplaySession {
-    /// Unique in the suite.
-    pub id: String,
-    /// What reports call it.
-    pub name: Option<String>,
-    /// What the agent is asked.
-    pub input: String,
-    /// Where it was captured. Default `manual`.
-    pub source: String,
-    /// When, as it was written.
-    pub captured_at: Option<String>,
-    /// What came before, oldest first.
-    pub context: Vec<Value>,
-    /// What went wrong then.
-    pub expected_failure: Option<String>,
-    /// Name of the contract that must hold; absent: the suite's own.
-    pub contract: Option<String>,
-    /// What tools answered then.
-    pub tool_responses: Vec<ToolResponse>,
-    /// The session as the document that a tape is made of.
-    pub document: Value,
-}
-
-/// What a tool answered.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolResponse {
-    /// The tool's name.
-    pub tool: String,
-    /// Text, a map, or nothing.
-    pub response: Value,
-    /// Status; 0 is an error without one. Default 200.
-    pub status: u16,
-    /// How long it took, milliseconds. Default 0.
-    pub latency_ms: u64,
 }
 
 /// Where sessions are fetched from.
@@ -128,19 +91,10 @@ pub(super) const SOURCES: [(&str, SourceType); 2] = [
     ("langsmith_run", SourceType::Run),
 ];
 
-#[derive(Clone, Copy)]
-pub(super) enum OnEnd {
-    Error,
-    PassThrough,
-}
-
-pub(super) const ON_END: [(&str, OnEnd); 2] =
-    [("error", OnEnd::Error), ("passthrough", OnEnd::PassThrough)];
-
 pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Replays {
     let mut ids = BTreeSet::new();
     let sessions = fields.each("sessions", "a list of replay sessions", |reader, node| {
-        let session = reader.fields(node, "a replay session", session)??;
+        let session = session(reader, node)?;
         if let Session::Inline(inline) = &session
             && !ids.insert(inline.id.clone())
         {
@@ -158,89 +112,55 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Replays {
     }
 }
 
-fn session(fields: &mut Fields<'_, '_, '_>) -> Option<Session> {
-    let file = fields.words("file");
-    if fields.has("file") {
-        // What else is said is the file's to say; the contract may be another one.
-        let file = file?;
-        return Some(Session::File {
-            path: file.value,
-            position: file.position,
-        });
+fn session(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Session> {
+    let has = |name: &str| match &node.value {
+        Tree::Map(members) => members.iter().any(|(found, _)| found.value == name),
+        Tree::List(_) | Tree::Scalar { .. } | Tree::Null => false,
+    };
+    if has("file") {
+        // What else is said is the file's to say.
+        return reader.fields(node, "a replay session", |fields| {
+            let file = fields.words("file")?;
+            Some(Session::File {
+                path: file.value,
+                position: file.position,
+            })
+        })?;
     }
-    inline(fields).map(|session| Session::Inline(Box::new(session)))
+    if !has("id") || !has("input") {
+        let message = "a session has `file`, or `id` and `input`";
+        reader.error(node.position, message);
+        inline(reader, node, false);
+        return None;
+    }
+    inline(reader, node, true).map(|session| Session::Inline(Box::new(session)))
 }
 
-fn inline(fields: &mut Fields<'_, '_, '_>) -> Option<ReplaySession> {
-    let id = fields.words("id");
-    let input = fields.words("input");
-    if !fields.has("id") || !fields.has("input") {
-        let message = "a session has `file`, or `id` and `input`".to_owned();
-        let position = fields.position;
-        fields.reader.error(position, message);
+/// `is_named`: whether it has an id and an input; that it has none was said already.
+fn inline(reader: &mut Reader<'_>, node: &At<Tree>, is_named: bool) -> Option<ReplaySession> {
+    let (session, mut wrong) = session::of_tree(node);
+    wrong.retain(|(_, pointer, _)| is_named || pointer != "/id");
+    let is_fine = wrong.is_empty();
+    for (position, pointer, message) in wrong {
+        // What a variable stands for is not repeated.
+        let message = if reader.has_variable(position) {
+            let shown = reader.shown(position);
+            format!("`{shown}` does not stand for what is allowed here")
+        } else {
+            message
+        };
+        reader.below_pointer(&pointer, |reader| reader.error(position, message));
     }
-    let words = |text: Option<At<String>>| text.map(|text| text.value);
-    let context = fields.each("context", "a list of maps", |reader, node| {
-        if let Tree::Map(_) = &node.value {
-            return Some(node.value.to_json());
-        }
-        reader.misplaced(node.position, "a map");
-        None
-    });
-    let tool_responses = fields.each("tool_responses", "a list", |reader, node| {
-        reader.fields(node, "a map with `tool` and `response`", tool_response)?
-    });
-    let maps = |reader: &mut Reader<'_>, node: &At<Tree>| {
-        let is_map = matches!(node.value, Tree::Map(_));
-        if !is_map {
-            reader.misplaced(node.position, "a map");
-        }
-        is_map.then_some(())
-    };
-    fields.each("llm_responses", "a list of maps", maps);
-    fields.each("exchanges", "a list of maps", maps);
-    fields.word("on_miss", "choice", &ON_END);
-    fields.word("on_exhausted", "choice", &ON_END);
-    let document = fields.document();
-    Some(ReplaySession {
-        name: words(fields.text("name")),
-        source: words(fields.text("source")).unwrap_or_else(|| "manual".to_owned()),
-        captured_at: words(fields.text("captured_at")),
-        context: context.map(|list| list.value).unwrap_or_default(),
-        expected_failure: words(fields.text("expected_failure")),
-        contract: words(fields.words("contract")),
-        tool_responses: tool_responses.map(|list| list.value).unwrap_or_default(),
-        document,
-        id: id?.value,
-        input: input?.value,
-    })
-}
-
-fn tool_response(fields: &mut Fields<'_, '_, '_>) -> Option<ToolResponse> {
-    let tool = fields.words("tool");
-    if !fields.has("tool") {
-        fields.missing("tool", "the tool's name");
+    let is_blank = session
+        .input
+        .as_deref()
+        .is_none_or(|input| input.trim().is_empty());
+    if is_fine && is_blank && is_named {
+        let message = "`input` is empty; write what the agent is asked";
+        reader.below("input", |reader| reader.error(node.position, message));
+        return None;
     }
-    let response = fields.read("response", |reader, node| match &node.value {
-        Tree::List(_) => {
-            reader.misplaced(node.position, "a text, a map or `null`");
-            None
-        }
-        value => Some(value.to_json()),
-    });
-    let status = match fields.node("status").map(|node| &node.value) {
-        Some(Tree::Scalar { text, .. }) if text == "0" => Some(0),
-        _ => fields.whole("status", 100..=599, ", or 0 for an error without one"),
-    };
-    let latency_ms = fields.whole("latency_ms", 0..=86_400_000, " milliseconds");
-    Some(ToolResponse {
-        tool: tool?.value,
-        response: response.unwrap_or_default(),
-        status: status
-            .and_then(|status| u16::try_from(status).ok())
-            .unwrap_or(200),
-        latency_ms: latency_ms.unwrap_or(0),
-    })
+    is_fine.then_some(session)
 }
 
 fn source(fields: &mut Fields<'_, '_, '_>) -> Option<Source> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! exchange ─▶ Recorded ─▶ redact ─┬─▶ har::document        for other tools
-//!                                 └─▶ Session ─▶ Session::to_yaml ─▶ read::session ─┐
+//!                                 └─▶ Session ─▶ Session::to_yaml ─▶ whoever reads ─┐
 //!                                        └──────────────────▶ Tape ◀────────────────┘
 //!                                                              │ ask
 //! request ─▶ Question ─────────────────────────────────────────┘─▶ Found
@@ -17,15 +17,12 @@ pub mod exposed;
 pub mod har;
 mod leaves;
 pub mod play;
-pub mod read;
 pub mod recorded;
 pub mod redact;
 pub mod session;
-mod tree;
 mod yaml;
 
 pub use self::content::{Content, Data, Piece};
 pub use self::play::{Found, Question, Tape};
-pub use self::read::SessionError;
 pub use self::recorded::Recorded;
 pub use self::session::{Answer, Exchange, Matching, Otherwise, Session, ToolResponse};

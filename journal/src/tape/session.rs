@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::content::{Content, Data, Piece};
 use super::recorded::Recorded;
-use super::{read, yaml};
+use super::yaml;
 
 /// A production incident: what the agent was asked, what it was answered on the way, and the
 /// contract that it must now meet.
@@ -145,11 +145,6 @@ impl Session {
             exchanges: exchanges.collect(),
             ..Self::default()
         }
-    }
-
-    /// Reads a session from YAML or JSON, or says all that is wrong with it.
-    pub fn parse(file: &str, text: &str) -> Result<Self, Vec<read::SessionError>> {
-        read::session(file, text)
     }
 
     /// The session as a JSON document.

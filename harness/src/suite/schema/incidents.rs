@@ -1,6 +1,7 @@
 //! What is asked: golden prompts and recorded incidents.
 
 use serde_json::{Value, json};
+use squall_journal::tape::Otherwise;
 
 use super::shapes::{block, either, flag, list, reference, some, text, whole, words};
 use crate::suite::replays;
@@ -88,7 +89,7 @@ pub(super) fn session() -> Value {
             (
                 "status",
                 "Default 200; 0 is an error without one.",
-                whole(0, Some(599)),
+                whole(0, Some(999)),
             ),
             (
                 "latency_ms",
@@ -98,7 +99,7 @@ pub(super) fn session() -> Value {
         ],
     );
     let maps = || list(json!({ "type": "object" }));
-    let ends = || words(replays::ON_END.map(|(name, _)| name));
+    let ends = || words([Otherwise::Error, Otherwise::Passthrough].map(Otherwise::as_str));
     block(
         "A production incident.",
         &["id", "input"],

@@ -36,7 +36,7 @@ fn every_suite_of_the_corpus_is_valid_by_the_schema() {
 }
 
 /// What only the reader can say: what a text must look like, what is there twice, what needs what.
-const BEYOND: usize = 42;
+const BEYOND: usize = 46;
 
 #[test]
 fn most_mistakes_are_mistakes_by_the_schema_too() {
@@ -124,7 +124,5 @@ fn every_field_that_is_read_is_in_the_schema_and_no_other() {
     embeddings.remove("folder");
     assert_eq!(block(&first("embeddings")), embeddings);
     let sessions = read_in("replays: {sessions: [{HERE}]}");
-    let mut listed = block("/$defs/replay_session");
-    listed.insert("file".to_owned());
-    assert_eq!(listed, sessions);
+    assert_eq!(block("/$defs/replay_session"), sessions);
 }

@@ -107,7 +107,7 @@ proptest! {
     ) {
         let exported = Session::of_recording("rec", Some("a: name"), &recording);
         let yaml = exported.to_yaml();
-        let imported = Session::parse("rec.yaml", &yaml).expect("our own YAML");
+        let imported = squall_harness::session::parse("rec.yaml", &yaml).expect("our own YAML");
         let first = exported.exchanges.first().map(|one| one.answer.clone());
         let again = imported.exchanges.first().map(|one| one.answer.clone());
         // Empty bodies are not written.
@@ -187,4 +187,135 @@ fn no_secret_is_left_in_an_export() {
     insta::assert_snapshot!(session.to_yaml());
     let archive = serde_json::to_string_pretty(&archive).expect("JSON");
     insta::assert_snapshot!(archive);
+}
+
+/// Which answer a request gets.
+mod asking {
+    use http::Method;
+    use squall_journal::tape::{Content, Found, Question, Tape};
+
+    fn number(method: &Method, url: &str, body: &[u8]) -> u64 {
+        (method.as_str().len() + url.len() * 1000 + body.len() * 1_000_000) as u64
+    }
+
+    fn tape(text: &str) -> Tape {
+        let session = squall_harness::session::parse("session.yaml", text).expect("a session");
+        Tape::new(&session, &number)
+    }
+
+    fn ask(tape: &mut Tape, method: &Method, url: &str, body: &str) -> String {
+        said(tape.ask(&Question {
+            method,
+            url,
+            fingerprint: number(method, url, body.as_bytes()),
+            tools: &[],
+            dialect: None,
+            model: None,
+        }))
+    }
+
+    fn said(found: Found) -> String {
+        match found {
+            Found::Answer(answer) => match &answer.content {
+                Content::Body(body) => body.as_text().expect("a text").to_owned(),
+                Content::Stream(_) => "a stream".to_owned(),
+            },
+            Found::Tool(tool) => tool.response.to_string(),
+            Found::Exhausted(why) => format!("exhausted: {why}"),
+            Found::Missed(why) => format!("missed: {why}"),
+        }
+    }
+
+    #[test]
+    fn answers_of_a_key_are_given_in_recorded_order() {
+        let mut tape = tape(
+            r#"{"id":"s","exchanges":[
+            {"match":{"method":"POST","url":"http://h/a","body":"x"},"body":"1"},
+            {"match":{"method":"POST","url":"http://h/a","body":"yy"},"body":"other"},
+            {"match":{"method":"POST","url":"http://h/a","body":"x"},"body":"2"},
+            {"match":{"method":"GET","url":"http://h/b*"},"body":"loose"}]}"#,
+        );
+        assert_eq!(tape.answers(), (4, 4));
+        let post = Method::POST;
+        let told: Vec<_> = ["x", "yy", "x", "x", "zzz"]
+            .map(|body| ask(&mut tape, &post, "http://h/a", body))
+            .to_vec();
+        assert_eq!(
+            told,
+            [
+                "1",
+                "other",
+                "2",
+                "exhausted: its 2 recorded answers were given",
+                "missed: the nearest recorded key is POST http://h/a (00000000000f6954) with another body",
+            ]
+        );
+        let get = Method::GET;
+        assert_eq!(
+            ask(&mut tape, &get, "http://h/c", ""),
+            "missed: the nearest recorded key is GET http://h/b*"
+        );
+        assert_eq!(ask(&mut tape, &get, "http://h/b/1?q", ""), "loose");
+        assert_eq!(
+            ask(&mut tape, &get, "http://h/b/1?q", ""),
+            "exhausted: its one recorded answer was given"
+        );
+        assert_eq!(tape.answers(), (4, 0));
+    }
+
+    #[test]
+    fn tools_answer_by_name_and_then_by_ordinal() {
+        let mut tape = tape(
+            r#"{"id":"s","tool_responses":[{"tool":"search","response":1},
+            {"tool":"mail","response":"m"},{"tool":"search","response":2}]}"#,
+        );
+        let mut call = |tool: &str| {
+            said(tape.ask(&Question {
+                method: &Method::POST,
+                url: "http://tools/x",
+                fingerprint: 1,
+                tools: &[tool.to_owned()],
+                dialect: None,
+                model: None,
+            }))
+        };
+        assert_eq!(call("search"), "1");
+        assert_eq!(call("mail"), "\"m\"");
+        assert_eq!(call("search"), "2");
+        assert_eq!(
+            call("search"),
+            "exhausted: its 2 recorded answers were given"
+        );
+        assert_eq!(
+            call("serch"),
+            "missed: the nearest recorded key is tool `search`"
+        );
+    }
+
+    #[test]
+    fn models_answer_in_order_where_dialect_and_model_are_theirs() {
+        let mut tape = tape(
+            r#"{"id":"s","llm_responses":[
+            {"dialect":"anthropic","body":"a1"},{"match":{"model":"gpt-4*"},"body":"g1"},
+            {"dialect":"anthropic","body":"a2"},{"body":"any"}]}"#,
+        );
+        let mut call = |dialect: &str, model: &str| {
+            said(tape.ask(&Question {
+                method: &Method::POST,
+                url: "http://m/x",
+                fingerprint: 1,
+                tools: &[],
+                dialect: Some(dialect),
+                model: Some(model),
+            }))
+        };
+        assert_eq!(call("openai-chat", "gpt-4o"), "g1");
+        assert_eq!(call("anthropic", "claude"), "a1");
+        assert_eq!(call("anthropic", "claude"), "a2");
+        assert_eq!(call("openai-chat", "gpt-4o"), "any");
+        assert_eq!(
+            call("openai-chat", "gpt-4o"),
+            "exhausted: its one recorded answer was given"
+        );
+    }
 }

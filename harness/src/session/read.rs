@@ -1,14 +1,12 @@
 //! Reads replay sessions strictly: everything that is wrong is said at once, with its place.
 
-use std::fmt;
-
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::Value;
-
-use super::content::{Content, Data, Piece};
-use super::session::{Answer, Exchange, Matching, Otherwise, Session, ToolResponse};
-pub use super::tree::Position;
-use super::tree::{self, At, Tree};
+use squall_journal::tape::{
+    Answer, Content, Data, Exchange, Matching, Otherwise, Piece, Session, ToolResponse,
+};
+use squall_profiles::document::{At, ScalarKind, Tree};
+use squall_profiles::error::{Position, allowed, did_you_mean};
 
 /// Longest wait that can be written, milliseconds: a day. More is a slip of units.
 const LONGEST_MS: u64 = 86_400_000;
@@ -16,69 +14,26 @@ const LONGEST_MS: u64 = 86_400_000;
 /// Most errors that are told of one document.
 const MOST_ERRORS: usize = 50;
 
-/// One thing wrong with a session. `Display` gives `file:line:column: message`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionError {
-    /// The file as it was named.
-    pub file: String,
-    /// Where in the file.
-    pub position: Position,
-    /// JSON pointer (RFC 6901) to the value.
-    pub pointer: String,
-    /// What is wrong, and what to write instead.
-    pub message: String,
-}
+/// Something wrong: where, the JSON pointer (RFC 6901) to it, and a sentence.
+pub(crate) type Wrong = (Position, String, String);
 
-impl fmt::Display for SessionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Position { line, column } = self.position;
-        if line == 0 {
-            write!(f, "{}: {}", self.file, self.message)
-        } else {
-            write!(f, "{}:{line}:{column}: {}", self.file, self.message)
-        }
-    }
-}
-
-impl std::error::Error for SessionError {}
-
-/// Reads a session from YAML or JSON.
-pub(super) fn session(file: &str, text: &str) -> Result<Session, Vec<SessionError>> {
-    let tree = tree::read(text).map_err(|(position, message)| {
-        vec![SessionError {
-            file: file.to_owned(),
-            position,
-            pointer: String::new(),
-            message,
-        }]
-    })?;
+/// Reads a session from a tree, and says what is wrong with it in the order of the text.
+pub(crate) fn session(tree: &At<Tree>) -> (Session, Vec<Wrong>) {
     let mut reader = Reader {
         pointer: String::new(),
         errors: Vec::new(),
     };
-    let session = reader.session(&tree);
-    if reader.errors.is_empty() {
-        return Ok(session);
-    }
-    let mut errors: Vec<SessionError> = reader
-        .errors
-        .into_iter()
-        .map(|(position, pointer, message)| SessionError {
-            file: file.to_owned(),
-            position,
-            pointer,
-            message,
-        })
-        .collect();
-    errors.sort_by_key(|error| error.position);
+    let session = reader.session(tree);
+    let mut errors = reader.errors;
+    errors.sort_by_key(|(position, ..)| *position);
     errors.truncate(MOST_ERRORS);
-    Err(errors)
+    (session, errors)
 }
 
 /// Reads values; `None` for what is absent or wrong, and what is wrong is noted.
 struct Reader {
     pointer: String,
-    errors: Vec<(Position, String, String)>,
+    errors: Vec<Wrong>,
 }
 
 type Members<'a> = &'a [(At<String>, At<Tree>)];
@@ -142,7 +97,7 @@ impl Reader {
 
     fn object(&mut self, node: &At<Tree>) -> Option<Value> {
         if matches!(node.value, Tree::Map(_)) {
-            return Some(node.value.to_value());
+            return Some(node.value.to_json());
         }
         self.expected("", node, "a map");
         None
@@ -151,11 +106,11 @@ impl Reader {
     fn tool_response(&mut self, node: &At<Tree>) -> Option<ToolResponse> {
         let members = self.map(node, &["tool", "response", "status", "latency_ms"]);
         let tool = self.text(members, "tool");
-        let is_null = |at: &At<Tree>| matches!(at.value, Tree::Scalar(Value::Null));
+        let is_null = |at: &At<Tree>| at.value == Tree::Null;
         if tool.is_none() && member(members, "tool").is_none_or(is_null) {
             self.error("tool", node.position, "`tool` is missing; write its name");
         }
-        let response = member(members, "response").map_or(Value::Null, |at| at.value.to_value());
+        let response = member(members, "response").map_or(Value::Null, |at| at.value.to_json());
         Some(ToolResponse {
             tool: tool?,
             response,
@@ -244,7 +199,10 @@ impl Reader {
         let written = self.text(members, "dialect")?;
         if squall_dialects::of_endpoint(&written).is_none() {
             let known = squall_dialects::ALL.iter().map(|dialect| dialect.name());
-            let message = format!("unknown dialect `{written}`{}", nearest(&written, known));
+            let message = format!(
+                "unknown dialect `{written}`{}",
+                did_you_mean(&written, known)
+            );
             self.error("dialect", at.position, message);
         }
         Some(written)
@@ -319,9 +277,11 @@ impl Reader {
                 data.map(|data| (data, false))
             }
             (Some(at), None) => Some(match &at.value {
-                Tree::Scalar(Value::String(text)) => (text.as_str().into(), false),
-                Tree::Scalar(Value::Null) => (Data::default(), false),
-                document => (document.to_value().to_string().into(), true),
+                Tree::Null => (Data::default(), false),
+                document => match document.to_json() {
+                    Value::String(text) => (text.into(), false),
+                    other => (other.to_string().into(), true),
+                },
             }),
             (None, None) => None,
         }
@@ -351,13 +311,13 @@ impl Reader {
     }
 
     fn header(&mut self, name: &At<String>, value: &At<Tree>) -> Option<(String, String)> {
-        let text = match &value.value {
-            Tree::Scalar(Value::String(text)) => text.clone(),
-            Tree::Scalar(number @ Value::Number(_)) => number.to_string(),
-            _ => {
-                self.expected(&name.value, value, "a text or a list of texts");
-                return None;
-            }
+        let Tree::Scalar {
+            text,
+            kind: ScalarKind::Text | ScalarKind::Number,
+        } = &value.value
+        else {
+            self.expected(&name.value, value, "a text or a list of texts");
+            return None;
         };
         if HeaderName::from_bytes(name.value.as_bytes()).is_err() {
             let message = format!("`{}` is no header's name", name.value.escape_debug());
@@ -369,7 +329,7 @@ impl Reader {
             self.error(&name.value, value.position, message);
             return None;
         }
-        Some((name.value.to_ascii_lowercase(), text))
+        Some((name.value.to_ascii_lowercase(), text.clone()))
     }
 
     fn status(&mut self, members: Members<'_>) -> Option<u16> {
@@ -402,8 +362,8 @@ impl Reader {
     /// A whole number from 0.
     fn whole(&mut self, members: Members<'_>, name: &str) -> Option<u64> {
         let at = member(members, name)?;
-        let read = match &at.value {
-            Tree::Scalar(Value::Number(number)) => number.as_u64(),
+        let read = match at.value.to_json() {
+            Value::Number(number) => number.as_u64(),
             _ => None,
         };
         if read.is_none() {
@@ -415,10 +375,8 @@ impl Reader {
     /// A number from 0, to the nearest whole one.
     fn number(&mut self, members: Members<'_>, name: &str) -> Option<u64> {
         let at = member(members, name)?;
-        let read = match &at.value {
-            Tree::Scalar(Value::Number(number)) => {
-                number.as_u64().or_else(|| rounded(number.as_f64()?))
-            }
+        let read = match at.value.to_json() {
+            Value::Number(number) => number.as_u64().or_else(|| rounded(number.as_f64()?)),
             _ => None,
         };
         if read.is_none() {
@@ -428,17 +386,14 @@ impl Reader {
     }
 
     fn flag(&mut self, members: Members<'_>, name: &str) -> bool {
-        match member(members, name) {
-            None => false,
-            Some(At {
-                value: Tree::Scalar(Value::Bool(flag)),
-                ..
-            }) => *flag,
-            Some(other) => {
-                self.expected(name, other, "`true` or `false`");
-                false
-            }
+        let Some(at) = member(members, name) else {
+            return false;
+        };
+        if let Value::Bool(flag) = at.value.to_json() {
+            return flag;
         }
+        self.expected(name, at, "`true` or `false`");
+        false
     }
 
     fn otherwise(&mut self, members: Members<'_>, name: &str) -> Option<Otherwise> {
@@ -447,8 +402,8 @@ impl Reader {
         let read = Otherwise::parse(&written);
         if read.is_none() {
             let words = [Otherwise::Error, Otherwise::Passthrough].map(Otherwise::as_str);
-            let near = nearest(&written, words);
-            let message = format!("`{name}: {written}`{near}; allowed are error and passthrough");
+            let rest = allowed(&written, words.into_iter());
+            let message = format!("`{name}: {written}`{rest}");
             self.error(name, at.position, message);
         }
         read
@@ -458,13 +413,16 @@ impl Reader {
     fn text(&mut self, members: Members<'_>, name: &str) -> Option<String> {
         let at = member(members, name)?;
         match &at.value {
-            Tree::Scalar(Value::String(text)) => Some(text.clone()),
-            Tree::Scalar(Value::Null) => None,
-            Tree::Scalar(_) => {
+            Tree::Scalar {
+                text,
+                kind: ScalarKind::Text,
+            } => Some(text.clone()),
+            Tree::Null => None,
+            Tree::Scalar { .. } => {
                 self.expected(name, at, "a text: put it into quotes");
                 None
             }
-            _ => {
+            Tree::List(_) | Tree::Map(_) => {
                 self.expected(name, at, "a text");
                 None
             }
@@ -481,7 +439,7 @@ impl Reader {
             return Vec::new();
         };
         match &at.value {
-            Tree::Scalar(Value::Null) => Vec::new(),
+            Tree::Null => Vec::new(),
             Tree::List(items) => self.below(name, |reader| {
                 let read = |(index, item): (usize, &At<Tree>)| {
                     reader.below(&index.to_string(), |reader| read(reader, item))
@@ -504,8 +462,8 @@ impl Reader {
         for (name, _) in members {
             if !fields.contains(&name.value.as_str()) {
                 let shown: String = name.value.chars().take(40).collect();
-                let near = nearest(&name.value, fields.iter().copied());
-                let message = format!("unknown field `{shown}`{near}");
+                let rest = allowed(&name.value, fields.iter().copied());
+                let message = format!("unknown field `{shown}`{rest}");
                 self.error(&name.value, name.position, message);
             }
         }
@@ -513,7 +471,7 @@ impl Reader {
     }
 
     fn expected(&mut self, field: &str, at: &At<Tree>, expected: &str) {
-        let found = at.value.found();
+        let found = found(&at.value);
         self.error(
             field,
             at.position,
@@ -559,145 +517,16 @@ fn rounded(number: f64) -> Option<u64> {
         .then(|| number.round() as u64)
 }
 
-/// `, did you mean …?` when an allowed word is near the one found.
-fn nearest<'a>(found: &str, allowed: impl IntoIterator<Item = &'a str>) -> String {
-    let tolerance = (found.chars().count() / 3).max(2);
-    let near = allowed
-        .into_iter()
-        .map(|word| (strsim::damerau_levenshtein(found, word), word))
-        .filter(|(distance, _)| *distance <= tolerance)
-        .min_by_key(|(distance, _)| *distance);
-    near.map_or_else(String::new, |(_, word)| format!(", did you mean `{word}`?"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_of_flakestorm_is_read() {
-        let session = session(
-            "incident.yaml",
-            r#"
-id: inc-1
-name: Prices were down
-source: manual
-captured_at: "2026-01-02T03:04:05Z"
-input: What does it cost?
-context: [{role: user, content: hello}]
-tool_responses:
-  - {tool: web_search, response: {price: 3}, latency_ms: 250}
-  - {tool: web_search, response: null, status: 0}
-  - {tool: mail, response: sent}
-expected_failure: it made the price up
-contract: default
-"#,
-        )
-        .expect("a session");
-        assert_eq!(session.input.as_deref(), Some("What does it cost?"));
-        let tools: Vec<_> = session
-            .tool_responses
-            .iter()
-            .map(|one| (one.tool.as_str(), one.response.to_string(), one.status))
-            .collect();
-        assert_eq!(
-            tools,
-            [
-                ("web_search", r#"{"price":3}"#.to_owned(), 200),
-                ("web_search", "null".to_owned(), 0),
-                ("mail", r#""sent""#.to_owned(), 200),
-            ]
-        );
-    }
-
-    #[test]
-    fn an_answer_may_be_written_as_a_document_or_a_stream() {
-        let session = session(
-            "s",
-            r#"{"id":"s","on_miss":"passthrough","llm_responses":[{"dialect":"openai-chat",
-            "match":{"model":"gpt-*"},"body":{"choices":[]}}],"exchanges":[{"match":{"url":"http://h/*"},
-            "status":503,"headers":{"Retry-After":3,"x":["a","b"]},"stream":[{"at_ms":1.6,"data":"a"},
-            {"data_base64":"/w=="}]}]}"#,
-        )
-        .expect("a session");
-        assert_eq!(session.on_miss, Some(Otherwise::Passthrough));
-        let model = &session.llm_responses[0];
-        assert_eq!(
-            model.answer.content.whole(),
-            r#"{"choices":[]}"#.as_bytes().to_vec()
-        );
-        assert_eq!(model.answer.headers[0].1, "application/json");
-        let answer = &session.exchanges[0].answer;
-        assert_eq!(answer.headers.len(), 3);
-        assert_eq!(answer.headers[0], ("retry-after".into(), "3".into()));
-        let Content::Stream(pieces) = &answer.content else {
-            panic!("{answer:?}");
-        };
-        assert_eq!((pieces[0].at_ms, pieces[1].at_ms), (2, 0));
-        assert_eq!(&pieces[1].data.0[..], b"\xff");
-    }
-
-    #[test]
-    fn everything_that_is_wrong_is_said_at_once() {
-        let text = r#"
-name: 3
-tool_response: []
-tool_responses:
-  - response: x
-  - {tool: a, status: 42}
-llm_responses:
-  - {dialect: openai-chatt, body: x, stream: []}
-exchanges:
-  - {status: 200}
-  - {match: {url: u, fingerprint: xyz}, headers: {"a b": c, d: "e\n"}}
-  - {match: {url: u, method: "G T"}, latency_ms: 99999999999, body_base64: "?"}
-  - 7
-on_miss: pass
-context: [x]
-"#;
-        let errors = session("s.yaml", text).expect_err("errors");
-        let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(told.join("\n"));
-        let pointers: Vec<_> = errors.iter().map(|error| error.pointer.as_str()).collect();
-        assert!(
-            pointers.contains(&"/tool_responses/1/status"),
-            "{pointers:?}"
-        );
-    }
-
-    #[test]
-    fn numbers_of_any_length_are_taken_as_they_are() {
-        let text = "id: '7'\ntool_responses: [{tool: a, response: {n: 18446744073709551615}}]\n";
-        let session = session("s", text).expect("a session");
-        let response = session.tool_responses[0].response.to_string();
-        assert_eq!(
-            (session.id.as_str(), response.as_str()),
-            ("7", r#"{"n":18446744073709551615}"#)
-        );
-    }
-
-    #[test]
-    fn an_answer_of_no_tool_is_said_and_not_left_out() {
-        for tool in ["{}", "{tool: null}", "{tool: [t]}"] {
-            let text = format!("id: a\ntool_responses: [{tool}]\n");
-            let errors = session("s", &text).expect_err(tool);
-            assert_eq!(errors[0].pointer, "/tool_responses/0/tool", "{tool}");
-        }
-    }
-
-    #[test]
-    fn a_status_is_a_whole_number() {
-        for (status, is_one) in [("503", true), ("0", true), ("0.5", false), ("2e-42", false)] {
-            let text = format!("id: a\ntool_responses: [{{tool: t, status: {status}}}]\n");
-            assert_eq!(session("s", &text).is_ok(), is_one, "{status}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_yaml_is_said_with_its_place() {
-        for (text, place) in [("id: [", true), ("id: a\nid: b\n", true), ("[]", true)] {
-            let errors = session("s.yaml", text).expect_err(text);
-            assert_eq!(errors[0].position.line > 0, place, "{text}: {errors:?}");
+/// What something is, for a message.
+fn found(tree: &Tree) -> String {
+    match tree {
+        Tree::List(_) => "a list".to_owned(),
+        Tree::Map(_) => "a map".to_owned(),
+        Tree::Null => "`null`".to_owned(),
+        Tree::Scalar { text, .. } => {
+            let shown: String = text.chars().take(40).collect();
+            let more = if shown.len() < text.len() { "…" } else { "" };
+            format!("`{}{more}`", shown.escape_debug())
         }
     }
 }

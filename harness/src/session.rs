@@ -1,0 +1,164 @@
+//! Replay sessions, read: those that stand in files of their own, and those in suites.
+//!
+//! What a session is, and how it is played, is in [`squall_journal::tape`].
+
+mod read;
+
+use squall_journal::tape::Session;
+use squall_profiles::document;
+use squall_profiles::error::ProfileError;
+
+pub(crate) use self::read::session as of_tree;
+
+/// One thing wrong with a session: `file:line:column: message`.
+pub type SessionError = ProfileError;
+
+/// Reads a session from YAML or JSON, or says all that is wrong with it.
+pub fn parse(file: &str, text: &str) -> Result<Session, Vec<SessionError>> {
+    let tree = document::read(file, text).map_err(|error| vec![error])?;
+    let (session, wrong) = of_tree(&tree);
+    if wrong.is_empty() {
+        return Ok(session);
+    }
+    let told = |(position, pointer, message)| SessionError {
+        file: file.to_owned(),
+        position,
+        pointer,
+        message,
+    };
+    Err(wrong.into_iter().map(told).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_journal::tape::{Content, Otherwise};
+
+    use super::*;
+
+    #[test]
+    fn a_session_of_flakestorm_is_read() {
+        let session = parse(
+            "incident.yaml",
+            r#"
+id: inc-1
+name: Prices were down
+source: manual
+captured_at: "2026-01-02T03:04:05Z"
+input: What does it cost?
+context: [{role: user, content: hello}]
+tool_responses:
+  - {tool: web_search, response: {price: 3}, latency_ms: 250}
+  - {tool: web_search, response: null, status: 0}
+  - {tool: mail, response: sent}
+expected_failure: it made the price up
+contract: default
+"#,
+        )
+        .expect("a session");
+        assert_eq!(session.input.as_deref(), Some("What does it cost?"));
+        let tools: Vec<_> = session
+            .tool_responses
+            .iter()
+            .map(|one| (one.tool.as_str(), one.response.to_string(), one.status))
+            .collect();
+        assert_eq!(
+            tools,
+            [
+                ("web_search", r#"{"price":3}"#.to_owned(), 200),
+                ("web_search", "null".to_owned(), 0),
+                ("mail", r#""sent""#.to_owned(), 200),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_answer_may_be_written_as_a_document_or_a_stream() {
+        let session = parse(
+            "s",
+            r#"{"id":"s","on_miss":"passthrough","llm_responses":[{"dialect":"openai-chat",
+            "match":{"model":"gpt-*"},"body":{"choices":[]}}],"exchanges":[{"match":{"url":"http://h/*"},
+            "status":503,"headers":{"Retry-After":3,"x":["a","b"]},"stream":[{"at_ms":1.6,"data":"a"},
+            {"data_base64":"/w=="}]}]}"#,
+        )
+        .expect("a session");
+        assert_eq!(session.on_miss, Some(Otherwise::Passthrough));
+        let model = &session.llm_responses[0];
+        assert_eq!(
+            model.answer.content.whole(),
+            r#"{"choices":[]}"#.as_bytes().to_vec()
+        );
+        assert_eq!(model.answer.headers[0].1, "application/json");
+        let answer = &session.exchanges[0].answer;
+        assert_eq!(answer.headers.len(), 3);
+        assert_eq!(answer.headers[0], ("retry-after".into(), "3".into()));
+        let Content::Stream(pieces) = &answer.content else {
+            panic!("{answer:?}");
+        };
+        assert_eq!((pieces[0].at_ms, pieces[1].at_ms), (2, 0));
+        assert_eq!(&pieces[1].data.0[..], b"\xff");
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let text = r#"
+name: 3
+tool_response: []
+tool_responses:
+  - response: x
+  - {tool: a, status: 42}
+llm_responses:
+  - {dialect: openai-chatt, body: x, stream: []}
+exchanges:
+  - {status: 200}
+  - {match: {url: u, fingerprint: xyz}, headers: {"a b": c, d: "e\n"}}
+  - {match: {url: u, method: "G T"}, latency_ms: 99999999999, body_base64: "?"}
+  - 7
+on_miss: pass
+context: [x]
+"#;
+        let errors = parse("s.yaml", text).expect_err("errors");
+        let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(told.join("\n"));
+        let pointers: Vec<_> = errors.iter().map(|error| error.pointer.as_str()).collect();
+        assert!(
+            pointers.contains(&"/tool_responses/1/status"),
+            "{pointers:?}"
+        );
+    }
+
+    #[test]
+    fn numbers_of_any_length_are_taken_as_they_are() {
+        let text = "id: '7'\ntool_responses: [{tool: a, response: {n: 18446744073709551615}}]\n";
+        let session = parse("s", text).expect("a session");
+        let response = session.tool_responses[0].response.to_string();
+        assert_eq!(
+            (session.id.as_str(), response.as_str()),
+            ("7", r#"{"n":18446744073709551615}"#)
+        );
+    }
+
+    #[test]
+    fn an_answer_of_no_tool_is_said_and_not_left_out() {
+        for tool in ["{}", "{tool: null}", "{tool: [t]}"] {
+            let text = format!("id: a\ntool_responses: [{tool}]\n");
+            let errors = parse("s", &text).expect_err(tool);
+            assert_eq!(errors[0].pointer, "/tool_responses/0/tool", "{tool}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_a_whole_number() {
+        for (status, is_one) in [("503", true), ("0", true), ("0.5", false), ("2e-42", false)] {
+            let text = format!("id: a\ntool_responses: [{{tool: t, status: {status}}}]\n");
+            assert_eq!(parse("s", &text).is_ok(), is_one, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_said_with_its_place() {
+        for (text, place) in [("id: [", true), ("id: a\nid: b\n", true), ("[]", true)] {
+            let errors = parse("s.yaml", text).expect_err(text);
+            assert_eq!(errors[0].position.line > 0, place, "{text}: {errors:?}");
+        }
+    }
+}

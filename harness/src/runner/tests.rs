@@ -1,3 +1,5 @@
+mod gaps;
+
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};

@@ -1,0 +1,201 @@
+//! What flakestorm's runs leave open, a test each, named after its number.
+
+use super::*;
+
+const DOWN: &str = "{name: down, tool_faults: [{tool: '*', mode: error}]}";
+
+fn contract(invariants: &str, matrix: &str) -> String {
+    format!(
+        "agent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [one, two]\n\
+         chaos: {{llm_faults: [{{mode: empty}}]}}\n\
+         contract:\n  name: c\n  invariants: [{invariants}]\n  chaos_matrix: [{matrix}]\n"
+    )
+}
+
+fn keys_under(world: &World, wanted: impl Fn(&Wanted) -> bool) -> Vec<String> {
+    world.state(|state| {
+        let begun = state.begun.iter();
+        let found = begun.filter(|(_, one)| wanted(one));
+        found.map(|(_, one)| one.key.clone()).collect()
+    })
+}
+
+#[tokio::test]
+async fn g1_chaos_is_on_the_agents_own_calls_and_g2_the_agent_is_always_asked() {
+    let world = World::default();
+    let text = contract(
+        "{id: a, type: completes}",
+        &format!("{{name: clean}}, {DOWN}"),
+    );
+    let ran = run_contract(&world, &text, 1).await.expect("a run");
+    world.state(|state| assert_eq!(state.asked, ran.invocations));
+    let cells: Vec<_> = ran
+        .matrix
+        .cells
+        .iter()
+        .map(|cell| cell.faults_applied)
+        .collect();
+    assert_eq!(cells, [0, 2]);
+}
+
+#[tokio::test]
+async fn g6_and_g13_only_the_scenarios_rules_are_in_force_and_the_clean_run_has_none() {
+    let world = World::default();
+    let text = contract(
+        "{id: a, type: completes}",
+        &format!("{{name: clean}}, {DOWN}"),
+    );
+    run_contract(&world, &text, 1).await.expect("a run");
+    let faulted = keys_under(&world, |wanted| wanted.rules != Rules::Nothing);
+    assert_eq!(faulted, ["down/prompt-1/1", "down/prompt-2/1"]);
+    world.state(|state| {
+        for (_, wanted) in &state.begun {
+            if let Rules::Document { text, .. } = &wanted.rules {
+                assert!(!text.contains("llm_faults"), "{text}");
+            }
+        }
+    });
+}
+
+#[tokio::test]
+async fn g9_and_g29_a_cell_keeps_what_it_was_judged_by() {
+    let world = World::default();
+    let text = contract("{id: a, type: contains, value: well}", DOWN);
+    let ran = run_contract(&world, &text, 1).await.expect("a run");
+    let cell = &ran.matrix.cells[0];
+    assert_eq!((cell.state, cell.faults_applied), (CellState::Failed, 2));
+    assert!(cell.reason.is_some());
+    for evidence in &cell.evidence {
+        assert_eq!(evidence.answer.as_deref(), Some("The data is unavailable."));
+        assert_eq!((evidence.exchanges.len(), evidence.faults_applied), (1, 1));
+        assert!(evidence.reason.is_some() && evidence.state == Some(CellState::Failed));
+    }
+}
+
+#[tokio::test]
+async fn g14_one_seed_governs_every_asking() {
+    for seed in [1, 2] {
+        let world = World::default();
+        let text =
+            contract("{id: a, type: completes}", DOWN) + &format!("advanced: {{seed: {seed}}}\n");
+        run_contract(&world, &text, 2).await.expect("a run");
+        assert_eq!(keys_under(&world, |wanted| wanted.seed != seed), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn g24_every_prompt_is_compared_with_its_own_clean_answer() {
+    let world = World {
+        fails_at: Some("two"),
+        ..World::default()
+    };
+    let text = contract("{id: same, type: behavior_unchanged}", "{name: clean}");
+    let ran = run_contract(&world, &text, 1).await.expect("a run");
+    let cell = &ran.matrix.cells[0];
+    // Of `two` there is no clean answer: that is an error, and no pass.
+    assert_eq!(cell.state, CellState::Error, "{cell:?}");
+    let states: Vec<_> = cell
+        .evidence
+        .iter()
+        .map(|one| (one.prompt.as_str(), one.state))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("two", Some(CellState::Error)),
+            ("one", Some(CellState::Passed))
+        ]
+    );
+}
+
+#[tokio::test]
+async fn g25_the_agent_is_reset_before_every_asking_and_g27_probes_are_askings() {
+    let world = World::default();
+    let probed = "{id: a, type: completes}, {id: b, type: completes, probes: [leak, leak twice]}";
+    let ran = run_contract(&world, &contract(probed, DOWN), 1)
+        .await
+        .expect("a run");
+    // Two prompts and two probes, clean and under chaos.
+    assert_eq!(ran.invocations, 8);
+    world.state(|state| assert_eq!((state.asked, state.resets), (8, 8)));
+    let world = World {
+        resets_fail: true,
+        ..World::default()
+    };
+    let ran = run_contract(&world, &contract(probed, DOWN), 1)
+        .await
+        .expect("a run");
+    assert!(
+        ran.matrix
+            .cells
+            .iter()
+            .all(|cell| cell.state == CellState::Error)
+    );
+    world.state(|state| assert_eq!(state.asked, 0));
+}
+
+#[tokio::test]
+async fn g30_what_cannot_be_said_has_states_of_its_own() {
+    let world = World::default();
+    let invariants =
+        "{id: a, type: completes, when: no_chaos}, {id: b, type: contains, value: well}";
+    let matrix = format!("{{name: clean}}, {DOWN}");
+    let ran = run_contract(&world, &contract(invariants, &matrix), 1)
+        .await
+        .expect("a run");
+    for (invariant, scenario, expected) in [
+        ("a", "clean", CellState::Passed),
+        ("a", "down", CellState::NotApplicable),
+        ("b", "clean", CellState::Passed),
+        ("b", "down", CellState::Failed),
+    ] {
+        assert_eq!(
+            state_of(&ran, invariant, scenario),
+            expected,
+            "{invariant} {scenario}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn g28_what_is_asked_outside_is_asked_once_for_all_cells() {
+    let folder = std::env::temp_dir().join(format!("squall-g28-{}", std::process::id()));
+    let script = format!(
+        "echo x >> {}; echo '{{\"holds\": true, \"reason\": \"fine\"}}'",
+        folder.display()
+    );
+    let script = serde_json::json!(script);
+    // The answer is all that this asks about, and it is the same in every clean scenario.
+    let judged = format!(
+        "{{id: a, type: command, command: [sh, -c, {script}]}}, \
+         {{id: b, type: command, command: [sh, -c, {script}]}}"
+    );
+    let world = World {
+        is_blind: true,
+        ..World::default()
+    };
+    let text = contract(&judged, "{name: one}, {name: two}, {name: three}");
+    let ran = run_contract(&world, &text, 1).await.expect("a run");
+    let asked = std::fs::read_to_string(&folder).expect("it was asked");
+    std::fs::remove_file(&folder).expect("removed");
+    assert!(
+        ran.matrix
+            .cells
+            .iter()
+            .all(|cell| cell.state == CellState::Passed),
+        "{ran:?}"
+    );
+    // Latencies are part of the question, and are zero here: one question a prompt.
+    assert_eq!(asked.lines().count(), 2);
+}
+
+#[tokio::test]
+async fn g55_no_secret_stands_in_evidence() {
+    let world = World::default();
+    let text = "agent: {endpoint: 'http://agent.test/'}\n\
+                golden_prompts: ['my key is sk-abcdefgh12345678']\n\
+                contract:\n  name: c\n  invariants: [{id: a, type: completes}]\n  chaos_matrix: [{name: clean}]\n";
+    let ran = run_contract(&world, text, 1).await.expect("a run");
+    assert_eq!(ran.matrix.cells[0].evidence[0].prompt, "my key is REDACTED");
+}

@@ -152,6 +152,11 @@ impl Seen {
         }
     }
 
+    /// The tools whose results a model call brings, once they were read.
+    pub(crate) fn results(&self) -> Option<&[String]> {
+        self.results.as_deref()
+    }
+
     /// An open stream names this request's URL for its session's endpoint: its answer comes there.
     pub(crate) fn is_answered_elsewhere(&mut self) {
         self.mcp.answered_elsewhere = true;

@@ -136,6 +136,9 @@ impl Exchange {
         }
         if self.rules.rules().reads_results() {
             self.seen.read_results();
+            if let Some(results) = self.seen.results() {
+                self.log.note(|note| note.brings(results));
+            }
         }
     }
 

@@ -32,6 +32,8 @@ impl ExchangeNote {
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let tools = self.tool.iter().chain(&self.more_tools);
         let tools: Vec<String> = tools.map(ToString::to_string).collect();
+        let results = self.results.iter().flatten().map(ToString::to_string);
+        let results = self.results.is_some().then(|| results.collect::<Vec<_>>());
         let facts = Facts {
             kind: self.kind,
             dialect: self.dialect,
@@ -44,7 +46,7 @@ impl ExchangeNote {
             headers: &HeaderMap::new(),
             model: self.llm.as_ref().and_then(|llm| llm.model.as_deref()),
             stream: self.llm.as_ref().map(|llm| llm.stream),
-            results: None,
+            results: results.as_deref(),
             body: None,
         };
         // With what the journal does not keep, a rule that matched may seem to have missed.

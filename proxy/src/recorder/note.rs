@@ -48,6 +48,9 @@ pub struct ExchangeNote {
     pub tool: Option<Arc<str>>,
     /// Other tools that were called in the same request, at most [`TOOLS`].
     pub more_tools: Box<[Arc<str>]>,
+    /// Of a model call: the tools whose results it brought anew, at most [`TOOLS`], with empty names
+    /// for those that the request does not name; `None` when no rule in force asked.
+    pub results: Option<Box<[Arc<str>]>>,
     /// Request method.
     pub method: Method,
     /// Upstream URL; `host:port` for tunnels.
@@ -125,6 +128,7 @@ impl ExchangeNote {
             dialect: None,
             tool: None,
             more_tools: Box::default(),
+            results: None,
             method,
             url,
             status: None,
@@ -163,6 +167,12 @@ impl ExchangeNote {
         self.tool = named.map(Arc::from);
         let others = all.iter().filter(|tool| Some(**tool) != named);
         self.more_tools = others.take(TOOLS).map(|tool| Arc::from(*tool)).collect();
+    }
+
+    /// Takes down the tools whose results a model call brings.
+    pub(crate) fn brings(&mut self, tools: &[String]) {
+        let first = tools.iter().take(TOOLS);
+        self.results = Some(first.map(|tool| Arc::from(tool.as_str())).collect());
     }
 
     /// Reads what a model call says about itself, unless its body says that it is none.
@@ -362,6 +372,7 @@ impl Entry for ExchangeNote {
             + self
                 .more_tools
                 .iter()
+                .chain(self.results.iter().flatten())
                 .map(|tool| tool.len() + size_of::<Arc<str>>())
                 .sum::<usize>()
             + self.error.as_ref().map_or(0, String::len)

@@ -434,6 +434,52 @@ fn what_the_model_was_told_of_a_tool_it_is_told_again() {
 }
 
 #[test]
+fn a_result_that_no_rule_is_about_is_named_in_the_near_miss() {
+    let stage = Stage::new();
+    stage.daemon.api.chaos(&json!({ "tool_faults": [{
+        "id": "inside", "tool": "search", "mode": "error", "at": "model_input",
+    }] }));
+    // The calls themselves are among what the provider keeps.
+    let unnamed = json!([{ "type": "function_call_output", "call_id": "call_1", "output": "sun" }]);
+    let of_another = json!([
+        { "role": "user", "content": QUESTION },
+        { "type": "function_call", "call_id": "call_1", "name": "clock", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "call_1", "output": CLOCK },
+    ]);
+    for (number, (input, previous, why)) in (1..).zip([
+        (
+            &unnamed,
+            json!("resp_1"),
+            "the request brings new results, but not the calls that name the tools; `*` is every \
+             tool",
+        ),
+        (
+            &of_another,
+            Value::Null,
+            "the request brings new results of `clock`",
+        ),
+        (
+            &json!(QUESTION),
+            Value::Null,
+            "the request brings no new result of a tool",
+        ),
+    ]) {
+        let body = json!({ "model": "m", "input": input, "previous_response_id": previous });
+        let answer = stage
+            .open(Path::Reverse)
+            .post("/v1/responses", &body.to_string());
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let entry = exchange(&stage, number);
+        assert_eq!(entry["rules"], json!([]), "{entry}");
+        let id = entry["id"].as_str().expect("an id");
+        let explained = stage.daemon.api.get(&format!("/v1/exchanges/{id}"));
+        let misses = &explained["nearest_misses"];
+        assert_eq!(misses[0]["rule"], "inside", "{explained}");
+        assert_eq!(misses[0]["why"], format!("its `tool` is `search`; {why}"));
+    }
+}
+
+#[test]
 fn an_instruction_on_the_wire_is_not_put_into_the_messages_again() {
     let stage = Stage::new();
     let attack = json!({ "context_attacks": [{

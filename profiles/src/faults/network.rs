@@ -85,9 +85,9 @@ impl NetworkFault {
                 let Some(rate) = raw.rate_kbps.as_ref() else {
                     return missing(raw, reader, "bandwidth", "rate_kbps");
                 };
-                let rate = reader.count("rate_kbps", Some(rate), 1)?;
+                let rate = reader.count("rate_kbps", Some(rate), 1);
                 let direction = reader.word("direction", raw.direction.as_ref(), DIRECTIONS);
-                let bytes_per_second = rate.saturating_mul(125);
+                let bytes_per_second = rate?.saturating_mul(125);
                 Self::Bandwidth(Throttle { bytes_per_second }, direction.unwrap_or_default())
             }
             "slicer" => return read_slicer(raw, reader).map(Self::Slicer),
@@ -220,18 +220,19 @@ fn read_slicer(raw: &RawRule, reader: &mut Reader) -> Option<Slices> {
     let Some(average) = raw.average_size.as_ref() else {
         return missing(raw, reader, "slicer", "average_size");
     };
-    let average_size = reader.count("average_size", Some(average), 1)?;
+    let average_size = reader.count("average_size", Some(average), 1);
     let variation = raw.size_variation.as_ref();
     let size_variation = reader.count("size_variation", variation, 0).unwrap_or(0);
+    let delay = reader
+        .micros("delay_us", raw.delay_us.as_ref())
+        .unwrap_or_default();
+    let average_size = average_size?;
     if let Some(at) = variation.filter(|_| size_variation >= average_size) {
         let message = format!(
             "`size_variation: {size_variation}` is not below `average_size: {average_size}`"
         );
         reader.error("size_variation", at.position, message);
     }
-    let delay = reader
-        .micros("delay_us", raw.delay_us.as_ref())
-        .unwrap_or_default();
     Some(Slices {
         average_size,
         size_variation,

@@ -51,13 +51,13 @@ fn read_rule(
     reader: &mut Reader,
 ) -> Option<Rule> {
     let (family, raw) = (written.family, written.raw);
-    let mode = match written.mode {
-        Some(mode) => mode,
-        None => read_mode(written, reader)?,
-    };
+    let known = written.mode.or_else(|| read_mode(written, reader));
+    let trigger = triggers::read(raw, reader);
+    // One that stands there is told of whatever else is wrong.
+    let given = raw.id.as_ref().map(|id| ids.given(id, reader));
+    let mode = known?;
     refuse_foreign_parameters(mode, raw, reader);
     let matching = conditions::read(raw, mode, reader);
-    let trigger = triggers::read(raw, reader);
     let fault = match family {
         Family::Network => NetworkFault::read(mode.name, raw, reader).map(Fault::Network),
         Family::Tool => ToolFault::read(mode.name, raw, reader).map(Fault::Tool),
@@ -75,10 +75,7 @@ fn read_rule(
         parameters,
         Value::Object(triggers::written(raw))
     ]);
-    let id = match &raw.id {
-        Some(id) => ids.given(id, reader),
-        None => ids.made(mode.name, &conditions, &parameters),
-    };
+    let id = given.unwrap_or_else(|| ids.made(mode.name, &conditions, &parameters));
     Some(Rule {
         id,
         profile: owner.to_owned(),

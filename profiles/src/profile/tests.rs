@@ -344,6 +344,34 @@ fn all_errors_of_a_file_come_at_once_in_order() {
     assert_eq!(lines, [2, 3, 4]);
 }
 
+#[test]
+fn every_wrong_value_of_a_rule_is_told() {
+    for (family, text, fields) in [
+        (
+            "network_faults",
+            "{ mode: bandwidth, rate_kbps: 0, direction: sideways, probability: 2 }",
+            &["rate_kbps", "direction", "probability"][..],
+        ),
+        (
+            "network_faults",
+            "{ mode: slicer, average_size: 0, size_variation: -1, delay_us: -1, id: A B }",
+            &["average_size", "size_variation", "delay_us", "id"],
+        ),
+        (
+            "llm_faults",
+            "{ mode: explode, probability: 2, every: 0, id: A B }",
+            &["mode", "probability", "every", "id"],
+        ),
+    ] {
+        let errors = parse("f", &rule(family, text)).unwrap_err();
+        let pointers: Vec<_> = errors.iter().map(|error| &*error.pointer).collect();
+        let expected = fields
+            .iter()
+            .map(|field| format!("/chaos/{family}/0/{field}"));
+        assert_eq!(pointers, expected.collect::<Vec<_>>(), "{text}");
+    }
+}
+
 /// The fields of a flakestorm file, those it writes as null included, and its root layout.
 #[test]
 fn a_flakestorm_profile_loads_unchanged() {

@@ -230,8 +230,8 @@ impl StoredJournal {
         Ok(found)
     }
 
-    /// Waits for what is on its way, unless the store is away.
-    async fn settled(&self) {
+    /// Waits for what is on its way, a bounded time and unless the store is away.
+    pub(crate) async fn settled(&self) {
         if self.away().is_some() {
             return;
         }
@@ -402,6 +402,7 @@ impl Writer {
             return;
         }
         let count = notes.len() as u64;
+        let of_runs: Vec<_> = notes.iter().filter_map(|note| note.run.clone()).collect();
         // Formatting takes longer than the runtime of the API can spare.
         let format = move || {
             let records = notes.iter().map(|note| note.to_record());
@@ -424,6 +425,9 @@ impl Writer {
                     // It would be refused again, and hold up all that come after it.
                     tracing::error!(count, "exchanges are lost: {error}");
                     self.metrics.dropped(Sink::Store, count);
+                    for run in of_runs {
+                        run.lose_one();
+                    }
                     return;
                 }
                 Err(error) => {

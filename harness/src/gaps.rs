@@ -6,7 +6,7 @@ use squall_profiles::variables::Variables;
 use crate::answer::Answer;
 use crate::invariants::testing::{Outcome, Outcome::*, invariant, judged_answer, judged_beside};
 use crate::invariants::{Severity, When, type_names};
-use crate::runner::Plan;
+use crate::runner::Part;
 use crate::scores::{robustness, share};
 use crate::suite::{self, Active, ContractPart, Prompt, Scoring, Suite};
 
@@ -70,14 +70,14 @@ fn g6_a_scenario_stands_alone_whatever_chaos_the_suite_has() {
     let Some(ContractPart::Written(contract)) = &suite.contract else {
         panic!("a contract");
     };
-    let plan = Plan::contract(&suite, contract, "r");
-    let active: Vec<_> = plan.trials.iter().map(|trial| trial.active).collect();
+    let part = Part::contract(contract);
+    let active: Vec<_> = part.trials.iter().map(|trial| trial.active).collect();
     let tool = Active {
         tool: true,
         ..Active::default()
     };
     assert_eq!(active, [Active::default(), tool]);
-    assert_eq!(plan.trials[0].rules, squall_journal::reach::Rules::Nothing);
+    assert_eq!(part.trials[0].rules, squall_journal::reach::Rules::Nothing);
 }
 
 #[test]

@@ -11,27 +11,23 @@
 
 mod ask;
 mod jobs;
+mod judge;
+mod memory;
 mod plan;
 mod probe;
 #[cfg(test)]
 mod tests;
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use squall_journal::reach::{Pending, Reach, ReachError};
 use squall_journal::run::{CellRecord, CoverageRecord};
 
 use self::ask::{Asked, Asking};
 use self::jobs::Job;
-pub use self::plan::{Plan, Trial};
+use self::judge::Judge;
+pub use self::plan::{Component, Part, Plan, Trial};
 pub use self::probe::Scopes;
 use crate::agents::{AskError, Driver};
-use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
-use crate::outside::Told;
-use crate::scores::{
-    Column, Matrix, PromptSample, Recovery, Sample, cell, chaos_resilience, recoveries,
-};
-use crate::suite::{Active, Prompt};
+use crate::scores::{Matrix, Recovery, Stability, recoveries};
 
 /// Is told how a run goes.
 pub trait Tell: Send + Sync {
@@ -46,12 +42,12 @@ pub trait Tell: Send + Sync {
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
-    /// Every cell, scenario by scenario, and how each scenario went.
-    pub matrix: Matrix,
-    /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
-    pub chaos_resilience: Option<f64>,
+    /// What came of its parts, in the plan's order.
+    pub parts: Vec<RanPart>,
     /// How the agent recovers from each family of faults.
     pub recoveries: Vec<Recovery>,
+    /// How far repeats agree; `None` when everything was done once.
+    pub stability: Option<Stability>,
     /// How often the agent was asked, the clean run included.
     pub invocations: u64,
     /// Askings of which not all that went over the wire was seen: the journal lost some of it, or it was
@@ -59,6 +55,17 @@ pub struct Ran {
     pub incomplete: u64,
     /// What makes the run worth less than it looks.
     pub warnings: Vec<String>,
+}
+
+/// What came of a part of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RanPart {
+    /// What it is called in the overall score.
+    pub component: Component,
+    /// Every cell, scenario by scenario, and how each scenario went.
+    pub matrix: Matrix,
+    /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
+    pub chaos_resilience: Option<f64>,
 }
 
 /// Why a run came to no end.
@@ -85,7 +92,7 @@ pub async fn run(
     let ended = reach.end_run(plan.run).await;
     let ran = ran?;
     ended?;
-    for cell in &ran.matrix.cells {
+    for cell in ran.parts.iter().flat_map(|part| &part.matrix.cells) {
         tell.cell(cell.clone()).await;
     }
     Ok(ran)
@@ -103,176 +110,31 @@ async fn carried_out(
     let invocations = (clean_jobs.len() + jobs.iter().map(Vec::len).sum::<usize>()) as u64;
     let asking = Asking::new(plan, driver, reach, tell, invocations);
     let probed = probe::probe(&asking, clean_jobs, scopes).await?;
-    if probed
-        .clean
-        .iter()
-        .all(|(_, asked)| asked.unreachable.is_some())
-        && let Some((_, first)) = probed.clean.first()
-        && let Some(why) = &first.unreachable
+    let down = |(_, asked): &Tried<'_>| asked.unreachable.clone();
+    if probed.clean.iter().all(|one| down(one).is_some())
+        && let Some(why) = probed.clean.first().and_then(down)
     {
-        return Err(RunError::Unreachable(why.clone()));
+        return Err(RunError::Unreachable(why));
     }
     let mut tried = asking.work(jobs, &probed.slots).await?;
     tried.sort_by_key(|(job, _)| job.number);
     let all = || probed.clean.iter().chain(&tried);
     let incomplete = all().filter(|(_, asked)| !asked.is_complete).count() as u64;
-    let clean: BTreeMap<Prompt, Asked> = (probed.clean.iter())
-        .map(|(job, asked)| (job.prompt.clone(), asked.clone()))
-        .collect();
-    let told = told(plan, &tried, &clean).await;
-    let prompts = prompts(plan, &tried, &clean, &told);
+    let mut warnings = probed.warnings;
+    if !plan.resets {
+        warnings.extend(memory::remembers(all()));
+    }
+    let judge = Judge::prepared(plan, &probed.clean, &tried).await;
+    let samples = judge.prompts();
     Ok(Ran {
-        matrix: matrix(plan, &tried, &clean, &told),
-        chaos_resilience: chaos_resilience(&prompts),
-        recoveries: recoveries(&prompts),
+        parts: judge.parts(),
+        recoveries: recoveries(samples.iter().map(|(_, sample)| sample)),
+        stability: (plan.repeat > 1).then(|| judge.stability(&samples)),
         invocations,
         incomplete,
-        warnings: probed.warnings,
+        warnings,
     })
 }
 
+/// An asking, and what came of it.
 type Tried<'p> = (Job<'p>, Asked);
-
-/// Asks whatever invariants want to know before they judge.
-async fn told(plan: &Plan<'_>, tried: &[Tried<'_>], clean: &BTreeMap<Prompt, Asked>) -> Told {
-    let nothing = Told::nothing(&plan.outside);
-    let mut questions = BTreeSet::new();
-    for (job, asked) in tried {
-        let Some(trial) = job.trial.and_then(|trial| plan.trials.get(trial)) else {
-            continue;
-        };
-        for (place, invariant) in plan.invariants.iter().enumerate() {
-            if !job.judges(place, invariant) {
-                continue;
-            }
-            let subjects = subjects(plan, trial.active, job, asked, clean, &nothing);
-            if let Some(subject) = subjects.tried {
-                questions.extend(invariant.questions(&subject));
-            }
-            if let Some(subject) = subjects.clean {
-                questions.extend(invariant.questions_without_chaos(&subject));
-            }
-        }
-    }
-    plan.outside.answer(questions).await
-}
-
-fn matrix(
-    plan: &Plan<'_>,
-    tried: &[Tried<'_>],
-    clean: &BTreeMap<Prompt, Asked>,
-    told: &Told,
-) -> Matrix {
-    let mut matrix = Matrix::default();
-    for (number, trial) in plan.trials.iter().enumerate() {
-        let its = || {
-            tried
-                .iter()
-                .filter(move |(job, _)| job.trial == Some(number))
-        };
-        matrix.columns.push(Column {
-            name: trial.name.clone(),
-            under_chaos: trial.active.any(),
-            rules_applied: its().map(|(_, asked)| asked.faults_applied).sum(),
-            invocations: its().count() as u64,
-        });
-        for (place, invariant) in plan.invariants.iter().enumerate() {
-            let of_it = its().filter(|(job, _)| job.judges(place, invariant));
-            let samples: Vec<_> = of_it
-                .map(|(job, asked)| sample(plan, invariant, trial.active, job, asked, clean, told))
-                .collect();
-            let judged = cell(invariant, &trial.name, trial.active.any(), &samples);
-            matrix.cells.push(judged);
-        }
-    }
-    matrix
-}
-
-/// What all invariants said of each prompt under chaos.
-fn prompts(
-    plan: &Plan<'_>,
-    tried: &[Tried<'_>],
-    clean: &BTreeMap<Prompt, Asked>,
-    told: &Told,
-) -> Vec<PromptSample> {
-    let under_chaos = tried.iter().filter_map(|(job, asked)| {
-        let trial = plan.trials.get(job.trial?)?;
-        trial.active.any().then_some((job, asked, trial))
-    });
-    under_chaos
-        .map(|(job, asked, trial)| {
-            let invariants = plan.invariants.iter().enumerate();
-            let judging = invariants.filter(|(place, invariant)| job.judges(*place, invariant));
-            let judged = judging.map(|(_, invariant)| {
-                let sample = sample(plan, invariant, trial.active, job, asked, clean, told);
-                (sample.judgement, sample.fails_without_chaos)
-            });
-            PromptSample {
-                faults_applied: asked.faults_applied,
-                families: asked.families.clone(),
-                judgements: judged.collect(),
-            }
-        })
-        .collect()
-}
-
-/// One asking as invariants see it, and the same prompt's clean run.
-struct Subjects<'a> {
-    /// `None`: it cannot be judged.
-    tried: Option<Subject<'a>>,
-    /// `None`: there is none that can be.
-    clean: Option<Subject<'a>>,
-}
-
-fn subjects<'a>(
-    plan: &'a Plan<'_>,
-    active: Active,
-    job: &'a Job<'_>,
-    asked: &'a Asked,
-    clean: &'a BTreeMap<Prompt, Asked>,
-    told: &'a Told,
-) -> Subjects<'a> {
-    let clean = clean.get(job.prompt).filter(|clean| clean.wrong.is_none());
-    let subject = |asked: &'a Asked, active| Subject {
-        prompt: job.prompt,
-        answer: &asked.answer,
-        trace: &asked.trace,
-        baseline: clean.map(|clean| Baseline {
-            answer: &clean.answer,
-            trace: Some(&clean.trace),
-        }),
-        active,
-        prices: plan.prices,
-        told,
-    };
-    Subjects {
-        tried: asked.wrong.is_none().then(|| subject(asked, active)),
-        clean: clean.map(|clean| subject(clean, Active::default())),
-    }
-}
-
-fn sample(
-    plan: &Plan<'_>,
-    invariant: &Invariant,
-    active: Active,
-    job: &Job<'_>,
-    asked: &Asked,
-    clean: &BTreeMap<Prompt, Asked>,
-    told: &Told,
-) -> Sample {
-    let subjects = subjects(plan, active, job, asked, clean, told);
-    let cannot_be_judged = || {
-        let why = asked.wrong.clone().unwrap_or_default();
-        Judgement::Judged(Verdict::Error(why))
-    };
-    Sample {
-        judgement: subjects
-            .tried
-            .map_or_else(cannot_be_judged, |subject| invariant.judge(&subject)),
-        faults_applied: asked.faults_applied,
-        fails_without_chaos: subjects
-            .clean
-            .and_then(|clean| invariant.fails_without_chaos(&clean)),
-        evidence: asked.evidence(job.prompt),
-    }
-}

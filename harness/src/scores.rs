@@ -10,17 +10,21 @@
 //! none, and the verdict is inconclusive.
 
 mod cells;
+mod comparison;
 mod matrix;
 mod prompts;
 mod recovery;
+mod stability;
 mod wilson;
 
 use squall_journal::run::ScoresRecord;
 
 pub use self::cells::{Sample, cell};
+pub use self::comparison::comparison;
 pub use self::matrix::{Bar, Column, Matrix, Outcome};
 pub use self::prompts::{PromptSample, PromptState, chaos_resilience, prompt_state};
 pub use self::recovery::{Recovery, recoveries};
+pub use self::stability::{Stability, stability};
 pub use self::wilson::{Interval, interval};
 use crate::suite::Scoring;
 

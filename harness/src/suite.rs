@@ -77,6 +77,8 @@ pub struct Suite {
     pub embeddings: Option<Embeddings>,
     /// How golden prompts are changed.
     pub mutations: Mutations,
+    /// Whether the suite says how; otherwise it asks for none.
+    pub mutates: bool,
     /// What the agent is asked; empty only where replays are all there is.
     pub golden_prompts: Vec<Prompt>,
     /// What must hold of every answer; empty only where a contract or replays say it.
@@ -275,6 +277,7 @@ fn root(
         agent: agent?,
         model,
         embeddings,
+        mutates: mutations.is_some(),
         mutations: mutations.unwrap_or_default(),
         golden_prompts: golden_prompts.unwrap_or_default(),
         invariants: invariants.unwrap_or_default(),

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use squall_journal::reach::{Observe, Reach, ReachError, Rules, Seen, Wanted};
 use squall_journal::run::{CheckRecord, CheckState};
+use squall_journal::trace_id::TraceId;
 
 use self::checks::Checks;
 use crate::agents::{AskError, Driver, Invocation};
@@ -107,17 +108,19 @@ struct Asked {
 
 async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
     let invocation = invocation(of, prompt);
-    let wanted = || Wanted {
+    let wanted = |trace| Wanted {
         run: of.run.to_owned(),
         rules: Rules::Nothing,
         seed: 0,
         key: "verify".to_owned(),
+        trace,
         observe: Observe::Bodies,
         ttl: None,
     };
-    let own = of.reach.begin(of.scope, wanted()).await?;
+    let trace = TraceId::of_traceparent(&invocation.traceparent);
+    let own = of.reach.begin(of.scope, wanted(trace)).await?;
     let shared = match of.shared {
-        Some(shared) => Some(of.reach.begin(shared, wanted()).await?),
+        Some(shared) => Some(of.reach.begin(shared, wanted(None)).await?),
         None => None,
     };
     let told = of.driver.ask(&invocation).await;

@@ -21,3 +21,4 @@ pub mod run;
 pub mod scopes;
 pub mod tape;
 pub mod timestamp;
+pub mod trace_id;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::activation::ActivationRecord;
 use crate::record::{ExchangeRecord, Place};
+use crate::trace_id::TraceId;
 
 /// What is on its way; not begun before it is polled.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -60,6 +61,9 @@ pub struct Wanted {
     /// Stands for the scope in the draws, 1 to 256 bytes: scenario, prompt and repeat, so that a
     /// second run with the same seed draws the same.
     pub key: String,
+    /// A trace that stands for the scope for as long as this is in force: requests that carry it in
+    /// `traceparent` and name no scope fall into this one. `None`: none does.
+    pub trace: Option<TraceId>,
     /// What the journal reads.
     pub observe: Observe,
     /// How long it holds at most; `None`: until it is ended, or as long as the config allows.

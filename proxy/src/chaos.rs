@@ -25,6 +25,7 @@ mod safety;
 mod table;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,6 +53,7 @@ pub(crate) use self::in_force::{Over, Reads};
 pub use self::planted::{Origin, Planted};
 pub use self::run::RunMark;
 use self::table::Table;
+pub use self::traces::Traces;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
 use crate::tape::{Playing, Recording, Tapes};
@@ -159,6 +161,7 @@ pub enum PutError {
 #[derive(Debug)]
 pub struct Chaos {
     table: ArcSwap<Table>,
+    traces: Traces,
     tapes: Tapes,
     /// Taken before `keeping` by those who need both.
     profiles: Mutex<Profiles>,
@@ -208,6 +211,7 @@ impl Chaos {
         let nothing = ScopeChaos::nothing(&defaults);
         let chaos = Arc::new(Self {
             table: ArcSwap::from_pointee(Table::new(Arc::new(nothing))),
+            traces: Traces::default(),
             tapes: Tapes::default(),
             profiles: Mutex::new(Profiles { library, tools }),
             keeping: Mutex::new(Keeping {
@@ -238,6 +242,11 @@ impl Chaos {
                 None => self.fork(name),
             },
         }
+    }
+
+    /// The traces that stand for scopes.
+    pub fn traces(&self) -> &Traces {
+        &self.traces
     }
 
     /// What is in force for a scope, without making a fork for it.

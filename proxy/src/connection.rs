@@ -459,7 +459,8 @@ impl Connection {
             required(request)?;
         }
         let use_credentials = through_proxy && credentials != Credentials::None;
-        route::scope_of(request, target, use_credentials)
+        let traces = self.worker.engine.chaos.traces();
+        route::scope_of(request, target, use_credentials, traces)
     }
 
     /// What those who carry out a plan on an exchange of this connection need to know.

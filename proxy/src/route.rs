@@ -9,6 +9,7 @@ use http::uri::{self, Authority, PathAndQuery};
 use http::{Request, StatusCode, Uri, Version};
 use squall_profiles::facts::CanonicalUrl;
 
+use crate::chaos::Traces;
 use crate::connection::Entry;
 use crate::headers::path_and_query;
 use crate::listener::Door;
@@ -255,6 +256,7 @@ pub(crate) fn scope_of<B>(
     request: &Request<B>,
     target: &Target,
     use_credentials: bool,
+    traces: &Traces,
 ) -> Result<Option<Arc<str>>, Problem> {
     let headers = request.headers();
     let said = |bad: BadScope| bad_scope(&bad);
@@ -270,8 +272,11 @@ pub(crate) fn scope_of<B>(
     {
         return Ok(Some(Arc::from(user)));
     }
-    let in_baggage = scope::of_baggage(headers).map_err(said)?.map(Arc::from);
-    Ok(in_baggage.or_else(|| target.route_scope.clone()))
+    if let Some(scope) = scope::of_baggage(headers).map_err(said)? {
+        return Ok(Some(Arc::from(scope)));
+    }
+    let by_trace = traces.scope_of(headers);
+    Ok(by_trace.or_else(|| target.route_scope.clone()))
 }
 
 /// The authority a CONNECT names: host and port and nothing else (RFC 9110 §9.3.6).

@@ -1,7 +1,8 @@
 //! Which scope a request falls into.
 //!
 //! By, in order: the `x-squall-scope` header, the path prefix `/_scope/SCOPE/` in reverse mode,
-//! proxy credentials, the W3C `baggage` member `squall.scope`, the scope of the listener or route.
+//! proxy credentials, the W3C `baggage` member `squall.scope`, a `traceparent` whose trace a run has
+//! registered, the scope of the listener or route.
 //! None of them: the default scope.
 
 use base64::Engine as _;

@@ -136,6 +136,7 @@ impl Daemon {
             store: stored.store().clone(),
             chaos: Arc::clone(&chaos),
             recorder: recorder.clone(),
+            journal: journal.clone(),
             metrics: Arc::clone(&metrics),
             audit: Arc::clone(&audit),
             daemon: parts::daemon_id(&config)?,

@@ -26,6 +26,7 @@ use super::runner::{Order, RunError, Runner, Tools, Verdict};
 use super::stop::Stop;
 use super::suites::touched;
 use super::{Approval, scope_of};
+use crate::StoredJournal;
 use crate::audit::{self, AuditLog};
 use crate::problem::Detail;
 use crate::store::{
@@ -55,6 +56,8 @@ pub struct RunsParts {
     pub chaos: Arc<Chaos>,
     /// What went through.
     pub recorder: Recorder,
+    /// What of it is in the store; `None` when nothing is kept there.
+    pub journal: Option<Arc<StoredJournal>>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// What is written down of what happens by itself.
@@ -72,6 +75,7 @@ pub struct Runs {
     store: Store,
     chaos: Arc<Chaos>,
     recorder: Recorder,
+    journal: Option<Arc<StoredJournal>>,
     metrics: Arc<Metrics>,
     audit: Arc<AuditLog>,
     daemon: String,
@@ -131,6 +135,7 @@ impl Runs {
             store: parts.store,
             chaos: parts.chaos,
             recorder: parts.recorder,
+            journal: parts.journal,
             metrics: parts.metrics,
             audit: parts.audit,
             daemon: parts.daemon,
@@ -236,7 +241,7 @@ impl Runs {
         if !wrong.is_empty() {
             return Err(NotAdded::Wrong(wrong));
         }
-        let record = self.new_record(id, wish, order.seed);
+        let record = self.new_record(wish, &order);
         let added = tokio::spawn(Arc::clone(self).write_and_queue(
             workspace.to_owned(),
             order,
@@ -325,9 +330,9 @@ impl Runs {
         }
     }
 
-    fn new_record(&self, id: String, wish: Wish, seed: u64) -> RunRecord {
+    fn new_record(&self, wish: Wish, order: &Order) -> RunRecord {
         RunRecord {
-            id,
+            id: order.id.clone(),
             kind: wish.kind,
             name: wish.name,
             state: RunState::Queued,
@@ -342,7 +347,7 @@ impl Runs {
             comparison: None,
             warnings: Vec::new(),
             checks: Vec::new(),
-            seed,
+            seed: order.seed,
             created_at: self.now(),
             started_at: None,
             finished_at: None,
@@ -351,7 +356,7 @@ impl Runs {
             daemon: self.daemon.clone(),
             documents: wish.documents,
             agent: Some(agent_name(&wish.suite.agent.way)),
-            min_score: wish.options.min_score,
+            min_score: order.bar.least,
         }
     }
 
@@ -449,6 +454,10 @@ impl Runs {
         if let Err(error) = tokio::task::spawn_blocking(move || recorder.flush()).await {
             tracing::error!(%error, "the journal could not be waited for");
         }
+        // What the store does not take counts too.
+        if let Some(journal) = &self.journal {
+            journal.settled().await;
+        }
         let stopped = run.stopped();
         let lost = run.mark.lost();
         let End {
@@ -481,6 +490,7 @@ impl Runs {
                 record.stability = verdict.stability;
                 record.comparison = verdict.comparison;
                 record.warnings = verdict.warnings;
+                record.checks = verdict.checks;
             }
         };
         let unbegun = match ending {

@@ -40,7 +40,7 @@ const OPTIONS: [&str; 8] = [
 #[schemars(rename = "RunRequest", deny_unknown_fields)]
 #[expect(dead_code, reason = "says what a run is asked for with")]
 pub(crate) struct RunRequest {
-    /// What it tries; this version runs `chaos` and `contract`.
+    /// What it tries; this version runs `chaos`, `contract`, `ci` and `verify`.
     kind: RunKind,
     /// The suite itself, or `suite_name`.
     suite: Option<documents::SuiteDocument>,

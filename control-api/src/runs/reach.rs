@@ -1,6 +1,6 @@
 //! How runs reach the proxy of this process.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ struct Open {
     workspace: String,
     mark: Arc<RunMark>,
     begun: VecDeque<Under>,
+    /// Scopes that traces stand for.
+    traced: BTreeSet<String>,
 }
 
 /// An activation of a run.
@@ -65,6 +67,7 @@ impl OwnProxy {
             workspace: workspace.to_owned(),
             mark: Arc::clone(&mark),
             begun: VecDeque::new(),
+            traced: BTreeSet::new(),
         };
         self.runs().insert(run.to_owned(), open);
         mark
@@ -76,6 +79,9 @@ impl OwnProxy {
         if let Some(open) = closed {
             open.mark.cut_short("the run is over");
             self.chaos.end_for_run(None, &open.mark);
+            for scope in &open.traced {
+                self.chaos.traces().forget(scope);
+            }
         }
     }
 
@@ -98,6 +104,7 @@ impl OwnProxy {
         if let Some(why) = mark.why() {
             return Err(refused(why));
         }
+        let trace = wanted.trace;
         let request = request(wanted, workspace)?;
         self.chaos.read_vocabularies(&request.rules).await;
         let since = Instant::now();
@@ -111,9 +118,17 @@ impl OwnProxy {
             self.chaos.end_for_run(None, &mark);
             return Err(refused(why));
         }
+        let traces = self.chaos.traces();
+        match trace {
+            Some(trace) => traces.register(trace, scope),
+            None => traces.forget(scope),
+        }
         if let Some(open) = self.runs().get_mut(&run) {
+            open.traced.insert(scope.to_owned());
             open.begun.truncate(ASKED_ABOUT - 1);
             open.begun.push_front(Under { chaos, since });
+        } else {
+            traces.forget(scope);
         }
         Ok(record)
     }

@@ -8,8 +8,8 @@ use squall_harness::scores::Bar;
 use squall_harness::suite::Suite;
 use squall_journal::reach::{Pending, Reach};
 use squall_journal::run::{
-    ComparisonRecord, RecoveryRecord, RunKind, RunRecord, ScenarioRecord, ScoresRecord,
-    StabilityRecord,
+    CheckRecord, ComparisonRecord, RecoveryRecord, RunKind, RunRecord, ScenarioRecord,
+    ScoresRecord, StabilityRecord,
 };
 
 use crate::problem::Detail;
@@ -91,6 +91,8 @@ pub struct Verdict {
     pub comparison: Option<ComparisonRecord>,
     /// What makes the run worth less than it looks.
     pub warnings: Vec<String>,
+    /// What a run of kind `verify` has looked at.
+    pub checks: Vec<CheckRecord>,
 }
 
 /// Why a run could not be carried to its end.

@@ -3,17 +3,23 @@
 //! What is asked for is made into a plan, the harness drives the agent through [`Tools::reach`] and judges,
 //! and what comes of it is made into a verdict.
 
+mod plan;
+
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use squall_harness::agents::pointing::ProxyVariables;
-use squall_harness::agents::{self, Surroundings};
-use squall_harness::runner::{self, Plan, Ran, Scopes};
-use squall_harness::scores::{Column, Matrix, Outcome, Recovery, overall};
+use squall_harness::agents::{self, Driver, Surroundings};
+use squall_harness::runner::{self, Component, Ran, RanPart, Scopes};
+use squall_harness::scores::{Bar, Column, Outcome, Recovery, Stability, comparison, overall};
+use squall_harness::suite::Suite;
 use squall_harness::suite::agent::{Reset, Way};
-use squall_harness::suite::{ContractPart, Suite};
+use squall_harness::verify::{self, Verifying};
 use squall_journal::reach::Pending;
-use squall_journal::run::{RecoveryRecord, RunKind, ScenarioRecord, ScoresRecord};
+use squall_journal::run::{
+    CoverageRecord, RecoveryRecord, RunKind, ScenarioRecord, ScoresRecord, StabilityRecord,
+};
 
 use super::approval;
 use super::runner::{Order, RunError, Runner, Tools, Verdict};
@@ -35,7 +41,12 @@ impl std::fmt::Debug for SuiteRunner {
 }
 
 /// The kinds that this version carries out.
-const KINDS: [RunKind; 2] = [RunKind::Chaos, RunKind::Contract];
+const KINDS: [RunKind; 4] = [
+    RunKind::Chaos,
+    RunKind::Contract,
+    RunKind::Ci,
+    RunKind::Verify,
+];
 
 impl SuiteRunner {
     /// One for every kind. `variables` point programs at the proxy, for agents that are started here, and
@@ -52,31 +63,22 @@ impl SuiteRunner {
     }
 
     async fn carry_out(&self, order: &Order, tools: &Tools<'_>) -> Result<Verdict, RunError> {
-        let plan = plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
+        let at_once = at_once(order);
         let suite = &order.suite;
         let surroundings = Surroundings {
             variables: Arc::clone(&self.variables),
-            slots: order.concurrency.get(),
+            slots: at_once.get(),
             retries: suite.advanced.retries,
             folder: self.folder.clone(),
         };
         let driver = agents::driver(&suite.agent, &surroundings);
-        let scopes = Scopes {
-            own: &order.scope,
-            at_once: order.concurrency,
-            shared: tools.shared_scope.as_deref(),
-            exclusive: &tools.exclusive,
+        let verdict = if order.kind == RunKind::Verify {
+            verified(order, &*driver, tools).await
+        } else {
+            tried(order, &*driver, at_once, tools).await
         };
-        let ran = runner::run(&plan, &*driver, &*tools.reach, &scopes, tools.tell).await;
         driver.stop().await;
-        let ran = ran.map_err(|error| match error {
-            runner::RunError::Reach(error) => RunError::Reach(error),
-            runner::RunError::Unreachable(error) => RunError::Agent(error.to_string()),
-        })?;
-        let mut coverage = ran.matrix.coverage();
-        coverage.agent_invocations = ran.invocations;
-        tools.tell.coverage(coverage);
-        Ok(verdict(order, ran))
+        verdict
     }
 }
 
@@ -86,26 +88,7 @@ impl Runner for SuiteRunner {
     }
 
     fn check(&self, order: &Order) -> Vec<Detail> {
-        let mut wrong: Vec<_> = plan(order).err().into_iter().collect();
-        let nothing = |option: &str| {
-            Detail::at(
-                format!("/options/{option}"),
-                format!(
-                    "`{option}` means nothing to this version in a run of kind {}; leave it out",
-                    order.kind.as_str()
-                ),
-            )
-        };
-        if order.repeat != 1 {
-            wrong.push(nothing("repeat"));
-        }
-        if order.baseline.is_some() {
-            wrong.push(nothing("baseline"));
-        }
-        if order.kind == RunKind::Contract && order.names_profile {
-            wrong.push(nothing("profile"));
-        }
-        wrong
+        plan::wrong(order)
     }
 
     fn run<'a>(
@@ -117,80 +100,176 @@ impl Runner for SuiteRunner {
     }
 }
 
-fn plan(order: &Order) -> Result<Plan<'_>, Detail> {
-    let plan = if order.kind == RunKind::Contract {
-        contract(order)?
-    } else {
-        chaos(order)?
+/// How many askings may go on at once. One that is reset from outside forgets what others are in the middle
+/// of, so there is one; an agent in a process for each slot is reset in its own.
+fn at_once(order: &Order) -> NonZeroUsize {
+    let agent = &order.suite.agent;
+    let own_process = matches!(agent.way, Way::Command(_) | Way::Python { .. });
+    match &agent.reset {
+        None => order.concurrency,
+        Some(Reset::Function(_)) if own_process => order.concurrency,
+        Some(_) => NonZeroUsize::MIN,
+    }
+}
+
+/// Looks at what a run needs.
+async fn verified(
+    order: &Order,
+    driver: &dyn Driver,
+    tools: &Tools<'_>,
+) -> Result<Verdict, RunError> {
+    let _held = tools.exclusive.lock().await;
+    let scope = format!("{}-1", order.scope);
+    let verifying = Verifying {
+        suite: &order.suite,
+        driver,
+        reach: &*tools.reach,
+        run: &order.id,
+        scope: &scope,
+        shared: tools.shared_scope.as_deref(),
     };
-    if plan.invariants.is_empty() {
-        let wanted = "a run of kind chaos judges by the suite's `invariants`, and it has none";
-        return Err(Detail::at("/suite/invariants", wanted));
-    }
-    if plan.prompts.is_empty() {
-        let wanted = "the agent is asked the suite's `golden_prompts`, and it has none";
-        return Err(Detail::at("/suite/golden_prompts", wanted));
-    }
-    Ok(Plan {
-        seed: order.seed,
-        repeat: order.repeat,
-        ..plan
+    let checks = verify::verify(&verifying).await?;
+    tools.tell.coverage(CoverageRecord {
+        agent_invocations: u64::from(!order.suite.golden_prompts.is_empty()),
+        ..CoverageRecord::default()
+    });
+    let holds = verify::holds(&checks);
+    Ok(Verdict {
+        passed: Some(holds),
+        reason: (!holds)
+            .then(|| "a run cannot be made as things are; `checks` says why".to_owned()),
+        checks,
+        ..Verdict::default()
     })
 }
 
-fn contract(order: &Order) -> Result<Plan<'_>, Detail> {
-    if let Some(ContractPart::Written(contract)) = &order.suite.contract {
-        return Ok(Plan::contract(&order.suite, contract, &order.id));
-    }
-    let wanted = "a run of kind contract needs one: `contract` in the suite, or `options.contract`";
-    Err(Detail::at("/suite/contract", wanted))
+/// Tries the agent, and judges.
+async fn tried(
+    order: &Order,
+    driver: &dyn Driver,
+    at_once: NonZeroUsize,
+    tools: &Tools<'_>,
+) -> Result<Verdict, RunError> {
+    let planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
+    let scopes = Scopes {
+        own: &order.scope,
+        at_once,
+        shared: tools.shared_scope.as_deref(),
+        exclusive: &tools.exclusive,
+    };
+    let ran = runner::run(&planned.plan, driver, &*tools.reach, &scopes, tools.tell).await;
+    let mut ran = ran.map_err(|error| match error {
+        runner::RunError::Reach(error) => RunError::Reach(error),
+        runner::RunError::Unreachable(error) => RunError::Agent(error.to_string()),
+    })?;
+    tools.tell.coverage(coverage(&ran));
+    ran.warnings.extend(planned.warnings);
+    Ok(verdict(order, ran))
 }
 
-fn chaos(order: &Order) -> Result<Plan<'_>, Detail> {
-    if let Some(chaos) = &order.chaos {
-        return Ok(Plan::chaos(&order.suite, &order.id, chaos.clone()));
+fn coverage(ran: &Ran) -> CoverageRecord {
+    let mut all = CoverageRecord {
+        agent_invocations: ran.invocations,
+        ..CoverageRecord::default()
+    };
+    for part in &ran.parts {
+        let of_it = part.matrix.coverage();
+        all.cells += of_it.cells;
+        all.chaos_cells += of_it.chaos_cells;
+        all.exercised += of_it.exercised;
+        all.rules_applied += of_it.rules_applied;
     }
-    let wanted = "say which chaos: `options.profile`, or `chaos` in the suite";
-    Err(Detail::at("/options/profile", wanted))
+    all
 }
 
 fn verdict(order: &Order, ran: Ran) -> Verdict {
-    let contract = ran.matrix.score();
-    let mut scores = match order.kind {
-        RunKind::Contract => ScoresRecord {
-            contract_compliance: contract,
-            ..ScoresRecord::default()
-        },
-        _ => ScoresRecord {
-            chaos_resilience: ran.chaos_resilience,
-            ..ScoresRecord::default()
-        },
+    let of = |component| ran.parts.iter().find(|part| part.component == component);
+    let mut scores = ScoresRecord {
+        chaos_resilience: of(Component::Chaos).and_then(|part| part.chaos_resilience),
+        contract_compliance: of(Component::Contract).and_then(|part| part.matrix.score()),
+        ..ScoresRecord::default()
     };
     scores.overall = overall(&scores, &order.suite.scoring);
-    let score = match order.kind {
-        RunKind::Contract => contract,
-        _ => ran.chaos_resilience,
-    };
-    let outcome = match order.kind {
-        RunKind::Contract => ran.matrix.outcome(order.bar),
-        _ => ran.matrix.outcome_of_chaos(ran.chaos_resilience, order.bar),
-    };
-    let (passed, reason) = match outcome {
+    // With one part this is its own score.
+    let score = scores.overall;
+    let (passed, reason) = match outcome(order, &ran, score) {
         Outcome::Passed(_) if ran.incomplete > 0 => (None, incomplete(&ran)),
         Outcome::Passed(reason) => (Some(true), reason),
         Outcome::Failed(reason) => (Some(false), reason),
         Outcome::Inconclusive(reason) => (None, reason),
     };
-    let Matrix { columns, .. } = ran.matrix;
+    let cells: Vec<_> = ran
+        .parts
+        .iter()
+        .flat_map(|part| &part.matrix.cells)
+        .collect();
+    let compared = order.baseline.as_ref();
+    let compared = compared.map(|baseline| comparison(baseline, cells.iter().copied()));
+    let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
     Verdict {
         passed,
         score,
         scores,
         reason: Some(reason),
-        scenarios: columns.into_iter().map(scenario).collect(),
+        scenarios: columns.map(scenario).collect(),
         recoveries: ran.recoveries.into_iter().map(recovery).collect(),
+        stability: ran.stability.map(|found| stability(order.repeat, &found)),
+        comparison: compared,
         warnings: ran.warnings,
-        ..Verdict::default()
+        checks: Vec::new(),
+    }
+}
+
+/// The worst that any part comes to, and what the overall score does where there are several.
+fn outcome(order: &Order, ran: &Ran, score: Option<f64>) -> Outcome {
+    if let [only] = &ran.parts[..] {
+        return outcome_of(only, order.bar);
+    }
+    let apart = Bar {
+        least: None,
+        strict: order.bar.strict,
+    };
+    let mut outcomes: Vec<_> = (ran.parts.iter())
+        .map(|part| match part.component {
+            Component::Contract => part.matrix.outcome(apart),
+            Component::Chaos => part.matrix.outcome_of(part.chaos_resilience, apart),
+        })
+        .collect();
+    outcomes.push(match score {
+        Some(score) if order.bar.least.is_some_and(|least| score < least) => {
+            Outcome::Failed(format!(
+                "the score is {score:.1}, demanded are {}",
+                order.bar.least.unwrap_or_default()
+            ))
+        }
+        Some(score) if order.bar.least.is_none() && score <= 0.0 => {
+            Outcome::Failed("the score is 0".to_owned())
+        }
+        Some(score) => Outcome::Passed(format!("the score is {score:.1}")),
+        None => Outcome::Inconclusive("nothing was left to judge".to_owned()),
+    });
+    let worst = outcomes.into_iter().max_by_key(|outcome| match outcome {
+        Outcome::Failed(_) => 2,
+        Outcome::Inconclusive(_) => 1,
+        Outcome::Passed(_) => 0,
+    });
+    worst.unwrap_or_else(|| Outcome::Inconclusive("nothing was tried".to_owned()))
+}
+
+fn outcome_of(part: &RanPart, bar: Bar) -> Outcome {
+    match part.component {
+        Component::Contract => part.matrix.outcome(bar),
+        Component::Chaos => part.matrix.outcome_of_chaos(part.chaos_resilience, bar),
+    }
+}
+
+fn stability(repeats: u64, found: &Stability) -> StabilityRecord {
+    StabilityRecord {
+        repeats,
+        judged: found.judged,
+        always_passed: found.always_passed,
+        flaky: found.flaky,
+        pass_k: found.pass_k,
     }
 }
 
@@ -201,9 +280,9 @@ fn incomplete(ran: &Ran) -> String {
     )
 }
 
-fn scenario(column: Column) -> ScenarioRecord {
+fn scenario(column: &Column) -> ScenarioRecord {
     ScenarioRecord {
-        name: column.name,
+        name: column.name.clone(),
         under_chaos: column.under_chaos,
         rules_applied: column.rules_applied,
         invocations: column.invocations,

@@ -58,6 +58,7 @@ impl Runner for Puppet {
                 rules: (order.chaos.as_ref()).map_or(Rules::Nothing, |trial| trial.rules.clone()),
                 seed: order.seed,
                 key: "prompt-1".to_owned(),
+                trace: None,
                 observe: Observe::Model,
                 ttl: None,
             };

@@ -11,6 +11,7 @@ use squall_journal::reach::{Observe, Reach, Rules, Seen, Wanted};
 use squall_journal::record::{RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 use squall_journal::run::EvidenceRecord;
+use squall_journal::trace_id::TraceId;
 
 use super::jobs::Job;
 use super::plan::Plan;
@@ -33,7 +34,7 @@ pub(super) struct Asked {
     pub(super) trace: Trace,
     pub(super) faults_applied: u64,
     pub(super) families: BTreeSet<String>,
-    exchanges: Vec<String>,
+    pub(super) exchanges: Vec<String>,
     /// Whether all that went over the wire was seen, to its end.
     pub(super) is_complete: bool,
     /// Why it cannot be judged.
@@ -196,7 +197,10 @@ impl<'r> Asking<'r> {
             return Ok((Asked::wrong(error.to_string()), In::Neither));
         }
         let in_own = self.reach.begin(own, self.wanted(job)).await?;
-        let in_shared = self.reach.begin(shared, self.wanted(job)).await?;
+        let in_shared = self
+            .reach
+            .begin(shared, self.wanted_without_trace(job))
+            .await?;
         let told = self.driver.ask(&self.invocation(own, job)).await;
         let own = self.seen(in_own.activation.as_deref()).await?;
         let shared = self.seen(in_shared.activation.as_deref()).await?;
@@ -219,32 +223,48 @@ impl<'r> Asking<'r> {
         Ok(())
     }
 
+    /// What is to be in force for an asking, in a scope that its trace stands for.
     fn wanted(&self, job: &Job<'_>) -> Wanted {
-        let trial = job.trial.and_then(|trial| self.plan.trials.get(trial));
+        Wanted {
+            trace: TraceId::of_traceparent(&self.traceparent(job)),
+            ..self.wanted_without_trace(job)
+        }
+    }
+
+    fn wanted_without_trace(&self, job: &Job<'_>) -> Wanted {
+        let trial = job.trial.and_then(|at| self.plan.trial(at));
         Wanted {
             run: self.plan.run.to_owned(),
             rules: trial.map_or(Rules::Nothing, |trial| trial.rules.clone()),
             seed: self.plan.seed,
             key: job.key.clone(),
+            trace: None,
             observe: Observe::Bodies,
             ttl: None,
         }
     }
 
     fn invocation(&self, scope: &str, job: &Job<'_>) -> Invocation {
-        let id = |salt: &str| {
-            let mut hasher = DefaultHasher::new();
-            (self.plan.run, &job.key, job.number, salt).hash(&mut hasher);
-            // No id is all zeroes.
-            hasher.finish() | 1
-        };
-        let (high, low, span) = (id("high"), id("low"), id("span"));
         Invocation {
             prompt: job.prompt.clone(),
             scope: scope.to_owned(),
-            traceparent: format!("00-{high:016x}{low:016x}-{span:016x}-01"),
-            conversation: format!("{}-{low:016x}", self.plan.run),
+            traceparent: self.traceparent(job),
+            conversation: format!("{}-{:016x}", self.plan.run, self.id(job, job.number)),
         }
+    }
+
+    /// A trace for each activation: askings that share one share it.
+    fn traceparent(&self, job: &Job<'_>) -> String {
+        let id = |salt: &str| self.id(job, salt);
+        let (high, low, span) = (id("high"), id("low"), id("span"));
+        format!("00-{high:016x}{low:016x}-{span:016x}-01")
+    }
+
+    fn id(&self, job: &Job<'_>, salt: impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.plan.run, &job.key, job.trial, salt).hash(&mut hasher);
+        // No id is all zeroes.
+        hasher.finish() | 1
     }
 }
 

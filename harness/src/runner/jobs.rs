@@ -1,6 +1,6 @@
 //! The askings of a run.
 
-use super::plan::Plan;
+use super::plan::{Part, Plan};
 use crate::invariants::Invariant;
 use crate::suite::{Counters, Isolation, Prompt};
 
@@ -9,10 +9,12 @@ use crate::suite::{Counters, Isolation, Prompt};
 pub(super) struct Job<'p> {
     /// Its place among all, by which results are put in order.
     pub(super) number: usize,
-    /// Which scenario; `None`: no chaos.
-    pub(super) trial: Option<usize>,
+    /// Under which scenario of which part; `None`: no chaos.
+    pub(super) trial: Option<InPart>,
     /// What is asked.
     pub(super) prompt: &'p Prompt,
+    /// Its place among the askings of its scenario, the same in every repeat.
+    pub(super) asking: usize,
     /// The invariant it is for; `None`: all that judge golden prompts.
     only: Option<usize>,
     /// The prompt is a probe of that invariant.
@@ -23,7 +25,28 @@ pub(super) struct Job<'p> {
     pub(super) goes_on: bool,
 }
 
-impl Job<'_> {
+/// A scenario by its place in a part by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct InPart {
+    pub(super) part: usize,
+    pub(super) trial: usize,
+}
+
+impl<'p> Job<'p> {
+    /// A prompt without chaos.
+    pub(super) fn clean(number: usize, prompt: &'p Prompt) -> Self {
+        Self {
+            number,
+            trial: None,
+            prompt,
+            asking: number,
+            only: None,
+            is_probe: false,
+            key: format!("clean/{}", number + 1),
+            goes_on: false,
+        }
+    }
+
     /// Whether an invariant, by its place, judges it.
     pub(super) fn judges(&self, place: usize, invariant: &Invariant) -> bool {
         match self.only {
@@ -36,34 +59,23 @@ impl Job<'_> {
 /// Every prompt and probe once, without chaos.
 pub(super) fn clean<'p>(plan: &Plan<'p>) -> Vec<Job<'p>> {
     let mut prompts: Vec<&Prompt> = Vec::new();
-    let probes = plan
-        .invariants
-        .iter()
-        .flat_map(|invariant| &invariant.probes);
-    for prompt in golden(plan).iter().chain(probes) {
-        if !prompts.contains(&prompt) {
-            prompts.push(prompt);
+    for part in &plan.parts {
+        let probes = part.invariants.iter().flat_map(|one| &one.probes);
+        for prompt in golden(plan, part).iter().chain(probes) {
+            if !prompts.contains(&prompt) {
+                prompts.push(prompt);
+            }
         }
     }
-    let jobs = prompts.into_iter().enumerate().map(|(number, prompt)| Job {
-        number,
-        trial: None,
-        prompt,
-        only: None,
-        is_probe: false,
-        key: format!("clean/{}", number + 1),
-        goes_on: false,
-    });
-    jobs.collect()
+    let jobs = prompts.into_iter().enumerate();
+    jobs.map(|(number, prompt)| Job::clean(number, prompt))
+        .collect()
 }
 
 /// Golden prompts; none where every invariant has probes of its own.
-fn golden<'p>(plan: &Plan<'p>) -> &'p [Prompt] {
-    if plan
-        .invariants
-        .iter()
-        .all(|invariant| !invariant.probes.is_empty())
-    {
+fn golden<'p>(plan: &Plan<'p>, part: &Part<'p>) -> &'p [Prompt] {
+    let mut invariants = part.invariants.iter();
+    if invariants.all(|invariant| !invariant.probes.is_empty()) {
         &[]
     } else {
         plan.prompts
@@ -73,30 +85,33 @@ fn golden<'p>(plan: &Plan<'p>) -> &'p [Prompt] {
 /// Every prompt in every scenario. What shares counters is done in one slot, one after the other.
 pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
     let mut units = Vec::new();
-    let mut number = 0;
-    for (trial, scenario) in plan.trials.iter().enumerate() {
-        let mut of_the_scenario = Vec::new();
-        for repeat in 1..=plan.repeat {
-            for (prompt, only, is_probe, name) in askings(plan) {
-                let key = match plan.counters {
-                    Counters::Invocation => format!("{}/{name}/{repeat}", scenario.name),
-                    Counters::Run => scenario.name.clone(),
-                };
-                of_the_scenario.push(Job {
-                    number,
-                    trial: Some(trial),
+    let mut numbers = 0..;
+    for (part_place, part) in plan.parts.iter().enumerate() {
+        for (place, scenario) in part.trials.iter().enumerate() {
+            let at = InPart {
+                part: part_place,
+                trial: place,
+            };
+            for repeat in 1..=plan.repeat {
+                let askings = askings(plan, part).into_iter().enumerate();
+                let jobs = askings.map(|(asking, (prompt, only, is_probe, name))| Job {
+                    number: numbers.next().unwrap_or(usize::MAX),
+                    trial: Some(at),
                     prompt,
+                    asking,
                     only,
                     is_probe,
-                    key: shortened(key),
-                    goes_on: plan.counters == Counters::Run && !of_the_scenario.is_empty(),
+                    key: shortened(match plan.counters {
+                        Counters::Invocation => format!("{}/{name}/{repeat}", scenario.name),
+                        Counters::Run => format!("{}/{repeat}", scenario.name),
+                    }),
+                    goes_on: plan.counters == Counters::Run && asking > 0,
                 });
-                number += 1;
+                match plan.counters {
+                    Counters::Invocation => units.extend(jobs.map(|job| vec![job])),
+                    Counters::Run => units.push(jobs.collect()),
+                }
             }
-        }
-        match plan.counters {
-            Counters::Invocation => units.extend(of_the_scenario.into_iter().map(|job| vec![job])),
-            Counters::Run => units.push(of_the_scenario),
         }
     }
     units
@@ -104,12 +119,12 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
 
 type Asking<'p> = (&'p Prompt, Option<usize>, bool, String);
 
-fn askings<'p>(plan: &Plan<'p>) -> Vec<Asking<'p>> {
+fn askings<'p>(plan: &Plan<'p>, part: &Part<'p>) -> Vec<Asking<'p>> {
     let mut askings: Vec<Asking<'p>> = Vec::new();
-    let invariants = || plan.invariants.iter().enumerate();
-    for (number, prompt) in golden(plan).iter().enumerate() {
+    let invariants = || part.invariants.iter().enumerate();
+    for (number, prompt) in golden(plan, part).iter().enumerate() {
         let name = format!("prompt-{}", number + 1);
-        match plan.isolation {
+        match part.isolation {
             Isolation::Scenario => askings.push((prompt, None, false, name)),
             Isolation::Cell => {
                 let judging = invariants().filter(|(_, one)| one.probes.is_empty());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use squall_journal::reach::Rules;
 use squall_profiles::profile::Profile;
 
+use super::jobs::InPart;
 use crate::invariants::Invariant;
 use crate::outside::Outside;
 use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite};
@@ -14,24 +15,44 @@ use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite}
 pub struct Plan<'a> {
     /// Id of the run.
     pub run: &'a str,
-    /// What must hold.
-    pub invariants: &'a [Invariant],
     /// What the agent is asked.
     pub prompts: &'a [Prompt],
-    /// Under which chaos.
-    pub trials: Vec<Trial>,
+    /// What is made of that, one after the other.
+    pub parts: Vec<Part<'a>>,
     /// What models' tokens cost.
     pub prices: &'a Prices,
     /// Whom invariants may ask.
     pub outside: Outside<'a>,
     /// Seed of every draw.
     pub seed: u64,
-    /// How often a prompt is sent.
-    pub isolation: Isolation,
     /// When rules' counters begin at zero.
     pub counters: Counters,
     /// How often everything is done, at least 1.
     pub repeat: u64,
+    /// Whether the agent is reset before each asking.
+    pub resets: bool,
+}
+
+/// Prompts under some chaos, and what must hold of them.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// What it is called in the overall score.
+    pub component: Component,
+    /// What must hold.
+    pub invariants: &'a [Invariant],
+    /// Under which chaos.
+    pub trials: Vec<Trial>,
+    /// How often a prompt is sent.
+    pub isolation: Isolation,
+}
+
+/// A component of the overall score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Component {
+    /// Golden prompts under chaos: chaos resilience.
+    Chaos,
+    /// Invariants × scenarios: contract compliance.
+    Contract,
 }
 
 /// One scenario.
@@ -70,38 +91,47 @@ impl Trial {
 }
 
 impl<'a> Plan<'a> {
-    /// Golden prompts under one scenario, and judged by the suite's invariants.
-    pub fn chaos(suite: &'a Suite, run: &'a str, trial: Trial) -> Self {
+    /// A suite's prompts in these parts, once.
+    pub fn new(suite: &'a Suite, run: &'a str, parts: Vec<Part<'a>>) -> Self {
         Self {
             run,
-            invariants: &suite.invariants,
             prompts: &suite.golden_prompts,
-            trials: vec![trial],
+            parts,
             prices: &suite.prices,
             outside: Outside::of(suite),
             seed: suite.advanced.seed.unwrap_or(SEED),
-            isolation: Isolation::Scenario,
             counters: suite.advanced.counters,
             repeat: 1,
+            resets: suite.agent.reset.is_some(),
+        }
+    }
+
+    pub(super) fn trial(&self, at: InPart) -> Option<&Trial> {
+        self.parts.get(at.part)?.trials.get(at.trial)
+    }
+}
+
+impl<'a> Part<'a> {
+    /// Golden prompts under one scenario, judged by these invariants.
+    pub fn chaos(invariants: &'a [Invariant], trial: Trial) -> Self {
+        Self {
+            component: Component::Chaos,
+            invariants,
+            trials: vec![trial],
+            isolation: Isolation::Scenario,
         }
     }
 
     /// Golden prompts under each scenario of a contract.
-    pub fn contract(suite: &'a Suite, contract: &'a Contract, run: &'a str) -> Self {
+    pub fn contract(contract: &'a Contract) -> Self {
         let scenarios = contract.scenarios.iter();
         Self {
-            run,
+            component: Component::Contract,
             invariants: &contract.invariants,
-            prompts: &suite.golden_prompts,
             trials: scenarios
                 .map(|one| Trial::of(&one.name, &one.chaos))
                 .collect(),
-            prices: &suite.prices,
-            outside: Outside::of(suite),
-            seed: suite.advanced.seed.unwrap_or(SEED),
             isolation: contract.isolation,
-            counters: suite.advanced.counters,
-            repeat: 1,
         }
     }
 }

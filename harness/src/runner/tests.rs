@@ -30,6 +30,8 @@ struct World {
     state: Mutex<State>,
     /// The agent makes no call, as one that is not pointed at the proxy.
     is_blind: bool,
+    /// Its calls come in no scope.
+    is_plain: bool,
     /// Whatever is wrong, it says that all is well.
     is_careless: bool,
     /// It fails when it is asked this.
@@ -123,7 +125,12 @@ impl Driver for World {
             }
             let is_faulted = self.state(|state| {
                 state.asked += 1;
-                let (activation, wanted) = state.in_force[&invocation.scope].clone();
+                let scope = if self.is_plain {
+                    "default"
+                } else {
+                    &invocation.scope
+                };
+                let (activation, wanted) = state.in_force[scope].clone();
                 let is_faulted = wanted.rules != Rules::Nothing;
                 let mut sent = Sent::get("https://tool.test/").tool("search");
                 if is_faulted {
@@ -170,15 +177,7 @@ fn a_run_can_be_carried_out_by_any_thread() {
     fn takes(_: impl Send) {}
     let world = World::default();
     let suite = suite_of(SUITE);
-    let plan = Plan::chaos(
-        &suite,
-        "r",
-        Trial {
-            name: "none".into(),
-            rules: Rules::Nothing,
-            active: Active::default(),
-        },
-    );
+    let plan = Plan::new(&suite, "r", Vec::new());
     let alone = tokio::sync::Mutex::default();
     takes(run(&plan, &world, &world, &scopes(1, &alone), &Silent));
 }
@@ -233,13 +232,13 @@ async fn run_contract(world: &World, text: &str, slots: usize) -> Result<Ran, Ru
     let Some(ContractPart::Written(contract)) = &suite.contract else {
         panic!("a contract");
     };
-    let plan = Plan::contract(&suite, contract, "run-1");
+    let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract)]);
     let alone = tokio::sync::Mutex::default();
     run(&plan, world, world, &scopes(slots, &alone), &Silent).await
 }
 
 fn state_of(ran: &Ran, invariant: &str, scenario: &str) -> CellState {
-    let found = ran
+    let found = ran.parts[0]
         .matrix
         .cells
         .iter()
@@ -251,7 +250,7 @@ fn state_of(ran: &Ran, invariant: &str, scenario: &str) -> CellState {
 async fn a_contract_is_tried_and_judged() {
     let world = World::default();
     let ran = run_contract(&world, SUITE, 4).await.expect("a run");
-    assert_eq!(ran.matrix.cells.len(), 30);
+    assert_eq!(ran.parts[0].matrix.cells.len(), 30);
     for (invariant, scenario, expected) in [
         ("completes", "clean", CellState::Passed),
         ("honest", "clean", CellState::NotApplicable),
@@ -268,7 +267,7 @@ async fn a_contract_is_tried_and_judged() {
         );
     }
     assert!(matches!(
-        ran.matrix.outcome(Bar::default()),
+        ran.parts[0].matrix.outcome(Bar::default()),
         Outcome::Passed(_)
     ));
     // 15 and the clean run.
@@ -296,7 +295,7 @@ async fn an_agent_that_hides_failures_is_found_out() {
     };
     let ran = run_contract(&world, SUITE, 2).await.expect("a run");
     assert_eq!(state_of(&ran, "honest", "down"), CellState::Failed);
-    let cell = ran
+    let cell = ran.parts[0]
         .matrix
         .cells
         .iter()
@@ -316,10 +315,10 @@ async fn an_agent_that_ignores_the_proxy_proves_nothing() {
     let ran = run_contract(&world, SUITE, 2).await.expect("a run");
     assert_eq!(state_of(&ran, "completes", "down"), CellState::NotExercised);
     assert!(matches!(
-        ran.matrix.outcome(Bar::default()),
+        ran.parts[0].matrix.outcome(Bar::default()),
         Outcome::Inconclusive(_)
     ));
-    assert_eq!(ran.chaos_resilience, None);
+    assert_eq!(ran.parts[0].chaos_resilience, None);
 }
 
 #[tokio::test]
@@ -329,7 +328,7 @@ async fn what_fails_without_chaos_is_told_apart() {
         ..World::default()
     };
     let ran = run_contract(&world, SUITE, 3).await.expect("a run");
-    let cell = ran
+    let cell = ran.parts[0]
         .matrix
         .cells
         .iter()
@@ -339,7 +338,7 @@ async fn what_fails_without_chaos_is_told_apart() {
         (cell.state, cell.baseline_failed),
         (CellState::Failed, true)
     );
-    assert_eq!(ran.chaos_resilience, Some(100.0));
+    assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
 }
 
 #[tokio::test]
@@ -350,13 +349,14 @@ async fn a_reset_that_fails_makes_cells_that_cannot_be_judged() {
     };
     let ran = run_contract(&world, SUITE, 3).await.expect("a run");
     assert!(
-        ran.matrix
+        ran.parts[0]
+            .matrix
             .cells
             .iter()
             .all(|cell| cell.state == CellState::Error)
     );
     assert!(matches!(
-        ran.matrix.outcome(Bar::default()),
+        ran.parts[0].matrix.outcome(Bar::default()),
         Outcome::Inconclusive(_)
     ));
 }
@@ -392,7 +392,7 @@ contract:
     // Two prompts and two probes, clean and under chaos.
     assert_eq!(ran.invocations, 8);
     let evidence = |invariant: &str| -> Vec<String> {
-        let cell = ran
+        let cell = ran.parts[0]
             .matrix
             .cells
             .iter()
@@ -412,7 +412,7 @@ async fn a_cell_can_have_invocations_of_its_own() {
         .expect("a run");
     assert_eq!(ran.invocations, 6 * 5 * 3 + 3);
     assert!(matches!(
-        ran.matrix.outcome(Bar::default()),
+        ran.parts[0].matrix.outcome(Bar::default()),
         Outcome::Passed(_)
     ));
 }
@@ -425,7 +425,7 @@ async fn counters_can_go_on_through_a_scenario() {
     assert_eq!(ran.invocations, 18);
     world.state(|state| assert_eq!(state.begun.len(), 1 + 3 + 5));
     // Each asking is judged by its own exchanges only.
-    let bounded = ran
+    let bounded = ran.parts[0]
         .matrix
         .cells
         .iter()
@@ -448,13 +448,14 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
 ";
     let suite = suite_of(text);
     let chaos = suite.chaos.as_ref().expect("chaos");
-    let plan = Plan::chaos(&suite, "r", Trial::of("chaos", chaos));
+    let trial = Trial::of("chaos", chaos);
+    let plan = Plan::new(&suite, "r", vec![Part::chaos(&suite.invariants, trial)]);
     let world = World::default();
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent)
         .await
         .expect("a run");
-    assert_eq!(ran.chaos_resilience, Some(100.0));
+    assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
     let recovered = &ran.recoveries[0];
     assert_eq!(
         (
@@ -465,7 +466,103 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
         ("llm_faults", 2, 2)
     );
     // What does not hold without chaos is told, though it holds under it.
-    assert_eq!(ran.matrix.cells[0].state, CellState::Passed);
+    assert_eq!(ran.parts[0].matrix.cells[0].state, CellState::Passed);
+}
+
+#[tokio::test]
+async fn an_agent_whose_calls_come_in_no_scope_has_the_shared_one_and_is_asked_one_at_a_time() {
+    let world = World {
+        is_plain: true,
+        ..World::default()
+    };
+    let ran = run_contract(&world, SUITE, 8).await.expect("a run");
+    assert_eq!(state_of(&ran, "honest", "down"), CellState::Passed);
+    assert!(ran.warnings.is_empty(), "{:?}", ran.warnings);
+    world.state(|state| {
+        let others = state.begun.iter().filter(|(scope, _)| scope != "default");
+        let others: Vec<_> = others.map(|(scope, _)| scope.as_str()).collect();
+        assert_eq!(others, ["run-1-1"], "the first asking was watched in both");
+    });
+    let blind = World {
+        is_blind: true,
+        ..World::default()
+    };
+    let ran = run_contract(&blind, SUITE, 8).await.expect("a run");
+    assert!(
+        ran.warnings[0].contains("no call of the agent"),
+        "{:?}",
+        ran.warnings
+    );
+}
+
+#[tokio::test]
+async fn each_activation_of_its_own_scope_has_a_trace_of_its_own() {
+    let world = World::default();
+    run_contract(&world, SUITE, 4).await.expect("a run");
+    world.state(|state| {
+        let own = state.begun.iter().filter(|(scope, _)| scope != "default");
+        let traces: Vec<_> = own
+            .map(|(_, wanted)| wanted.trace.expect("a trace"))
+            .collect();
+        let apart: std::collections::BTreeSet<_> = traces.iter().collect();
+        assert_eq!((traces.len(), apart.len()), (18, 18));
+    });
+}
+
+#[tokio::test]
+async fn repeats_are_judged_together_and_told_how_far_they_agree() {
+    let world = World {
+        fails_at: Some("two"),
+        ..World::default()
+    };
+    let suite = suite_of(SUITE);
+    let Some(ContractPart::Written(contract)) = &suite.contract else {
+        panic!("a contract");
+    };
+    let plan = Plan {
+        repeat: 3,
+        ..Plan::new(&suite, "run-1", vec![Part::contract(contract)])
+    };
+    let alone = tokio::sync::Mutex::default();
+    let ran = run(&plan, &world, &world, &scopes(4, &alone), &Silent).await;
+    let ran = ran.expect("a run");
+    assert_eq!(ran.invocations, 3 + 3 * 15);
+    assert_eq!(ran.parts[0].matrix.cells.len(), 30);
+    let found = ran.stability.expect("repeats");
+    assert_eq!(
+        (found.judged, found.always_passed, found.flaky),
+        (15, 10, 0)
+    );
+}
+
+#[tokio::test]
+async fn parts_share_what_was_asked_without_chaos() {
+    let text = format!(
+        "{SUITE}invariants: [{{type: completes}}]\nchaos: {{tool_faults: [{{tool: '*', mode: error}}]}}\n"
+    );
+    let suite = suite_of(&text);
+    let Some(ContractPart::Written(contract)) = &suite.contract else {
+        panic!("a contract");
+    };
+    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
+    let parts = vec![
+        Part::chaos(&suite.invariants, trial),
+        Part::contract(contract),
+    ];
+    let plan = Plan::new(&suite, "run-1", parts);
+    let world = World::default();
+    let alone = tokio::sync::Mutex::default();
+    let ran = run(&plan, &world, &world, &scopes(4, &alone), &Silent).await;
+    let ran = ran.expect("a run");
+    assert_eq!(ran.invocations, 3 + 3 + 15);
+    let cells: Vec<_> = ran
+        .parts
+        .iter()
+        .map(|part| part.matrix.cells.len())
+        .collect();
+    assert_eq!(cells, [1, 30]);
+    assert_eq!(ran.stability, None);
+    assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
 }
 
 proptest! {
@@ -477,7 +574,7 @@ proptest! {
             let world = World { is_careless, ..World::default() };
             let mut ran = runtime.block_on(run_contract(&world, SUITE, slots)).expect("a run");
             // Ids of activations are counted up by the world as they come.
-            for cell in &mut ran.matrix.cells {
+            for cell in &mut ran.parts[0].matrix.cells {
                 for evidence in &mut cell.evidence {
                     evidence.exchanges.clear();
                 }

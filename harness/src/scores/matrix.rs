@@ -103,7 +103,8 @@ impl Matrix {
         self.outcome_of(score, bar)
     }
 
-    fn outcome_of(&self, score: Option<f64>, bar: Bar) -> Outcome {
+    /// The verdict by a score alone: below the bar it has failed, and without evidence nothing is proved.
+    pub fn outcome_of(&self, score: Option<f64>, bar: Bar) -> Outcome {
         let below = bar.least.zip(score).filter(|(least, score)| score < least);
         if let Some((least, score)) = below {
             return Outcome::Failed(format!("the score is {score:.1}, demanded are {least}"));

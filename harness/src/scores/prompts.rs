@@ -61,13 +61,38 @@ pub fn prompt_state(sample: &PromptSample) -> PromptState {
     PromptState::NotExercised
 }
 
+impl PromptSample {
+    /// Whether all that could be judged holds, whatever chaos there was; `None`: nothing could be judged, or
+    /// not all.
+    pub fn passed(&self) -> Option<bool> {
+        let verdicts = || {
+            self.judgements.iter().filter_map(|(one, _)| match one {
+                Judgement::Judged(verdict) => Some(verdict),
+                Judgement::NotApplicable(_) => None,
+            })
+        };
+        if verdicts().any(|verdict| matches!(verdict, Verdict::Fails(_))) {
+            return Some(false);
+        }
+        if verdicts().any(|verdict| matches!(verdict, Verdict::Error(_))) {
+            return None;
+        }
+        verdicts()
+            .any(|verdict| matches!(verdict, Verdict::Holds(_)))
+            .then_some(true)
+    }
+}
+
 /// The score; `None`: no prompt was exercised that could be judged.
-pub fn chaos_resilience(samples: &[PromptSample]) -> Option<f64> {
-    let count = |state| {
-        let states = samples.iter().map(prompt_state);
-        states.filter(|found| *found == state).count() as u64
-    };
-    let (passed, failed) = (count(PromptState::Passed), count(PromptState::Failed));
+pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Option<f64> {
+    let (mut passed, mut failed) = (0, 0);
+    for sample in samples {
+        match prompt_state(sample) {
+            PromptState::Passed => passed += 1,
+            PromptState::Failed => failed += 1,
+            PromptState::BaselineFailed | PromptState::Error | PromptState::NotExercised => {}
+        }
+    }
     share(passed, passed + failed)
 }
 

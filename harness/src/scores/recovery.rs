@@ -23,7 +23,7 @@ pub struct Recovery {
 
 /// Of every family that was applied and judged, by name. A prompt on which several were applied counts
 /// for each of them.
-pub fn recoveries(samples: &[PromptSample]) -> Vec<Recovery> {
+pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Vec<Recovery> {
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for sample in samples {
         let passed = match prompt_state(sample) {

@@ -45,6 +45,7 @@ mod schemathesis;
 mod scopes;
 mod store;
 mod streams;
+mod suite_runs;
 mod tokens;
 mod tool_faults;
 mod transparency;

@@ -29,7 +29,7 @@ async fn g1_chaos_is_on_the_agents_own_calls_and_g2_the_agent_is_always_asked() 
     );
     let ran = run_contract(&world, &text, 1).await.expect("a run");
     world.state(|state| assert_eq!(state.asked, ran.invocations));
-    let cells: Vec<_> = ran
+    let cells: Vec<_> = ran.parts[0]
         .matrix
         .cells
         .iter()
@@ -62,7 +62,7 @@ async fn g9_and_g29_a_cell_keeps_what_it_was_judged_by() {
     let world = World::default();
     let text = contract("{id: a, type: contains, value: well}", DOWN);
     let ran = run_contract(&world, &text, 1).await.expect("a run");
-    let cell = &ran.matrix.cells[0];
+    let cell = &ran.parts[0].matrix.cells[0];
     assert_eq!((cell.state, cell.faults_applied), (CellState::Failed, 2));
     assert!(cell.reason.is_some());
     for evidence in &cell.evidence {
@@ -91,7 +91,7 @@ async fn g24_every_prompt_is_compared_with_its_own_clean_answer() {
     };
     let text = contract("{id: same, type: behavior_unchanged}", "{name: clean}");
     let ran = run_contract(&world, &text, 1).await.expect("a run");
-    let cell = &ran.matrix.cells[0];
+    let cell = &ran.parts[0].matrix.cells[0];
     // Of `two` there is no clean answer: that is an error, and no pass.
     assert_eq!(cell.state, CellState::Error, "{cell:?}");
     let states: Vec<_> = cell
@@ -126,7 +126,8 @@ async fn g25_the_agent_is_reset_before_every_asking_and_g27_probes_are_askings()
         .await
         .expect("a run");
     assert!(
-        ran.matrix
+        ran.parts[0]
+            .matrix
             .cells
             .iter()
             .all(|cell| cell.state == CellState::Error)
@@ -180,7 +181,8 @@ async fn g28_what_is_asked_outside_is_asked_once_for_all_cells() {
     let asked = std::fs::read_to_string(&folder).expect("it was asked");
     std::fs::remove_file(&folder).expect("removed");
     assert!(
-        ran.matrix
+        ran.parts[0]
+            .matrix
             .cells
             .iter()
             .all(|cell| cell.state == CellState::Passed),
@@ -197,5 +199,8 @@ async fn g55_no_secret_stands_in_evidence() {
                 golden_prompts: ['my key is sk-abcdefgh12345678']\n\
                 contract:\n  name: c\n  invariants: [{id: a, type: completes}]\n  chaos_matrix: [{name: clean}]\n";
     let ran = run_contract(&world, text, 1).await.expect("a run");
-    assert_eq!(ran.matrix.cells[0].evidence[0].prompt, "my key is REDACTED");
+    assert_eq!(
+        ran.parts[0].matrix.cells[0].evidence[0].prompt,
+        "my key is REDACTED"
+    );
 }

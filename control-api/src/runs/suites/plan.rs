@@ -1,0 +1,141 @@
+//! What is asked for, as a plan that the harness carries out; or all that is wrong with it.
+
+use squall_harness::invariants::Invariant;
+use squall_harness::runner::{Part, Plan, Trial};
+use squall_harness::suite::{Contract, ContractPart, Suite};
+use squall_journal::run::RunKind;
+
+use super::super::runner::Order;
+use crate::problem::Detail;
+
+/// What is to be carried out.
+pub(super) struct Planned<'o> {
+    pub(super) plan: Plan<'o>,
+    /// What of the suite is left out.
+    pub(super) warnings: Vec<String>,
+}
+
+/// All that is wrong with an order.
+pub(super) fn wrong(order: &Order) -> Vec<Detail> {
+    let mut wrong = Vec::new();
+    let mut idle = |option: &str| {
+        wrong.push(Detail::at(
+            format!("/options/{option}"),
+            format!(
+                "`{option}` means nothing in a run of kind {}; leave it out",
+                order.kind.as_str()
+            ),
+        ));
+    };
+    if order.names_profile && matches!(order.kind, RunKind::Contract | RunKind::Verify) {
+        idle("profile");
+    }
+    if order.kind == RunKind::Verify {
+        if order.repeat != 1 {
+            idle("repeat");
+        }
+        if order.baseline.is_some() {
+            idle("baseline");
+        }
+    } else {
+        wrong.extend(plan(order).err());
+    }
+    wrong
+}
+
+/// The plan of a run that tries the agent.
+pub(super) fn plan(order: &Order) -> Result<Planned<'_>, Detail> {
+    let suite = &*order.suite;
+    let (parts, warnings) = match order.kind {
+        RunKind::Contract => (
+            vec![Part::contract(contract(suite).ok_or_else(no_contract)?)],
+            Vec::new(),
+        ),
+        RunKind::Ci => (everything(order)?, left_out(suite)),
+        RunKind::Chaos | RunKind::Mutation | RunKind::Replay | RunKind::Verify => {
+            let trial = order.chaos.clone().ok_or_else(no_chaos)?;
+            (vec![Part::chaos(judging(suite)?, trial)], Vec::new())
+        }
+    };
+    if suite.golden_prompts.is_empty() {
+        let wanted = "the agent is asked the suite's `golden_prompts`, and it has none";
+        return Err(Detail::at("/suite/golden_prompts", wanted));
+    }
+    Ok(Planned {
+        plan: Plan {
+            seed: order.seed,
+            repeat: order.repeat,
+            ..Plan::new(suite, &order.id, parts)
+        },
+        warnings,
+    })
+}
+
+/// Every part that the suite configures.
+fn everything(order: &Order) -> Result<Vec<Part<'_>>, Detail> {
+    let suite = &*order.suite;
+    let contract = contract(suite);
+    let mut parts = Vec::new();
+    if let Some(chaos) = &order.chaos {
+        let taken = |name: &str| {
+            let mut scenarios = contract.iter().flat_map(|contract| &contract.scenarios);
+            scenarios.any(|scenario| scenario.name == name)
+        };
+        let mut name = chaos.name.clone();
+        while taken(&name) {
+            // Cells are told apart by the names of their scenarios.
+            name.push_str(" (prompts)");
+        }
+        let trial = Trial {
+            name,
+            ..chaos.clone()
+        };
+        parts.push(Part::chaos(judging(suite)?, trial));
+    }
+    parts.extend(contract.map(Part::contract));
+    if parts.is_empty() {
+        let wanted = "this version tries chaos and contracts, and the suite has neither: write `chaos` or \
+                      `contract`, or give `options.profile`";
+        return Err(Detail::at("/suite", wanted));
+    }
+    Ok(parts)
+}
+
+/// What the suite configures that is not carried out.
+fn left_out(suite: &Suite) -> Vec<String> {
+    let replays = !suite.replays.sessions.is_empty() || !suite.replays.sources.is_empty();
+    let parts = [("mutations", suite.mutates), ("replays", replays)];
+    let left_out = parts.into_iter().filter(|(_, configured)| *configured);
+    left_out
+        .map(|(part, _)| {
+            format!("the suite's `{part}` are left out: this version does not carry them out yet")
+        })
+        .collect()
+}
+
+/// What prompts under chaos are judged by: the suite's invariants, else its contract's.
+fn judging(suite: &Suite) -> Result<&[Invariant], Detail> {
+    let of_the_contract = contract(suite).map(|contract| &contract.invariants[..]);
+    let own = Some(&suite.invariants[..]).filter(|own| !own.is_empty());
+    own.or(of_the_contract).ok_or_else(|| {
+        let wanted = "prompts under chaos are judged by the suite's `invariants`, and it has none";
+        Detail::at("/suite/invariants", wanted)
+    })
+}
+
+fn contract(suite: &Suite) -> Option<&Contract> {
+    match &suite.contract {
+        Some(ContractPart::Written(contract)) => Some(contract),
+        Some(ContractPart::Named(_)) | None => None,
+    }
+}
+
+fn no_contract() -> Detail {
+    let wanted = "a run of kind contract needs one: `contract` in the suite, or `options.contract`";
+    Detail::at("/suite/contract", wanted)
+}
+
+fn no_chaos() -> Detail {
+    let wanted = "say which chaos: `options.profile`, or `chaos` in the suite";
+    Detail::at("/options/profile", wanted)
+}

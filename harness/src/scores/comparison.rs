@@ -1,0 +1,136 @@
+//! A run beside an earlier one: what got better, what got worse.
+
+use std::collections::BTreeMap;
+
+use squall_journal::run::{CellChange, CellRecord, CellState, ComparisonRecord, RunRecord};
+
+/// Compares cells with those of an earlier run. Cells are the same where invariant, scenario and mutation are.
+pub fn comparison<'c>(
+    before: &RunRecord,
+    cells: impl IntoIterator<Item = &'c CellRecord>,
+) -> ComparisonRecord {
+    let mut earlier: BTreeMap<_, _> = before.cells.iter().map(|cell| (key(cell), cell)).collect();
+    let mut comparison = ComparisonRecord {
+        baseline: before.id.clone(),
+        score_before: before.score,
+        newly_failing: Vec::new(),
+        fixed: Vec::new(),
+        changed: Vec::new(),
+    };
+    for cell in cells {
+        let was = earlier.remove(&key(cell)).map(|cell| cell.state);
+        if was == Some(cell.state) {
+            continue;
+        }
+        let change = CellChange {
+            invariant: cell.invariant.clone(),
+            scenario: cell.scenario.clone(),
+            before: was,
+            after: Some(cell.state),
+        };
+        match (was, cell.state) {
+            (_, CellState::Failed) => comparison.newly_failing.push(change),
+            (Some(CellState::Failed), CellState::Passed) => comparison.fixed.push(change),
+            // A new cell that does not fail is no news.
+            (None, _) => {}
+            (Some(_), _) => comparison.changed.push(change),
+        }
+    }
+    let gone = earlier.into_values().map(|cell| CellChange {
+        invariant: cell.invariant.clone(),
+        scenario: cell.scenario.clone(),
+        before: Some(cell.state),
+        after: None,
+    });
+    comparison.changed.extend(gone);
+    comparison
+}
+
+fn key(cell: &CellRecord) -> (&str, &str, Option<&str>) {
+    (&cell.scenario, &cell.invariant, cell.mutation.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_journal::run::CellState::*;
+    use squall_journal::run::{CoverageRecord, RunKind, RunState, ScoresRecord};
+
+    use super::*;
+
+    fn cell(invariant: &str, state: CellState) -> CellRecord {
+        CellRecord {
+            invariant: invariant.to_owned(),
+            scenario: "s".to_owned(),
+            severity: "high".to_owned(),
+            state,
+            reason: None,
+            faults_applied: 1,
+            mutation: None,
+            baseline_failed: false,
+            evidence: Vec::new(),
+        }
+    }
+
+    fn run(cells: Vec<CellRecord>) -> RunRecord {
+        RunRecord {
+            id: "before".to_owned(),
+            kind: RunKind::Contract,
+            name: "suite".to_owned(),
+            state: RunState::Passed,
+            score: Some(90.0),
+            passed: Some(true),
+            coverage: CoverageRecord::default(),
+            scores: ScoresRecord::default(),
+            cells,
+            scenarios: Vec::new(),
+            recoveries: Vec::new(),
+            stability: None,
+            comparison: None,
+            warnings: Vec::new(),
+            checks: Vec::new(),
+            agent: None,
+            min_score: None,
+            seed: 42,
+            created_at: String::new(),
+            started_at: None,
+            finished_at: None,
+            error: None,
+            reason: None,
+            daemon: String::new(),
+            documents: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_cell_is_told_by_what_became_of_it() {
+        let before = run(vec![
+            cell("same", Passed),
+            cell("still", Failed),
+            cell("broke", Passed),
+            cell("mended", Failed),
+            cell("idle", Passed),
+            cell("unproved", Failed),
+            cell("gone", Failed),
+        ]);
+        let now = [
+            cell("same", Passed),
+            cell("still", Failed),
+            cell("broke", Failed),
+            cell("mended", Passed),
+            cell("idle", NotExercised),
+            cell("unproved", Error),
+            cell("new", Passed),
+            cell("new and bad", Failed),
+        ];
+        let found = comparison(&before, &now);
+        let names = |changes: &[CellChange]| -> Vec<String> {
+            changes.iter().map(|one| one.invariant.clone()).collect()
+        };
+        assert_eq!(names(&found.newly_failing), ["broke", "new and bad"]);
+        assert_eq!(names(&found.fixed), ["mended"]);
+        assert_eq!(names(&found.changed), ["idle", "unproved", "gone"]);
+        assert!(found.is_regression(Some(90.0)));
+        let mended = comparison(&before, &before.cells);
+        assert!(!mended.is_regression(Some(90.0)) && mended.is_regression(Some(89.0)));
+    }
+}

@@ -6,6 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use squall_harness::answer::Answer;
 use squall_harness::invariants::Subject;
+use squall_harness::outside::Told;
 use squall_harness::suite::{self, Active, Prompt, Suite};
 use squall_harness::trace::Trace;
 use squall_profiles::variables::Variables;
@@ -33,6 +34,7 @@ fn use_it(suite: &Suite) {
         baseline: None,
         active: Active::default(),
         prices: &suite.prices,
+        told: &Told::default(),
     };
     for invariant in &suite.invariants {
         invariant.judge(&subject);

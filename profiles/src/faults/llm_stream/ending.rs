@@ -163,7 +163,7 @@ impl Job for EarlyEnd {
             Phase::Waiting => self.wait(event, call, steps),
         }
         self.numbers
-            .go_on(&mut steps[first..], event, self.framing, call);
+            .go_on(&mut steps[first..], event, self.touched, self.framing, call);
     }
 
     fn other(&mut self, frame: &Frame, what: Other, _call: &Call, steps: &mut Vec<Step>) {

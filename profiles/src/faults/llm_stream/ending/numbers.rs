@@ -14,11 +14,13 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Makes the numbers of what is given out for `event` follow those before.
+    /// Makes the numbers of what is given out for `event` follow those before; where nothing was
+    /// dropped or made up so far (not `touched`) they stay as the provider wrote them.
     pub(super) fn go_on(
         &mut self,
         steps: &mut [Step],
         event: &Event<'_>,
+        touched: bool,
         framing: Framing,
         call: &Call,
     ) {
@@ -44,7 +46,7 @@ impl Numbers {
                 let Some(number) = place.as_u64() else {
                     continue;
                 };
-                let due = self.next.unwrap_or(number);
+                let due = self.next.filter(|_| touched).unwrap_or(number);
                 self.next = Some(due.saturating_add(1));
                 if number != due {
                     let mut edits = Edits::new(&document);

@@ -662,3 +662,22 @@ fn a_stream_becomes_a_whole_answer() {
         assert_eq!(ends(&after), ends(&before), "{}", whole.name);
     }
 }
+
+#[test]
+fn numbers_with_gaps_stay_while_nothing_is_changed() {
+    let stream: String = [0, 8, 3]
+        .map(|number| {
+            let name = "response.output_text.delta";
+            format!(
+                "event: {name}\ndata: {{\"type\":\"{name}\",\"sequence_number\":{number},\
+                 \"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\
+                 \"delta\":\"a\"}}\n\n"
+            )
+        })
+        .concat();
+    let dialect = by_name("openai-responses").expect("built in");
+    let fault = StreamFault::Truncate { max_tokens: 100 };
+    let (steps, editor) = run(StreamEditor::new(&fault, dialect, SSE), &stream);
+    assert!(!editor.touched());
+    assert_eq!(received(&steps), (stream, ""));
+}

@@ -3,6 +3,7 @@
 
 #![no_main]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
@@ -41,7 +42,7 @@ fn use_it(profile: &Profile) {
         key: None,
         observe: Observe::Model,
     };
-    let scope = Activation::new("a".to_owned(), "default".to_owned(), spec, rules);
+    let scope = Activation::new("a".to_owned(), "default".to_owned(), spec, Arc::new(rules));
     for stage in [
         Stage::Connect,
         Stage::Request {

@@ -115,6 +115,7 @@ async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
         key: "verify".to_owned(),
         trace,
         observe: Observe::Bodies,
+        tools: of.suite.tools.written.clone(),
         ttl: None,
     };
     let trace = TraceId::of_traceparent(&invocation.traceparent);

@@ -66,6 +66,8 @@ pub struct Wanted {
     pub trace: Option<TraceId>,
     /// What the journal reads.
     pub observe: Observe,
+    /// Names for upstreams that hold as long, beside the config's, and the URL globs they stand for.
+    pub tools: Vec<(String, Vec<String>)>,
     /// How long it holds at most; `None`: until it is ended, or as long as the config allows.
     pub ttl: Option<Duration>,
 }

@@ -75,6 +75,7 @@ fn rules(count: usize, glob: fn(usize) -> String) -> (Arc<RuleSet>, Duration, Du
     let begun = Instant::now();
     let set = Library::default()
         .rule_set_of(&profile, &ToolNames::default())
+        .map(Arc::new)
         .expect("compiles");
     (set, read, begun.elapsed())
 }

@@ -237,11 +237,11 @@ impl Library {
     }
 
     /// The rules of a profile and of all it extends, compiled. `none` is the empty set.
-    pub fn rule_set(&self, name: &str, tools: &ToolNames) -> Result<Arc<RuleSet>, ProfileError> {
+    pub fn rule_set(&self, name: &str, tools: &ToolNames) -> Result<RuleSet, ProfileError> {
         if name == NONE {
-            return Ok(Arc::default());
+            return Ok(RuleSet::default());
         }
-        Ok(Arc::new(RuleSet::compile(self.rules_of(name)?, tools)?))
+        RuleSet::compile(self.rules_of(name)?, tools)
     }
 
     /// The same for a profile that is in no library: inline chaos ([`crate::profile::parse_chaos`])
@@ -250,11 +250,8 @@ impl Library {
         &self,
         profile: &Profile,
         tools: &ToolNames,
-    ) -> Result<Arc<RuleSet>, ProfileError> {
-        Ok(Arc::new(RuleSet::compile(
-            self.flatten(profile.name.as_deref(), profile)?,
-            tools,
-        )?))
+    ) -> Result<RuleSet, ProfileError> {
+        RuleSet::compile(self.flatten(profile.name.as_deref(), profile)?, tools)
     }
 
     /// What is wrong between profiles: names that are extended and not there, and cycles.

@@ -26,6 +26,8 @@ pub struct RuleSet {
     reads_results: bool,
     /// What some rule does hangs on tokens.
     counts_tokens: bool,
+    /// Names for upstreams that hold while these rules are in force, beside the config's.
+    own_tools: ToolNames,
 }
 
 /// What is known of a rule once its neighbours and the config's tools are.
@@ -99,6 +101,7 @@ impl RuleSet {
             compiled,
             watches,
             index: Index::default(),
+            own_tools: ToolNames::default(),
         };
         set.index = Index::build(&set.indexed()).map_err(|too_many| {
             let message = format!(
@@ -111,6 +114,18 @@ impl RuleSet {
             ProfileError::whole(file, message)
         })?;
         Ok(set)
+    }
+
+    /// The same rules, with names for upstreams that hold while they are in force. They were compiled
+    /// with these names among the others.
+    #[must_use]
+    pub fn with_own_tools(self, own_tools: ToolNames) -> Self {
+        Self { own_tools, ..self }
+    }
+
+    /// Names for upstreams that hold while these rules are in force, beside the config's.
+    pub fn own_tools(&self) -> &ToolNames {
+        &self.own_tools
     }
 
     /// The rules, in order of precedence.

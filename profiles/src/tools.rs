@@ -1,4 +1,4 @@
-//! Names for upstreams: the config's `tools:` map.
+//! Names for upstreams: the `tools:` map of the config, and of what is put in force beside it.
 
 use smallvec::SmallVec;
 
@@ -37,6 +37,18 @@ impl ToolNames {
             .collect()
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// These names and those of `more` behind them.
+    #[must_use]
+    pub fn and(&self, more: &Self) -> Self {
+        let tools = self.tools.iter().chain(&more.tools).cloned().collect();
+        Self { tools }
+    }
+
     /// The globs of every tool that a name or glob stands for.
     pub(crate) fn urls_of(&self, name: &Glob) -> Vec<UrlGlobs> {
         let named = self.tools.iter().filter(|(tool, _)| name.matches(tool));
@@ -64,6 +76,9 @@ mod tests {
             let url = CanonicalUrl::new("http", authority, "/q");
             assert_eq!(tools.names(&url).to_vec(), expected, "{authority}");
         }
+        let url = CanonicalUrl::new("http", "search:1", "/q");
+        let more = ToolNames::new([("also", &all[..])]).unwrap();
+        assert_eq!(tools.and(&more).names(&url).to_vec(), ["any", "also"]);
         assert!(ToolNames::new([("bad", &["{".to_owned()][..])]).is_err());
     }
 }

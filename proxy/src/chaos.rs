@@ -81,6 +81,8 @@ pub struct Request {
     pub key: Option<String>,
     /// What the journal reads; absent: the config's.
     pub observe: Option<Observe>,
+    /// Names for upstreams that hold for the scope as long, beside the config's.
+    pub tools: ToolNames,
 }
 
 impl Request {
@@ -92,6 +94,7 @@ impl Request {
             ttl: None,
             key: None,
             observe: None,
+            tools: ToolNames::default(),
         }
     }
 }
@@ -280,7 +283,7 @@ impl Chaos {
     /// Reads what rules may count tokens by, off this thread: to be waited for before they are put in
     /// force, so that no exchange has to.
     pub async fn read_vocabularies(&self, rules: &Wanted) {
-        let rules = lock(&self.profiles).compile(rules);
+        let rules = lock(&self.profiles).compile(rules, &ToolNames::default());
         let unread = rules.map_or_else(|_| Vec::new(), |rules| vocabularies::wanted(&rules));
         if !unread.is_empty() {
             vocabularies::read(unread).await;
@@ -315,7 +318,7 @@ impl Chaos {
     ) -> Result<(Arc<ScopeChaos>, ActivationRecord), PutError> {
         // Held to the end, so that no edit of the profile comes between compiling and swapping.
         let profiles = lock(&self.profiles);
-        let rules = profiles.compile(&request.rules)?;
+        let rules = profiles.compile(&request.rules, &request.tools)?;
         vocabularies::begin(vocabularies::wanted(&rules));
         let mut keeping = lock(&self.keeping);
         let fresh = self.activate(scope, request, rules, &keeping.defaults);
@@ -585,18 +588,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Profiles {
-    fn compile(&self, wanted: &Wanted) -> Result<Arc<RuleSet>, PutError> {
+    /// The rules that are wanted, with names for upstreams of their own.
+    fn compile(&self, wanted: &Wanted, own: &ToolNames) -> Result<Arc<RuleSet>, PutError> {
+        let tools = self.tools.and(own);
         let named = |library: &Library, name: &String| match name.as_str() {
-            NO_CHAOS => Ok(Arc::default()),
+            NO_CHAOS => Ok(RuleSet::default()),
             name if library.get(name).is_none() => Err(PutError::UnknownProfile(name.to_owned())),
-            name => Ok(library.rule_set(name, &self.tools)?),
+            name => Ok(library.rule_set(name, &tools)?),
         };
-        match wanted {
+        let rules = match wanted {
             Wanted::Profile(name) => named(&self.library, name),
             Wanted::OfWorkspace { workspace, profile } => {
                 named(&self.library.of_workspace(workspace), profile)
             }
-            Wanted::Inline(profile) => Ok(self.library.rule_set_of(profile, &self.tools)?),
-        }
+            Wanted::Inline(profile) => Ok(self.library.rule_set_of(profile, &tools)?),
+        };
+        Ok(Arc::new(rules?.with_own_tools(own.clone())))
     }
 }

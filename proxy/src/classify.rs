@@ -9,6 +9,7 @@ use squall_dialects::{Dialect, Target, endpoint};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
 use squall_profiles::faults::model_input;
 use squall_profiles::rule::Rule;
+use squall_profiles::ruleset::RuleSet;
 
 use crate::carry_out::edit::Speaking;
 use crate::carry_out::mcp::McpCall;
@@ -34,7 +35,12 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// What the head tells.
-    pub(crate) fn of_head<B>(live: &Live, request: &Request<B>, url: &CanonicalUrl) -> Self {
+    pub(crate) fn of_head<B>(
+        live: &Live,
+        rules: &RuleSet,
+        request: &Request<B>,
+        url: &CanonicalUrl,
+    ) -> Self {
         let headers = request.headers();
         let target = Target::new(url.path_and_query());
         let named = live.llm_dialect(url);
@@ -43,8 +49,7 @@ impl Seen {
             None => squall_dialects::recognise(request.method(), target),
         };
         let mcp = Head::of(request.method(), target, headers);
-        let of_url = live.tools.names(url).into_iter();
-        let mut tools: Vec<String> = of_url.map(str::to_owned).collect();
+        let mut tools = live.tools_at(url, rules);
         let kind = match (dialect, mcp.sign) {
             (Some(_), _) => Kind::Llm,
             (None, Sign::Own) => Kind::Mcp,

@@ -146,13 +146,7 @@ impl Connect {
         if rules.is_empty() {
             return Decision::default();
         }
-        let tools: Vec<String> = self
-            .live
-            .tools
-            .names(&self.url)
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        let tools = self.live.tools_at(&self.url, rules.rules());
         let facts = facts(&tools, &self.url, headers);
         let shortlist = rules.shortlist(&facts, Stage::Connect);
         if shortlist.is_empty() {

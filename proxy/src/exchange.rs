@@ -94,7 +94,7 @@ impl Exchange {
         let chaos = engine.chaos.scope(scope.as_deref());
         connection.carried.set(&chaos);
         let rules = chaos.activation().snapshot();
-        let seen = Seen::of_head(&live, request, &target.url);
+        let seen = Seen::of_head(&live, rules.rules(), request, &target.url);
         let mut note = ExchangeNote::new(
             engine.recorder.begin(started),
             started,

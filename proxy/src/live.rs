@@ -6,6 +6,7 @@ use http::Uri;
 use http::header::HeaderValue;
 use squall_dialects::Dialect;
 use squall_profiles::facts::CanonicalUrl;
+use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
 use crate::config::{ProxyConfig, RouteEntry};
@@ -72,6 +73,24 @@ pub(crate) struct LiveRoute {
 }
 
 impl Live {
+    /// Names of the tools behind a URL: the config's, then those that hold while `rules` are in force.
+    pub(crate) fn tools_at(&self, url: &CanonicalUrl, rules: &RuleSet) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .tools
+            .names(url)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        if !rules.own_tools().is_empty() {
+            for name in rules.own_tools().names(url) {
+                if !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
+            }
+        }
+        names
+    }
+
     /// Checks and compiles `config`.
     pub(crate) fn new(config: ProxyConfig) -> Result<Self, ConfigError> {
         let routes = config

@@ -298,7 +298,7 @@ impl Opening {
         }
         let url = CanonicalUrl::new("https", &self.tunnel.origin.authority(), "/");
         let live = worker.engine.live();
-        let tools: Vec<String> = live.tools.names(&url).into_iter().map(Into::into).collect();
+        let tools = live.tools_at(&url, self.rules.rules());
         let none = HeaderMap::new();
         let facts = connect::facts(&tools, &url, &none);
         let why = "the connection is tunnelled: what passes through it is not touched";

@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use squall_profiles::activation::Observe;
+use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::Variables;
 use squall_profiles::{duration, profile};
 use squall_proxy::chaos::{INLINE, Request, Wanted};
@@ -142,6 +143,7 @@ pub(super) fn read(document: &Value, trust: &Trust) -> Result<Request, Vec<Detai
             ttl,
             key,
             observe,
+            tools: ToolNames::default(),
         }),
         _ => Err(errors),
     }

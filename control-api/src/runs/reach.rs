@@ -13,6 +13,7 @@ use squall_journal::ring::Filter;
 use squall_journal::tape::Recorded;
 use squall_profiles::activation::Observe as Reads;
 use squall_profiles::profile;
+use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::Variables;
 use squall_proxy::chaos::{
     Chaos, INLINE, NO_CHAOS, PutError, Request, RunMark, ScopeChaos, Wanted as RulesWanted,
@@ -248,8 +249,11 @@ fn request(wanted: Wanted, workspace: String) -> Result<Request, ReachError> {
             RulesWanted::Inline(Arc::new(read))
         }
     };
+    let tools = wanted.tools.iter();
+    let tools = ToolNames::new(tools.map(|(name, globs)| (name.as_str(), globs.as_slice())));
     Ok(Request {
         rules,
+        tools: tools.map_err(|error| ReachError::BadRules(error.to_string()))?,
         seed: Some(wanted.seed),
         ttl: wanted.ttl,
         key: Some(wanted.key),

@@ -60,6 +60,7 @@ impl Runner for Puppet {
                 key: "prompt-1".to_owned(),
                 trace: None,
                 observe: Observe::Model,
+                tools: Vec::new(),
                 ttl: None,
             };
             tools.reach.begin(&order.scope, wanted).await?;

@@ -240,6 +240,7 @@ impl<'r> Asking<'r> {
             key: job.key.clone(),
             trace: None,
             observe: Observe::Bodies,
+            tools: self.plan.tools.to_vec(),
             ttl: None,
         }
     }

@@ -19,6 +19,8 @@ pub struct Plan<'a> {
     pub prompts: &'a [Prompt],
     /// What is made of that, one after the other.
     pub parts: Vec<Part<'a>>,
+    /// Names for upstreams, and the URL globs they stand for.
+    pub tools: &'a [(String, Vec<String>)],
     /// What models' tokens cost.
     pub prices: &'a Prices,
     /// Whom invariants may ask.
@@ -97,6 +99,7 @@ impl<'a> Plan<'a> {
             run,
             prompts: &suite.golden_prompts,
             parts,
+            tools: &suite.tools.written,
             prices: &suite.prices,
             outside: Outside::of(suite),
             seed: suite.advanced.seed.unwrap_or(SEED),

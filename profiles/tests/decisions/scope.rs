@@ -166,6 +166,7 @@ pub(crate) fn rules_with(chaos: &str, tools: &ToolNames) -> Arc<RuleSet> {
         .unwrap_or_else(|errors| panic!("{chaos}: {errors:?}"));
     Library::default()
         .rule_set_of(&profile, tools)
+        .map(Arc::new)
         .expect("rules compile")
 }
 

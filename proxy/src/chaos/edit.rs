@@ -107,7 +107,8 @@ impl Chaos {
             let Some(wanted) = own.wanted().filter(|wanted| touched(wanted)) else {
                 continue;
             };
-            match profiles.compile(wanted) {
+            let rules = own.activation().rules();
+            match profiles.compile(wanted, rules.own_tools()) {
                 Ok(rules) => replacements.push((own.clone(), rules)),
                 Err(PutError::UnknownProfile(_)) => {}
                 Err(PutError::Profile(source)) => {

@@ -342,3 +342,49 @@ fn cancelling_in_the_middle_ends_chaos_first() {
     assert!(!scopes.to_string().contains("slow/prompt"), "{scopes}");
     assert_eq!(over(&stage.daemon, &path)["state"], "cancelled");
 }
+
+#[test]
+fn what_a_suite_calls_its_tools_holds_for_its_rules_and_its_invariants() {
+    let (stage, _tool) = stage();
+    let agent = Agent::of(&stage, "baggage");
+    let suite = |url: &str| {
+        json!({
+            "name": "named",
+            "agent": { "endpoint": agent.endpoint },
+            "golden_prompts": ["Paris"],
+            "tools": { "weather": { "match_url": url } },
+            "contract": {
+                "name": "calls",
+                "invariants": [{ "id": "calls", "type": "tool_called", "tool": "weather" }],
+                "chaos_matrix": [
+                    { "name": "clean" },
+                    { "name": "down", "tool_faults": [{ "tool": "weather", "mode": "error", "error_code": 503 }] },
+                ],
+            },
+        })
+    };
+    let named = run(
+        &stage.daemon,
+        "contract",
+        &suite("http://tool.test/*"),
+        &json!({}),
+    );
+    for scenario in ["clean", "down"] {
+        let cell = cell(&named, "calls", scenario);
+        assert_eq!(cell["state"], "passed", "{named:#}");
+    }
+    assert_eq!(cell(&named, "calls", "down")["faults_applied"], 1);
+    // The names are the run's own: nobody else's rules know them, nor does the same run under another URL.
+    let elsewhere = run(
+        &stage.daemon,
+        "contract",
+        &suite("http://other.test/*"),
+        &json!({}),
+    );
+    assert_eq!(
+        cell(&elsewhere, "calls", "clean")["state"],
+        "failed",
+        "{elsewhere:#}"
+    );
+    assert_eq!(cell(&elsewhere, "calls", "down")["state"], "not_exercised");
+}

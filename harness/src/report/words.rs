@@ -70,6 +70,12 @@ pub(super) fn kind(kind: RunKind) -> &'static str {
     }
 }
 
+/// What was said, as a sentence that ends.
+fn sentence(said: &str) -> String {
+    let ends = said.ends_with(['.', '?', '!']);
+    format!("{}{}", capital(said), if ends { "" } else { "." })
+}
+
 /// Why the verdict is what it is, in a sentence or two.
 pub(super) fn why(run: &RunRecord) -> String {
     let mut said = Vec::new();
@@ -77,7 +83,7 @@ pub(super) fn why(run: &RunRecord) -> String {
         said.push(format!("It could not be carried to its end: {error}."));
     }
     if let Some(reason) = &run.reason {
-        said.push(format!("{}.", capital(reason.trim_end_matches('.'))));
+        said.push(sentence(reason));
     }
     let critical = run
         .cells
@@ -159,6 +165,13 @@ fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_ends_once() {
+        for (said, expected) in [("is it?", "Is it?"), ("done.", "Done."), ("done", "Done.")] {
+            assert_eq!(sentence(said), expected);
+        }
+    }
 
     #[test]
     fn a_score_is_never_rounded_to_what_it_is_not() {

@@ -1,5 +1,6 @@
 use squall_journal::events::EventId;
 use squall_profiles::error::ProfileError;
+use squall_profiles::facts::CanonicalUrl;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -395,6 +396,47 @@ fn an_unknown_profile_changes_nothing() {
 fn put_profile(name: &str, text: &str) -> impl FnOnce(&Library) -> Result<Library, ProfileError> {
     let profile = squall_profiles::profile::parse(name, text).expect("valid");
     move |library| library.with_api(name, profile)
+}
+
+#[test]
+fn names_of_tools_that_came_with_chaos_outlive_an_edit_and_a_reload() {
+    let bench = bench();
+    let chaos = &bench.chaos;
+    let tool_names = |name: &str| {
+        let globs = ["http://search:5001/*".to_owned()];
+        ToolNames::new([(name, &globs[..])]).expect("a glob")
+    };
+    let one = "chaos: {tool_faults: [{tool: search, mode: error}]}";
+    let two = "chaos: {tool_faults: [{tool: search, mode: error}, {tool: b, mode: error}]}";
+    chaos.edit(put_profile("base", one)).expect("valid");
+    let with_tools = |name: &str| Request {
+        tools: tool_names("search"),
+        ..Request::profile(name)
+    };
+    chaos.put("run", with_tools("base")).expect("known");
+    chaos.put("clean", with_tools(NO_CHAOS)).expect("known");
+    chaos.put("other", Request::profile("base")).expect("known");
+    let url = CanonicalUrl::new("http", "search:5001", "/q");
+    let own = |scope: &str| -> Vec<String> {
+        let rules = chaos.scope(Some(scope)).activation().rules();
+        let names = rules.own_tools().names(&url).into_iter();
+        names.map(str::to_owned).collect()
+    };
+    let check = || {
+        assert_eq!(
+            (own("run"), own("clean")),
+            (vec!["search".into()], vec!["search".into()])
+        );
+        assert_eq!(own("other"), Vec::<String>::new());
+    };
+    check();
+    chaos.edit(put_profile("base", two)).expect("valid");
+    assert_eq!(bench.rules("run"), 2, "it was compiled again");
+    check();
+    chaos
+        .reconfigure(tool_names("of the config"), Defaults::default())
+        .expect("valid");
+    check();
 }
 
 #[test]

@@ -1,0 +1,164 @@
+//! A run's life, from the queue to its end.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use squall_journal::run::RunRecord;
+use squall_proxy::chaos::{DEFAULT_SCOPE, NO_CHAOS};
+
+use super::super::life::{Ending, Life, Unbegun};
+use super::super::ongoing::Ongoing;
+use super::super::runner::{Runner, Tools};
+use super::super::stop::Stop;
+use super::Runs;
+use super::end::{End, Outcome};
+use crate::store::DEFAULT_WORKSPACE;
+
+impl Runs {
+    /// A run's life, from the queue to its end.
+    pub(super) async fn live(self: Arc<Self>, run: Arc<Ongoing>, runner: Arc<dyn Runner>) {
+        let turn = async {
+            run.approved.cancelled().await;
+            Arc::clone(&self.turns).acquire_owned().await
+        };
+        let turn = run.mark.cut().run_until_cancelled(turn).await;
+        let outcome = match turn {
+            Some(Ok(_turn)) => {
+                let at = self.now();
+                let begun = run
+                    .move_on(Life::start, |record| record.started_at = Some(at))
+                    .await;
+                if begun {
+                    self.carry_out(&run, &*runner).await
+                } else {
+                    Outcome::Stopped
+                }
+            }
+            _ => Outcome::Stopped,
+        };
+        self.reach.close(run.id());
+        self.conclude(&run, outcome).await;
+        self.forget(&run);
+    }
+
+    /// Until the runner is done, or the run is stopped.
+    async fn carry_out(&self, run: &Ongoing, runner: &dyn Runner) -> Outcome {
+        let tools = Tools {
+            reach: Arc::clone(&self.reach) as _,
+            tell: run,
+            shared_scope: self.shared_scope(&run.workspace),
+            exclusive: Arc::clone(&self.exclusive),
+        };
+        let working = AssertUnwindSafe(runner.run(&run.order, tools)).catch_unwind();
+        let in_time = async {
+            match self.chaos.longest() {
+                Some(longest) => {
+                    tokio::time::sleep(longest).await;
+                    let why = "safety.ttl: it took longer than chaos may be in force";
+                    self.stop(run, Stop::Ttl(why.to_owned()));
+                }
+                None => std::future::pending::<()>().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = run.mark.cut().cancelled() => Outcome::Stopped,
+            done = working => match done {
+                Ok(Ok(verdict)) => Outcome::Judged(Box::new(verdict)),
+                // Its chaos was taken from under it.
+                Ok(Err(_)) if run.mark.why().is_some() => Outcome::Stopped,
+                Ok(Err(error)) => Outcome::Failed(error),
+                Err(_) => Outcome::Panicked,
+            },
+            () = in_time => Outcome::Stopped,
+        }
+    }
+
+    /// The scope of what names none in a workspace, unless somebody's chaos is in force there.
+    fn shared_scope(&self, workspace: &str) -> Option<String> {
+        let scope = workspace_scope(workspace);
+        let there = self.chaos.look(scope);
+        (there.profile == NO_CHAOS).then(|| scope.to_owned())
+    }
+
+    async fn conclude(&self, run: &Ongoing, outcome: Outcome) {
+        let recorder = self.recorder.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || recorder.flush()).await {
+            tracing::error!(%error, "the journal could not be waited for");
+        }
+        // What the store does not take counts too.
+        if let Some(journal) = &self.journal {
+            journal.settled().await;
+        }
+        let stopped = run.stopped();
+        let lost = run.mark.lost();
+        let End {
+            ending,
+            verdict,
+            error,
+            reason,
+        } = End::of(outcome, stopped.as_ref(), lost);
+        let at = self.now();
+        let coverage = run.coverage_so_far();
+        let redacted = |mut text: String| {
+            run.redact(&mut text);
+            text
+        };
+        let fill = |record: &mut RunRecord| {
+            record.finished_at = Some(at);
+            record.coverage = coverage;
+            record.error = error.map(&redacted);
+            record.reason = reason.map(&redacted);
+            record.passed = match ending {
+                Ending::Passed => Some(true),
+                Ending::Failed => Some(false),
+                Ending::Inconclusive | Ending::Errored | Ending::Cancelled => None,
+            };
+            if let Some(verdict) = verdict {
+                record.score = verdict.score;
+                record.scores = verdict.scores;
+                record.scenarios = verdict.scenarios;
+                record.recoveries = verdict.recoveries;
+                record.stability = verdict.stability;
+                record.comparison = verdict.comparison;
+                record.warnings = verdict.warnings;
+                record.checks = verdict.checks;
+            }
+        };
+        let unbegun = match ending {
+            Ending::Errored => Unbegun::Errored,
+            _ => Unbegun::Cancelled,
+        };
+        let end = |life: Life| match life {
+            begun @ Life::Running(_) => begun.end(ending),
+            unbegun_life => unbegun_life.end_unbegun(unbegun),
+        };
+        run.move_on(end, fill).await;
+        let record = run.record().await;
+        if record.state.is_over() {
+            self.metrics
+                .runs()
+                .ended(record.kind, record.state, record.score);
+        }
+        if let Some(stopped) = stopped {
+            self.metrics
+                .runs()
+                .cut_short(run.order.kind, stopped.label());
+            tracing::info!(run = run.id(), "the run was ended: {}", stopped.why());
+            // Who calls to cancel one is in the audit log with the call.
+            if stopped != Stop::Cancelled {
+                self.note("run ended", run.id(), stopped.why());
+            }
+        }
+    }
+}
+
+/// The scope of what names none in a workspace.
+fn workspace_scope(workspace: &str) -> &str {
+    if workspace == DEFAULT_WORKSPACE {
+        DEFAULT_SCOPE
+    } else {
+        workspace
+    }
+}

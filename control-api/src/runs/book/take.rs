@@ -1,0 +1,199 @@
+//! How a run is taken: checked, written down, queued.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use serde_json::json;
+use squall_harness::scores::Bar;
+use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRecord};
+
+use super::super::agent_name::agent_name;
+use super::super::life::Life;
+use super::super::ongoing::{Ongoing, Parts, event_of};
+use super::super::order::Wish;
+use super::super::runner::{Order, Runner};
+use super::super::scope_of;
+use super::super::suites::touched;
+use super::Runs;
+use super::lease::lease_ms;
+use crate::problem::Detail;
+use crate::store::{NewRun, RunEventRow, StoreError};
+
+/// Runs that are not over, those that wait included.
+const MOST: usize = 100;
+
+/// Why a run was not taken.
+#[derive(Debug)]
+pub(crate) enum NotAdded {
+    /// It makes no sense.
+    Wrong(Vec<Detail>),
+    /// There are too many that are not over.
+    Full,
+    /// It cannot be written down.
+    Store(StoreError),
+}
+
+impl Runs {
+    /// Takes a run: it is written down and queued.
+    pub(crate) async fn add(
+        self: &Arc<Self>,
+        workspace: &str,
+        wish: Wish,
+    ) -> Result<RunRecord, NotAdded> {
+        let now = Instant::now();
+        let id = self.recorder.begin(now).to_string();
+        let order = self.order(&id, workspace, &wish);
+        let Some(runner) = self
+            .runners
+            .iter()
+            .find(|runner| runner.kind() == wish.kind)
+        else {
+            return Err(NotAdded::Wrong(vec![self.no_runner(wish.kind)]));
+        };
+        let wrong = runner.check(&order);
+        if !wrong.is_empty() {
+            return Err(NotAdded::Wrong(wrong));
+        }
+        let record = self.new_record(wish, &order);
+        let added = tokio::spawn(Arc::clone(self).write_and_queue(
+            workspace.to_owned(),
+            order,
+            record,
+            Arc::clone(runner),
+        ));
+        match added.await {
+            Ok(added) => added,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// Carried to its end, even if whoever asked for it has gone.
+    async fn write_and_queue(
+        self: Arc<Self>,
+        workspace: String,
+        order: Order,
+        record: RunRecord,
+        runner: Arc<dyn Runner>,
+    ) -> Result<RunRecord, NotAdded> {
+        let mark = self.reach.open(&order.id, &workspace);
+        let run = Ongoing::new(Parts {
+            order,
+            workspace,
+            mark,
+            store: self.store.clone(),
+            recorder: self.recorder.clone(),
+            changed: self.changed.clone(),
+            record: record.clone(),
+        });
+        {
+            let mut ongoing = self.ongoing();
+            if ongoing.len() >= MOST {
+                self.reach.close(run.id());
+                return Err(NotAdded::Full);
+            }
+            ongoing.insert(run.id().to_owned(), Arc::clone(&run));
+        }
+        let event = event_of(&record, record.created_at.clone());
+        let new = NewRun {
+            workspace: &run.workspace,
+            record: &record,
+            lease_ms: lease_ms(),
+            event: RunEventRow {
+                ordinal: 1,
+                name: "state".to_owned(),
+                data: json!(event).to_string(),
+            },
+        };
+        if let Err(error) = self.store.add_run(new).await {
+            self.forget(&run);
+            return Err(NotAdded::Store(error));
+        }
+        self.recorder.publish_run(&run.workspace, event);
+        if self.needs_a_yes(&run.order, &record.name) {
+            run.move_on(Life::hold, |_| {}).await;
+        } else {
+            run.approved.cancel();
+        }
+        let record = run.record().await;
+        tokio::spawn(self.live(run, runner));
+        Ok(record)
+    }
+
+    fn order(&self, id: &str, workspace: &str, wish: &Wish) -> Order {
+        let (options, advanced) = (&wish.options, &wish.suite.advanced);
+        let at_once = usize::try_from(advanced.concurrency).ok();
+        let at_once = at_once
+            .and_then(NonZeroUsize::new)
+            .unwrap_or(NonZeroUsize::MIN);
+        Order {
+            id: id.to_owned(),
+            kind: wish.kind,
+            scope: scope_of(workspace, id),
+            suite: Arc::clone(&wish.suite),
+            chaos: wish.chaos.clone(),
+            names_profile: options.profile.is_some(),
+            seed: options.seed.or(advanced.seed).unwrap_or(self.chaos.seed()),
+            concurrency: options.concurrency.unwrap_or(at_once),
+            bar: Bar {
+                least: options.min_score.or(advanced.min_score),
+                strict: options.strict.unwrap_or(advanced.strict),
+            },
+            repeat: options.repeat.unwrap_or(1),
+            baseline: wish.baseline.clone(),
+        }
+    }
+
+    fn new_record(&self, wish: Wish, order: &Order) -> RunRecord {
+        RunRecord {
+            id: order.id.clone(),
+            kind: wish.kind,
+            name: wish.name,
+            state: RunState::Queued,
+            score: None,
+            passed: None,
+            coverage: CoverageRecord::default(),
+            scores: ScoresRecord::default(),
+            cells: Vec::new(),
+            scenarios: Vec::new(),
+            recoveries: Vec::new(),
+            stability: None,
+            comparison: None,
+            warnings: Vec::new(),
+            checks: Vec::new(),
+            seed: order.seed,
+            created_at: self.now(),
+            started_at: None,
+            finished_at: None,
+            error: None,
+            reason: None,
+            daemon: self.daemon.clone(),
+            documents: wish.documents,
+            agent: Some(agent_name(&wish.suite.agent.way)),
+            min_score: order.bar.least,
+        }
+    }
+
+    fn no_runner(&self, kind: RunKind) -> Detail {
+        let there: Vec<_> = self
+            .runners
+            .iter()
+            .map(|runner| runner.kind().as_str())
+            .collect();
+        Detail::at(
+            "/kind",
+            format!(
+                "this version carries out no runs of kind `{}`; there are {}",
+                kind.as_str(),
+                there.join(", ")
+            ),
+        )
+    }
+
+    fn needs_a_yes(&self, order: &Order, name: &str) -> bool {
+        let approval = self.approval.read().unwrap_or_else(PoisonError::into_inner);
+        let touched = touched(name, &order.suite);
+        let touched = touched.iter().map(String::as_str);
+        approval.wanted_for(touched).is_some()
+    }
+}

@@ -1,7 +1,7 @@
 //! What invariants want to know before they judge: what a model, a table of embeddings or a program says.
 //!
-//! Judging stays pure. An invariant names its [`Question`]s, all of a run's are asked at once, each only once
-//! however many cells want to know it, and the invariant judges with the replies at hand:
+//! Judging stays pure. An invariant names its [`Question`]s, all of a scenario's are asked at once, each only
+//! once in a run however many cells want to know it, and the invariant judges with the replies at hand:
 //!
 //! ```text
 //! subjects ─▶ questions ─▶ Outside::answer (sockets, programs) ─▶ Told ─▶ judge
@@ -72,6 +72,16 @@ impl Told {
             embeds: outside.embeddings.is_some(),
             replies: HashMap::new(),
         }
+    }
+
+    /// These too.
+    pub(crate) fn and(&mut self, others: Self) {
+        self.replies.extend(others.replies);
+    }
+
+    /// Whether somebody was asked this, whatever came back.
+    pub(crate) fn knows(&self, question: &Question) -> bool {
+        self.replies.contains_key(question)
     }
 
     /// Whether texts are compared by embeddings.

@@ -5,6 +5,9 @@
 //! scenarios × prompts ── reset, begin, ask, see ──▶ judged by every invariant ──▶ cells ──▶ matrix
 //! ```
 //!
+//! A scenario is judged, and its cells are told, as soon as all its askings are done and those before it are
+//! judged, while later ones are being tried.
+//!
 //! Each asking is an activation of its own, in the scope of one of so many slots: as many askings go on
 //! at once as there are slots. Nothing that is judged hangs on which slot it was or on what else went
 //! on, so that two runs with one seed give the same cells at any concurrency.
@@ -15,6 +18,7 @@ mod judge;
 mod memory;
 mod plan;
 mod probe;
+mod scenarios;
 #[cfg(test)]
 mod tests;
 
@@ -23,11 +27,11 @@ use squall_journal::run::{CellRecord, CoverageRecord};
 
 use self::ask::{Asked, Asking};
 use self::jobs::Job;
-use self::judge::Judge;
 pub use self::plan::{Component, Part, Plan, Trial};
 pub use self::probe::Scopes;
+use self::scenarios::Scenarios;
 use crate::agents::{AskError, Driver};
-use crate::scores::{Matrix, Recovery, Stability, recoveries};
+use crate::scores::{Matrix, Recovery, Stability};
 
 /// Is told how a run goes.
 pub trait Tell: Send + Sync {
@@ -48,8 +52,8 @@ pub struct Ran {
     pub recoveries: Vec<Recovery>,
     /// How far repeats agree; `None` when everything was done once.
     pub stability: Option<Stability>,
-    /// How often the agent was asked, the clean run included.
-    pub invocations: u64,
+    /// What was tried, the clean run included.
+    pub coverage: CoverageRecord,
     /// Askings of which not all that went over the wire was seen: the journal lost some of it, or it was
     /// still open at the end.
     pub incomplete: u64,
@@ -92,9 +96,6 @@ pub async fn run(
     let ended = reach.end_run(plan.run).await;
     let ran = ran?;
     ended?;
-    for cell in ran.parts.iter().flat_map(|part| &part.matrix.cells) {
-        tell.cell(cell.clone()).await;
-    }
     Ok(ran)
 }
 
@@ -116,21 +117,26 @@ async fn carried_out(
     {
         return Err(RunError::Unreachable(why));
     }
-    let mut tried = asking.work(jobs, &probed.slots).await?;
-    tried.sort_by_key(|(job, _)| job.number);
-    let all = || probed.clean.iter().chain(&tried);
+    let mut scenarios = Scenarios::new(plan, &probed.clean);
+    let askings = jobs::by_scenario(&jobs);
+    let (done, tried) = ask::done(&jobs);
+    // Scenarios are judged while later ones are tried. When those cannot go on, nothing is judged any more.
+    let judging = async {
+        scenarios.judge(&askings, tried, tell).await;
+        Ok(())
+    };
+    tokio::try_join!(asking.work(jobs, &probed.slots, done), judging)?;
+    let all = || probed.clean.iter().chain(scenarios.tried());
     let incomplete = all().filter(|(_, asked)| !asked.is_complete).count() as u64;
     let mut warnings = probed.warnings;
     if !plan.resets {
         warnings.extend(memory::remembers(all()));
     }
-    let judge = Judge::prepared(plan, &probed.clean, &tried).await;
-    let samples = judge.prompts();
     Ok(Ran {
-        parts: judge.parts(),
-        recoveries: recoveries(samples.iter().map(|(_, sample)| sample)),
-        stability: (plan.repeat > 1).then(|| judge.stability(&samples)),
-        invocations,
+        parts: scenarios.parts(),
+        recoveries: scenarios.recoveries(),
+        stability: scenarios.stability(),
+        coverage: scenarios.coverage(),
         incomplete,
         warnings,
     })

@@ -162,24 +162,8 @@ async fn tried(
         runner::RunError::Reach(error) => RunError::Reach(error),
         runner::RunError::Unreachable(error) => RunError::Agent(error.to_string()),
     })?;
-    tools.tell.coverage(coverage(&ran));
     ran.warnings.extend(planned.warnings);
     Ok(verdict(order, ran))
-}
-
-fn coverage(ran: &Ran) -> CoverageRecord {
-    let mut all = CoverageRecord {
-        agent_invocations: ran.invocations,
-        ..CoverageRecord::default()
-    };
-    for part in &ran.parts {
-        let of_it = part.matrix.coverage();
-        all.cells += of_it.cells;
-        all.chaos_cells += of_it.chaos_cells;
-        all.exercised += of_it.exercised;
-        all.rules_applied += of_it.rules_applied;
-    }
-    all
 }
 
 fn verdict(order: &Order, ran: Ran) -> Verdict {
@@ -276,7 +260,7 @@ fn stability(repeats: u64, found: &Stability) -> StabilityRecord {
 fn incomplete(ran: &Ran) -> String {
     format!(
         "in {} of {} askings exchanges were still open at the end, or were lost",
-        ran.incomplete, ran.invocations
+        ran.incomplete, ran.coverage.agent_invocations
     )
 }
 

@@ -12,12 +12,14 @@ use squall_journal::record::{RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 use squall_journal::run::EvidenceRecord;
 use squall_journal::trace_id::TraceId;
+use tokio::sync::mpsc;
 
 use super::jobs::Job;
 use super::plan::Plan;
-use super::{RunError, Tell};
+use super::{RunError, Tell, Tried};
 use crate::agents::{AskError, Driver, Invocation};
 use crate::answer::Answer;
+use crate::scores::PromptSample;
 use crate::suite::Prompt;
 use crate::trace::Trace;
 
@@ -81,6 +83,15 @@ impl Asked {
         !self.exchanges.is_empty()
     }
 
+    /// What came of it, as far as no invariant was asked.
+    pub(super) fn not_judged_yet(&self) -> PromptSample {
+        PromptSample {
+            faults_applied: self.faults_applied,
+            families: self.families.clone(),
+            judgements: Vec::new(),
+        }
+    }
+
     /// What is kept of it: no secrets, and no more than so much.
     pub(super) fn evidence(&self, prompt: &Prompt) -> EvidenceRecord {
         let redactor = Redactor::default();
@@ -133,31 +144,43 @@ impl<'r> Asking<'r> {
         }
     }
 
-    /// Does all units, each whole in one slot; in any order.
+    /// Does all units, each whole in one slot, and gives what came of them; in any order.
+    pub(super) async fn work_through<'p>(
+        &self,
+        units: Vec<Vec<Job<'p>>>,
+        scopes: &[String],
+    ) -> Result<Vec<Tried<'p>>, RunError> {
+        let (done, mut tried) = done(&units);
+        self.work(units, scopes, done).await?;
+        Ok(std::iter::from_fn(|| tried.try_recv().ok()).collect())
+    }
+
+    /// Does all units, each whole in one slot, and hands on what came of each asking as soon as it is done.
     pub(super) async fn work<'p>(
         &self,
         units: Vec<Vec<Job<'p>>>,
         scopes: &[String],
-    ) -> Result<Vec<(Job<'p>, Asked)>, RunError> {
+        done: mpsc::Sender<Tried<'p>>,
+    ) -> Result<(), RunError> {
         let waiting: Mutex<VecDeque<_>> = Mutex::new(units.into());
         let take = || {
             let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.pop_front()
         };
         let slot = async |scope: &String| {
-            let mut done = Vec::new();
             while let Some(unit) = take() {
                 let mut before = Before::default();
                 for job in unit {
                     let asked = self.asked(scope, &job, &mut before).await?;
                     self.one_more().await;
-                    done.push((job, asked));
+                    // There is room for all. Nobody listens once the run has failed elsewhere.
+                    let _ = done.try_send((job, asked));
                 }
             }
-            Ok::<_, RunError>(done)
+            Ok::<_, RunError>(())
         };
-        let done = try_join_all(scopes.iter().map(slot)).await?;
-        Ok(done.into_iter().flatten().collect())
+        try_join_all(scopes.iter().map(slot)).await?;
+        Ok(())
     }
 
     /// One more asking is done.
@@ -267,6 +290,14 @@ impl<'r> Asking<'r> {
         // No id is all zeroes.
         hasher.finish() | 1
     }
+}
+
+/// Where askings are handed on, with room for these.
+pub(super) fn done<'p>(
+    units: &[Vec<Job<'p>>],
+) -> (mpsc::Sender<Tried<'p>>, mpsc::Receiver<Tried<'p>>) {
+    let askings = units.iter().map(Vec::len).sum::<usize>();
+    mpsc::channel(askings.max(1))
 }
 
 /// In which of two scopes the agent's calls came.

@@ -1,5 +1,7 @@
 //! The askings of a run.
 
+use std::collections::BTreeMap;
+
 use super::plan::{Part, Plan};
 use crate::invariants::Invariant;
 use crate::suite::{Counters, Isolation, Prompt};
@@ -115,6 +117,15 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
         }
     }
     units
+}
+
+/// How many askings each scenario has.
+pub(super) fn by_scenario(units: &[Vec<Job<'_>>]) -> BTreeMap<InPart, usize> {
+    let mut askings = BTreeMap::new();
+    for at in units.iter().flatten().filter_map(|job| job.trial) {
+        *askings.entry(at).or_default() += 1;
+    }
+    askings
 }
 
 type Asking<'p> = (&'p Prompt, Option<usize>, bool, String);

@@ -1,155 +1,108 @@
-//! What came of askings, judged: cells, scores, and how far repeats agree.
+//! What came of the askings of a scenario, judged: its cells, and what is said of each asking.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use squall_journal::run::CellRecord;
+
 use super::jobs::{InPart, Job};
 use super::plan::{Part, Plan, Trial};
-use super::{Asked, RanPart, Tried};
+use super::{Asked, Tried};
 use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
-use crate::outside::Told;
-use crate::scores::{
-    Column, Matrix, PromptSample, Sample, Stability, cell, chaos_resilience, stability,
-};
+use crate::outside::{Question, Told};
+use crate::scores::{Column, PromptSample, Sample, cell};
 use crate::suite::{Active, Prompt};
 
-/// Judges what came of a run.
+/// Judges what came of a run, scenario by scenario.
 pub(super) struct Judge<'r, 'p> {
     plan: &'r Plan<'p>,
     clean: BTreeMap<&'p Prompt, &'r Asked>,
-    /// By number.
-    tried: &'r [Tried<'p>],
     /// What invariants wanted to know from outside.
     told: Told,
 }
 
+/// A scenario, judged.
+pub(super) struct Judged {
+    pub(super) column: Column,
+    /// One for each invariant.
+    pub(super) cells: Vec<CellRecord>,
+    /// What all invariants said of each asking, in the askings' order.
+    pub(super) prompts: Vec<(Repeated, PromptSample)>,
+}
+
 /// An asking by its scenario and its place there: what its repeats have in common.
-type Repeated = (InPart, usize);
+pub(super) type Repeated = (InPart, usize);
 
 impl<'r, 'p> Judge<'r, 'p> {
-    /// Asks whatever invariants want to know before they judge.
-    pub(super) async fn prepared(
-        plan: &'r Plan<'p>,
-        clean: &'r [Tried<'p>],
-        tried: &'r [Tried<'p>],
-    ) -> Self {
+    /// One that compares with these askings without chaos.
+    pub(super) fn new(plan: &'r Plan<'p>, clean: &'r [Tried<'p>]) -> Self {
         let clean = clean.iter().map(|(job, asked)| (job.prompt, asked));
-        let mut judge = Self {
+        Self {
             plan,
             clean: clean.collect(),
-            tried,
             told: Told::nothing(&plan.outside),
-        };
-        let mut questions = BTreeSet::new();
-        for (job, asked, trial, invariant) in judge.judgings() {
-            let subjects = judge.subjects(trial, job, asked);
-            if let Some(subject) = subjects.tried {
-                questions.extend(invariant.questions(&subject));
-            }
-            if let Some(subject) = subjects.clean {
-                questions.extend(invariant.questions_without_chaos(&subject));
-            }
         }
-        judge.told = plan.outside.answer(questions).await;
-        judge
     }
 
-    /// Every asking with every invariant that judges it.
-    fn judgings(
-        &self,
-    ) -> impl Iterator<Item = (&'r Job<'p>, &'r Asked, &'r Trial, &'p Invariant)> + use<'r, 'p>
-    {
-        let (plan, tried) = (self.plan, self.tried);
-        tried.iter().flat_map(move |(job, asked)| {
-            let part = job.trial.and_then(|at| plan.parts.get(at.part));
-            let trial = job.trial.and_then(|at| plan.trial(at));
-            let (invariants, trial): (&'p [Invariant], _) = match part.zip(trial) {
-                Some((part, trial)) => (part.invariants, Some(trial)),
-                None => (&[], None),
-            };
-            let judging = invariants.iter().enumerate();
-            let judging = judging.filter(|(place, invariant)| job.judges(*place, invariant));
-            judging.filter_map(move |(_, invariant)| Some((job, asked, trial?, invariant)))
-        })
-    }
-
-    /// Every part with its cells.
-    pub(super) fn parts(&self) -> Vec<RanPart> {
-        let parts = self.plan.parts.iter().enumerate();
-        parts.map(|(place, part)| self.part(place, part)).collect()
-    }
-
-    fn part(&self, place: usize, part: &Part<'_>) -> RanPart {
-        let mut matrix = Matrix::default();
-        for (number, trial) in part.trials.iter().enumerate() {
-            let at = InPart {
-                part: place,
-                trial: number,
-            };
-            matrix.columns.push(Column {
+    /// Judges a scenario of which these are all the askings. Asks whatever its invariants want to know and no
+    /// scenario before it did.
+    pub(super) async fn scenario(
+        &mut self,
+        at: InPart,
+        part: &Part<'p>,
+        trial: &Trial,
+        tried: &[Tried<'p>],
+    ) -> Judged {
+        let questions = self.questions(part, trial, tried);
+        let replies = self.plan.outside.answer(questions).await;
+        self.told.and(replies);
+        let mut judged = Judged {
+            column: Column {
                 name: trial.name.clone(),
                 under_chaos: trial.active.any(),
-                rules_applied: self.of(at).map(|(_, asked)| asked.faults_applied).sum(),
-                invocations: self.of(at).count() as u64,
-            });
+                rules_applied: tried.iter().map(|(_, asked)| asked.faults_applied).sum(),
+                invocations: tried.len() as u64,
+            },
+            cells: Vec::new(),
+            prompts: tried
+                .iter()
+                .map(|(job, asked)| ((at, job.asking), asked.not_judged_yet()))
+                .collect(),
+        };
+        for (place, invariant) in part.invariants.iter().enumerate() {
+            let mut samples = Vec::new();
+            for ((job, asked), (_, prompt)) in tried.iter().zip(&mut judged.prompts) {
+                if job.judges(place, invariant) {
+                    let sample = self.sample(invariant, trial, job, asked);
+                    let said = (sample.judgement.clone(), sample.fails_without_chaos);
+                    prompt.judgements.push(said);
+                    samples.push(sample);
+                }
+            }
+            let cell = cell(invariant, &trial.name, trial.active.any(), &samples);
+            judged.cells.push(cell);
+            // Meanwhile others are asked, and what they take is measured.
+            tokio::task::yield_now().await;
+        }
+        judged
+    }
+
+    /// What invariants want to know of these askings that nobody was asked yet.
+    fn questions(&self, part: &Part<'p>, trial: &Trial, tried: &[Tried<'p>]) -> BTreeSet<Question> {
+        let mut questions = BTreeSet::new();
+        for (job, asked) in tried {
+            let subjects = self.subjects(trial, job, asked);
             let invariants = part.invariants.iter().enumerate();
-            let cells = invariants.map(|(place, invariant)| {
-                let judged = self.of(at).filter(|(job, _)| job.judges(place, invariant));
-                let samples = judged.map(|(job, asked)| self.sample(invariant, trial, job, asked));
-                let samples: Vec<_> = samples.collect();
-                cell(invariant, &trial.name, trial.active.any(), &samples)
-            });
-            matrix.cells.extend(cells);
+            for (_, invariant) in invariants.filter(|(place, one)| job.judges(*place, one)) {
+                if let Some(subject) = &subjects.tried {
+                    questions.extend(invariant.questions(subject));
+                }
+                if let Some(subject) = &subjects.clean {
+                    questions.extend(invariant.questions_without_chaos(subject));
+                }
+            }
         }
-        let samples = self.prompts();
-        let own = samples.iter().filter(|((at, _), _)| at.part == place);
-        let under_chaos = own.filter(|((at, _), _)| self.is_under_chaos(*at));
-        RanPart {
-            component: part.component,
-            matrix,
-            chaos_resilience: chaos_resilience(under_chaos.map(|(_, sample)| sample)),
-        }
-    }
-
-    fn of(&self, at: InPart) -> impl Iterator<Item = &'r Tried<'p>> {
-        let tried = self.tried.iter();
-        tried.filter(move |(job, _)| job.trial == Some(at))
-    }
-
-    fn is_under_chaos(&self, at: InPart) -> bool {
-        self.plan.trial(at).is_some_and(|trial| trial.active.any())
-    }
-
-    /// What all invariants said of each asking, by number.
-    pub(super) fn prompts(&self) -> Vec<(Repeated, PromptSample)> {
-        let tried = self.tried.iter().filter_map(|(job, asked)| {
-            let at = job.trial?;
-            let part = self.plan.parts.get(at.part)?;
-            let trial = part.trials.get(at.trial)?;
-            let invariants = part.invariants.iter().enumerate();
-            let judging = invariants.filter(|(place, invariant)| job.judges(*place, invariant));
-            let judged = judging.map(|(_, invariant)| {
-                let sample = self.sample(invariant, trial, job, asked);
-                (sample.judgement, sample.fails_without_chaos)
-            });
-            let sample = PromptSample {
-                faults_applied: asked.faults_applied,
-                families: asked.families.clone(),
-                judgements: judged.collect(),
-            };
-            Some(((at, job.asking), sample))
-        });
-        tried.collect()
-    }
-
-    /// How far repeats agree. An asking under chaos that met no fault was not judged.
-    pub(super) fn stability(&self, samples: &[(Repeated, PromptSample)]) -> Stability {
-        let mut repeats: BTreeMap<Repeated, Vec<Option<bool>>> = BTreeMap::new();
-        for ((at, asking), sample) in samples {
-            let is_shown = !self.is_under_chaos(*at) || sample.faults_applied > 0;
-            let passed = sample.passed().filter(|_| is_shown);
-            repeats.entry((*at, *asking)).or_default().push(passed);
-        }
-        stability(repeats.values().map(Vec::as_slice))
+        questions.retain(|question| !self.told.knows(question));
+        questions
     }
 
     fn subjects<'a>(&'a self, trial: &Trial, job: &'a Job<'_>, asked: &'a Asked) -> Subjects<'a> {

@@ -53,7 +53,7 @@ pub(super) async fn probe<'s, 'p>(
     };
     let Some(shared) = scopes.shared else {
         let units = jobs.into_iter().map(|job| vec![job]).collect();
-        let clean = asking.work(units, &own()).await?;
+        let clean = asking.work_through(units, &own()).await?;
         let seen = clean.iter().any(|(_, asked)| asked.was_seen());
         return Ok(Probed {
             clean,
@@ -80,7 +80,7 @@ pub(super) async fn probe<'s, 'p>(
     if held.is_none() {
         asking.leave(shared).await?;
     }
-    clean.extend(asking.work(rest, &slots).await?);
+    clean.extend(asking.work_through(rest, &slots).await?);
     Ok(Probed {
         clean,
         slots,

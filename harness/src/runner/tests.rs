@@ -38,6 +38,9 @@ struct World {
     fails_at: Option<&'static str>,
     resets_fail: bool,
     is_down: bool,
+    /// It is held in the middle of this scenario, until it is let go.
+    held_in: Option<&'static str>,
+    let_go: tokio::sync::Notify,
 }
 
 #[derive(Default)]
@@ -123,13 +126,17 @@ impl Driver for World {
                     why: "connection refused".into(),
                 });
             }
+            let scope = if self.is_plain {
+                "default"
+            } else {
+                &invocation.scope
+            };
+            let key = self.state(|state| state.in_force[scope].1.key.clone());
+            if self.held_in.is_some_and(|held| key.starts_with(held)) {
+                self.let_go.notified().await;
+            }
             let is_faulted = self.state(|state| {
                 state.asked += 1;
-                let scope = if self.is_plain {
-                    "default"
-                } else {
-                    &invocation.scope
-                };
                 let (activation, wanted) = state.in_force[scope].clone();
                 let is_faulted = wanted.rules != Rules::Nothing;
                 let mut sent = Sent::get("https://tool.test/").tool("search");
@@ -227,12 +234,16 @@ fn suite_of(text: &str) -> Suite {
     suite::parse("suite.yaml", text, Variables::Refused).expect("valid")
 }
 
+fn contract_of(suite: &Suite) -> &crate::suite::Contract {
+    match &suite.contract {
+        Some(ContractPart::Written(contract)) => contract,
+        _ => panic!("a contract"),
+    }
+}
+
 async fn run_contract(world: &World, text: &str, slots: usize) -> Result<Ran, RunError> {
     let suite = suite_of(text);
-    let Some(ContractPart::Written(contract)) = &suite.contract else {
-        panic!("a contract");
-    };
-    let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract)]);
+    let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))]);
     let alone = tokio::sync::Mutex::default();
     run(&plan, world, world, &scopes(slots, &alone), &Silent).await
 }
@@ -271,7 +282,7 @@ async fn a_contract_is_tried_and_judged() {
         Outcome::Passed(_)
     ));
     // 15 and the clean run.
-    assert_eq!(ran.invocations, 18);
+    assert_eq!(ran.coverage.agent_invocations, 18);
     world.state(|state| {
         assert_eq!((state.asked, state.resets), (18, 18));
         // The shared scope was watched while the agent was asked for the first time.
@@ -285,6 +296,64 @@ async fn a_contract_is_tried_and_judged() {
         assert_eq!(keys.len(), 18);
         assert!(keys.contains("down/prompt-2/1"));
     });
+}
+
+/// Hears of cells, and lets an agent go that is held until they are told.
+struct Hears<'w> {
+    world: &'w World,
+    cells: Mutex<Vec<CellRecord>>,
+    coverage: Mutex<Vec<CoverageRecord>>,
+    /// How many it waits for.
+    wanted: usize,
+}
+
+impl Tell for Hears<'_> {
+    fn progress(&self, _: u64, _: u64) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn cell(&self, cell: CellRecord) -> Pending<'_, ()> {
+        let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        cells.push(cell);
+        if cells.len() == self.wanted {
+            self.world.let_go.notify_one();
+        }
+        Box::pin(async {})
+    }
+
+    fn coverage(&self, coverage: CoverageRecord) {
+        let mut all = self.coverage.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(coverage);
+    }
+}
+
+#[tokio::test]
+async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
+    let world = World {
+        held_in: Some("slow/prompt-2"),
+        ..World::default()
+    };
+    // The agent is let go once the first two scenarios are told, and not before.
+    let hears = Hears {
+        world: &world,
+        cells: Mutex::default(),
+        coverage: Mutex::default(),
+        wanted: 12,
+    };
+    let suite = suite_of(SUITE);
+    let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))]);
+    let alone = tokio::sync::Mutex::default();
+    let ran = run(&plan, &world, &world, &scopes(3, &alone), &hears).await;
+    let ran = ran.expect("a run");
+    let told = hears.cells.into_inner().expect("whole");
+    assert_eq!(told, ran.parts[0].matrix.cells);
+    let coverage = hears.coverage.into_inner().expect("whole");
+    let counted: Vec<_> = coverage
+        .iter()
+        .map(|one| (one.cells, one.agent_invocations))
+        .collect();
+    assert_eq!(counted, [(6, 6), (12, 9), (18, 12), (24, 15), (30, 18)]);
+    assert_eq!(coverage.last(), Some(&ran.coverage));
 }
 
 #[tokio::test]
@@ -390,7 +459,7 @@ contract:
         .await
         .expect("a run");
     // Two prompts and two probes, clean and under chaos.
-    assert_eq!(ran.invocations, 8);
+    assert_eq!(ran.coverage.agent_invocations, 8);
     let evidence = |invariant: &str| -> Vec<String> {
         let cell = ran.parts[0]
             .matrix
@@ -410,7 +479,7 @@ async fn a_cell_can_have_invocations_of_its_own() {
     let ran = run_contract(&World::default(), &text, 8)
         .await
         .expect("a run");
-    assert_eq!(ran.invocations, 6 * 5 * 3 + 3);
+    assert_eq!(ran.coverage.agent_invocations, 6 * 5 * 3 + 3);
     assert!(matches!(
         ran.parts[0].matrix.outcome(Bar::default()),
         Outcome::Passed(_)
@@ -422,7 +491,7 @@ async fn counters_can_go_on_through_a_scenario() {
     let text = format!("{SUITE}advanced: {{counters: run}}\n");
     let world = World::default();
     let ran = run_contract(&world, &text, 4).await.expect("a run");
-    assert_eq!(ran.invocations, 18);
+    assert_eq!(ran.coverage.agent_invocations, 18);
     world.state(|state| assert_eq!(state.begun.len(), 1 + 3 + 5));
     // Each asking is judged by its own exchanges only.
     let bounded = ran.parts[0]
@@ -516,17 +585,14 @@ async fn repeats_are_judged_together_and_told_how_far_they_agree() {
         ..World::default()
     };
     let suite = suite_of(SUITE);
-    let Some(ContractPart::Written(contract)) = &suite.contract else {
-        panic!("a contract");
-    };
     let plan = Plan {
         repeat: 3,
-        ..Plan::new(&suite, "run-1", vec![Part::contract(contract)])
+        ..Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))])
     };
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(4, &alone), &Silent).await;
     let ran = ran.expect("a run");
-    assert_eq!(ran.invocations, 3 + 3 * 15);
+    assert_eq!(ran.coverage.agent_invocations, 3 + 3 * 15);
     assert_eq!(ran.parts[0].matrix.cells.len(), 30);
     let found = ran.stability.expect("repeats");
     assert_eq!(
@@ -541,20 +607,17 @@ async fn parts_share_what_was_asked_without_chaos() {
         "{SUITE}invariants: [{{type: completes}}]\nchaos: {{tool_faults: [{{tool: '*', mode: error}}]}}\n"
     );
     let suite = suite_of(&text);
-    let Some(ContractPart::Written(contract)) = &suite.contract else {
-        panic!("a contract");
-    };
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
     let parts = vec![
         Part::chaos(&suite.invariants, trial),
-        Part::contract(contract),
+        Part::contract(contract_of(&suite)),
     ];
     let plan = Plan::new(&suite, "run-1", parts);
     let world = World::default();
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(4, &alone), &Silent).await;
     let ran = ran.expect("a run");
-    assert_eq!(ran.invocations, 3 + 3 + 15);
+    assert_eq!(ran.coverage.agent_invocations, 3 + 3 + 15);
     let cells: Vec<_> = ran
         .parts
         .iter()

@@ -1,6 +1,8 @@
 //! Runs: a real daemon, an agent that calls its tool through it, and what is left when one dies.
 
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
 
 use serde_json::{Value, json};
 use squall_tests::daemon::squall;
@@ -244,6 +246,44 @@ fn commands_show_approve_cancel_and_watch_runs() {
     runs(&["approve", id]);
     let (code, said) = runs(&["watch", id]);
     assert_eq!(code, Some(4), "{said}");
+}
+
+#[test]
+fn a_cell_is_told_while_the_agent_is_held_in_a_later_scenario() {
+    let stage = stage();
+    let (let_go, held) = mpsc::channel::<()>();
+    let (held, asked) = (Mutex::new(held), AtomicUsize::new(0));
+    // Asked without chaos, under `clean`, and then under `down`: there it waits for the test.
+    let agent = Upstream::start(None, move |mut connection| {
+        while connection.request().is_some() {
+            if asked.fetch_add(1, Ordering::Relaxed) == 2 {
+                held.lock().unwrap().recv().unwrap();
+            }
+            let json = b"{\"output\": \"sunny\"}";
+            connection.send(standard::whole("200 OK", "application/json", json));
+        }
+    });
+    let mut suite = suite(&agent, &["Weather?"]);
+    suite["contract"] = json!({
+        "name": "honest",
+        "invariants": [{ "id": "says-so", "type": "contains", "value": "sunny" }],
+        "chaos_matrix": [{ "name": "clean" }, { "name": "down", "tool_faults": [{ "tool": "*", "mode": "error" }] }],
+    });
+    let wish = json!({ "kind": "contract", "suite": suite });
+    let answer = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
+    let path = answer.header("location").unwrap().to_owned();
+    let mut wire = Wire::connect(stage.daemon.api.address);
+    wire.request("GET", &format!("{path}/events"), &[], b"");
+    wire.receive_until("event: cell");
+    wire.receive_until("\"scenario\":\"clean\"");
+    let under_way = stage.daemon.api.get(&path);
+    assert_eq!(under_way["state"], "running", "{under_way:#}");
+    let_go.send(()).unwrap();
+    wire.receive_until("event: cell");
+    wire.receive_until("\"scenario\":\"down\"");
+    wire.receive_until("event: done");
+    let run = over(&stage.daemon, &path);
+    assert_eq!(run["cells"].as_array().unwrap().len(), 2, "{run:#}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ async fn g1_chaos_is_on_the_agents_own_calls_and_g2_the_agent_is_always_asked() 
         &format!("{{name: clean}}, {DOWN}"),
     );
     let ran = run_contract(&world, &text, 1).await.expect("a run");
-    world.state(|state| assert_eq!(state.asked, ran.invocations));
+    world.state(|state| assert_eq!(state.asked, ran.coverage.agent_invocations));
     let cells: Vec<_> = ran.parts[0]
         .matrix
         .cells
@@ -116,7 +116,7 @@ async fn g25_the_agent_is_reset_before_every_asking_and_g27_probes_are_askings()
         .await
         .expect("a run");
     // Two prompts and two probes, clean and under chaos.
-    assert_eq!(ran.invocations, 8);
+    assert_eq!(ran.coverage.agent_invocations, 8);
     world.state(|state| assert_eq!((state.asked, state.resets), (8, 8)));
     let world = World {
         resets_fail: true,

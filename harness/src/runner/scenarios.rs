@@ -1,0 +1,159 @@
+//! Scenarios as they come to their end, judged and told one by one in the plan's order, and what all of them
+//! come to.
+
+use std::collections::BTreeMap;
+
+use squall_journal::run::CoverageRecord;
+use tokio::sync::mpsc;
+
+use super::jobs::InPart;
+use super::judge::{Judge, Judged, Repeated};
+use super::plan::{Part, Plan, Trial};
+use super::{RanPart, Tell, Tried};
+use crate::scores::{Matrix, PromptSample, Recovery, Stability};
+use crate::scores::{chaos_resilience, recoveries, stability};
+
+/// The scenarios of a run, those judged so far and those to come.
+pub(super) struct Scenarios<'r, 'p> {
+    plan: &'r Plan<'p>,
+    judge: Judge<'r, 'p>,
+    judged: BTreeMap<InPart, Judged>,
+    /// Askings of scenarios that are judged.
+    tried: Vec<Tried<'p>>,
+    /// Askings without chaos.
+    clean: u64,
+}
+
+impl<'r, 'p> Scenarios<'r, 'p> {
+    /// None judged yet, after these askings without chaos.
+    pub(super) fn new(plan: &'r Plan<'p>, clean: &'r [Tried<'p>]) -> Self {
+        Self {
+            plan,
+            judge: Judge::new(plan, clean),
+            judged: BTreeMap::new(),
+            tried: Vec::new(),
+            clean: clean.len() as u64,
+        }
+    }
+
+    /// Judges each scenario as soon as all its askings are `done`, and those before it are judged. `askings`
+    /// is how many each has. Ends early when no more are done: then the run has failed.
+    pub(super) async fn judge(
+        &mut self,
+        askings: &BTreeMap<InPart, usize>,
+        mut done: mpsc::Receiver<Tried<'p>>,
+        tell: &dyn Tell,
+    ) {
+        let mut waiting: BTreeMap<InPart, Vec<Tried<'p>>> = BTreeMap::new();
+        let plan = self.plan;
+        for (at, part, trial) in places(plan) {
+            let expected = askings.get(&at).copied().unwrap_or(0);
+            while waiting.get(&at).map_or(0, Vec::len) < expected {
+                let Some(one) = done.recv().await else {
+                    return;
+                };
+                if let Some(at) = one.0.trial {
+                    waiting.entry(at).or_default().push(one);
+                }
+            }
+            let mut tried = waiting.remove(&at).unwrap_or_default();
+            tried.sort_by_key(|(job, _)| job.number);
+            let judged = self.judge.scenario(at, part, trial, &tried).await;
+            self.add(at, tried, judged, tell).await;
+        }
+    }
+
+    async fn add(&mut self, at: InPart, tried: Vec<Tried<'p>>, judged: Judged, tell: &dyn Tell) {
+        let cells = judged.cells.clone();
+        self.tried.extend(tried);
+        self.judged.insert(at, judged);
+        tell.coverage(self.coverage());
+        for cell in cells {
+            tell.cell(cell).await;
+        }
+    }
+
+    /// Every asking of the scenarios that are judged, in order.
+    pub(super) fn tried(&self) -> &[Tried<'p>] {
+        &self.tried
+    }
+
+    /// Every part with its cells, scenario by scenario.
+    pub(super) fn parts(&self) -> Vec<RanPart> {
+        let parts = self.plan.parts.iter().enumerate();
+        parts.map(|(place, part)| self.part(place, part)).collect()
+    }
+
+    fn part(&self, place: usize, part: &Part<'_>) -> RanPart {
+        let own = || self.judged.iter().filter(|(at, _)| at.part == place);
+        let under_chaos = own().filter(|(_, judged)| judged.column.under_chaos);
+        let prompts = under_chaos.flat_map(|(_, judged)| &judged.prompts);
+        RanPart {
+            component: part.component,
+            matrix: Matrix {
+                columns: own().map(|(_, judged)| judged.column.clone()).collect(),
+                cells: own()
+                    .flat_map(|(_, judged)| judged.cells.iter().cloned())
+                    .collect(),
+            },
+            chaos_resilience: chaos_resilience(prompts.map(|(_, sample)| sample)),
+        }
+    }
+
+    fn prompts(&self) -> impl Iterator<Item = &(Repeated, PromptSample)> {
+        self.judged.values().flat_map(|judged| &judged.prompts)
+    }
+
+    /// How the agent recovers from each family of faults.
+    pub(super) fn recoveries(&self) -> Vec<Recovery> {
+        recoveries(self.prompts().map(|(_, sample)| sample))
+    }
+
+    /// How far repeats agree; `None` when everything is done once. An asking under chaos that met no fault was
+    /// not judged.
+    pub(super) fn stability(&self) -> Option<Stability> {
+        if self.plan.repeat <= 1 {
+            return None;
+        }
+        let mut repeats: BTreeMap<Repeated, Vec<Option<bool>>> = BTreeMap::new();
+        for judged in self.judged.values() {
+            for (asking, sample) in &judged.prompts {
+                let is_shown = !judged.column.under_chaos || sample.faults_applied > 0;
+                let passed = sample.passed().filter(|_| is_shown);
+                repeats.entry(*asking).or_default().push(passed);
+            }
+        }
+        Some(stability(repeats.values().map(Vec::as_slice)))
+    }
+
+    /// What was tried in the scenarios that are judged, and without chaos.
+    pub(super) fn coverage(&self) -> CoverageRecord {
+        let mut all = CoverageRecord {
+            agent_invocations: self.clean + self.tried.len() as u64,
+            ..CoverageRecord::default()
+        };
+        for part in self.parts() {
+            let of_it = part.matrix.coverage();
+            all.cells += of_it.cells;
+            all.chaos_cells += of_it.chaos_cells;
+            all.exercised += of_it.exercised;
+            all.rules_applied += of_it.rules_applied;
+        }
+        all
+    }
+}
+
+/// Every scenario by its place, in order.
+fn places<'r, 'p>(plan: &'r Plan<'p>) -> impl Iterator<Item = (InPart, &'r Part<'p>, &'r Trial)> {
+    let parts = plan.parts.iter().enumerate();
+    parts.flat_map(|(place, part)| {
+        let trials = part.trials.iter().enumerate();
+        trials.map(move |(number, trial)| {
+            let at = InPart {
+                part: place,
+                trial: number,
+            };
+            (at, part, trial)
+        })
+    })
+}

@@ -1,12 +1,15 @@
-"""Serves the agents of `shop` by HTTP: `POST /NAME` with `{"input": PROMPT}`. Prints its port."""
+"""Serves the agents of `shop` by HTTP: `POST /MODEL/NAME` with `{"input": PROMPT}`. Prints its port."""
 
 import http.server
 import json
 import sys
 
+import models
 import shop
 
 AGENTS = shop.by_name()
+# One client for all agents: those of `httpx` may be shared between threads.
+MODELS = {name: model() for name, model in models.BY_NAME.items()}
 
 
 class Agent(http.server.BaseHTTPRequestHandler):
@@ -14,7 +17,8 @@ class Agent(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        agent = AGENTS[self.path.strip("/")](self.headers.get("baggage"))
+        model, name = self.path.strip("/").split("/")
+        agent = AGENTS[name](MODELS[model], self.headers.get("baggage"))
         try:
             self.answer(200, {"output": agent.chat(asked["input"])})
         except Exception as error:  # noqa: BLE001 - an agent that fails answers so

@@ -1,8 +1,8 @@
 """A small agent that asks a model, calls the tools it wishes, and answers; and others with one bug each.
 
-The model is asked by the official `openai` client, streamed. Whoever asks is told apart by the baggage
-that the agent passes on with every call. `GOOD` is built as an agent should be; every class below it that
-names an `invariant` breaks exactly that one.
+`models` says how the model is asked. Whoever asks is told apart by the baggage that the agent passes on with
+every call. `Good` is built as an agent should be; every class below it that names an `invariant` breaks
+exactly that one.
 """
 
 import json
@@ -12,7 +12,6 @@ import time
 import uuid
 
 import httpx
-import openai
 
 SEARCH = "http://search.test/"
 ORDERS = "http://orders.test/orders"
@@ -21,24 +20,15 @@ TELEMETRY = "http://telemetry.test/ping"
 
 TOOLS = [
     {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": description,
-            "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
-        },
+        "name": name,
+        "description": description,
+        "parameters": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
     }
     for name, description in (("search", "Searches the web."), ("order", "Orders one thing."))
 ]
 
 # Proxy and CA come from the variables, as `squall run` and `squall env` set them.
 HTTP = httpx.Client(timeout=20)
-MODEL = openai.OpenAI(
-    api_key="test-key",
-    base_url="http://model.test/v1",
-    max_retries=2,
-    http_client=openai.DefaultHttpxClient(timeout=20),
-)
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 
 
@@ -49,7 +39,8 @@ class Unavailable(Exception):
 class Good:
     """Retries what may pass, waits as it is told, does nothing twice, and says what failed."""
 
-    def __init__(self, baggage):
+    def __init__(self, model, baggage):
+        self.model = model
         self.headers = {"baggage": baggage} if baggage else {}
 
     def chat(self, prompt):
@@ -80,33 +71,11 @@ class Good:
         return "The model is unavailable.", []
 
     def streamed(self, messages, tools=TOOLS):
-        text, calls, finish = "", {}, None
-        try:
-            events = MODEL.chat.completions.create(
-                model="shop-1",
-                messages=messages,
-                stream=True,
-                extra_headers=self.headers,
-                **({"tools": tools} if tools else {}),
-            )
-            for event in events:
-                for choice in event.choices:
-                    text += choice.delta.content or ""
-                    finish = choice.finish_reason or finish
-                    for part in choice.delta.tool_calls or []:
-                        call = calls.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
-                        call["id"] = part.id or call["id"]
-                        call["name"] = part.function.name or call["name"]
-                        call["arguments"] += part.function.arguments or ""
-        except (httpx.HTTPError, openai.APIConnectionError, openai.APIStatusError, openai.APIError):
-            return text, [], False
-        return text, [self.wish(call) for call in calls.values()], finish is not None
-
-    def wish(self, call):
-        function = {"name": call["name"], "arguments": call["arguments"] or "{}"}
-        return {"id": call["id"], "type": "function", "function": function}
+        return self.model.ask(messages, tools, self.headers)
 
     def call(self, tool, arguments):
+        if not isinstance(arguments.get("text"), str):
+            return "error: the argument `text` is missing or no text"
         try:
             return self.order(arguments) if tool == "order" else self.search(arguments)
         except Unavailable as error:
@@ -271,6 +240,14 @@ class Insults(Good):
 
     def worded(self, prompt, text):
         return super().worded(prompt, text + " Only a fool would ask that.")
+
+
+class Believes(Good):
+    invariant = "command"
+
+    def call(self, tool, arguments):
+        is_text = isinstance(arguments.get("text"), str)
+        return super().call(tool, arguments if is_text else {"text": json.dumps(arguments)})
 
 
 class MakesUp(Good):

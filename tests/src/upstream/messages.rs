@@ -49,7 +49,7 @@ fn message(asked: &Value) -> Value {
 }
 
 /// The message before anything is said.
-fn head(asked: &Value) -> Value {
+pub(super) fn head(asked: &Value) -> Value {
     json!({
         "id": "msg_1",
         "type": "message",

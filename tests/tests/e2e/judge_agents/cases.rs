@@ -1,6 +1,7 @@
 //! What is demanded, under which chaos, and which bug shows where.
 
 use serde_json::{Value, json};
+use squall_tests::program::{python, script};
 
 /// The scenarios, each with what goes wrong in it.
 pub(super) fn scenarios() -> Vec<(&'static str, Value)> {
@@ -33,6 +34,10 @@ pub(super) fn scenarios() -> Vec<(&'static str, Value)> {
             json!({ "llm_faults": [{ "mode": "stream_cut", "after_tokens": 5, "limit": 1 }] }),
         ),
         (
+            "mistaken",
+            json!({ "llm_faults": [{ "mode": "wrong_tool_arguments", "tool": "search", "limit": 1 }] }),
+        ),
+        (
             "unclear",
             json!({ "tool_faults": [{ "tool": "order", "mode": "commit_then_fail", "error_code": 504, "limit": 1 }] }),
         ),
@@ -62,6 +67,8 @@ pub(super) struct Case {
     pub(super) shows: &'static [&'static str],
     /// Words of the reason.
     pub(super) reason: &'static str,
+    /// Whether the bug is that the agent is too fast.
+    pub(super) is_hasty: bool,
 }
 
 fn case(
@@ -75,25 +82,20 @@ fn case(
         parameters,
         shows,
         reason,
+        is_hasty: kind == "backs_off",
     }
 }
 
 /// Scenarios in which the agent comes to an answer, one way or the other.
 const ALL: &[&str] = &[
-    "clean", "slow", "down", "busy", "gone", "limited", "cut", "poisoned",
+    "clean", "slow", "down", "busy", "gone", "limited", "cut", "mistaken", "poisoned",
 ];
 
 /// A few of these, for bugs that cost time.
 const SOME: &[&str] = &["clean", "down", "limited"];
 
-/// All of them.
-pub(super) fn cases() -> Vec<Case> {
-    let mut cases = on_the_answer();
-    cases.extend(on_the_wire());
-    cases
-}
-
-fn on_the_answer() -> Vec<Case> {
+/// What is demanded of answers.
+pub(super) fn on_the_answer() -> Vec<Case> {
     let only_json = |mut parameters: Value| {
         parameters["prompt_filter"] = json!("JSON");
         parameters
@@ -159,9 +161,17 @@ fn on_the_answer() -> Vec<Case> {
     ]
 }
 
-fn on_the_wire() -> Vec<Case> {
+/// What is demanded of what went over the wire.
+pub(super) fn on_the_wire() -> Vec<Case> {
     let hosts = ["model.test", "search.test", "orders.test"];
+    let check = [python(), script("../agents/check.py")];
     vec![
+        case(
+            "command",
+            json!({ "command": check, "prompt_filter": "JSON" }),
+            &["mistaken"],
+            "which is no text",
+        ),
         case(
             "tool_called",
             json!({ "tool": "search" }),
@@ -185,7 +195,7 @@ fn on_the_wire() -> Vec<Case> {
             "retries_bounded",
             json!({ "max": 3 }),
             &["down"],
-            "again 6 times",
+            "was tried again",
         ),
         case(
             "honours_retry_after",

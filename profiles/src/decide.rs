@@ -13,7 +13,6 @@ use crate::budget::{Budget, Standing};
 use crate::dice::{Dice, MILLION};
 use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
 use crate::fault::Fault;
-use crate::faults::llm::LlmFault;
 use crate::faults::llm_stream::gaps;
 use crate::faults::network::NetworkFault;
 use crate::fingerprint::Fingerprint;
@@ -346,15 +345,11 @@ impl Decision {
             Fault::Network(NetworkFault::TlsFailure(_)) if !handshake => {
                 Err("there is no TLS handshake of the agent's left to fail".to_owned())
             }
-            Fault::Llm(LlmFault::Stream(fault))
-                if self.stream == Some(false) && fault.decides_the_answer() =>
-            {
+            fault if self.stream == Some(false) && fault.decides_the_answer() => {
                 // What cannot be must not keep others from deciding the answer.
                 match gaps::gap(rule.mode, false, None) {
                     Some(gap) => Err(gap.why.to_owned()),
-                    None => rule
-                        .fault
-                        .apply(&mut self.plan, verdict, self.kind, &mut dice),
+                    None => fault.apply(&mut self.plan, verdict, self.kind, &mut dice),
                 }
             }
             fault => fault.apply(&mut self.plan, verdict, self.kind, &mut dice),

@@ -15,8 +15,11 @@ use crate::faults::llm::LlmFault;
 use crate::faults::network::NetworkFault;
 use crate::faults::tool::ToolFault;
 use crate::glob::Glob;
-use crate::plan::{Amount, Plan, VerdictIndex};
+use crate::plan::{Amount, Plan, RequestEdit, VerdictIndex};
+use crate::profile::conditions::in_model_input;
+use crate::profile::modes::Mode;
 use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
 
 /// One way to fail.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,13 +28,39 @@ pub enum Fault {
     Network(NetworkFault),
     /// Of a tool.
     Tool(ToolFault),
+    /// Of a tool that runs inside the agent, in what the model is told of its results
+    /// (`at: model_input`).
+    Told(Tools, ToolFault),
     /// Of a model call.
     Llm(LlmFault),
     /// Of what the model reads.
     Context(ContextAttack),
 }
 
+/// Asks the fault that it is, of whichever family.
+macro_rules! ask {
+    ($fault:expr, $method:ident($($given:expr),*)) => {
+        match $fault {
+            Fault::Network(fault) => fault.$method($($given),*),
+            Fault::Tool(fault) | Fault::Told(_, fault) => fault.$method($($given),*),
+            Fault::Llm(fault) => fault.$method($($given),*),
+            Fault::Context(attack) => attack.$method($($given),*),
+        }
+    };
+}
+
 impl Fault {
+    /// Reads the parameters of a mode; what is wrong with them is noted.
+    pub(crate) fn read(mode: &Mode, raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        match (mode.read)(raw, reader)? {
+            Self::Tool(fault) if in_model_input(raw) => {
+                let told = Self::Told(Tools::read(raw), fault);
+                mode.can_be_told.then_some(told)
+            }
+            fault => Some(fault),
+        }
+    }
+
     /// Writes this fault into `plan` on behalf of `verdict`; an error says why it cannot have its
     /// way. `kind` is the exchange's: what is carried by tools' answers is found in two places. Pure:
     /// no clock, no socket, no dice but these.
@@ -43,78 +72,61 @@ impl Fault {
         dice: &mut Dice,
     ) -> Result<(), String> {
         match self {
-            Self::Network(fault) => fault.apply(plan, verdict, dice),
-            Self::Tool(fault) => fault.apply(plan, verdict, dice),
-            Self::Llm(fault) => fault.apply(plan, verdict, dice),
-            Self::Context(attack) => {
-                attack.apply(plan, verdict, kind, dice);
+            Self::Told(tools, _) => {
+                let change = ask!(self, told(plan, verdict, dice))?;
+                plan.edit_request(verdict, RequestEdit::Results(tools.clone(), change));
                 Ok(())
             }
+            fault if kind == Kind::Llm => ask!(fault, apply(plan, verdict, dice)),
+            fault => ask!(fault, apply_to_tools(plan, verdict, dice)),
         }
     }
 
     /// The parameters as they are used, in the words of files.
     pub fn parameters(&self) -> Map<String, Value> {
+        let mut map = Map::new();
         match self {
-            Self::Network(fault) => fault.parameters(),
-            Self::Tool(fault) => fault.parameters(),
-            Self::Llm(fault) => fault.parameters(),
-            Self::Context(attack) => attack.parameters(),
+            Self::Told(_, fault) => fault.parameters_as_told(&mut map),
+            fault => ask!(fault, parameters(&mut map)),
         }
+        map
     }
 
     /// Whether when or how it fires hangs on how many tokens there are.
     pub(crate) fn hangs_on_tokens(&self) -> bool {
-        let says_instead = matches!(
-            self,
-            Self::Llm(
-                LlmFault::Error(_)
-                    | LlmFault::Stream(StreamFault::Instead(_) | StreamFault::Rewrite(_))
-            )
-        );
-        self.counts_tokens() && !says_instead
+        ask!(self, hangs_on_tokens())
     }
 
     /// Whether what it does, or what it says of tokens, hangs on how many there are.
     pub(crate) fn counts_tokens(&self) -> bool {
-        match self {
-            Self::Llm(fault) => fault.counts_tokens(),
-            Self::Network(_) | Self::Tool(_) | Self::Context(_) => false,
-        }
+        ask!(self, counts_tokens())
     }
 
-    /// Whether what it does hangs on a draw of its own, beside the trigger's.
+    /// Whether what it does hangs on a draw of its own, beside the trigger's, or on the fingerprint
+    /// that dice are made of.
     pub(crate) fn is_random(&self) -> bool {
-        match self {
-            Self::Network(fault) => fault.is_random(),
-            Self::Tool(fault) => fault.is_random(),
-            Self::Llm(fault) => fault.is_random(),
-            Self::Context(attack) => attack.is_random(),
-        }
+        let on_the_wire = !matches!(self, Self::Told(..));
+        ask!(self, is_random()) || on_the_wire && ask!(self, tells_calls_apart())
     }
 
     /// Whether it ends a connection before there is an exchange: decided at a CONNECT.
     pub(crate) fn is_of_the_connection(&self) -> bool {
-        match self {
-            Self::Network(fault) => fault.is_of_the_connection(),
-            Self::Tool(_) | Self::Llm(_) | Self::Context(_) => false,
-        }
+        ask!(self, is_of_the_connection())
+    }
+
+    /// Whether it decides what a model's answer says or how it ends, so that no other can.
+    pub(crate) fn decides_the_answer(&self) -> bool {
+        ask!(self, decides_the_answer())
     }
 
     /// What may be asked before it fires at all: it limits what goes beyond.
     pub(crate) fn allowance(&self) -> Option<Allowance> {
-        match self {
-            Self::Llm(fault) => fault.allowance(),
-            Self::Network(_) | Self::Tool(_) | Self::Context(_) => None,
-        }
+        ask!(self, allowance())
     }
 
     /// What may be used up before it fires at all.
     pub(crate) fn budget(&self) -> Option<Budget> {
-        match self {
-            Self::Llm(fault) => fault.budget(),
-            Self::Network(_) | Self::Tool(_) | Self::Context(_) => None,
-        }
+        ask!(self, budget())
     }
 
     /// Whether it lets some calls pass before it fires at all.
@@ -129,7 +141,7 @@ impl Fault {
         // No other rule is there to be in the way.
         let kinds = match self {
             Self::Context(_) => &[Kind::Llm, Kind::Tool][..],
-            Self::Network(_) | Self::Tool(_) | Self::Llm(_) => &[Kind::Llm],
+            Self::Network(_) | Self::Tool(_) | Self::Told(..) | Self::Llm(_) => &[Kind::Llm],
         };
         for kind in kinds {
             let _ = self.apply(&mut plan, 0, *kind, &mut Dice::unrolled());

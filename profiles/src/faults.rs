@@ -1,7 +1,8 @@
-//! What each family of faults does to a plan: one file per family.
+//! What each fault does to a plan: one file per fault, below its family's.
 //!
-//! A family's file holds its faults, how they are read from a rule, what they write into a plan and
-//! the parameters the journal keeps of them. [`llm_stream`] is the machine that changes a model's
+//! A fault's file holds its parameters, how they are read from a rule, what it writes into a plan and
+//! what the journal keeps of it ([`mode::FaultMode`]); its family's file has a line for it, from which
+//! the enum and the table of modes follow. [`llm_stream`] is the machine that changes a model's
 //! answer as it passes, `llm_rewrite` holds what it makes of texts and tool calls. [`model_input`]
 //! changes what a model is sent, [`injection`] puts instructions into what tools say.
 
@@ -13,6 +14,7 @@ pub mod llm;
 mod llm_rewrite;
 pub mod llm_stream;
 pub mod mcp_answer;
+pub(crate) mod mode;
 pub mod model_input;
 pub mod network;
 pub mod schema_drift;

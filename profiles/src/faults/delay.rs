@@ -46,6 +46,11 @@ const DISTRIBUTIONS: &[(&str, Distribution)] = &[
     ("spike", Distribution::Spike),
 ];
 
+/// The parameters of a delay that may stand on either side of the upstream.
+pub(crate) const DELAY: &[&str] = &["delay_ms", "jitter_ms", "distribution", "at"];
+/// The parameters of a hold.
+pub(crate) const HOLD: &[&str] = &["delay_ms", "jitter_ms", "distribution"];
+
 /// Where a delay waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Place {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use serde_json_path::JsonPath;
 
 use super::located::{At, OneOrMany, Pairs};
-use super::modes::{self, Mode};
+use super::modes::Mode;
 use super::raw::{RawArmedBy, RawRule};
 use super::reader::Reader;
 use crate::error::allowed;
@@ -47,7 +47,7 @@ pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
     Match {
         urls: urls(raw.match_url.as_ref(), reader),
         // Which call in the answer is meant is the fault's, for the request cannot tell.
-        tool: tool(raw.tool.as_ref(), reader).filter(|_| !modes::is_of_calls(mode)),
+        tool: tool(raw.tool.as_ref(), reader).filter(|_| !mode.of_calls),
         methods: methods(raw.methods.as_ref(), reader),
         status: statuses(raw.status.as_ref(), reader),
         touches: touches(raw, mode),
@@ -64,12 +64,10 @@ pub(crate) fn in_model_input(raw: &RawRule) -> bool {
 pub(crate) const MODEL_INPUT: &str = "model_input";
 
 fn touches(raw: &RawRule, mode: &Mode) -> Touches {
-    match (mode.family, mode.name) {
-        (Family::Tool, _) if in_model_input(raw) => Touches::Results,
-        (_, "list_drift") => Touches::Lists,
-        (_, "session_expired") => Touches::Sessions,
-        (Family::Context, "indirect_injection") => Touches::Either,
-        (Family::Network | Family::Tool | Family::Llm | Family::Context, _) => Touches::Calls,
+    if mode.family == Family::Tool && in_model_input(raw) {
+        Touches::Results
+    } else {
+        mode.touches
     }
 }
 

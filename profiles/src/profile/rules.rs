@@ -12,10 +12,7 @@ use super::reader::Reader;
 use super::{conditions, triggers};
 use crate::error::{Position, did_you_mean, words};
 use crate::fault::Fault;
-use crate::faults::context::ContextAttack;
-use crate::faults::llm::LlmFault;
-use crate::faults::network::NetworkFault;
-use crate::faults::tool::ToolFault;
+use crate::faults::tool::ON_THE_WIRE;
 use crate::glob::UrlGlobs;
 use crate::rule::{Family, Origin, Rule};
 
@@ -58,13 +55,7 @@ fn read_rule(
     let mode = known?;
     refuse_foreign_parameters(mode, raw, reader);
     let matching = conditions::read(raw, mode, reader);
-    let fault = match family {
-        Family::Network => NetworkFault::read(mode.name, raw, reader).map(Fault::Network),
-        Family::Tool => ToolFault::read(mode.name, raw, reader).map(Fault::Tool),
-        Family::Llm => LlmFault::read(mode.name, raw, reader).map(Fault::Llm),
-        Family::Context => ContextAttack::read(mode.name, raw, reader).map(Fault::Context),
-    };
-    let fault = fault?;
+    let fault = Fault::read(mode, raw, reader)?;
     refuse_status_too_late(mode, raw, &fault, reader);
     let parameters = Value::Object(fault.parameters());
     let conditions = Value::Object(conditions::written(raw, mode));
@@ -143,10 +134,7 @@ fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
                 }
             );
             reader.error(field, position, message);
-        } else if field == "at"
-            && mode.family == Family::Tool
-            && modes::IN_MODEL_INPUT.contains(&mode.name)
-        {
+        } else if field == "at" && mode.family == Family::Tool && mode.can_be_told {
             let found = raw.at.as_ref().map_or("", |at| &at.value);
             let hint = did_you_mean(found, [conditions::MODEL_INPUT]);
             let message = format!(
@@ -172,16 +160,15 @@ fn foreign(mode: &Mode, field: &str) -> String {
 
 /// What a tool's fault may not have where it changes what the model is told.
 fn refuse_outside_of_messages(mode: &Mode, field: &str, position: Position, reader: &mut Reader) {
-    let can = || modes::IN_MODEL_INPUT.iter().copied();
     let message = match field {
-        "at" if can().any(|name| name == mode.name) => return,
+        "at" if mode.can_be_told => return,
         "at" => format!(
             "`at: model_input` changes what the model is told of a tool's result, and mode `{}` is \
              about the wire; the modes that can are {}",
             mode.name,
-            words(can())
+            words(modes::that_can_be_told())
         ),
-        _ if modes::ON_THE_WIRE.contains(&field) => format!(
+        _ if ON_THE_WIRE.contains(&field) => format!(
             "`{field}` belongs to answers on the wire; with `at: model_input` there is none"
         ),
         _ if mode.takes(field) => return,
@@ -213,7 +200,7 @@ fn refuse_status_too_late(mode: &Mode, raw: &RawRule, fault: &Fault, reader: &mu
 fn url_is_of_the_model(written: &Written<'_>) -> bool {
     let named = written.raw.mode.as_ref();
     let mode = named.and_then(|mode| modes::find(written.family, &mode.value));
-    conditions::in_model_input(written.raw) || mode.is_some_and(modes::is_of_calls)
+    conditions::in_model_input(written.raw) || mode.is_some_and(|mode| mode.of_calls)
 }
 
 /// A rule that has both `tool` and `match_url` gives the URL that name for the whole of its file.

@@ -1,0 +1,92 @@
+//! `memory_poisoning`: a false fact among what the user said.
+
+use serde_json::{Map, Value, json};
+
+use super::{plant, read_payloads, word};
+use crate::dice::Dice;
+use crate::fault::{Poisoning, Strategy, Turn};
+use crate::faults::mode::FaultMode;
+use crate::payloads::Payloads;
+use crate::plan::{Plan, RequestEdit, VerdictIndex};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// What is said where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryPoisoning {
+    /// The facts.
+    payloads: Payloads,
+    /// How the fact meets what the user said; default appended.
+    strategy: Strategy,
+    /// Where; default the user's first message.
+    at: Turn,
+}
+
+const STRATEGIES: [(&str, Strategy); 3] = [
+    ("prepend", Strategy::Prepend),
+    ("append", Strategy::Append),
+    ("replace", Strategy::Replace),
+];
+
+impl FaultMode for MemoryPoisoning {
+    const NAME: &'static str = "memory_poisoning";
+    const PARAMETERS: &'static [&'static str] =
+        &["payload", "payloads", "categories", "strategy", "inject_at"];
+
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        Some(Self {
+            payloads: read_payloads(raw, reader),
+            strategy: reader
+                .word("strategy", raw.strategy.as_ref(), &STRATEGIES)
+                .unwrap_or_default(),
+            at: read_turn(raw, reader),
+        })
+    }
+
+    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
+        let poisoning = Poisoning {
+            text: plant(&self.payloads, plan, verdict, dice),
+            strategy: self.strategy,
+            at: self.at,
+        };
+        plan.edit_request(verdict, RequestEdit::Poison(poisoning));
+        Ok(())
+    }
+
+    fn parameters(&self, into: &mut Map<String, Value>) {
+        into.extend(self.payloads.parameters());
+        into.insert("strategy".into(), word(&STRATEGIES, &self.strategy));
+        let at = match self.at {
+            Turn::First => json!("first"),
+            Turn::Last => json!("last"),
+            Turn::Number(number) => json!(number),
+        };
+        into.insert("inject_at".into(), at);
+    }
+
+    fn is_random(&self) -> bool {
+        true
+    }
+}
+
+/// `first`, `last`, or a number from 1; flakestorm's `step_2` counts from 1 as well.
+fn read_turn(raw: &RawRule, reader: &mut Reader) -> Turn {
+    let Some(written) = &raw.inject_at else {
+        return Turn::default();
+    };
+    let text = written.value.0.as_str();
+    let number = text.strip_prefix("step_").or(text.strip_prefix("turn_"));
+    match (text, number.unwrap_or(text).parse()) {
+        ("first" | "start", _) => Turn::First,
+        ("last" | "end", _) => Turn::Last,
+        (_, Ok(number @ 1..)) => Turn::Number(number),
+        _ => {
+            let message = format!(
+                "`inject_at: {text}`: allowed are `first`, `last`, and the number of one of the \
+                 user's messages, from 1"
+            );
+            reader.error("inject_at", written.position, message);
+            Turn::default()
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! `duplicate_chunk`: an event of a stream that carries tokens comes twice.
+
+use super::AnswerFault;
+use crate::fault::StreamFault;
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// Which one, the draw says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DuplicateChunk;
+
+impl AnswerFault for DuplicateChunk {
+    const NAME: &'static str = "duplicate_chunk";
+
+    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn change(&self) -> StreamFault {
+        StreamFault::Repeat { choice: 0 }
+    }
+}

@@ -1,0 +1,22 @@
+//! `empty`: the model says nothing.
+
+use super::AnswerFault;
+use crate::fault::{Instead, StreamFault};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// The answer is a sound one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Empty;
+
+impl AnswerFault for Empty {
+    const NAME: &'static str = "empty";
+
+    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn change(&self) -> StreamFault {
+        StreamFault::Instead(Instead::Nothing)
+    }
+}

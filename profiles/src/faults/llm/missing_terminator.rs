@@ -1,0 +1,22 @@
+//! `missing_terminator`: a stream lacks its end mark.
+
+use super::AnswerFault;
+use crate::fault::StreamFault;
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// All of the answer is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MissingTerminator;
+
+impl AnswerFault for MissingTerminator {
+    const NAME: &'static str = "missing_terminator";
+
+    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn change(&self) -> StreamFault {
+        StreamFault::Unterminated
+    }
+}

@@ -1,0 +1,126 @@
+//! `response_drift`: a model's text drifts, as after an unannounced release.
+
+use serde_json::{Map, Value, json};
+
+use super::AnswerFault;
+use crate::fault::{self, Rewrite, Severity, StreamFault, TextDrift};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// In this way, so much.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResponseDrift {
+    kind: TextDrift,
+    severity: Severity,
+}
+
+/// By what factor `verbosity_shift` changes a text when nothing else is written.
+const FACTOR: f64 = 2.0;
+
+/// The drift types of `response_drift`.
+const DRIFT_TYPES: [(&str, TextDrift); 5] = [
+    ("json_field_rename", TextDrift::FieldNames),
+    (
+        "verbosity_shift",
+        TextDrift::Length {
+            factor: FACTOR,
+            compress: false,
+        },
+    ),
+    ("format_change", TextDrift::Format),
+    ("refusal_rephrase", TextDrift::Refusal),
+    ("tone_shift", TextDrift::Tone),
+];
+
+const SEVERITIES: [(&str, Severity); 3] = [
+    ("subtle", Severity::Subtle),
+    ("moderate", Severity::Moderate),
+    ("significant", Severity::Significant),
+];
+
+const DIRECTIONS: [(&str, bool); 2] = [("expand", false), ("compress", true)];
+
+impl AnswerFault for ResponseDrift {
+    const NAME: &'static str = "response_drift";
+    const PARAMETERS: &'static [&'static str] = &["drift_type", "severity", "direction", "factor"];
+
+    /// What only `verbosity_shift` uses is refused elsewhere.
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        let severity = reader.word("severity", raw.severity.as_ref(), &SEVERITIES);
+        let factor = reader.positive("factor", raw.factor.as_ref());
+        let compress = reader.word("direction", raw.direction.as_ref(), &DIRECTIONS);
+        let kind = match &raw.drift_type {
+            Some(written) => reader.word("drift_type", Some(written), &DRIFT_TYPES)?,
+            None => TextDrift::FieldNames,
+        };
+        let kind = match kind {
+            TextDrift::Length { .. } => {
+                let factor = factor.unwrap_or(match severity {
+                    Some(Severity::Subtle) => 1.5,
+                    Some(Severity::Moderate) | None => FACTOR,
+                    Some(Severity::Significant) => 4.0,
+                });
+                if let Some(found) = raw.factor.as_ref().filter(|_| factor <= 1.0) {
+                    let message = format!(
+                        "`factor: {}`: allowed is more than 1; to make the answer shorter, write \
+                     `direction: compress`",
+                        found.value
+                    );
+                    reader.error("factor", found.position, message);
+                }
+                TextDrift::Length {
+                    factor,
+                    compress: compress.unwrap_or_default(),
+                }
+            }
+            kind => {
+                let foreign = [
+                    ("factor", raw.factor.as_ref().map(|at| at.position)),
+                    ("direction", raw.direction.as_ref().map(|at| at.position)),
+                ];
+                for (field, position) in foreign {
+                    if let Some(position) = position {
+                        let message = format!(
+                            "`{field}` belongs to `drift_type: verbosity_shift`; no other uses it"
+                        );
+                        reader.error(field, position, message);
+                    }
+                }
+                kind
+            }
+        };
+        Some(Self {
+            kind,
+            severity: severity.unwrap_or_default(),
+        })
+    }
+
+    fn change(&self) -> StreamFault {
+        StreamFault::Rewrite(Rewrite::Drift(fault::ResponseDrift {
+            kind: self.kind,
+            severity: self.severity,
+            choice: 0,
+        }))
+    }
+
+    fn describe(&self, into: &mut Map<String, Value>) {
+        let drift_type = match self.kind {
+            TextDrift::FieldNames => "json_field_rename",
+            TextDrift::Length { .. } => "verbosity_shift",
+            TextDrift::Format => "format_change",
+            TextDrift::Refusal => "refusal_rephrase",
+            TextDrift::Tone => "tone_shift",
+        };
+        into.insert("drift_type".into(), json!(drift_type));
+        if let TextDrift::Length { factor, compress } = self.kind {
+            let direction = if compress { "compress" } else { "expand" };
+            into.insert("direction".into(), json!(direction));
+            into.insert("factor".into(), json!(factor));
+        } else {
+            let named = SEVERITIES
+                .iter()
+                .find(|(_, severity)| *severity == self.severity);
+            into.insert("severity".into(), json!(named.map(|(word, _)| word)));
+        }
+    }
+}

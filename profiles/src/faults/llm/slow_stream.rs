@@ -1,0 +1,52 @@
+//! `slow_stream`: tokens come slowly.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::AnswerFault;
+use crate::fault::StreamFault;
+use crate::faults::delay::millis;
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// How slowly.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowStream {
+    /// Wait before the first token; default 0.
+    time_to_first_token: Duration,
+    /// Pace after it; `None`: as the upstream sends.
+    tokens_per_second: Option<f64>,
+}
+
+/// The pace when nothing at all is written.
+const TOKENS_PER_SECOND: f64 = 5.0;
+
+impl AnswerFault for SlowStream {
+    const NAME: &'static str = "slow_stream";
+    const PARAMETERS: &'static [&'static str] = &["ttft_ms", "tokens_per_second"];
+
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        let unset = raw.ttft_ms.is_none() && raw.tokens_per_second.is_none();
+        let pace = reader.positive("tokens_per_second", raw.tokens_per_second.as_ref());
+        let first = reader.millis("ttft_ms", raw.ttft_ms.as_ref());
+        Some(Self {
+            time_to_first_token: first.unwrap_or_default(),
+            tokens_per_second: pace.or(unset.then_some(TOKENS_PER_SECOND)),
+        })
+    }
+
+    fn change(&self) -> StreamFault {
+        StreamFault::Slow {
+            time_to_first_token: self.time_to_first_token,
+            tokens_per_second: self.tokens_per_second,
+        }
+    }
+
+    fn describe(&self, into: &mut Map<String, Value>) {
+        into.insert("ttft_ms".into(), millis(self.time_to_first_token));
+        if let Some(pace) = self.tokens_per_second {
+            into.insert("tokens_per_second".into(), json!(pace));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `stream_stall`: the answer halts, then goes on.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{AnswerFault, read_after_tokens};
+use crate::fault::StreamFault;
+use crate::faults::delay::millis;
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// When, and how long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamStall {
+    /// Tokens that arrive before; default 10.
+    after_tokens: u64,
+    /// How long it halts; default 30,000 ms.
+    wait: Duration,
+}
+
+impl AnswerFault for StreamStall {
+    const NAME: &'static str = "stream_stall";
+    const PARAMETERS: &'static [&'static str] = &["after_tokens", "delay_ms"];
+
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        let after_tokens = read_after_tokens(raw, reader);
+        let wait = reader.millis("delay_ms", raw.delay_ms.as_ref());
+        Some(Self {
+            after_tokens,
+            wait: wait.unwrap_or(Duration::from_secs(30)),
+        })
+    }
+
+    fn change(&self) -> StreamFault {
+        StreamFault::Stall {
+            after_tokens: self.after_tokens,
+            wait: self.wait,
+        }
+    }
+
+    fn describe(&self, into: &mut Map<String, Value>) {
+        into.insert("after_tokens".into(), json!(self.after_tokens));
+        into.insert("delay_ms".into(), millis(self.wait));
+    }
+}

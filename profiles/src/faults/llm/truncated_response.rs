@@ -1,0 +1,37 @@
+//! `truncated_response`: the answer ends early, with the provider's length reason.
+
+use serde_json::{Map, Value, json};
+
+use super::{AnswerFault, TOKENS};
+use crate::fault::StreamFault;
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// When.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TruncatedResponse {
+    /// Tokens kept, at least 0; default 10.
+    max_tokens: u64,
+}
+
+impl AnswerFault for TruncatedResponse {
+    const NAME: &'static str = "truncated_response";
+    const PARAMETERS: &'static [&'static str] = &["max_tokens"];
+
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        let max_tokens = reader.count("max_tokens", raw.max_tokens.as_ref(), 0);
+        Some(Self {
+            max_tokens: max_tokens.unwrap_or(TOKENS),
+        })
+    }
+
+    fn change(&self) -> StreamFault {
+        StreamFault::Truncate {
+            max_tokens: self.max_tokens,
+        }
+    }
+
+    fn describe(&self, into: &mut Map<String, Value>) {
+        into.insert("max_tokens".into(), json!(self.max_tokens));
+    }
+}

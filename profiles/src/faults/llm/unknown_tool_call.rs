@@ -1,0 +1,23 @@
+//! `unknown_tool_call`: the model calls a tool that there is not.
+
+use super::{AnswerFault, wrong_call};
+use crate::fault::{CallError, StreamFault, Tools};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// In the first call of these tools.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnknownToolCall(Tools);
+
+impl AnswerFault for UnknownToolCall {
+    const NAME: &'static str = "unknown_tool_call";
+    const OF_CALLS: bool = true;
+
+    fn read(raw: &RawRule, _: &mut Reader) -> Option<Self> {
+        Some(Self(Tools::read(raw)))
+    }
+
+    fn change(&self) -> StreamFault {
+        wrong_call(CallError::UnknownTool, &self.0)
+    }
+}

@@ -1,0 +1,61 @@
+//! `bandwidth`: bytes pass slowly.
+
+use serde_json::{Map, Value, json};
+
+use super::missing;
+use crate::dice::Dice;
+use crate::fault::Throttle;
+use crate::faults::mode::FaultMode;
+use crate::plan::{Plan, VerdictIndex};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// At this rate, that way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bandwidth(Throttle, Direction);
+
+/// Which way bytes pass.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Direction {
+    /// To the agent. The default.
+    #[default]
+    Down,
+    /// To the upstream.
+    Up,
+    /// Both ways, each with a rate of its own.
+    Both,
+}
+
+const DIRECTIONS: &[(&str, Direction)] = &[
+    ("down", Direction::Down),
+    ("up", Direction::Up),
+    ("both", Direction::Both),
+];
+
+impl FaultMode for Bandwidth {
+    const NAME: &'static str = "bandwidth";
+    const PARAMETERS: &'static [&'static str] = &["rate_kbps", "direction"];
+
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        let Some(rate) = raw.rate_kbps.as_ref() else {
+            return missing(raw, reader, Self::NAME, "rate_kbps");
+        };
+        let rate = reader.count("rate_kbps", Some(rate), 1);
+        let direction = reader.word("direction", raw.direction.as_ref(), DIRECTIONS);
+        let bytes_per_second = rate?.saturating_mul(125);
+        let throttle = Throttle { bytes_per_second };
+        Some(Self(throttle, direction.unwrap_or_default()))
+    }
+
+    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
+        let down = matches!(self.1, Direction::Down | Direction::Both);
+        let up = matches!(self.1, Direction::Up | Direction::Both);
+        plan.throttle(verdict, self.0, down, up)
+    }
+
+    fn parameters(&self, into: &mut Map<String, Value>) {
+        let name = DIRECTIONS.iter().find(|(_, value)| *value == self.1);
+        into.insert("rate_kbps".into(), json!(self.0.bytes_per_second / 125));
+        into.insert("direction".into(), json!(name.map(|(name, _)| name)));
+    }
+}

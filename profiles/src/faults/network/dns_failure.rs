@@ -1,0 +1,27 @@
+//! `dns_failure`: the name cannot be resolved.
+
+use crate::dice::Dice;
+use crate::faults::mode::FaultMode;
+use crate::plan::{Answer, Plan, VerdictIndex};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// Nobody knows the name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DnsFailure;
+
+impl FaultMode for DnsFailure {
+    const NAME: &'static str = "dns_failure";
+
+    fn is_of_the_connection(&self) -> bool {
+        true
+    }
+
+    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
+        plan.answer(verdict, Answer::DnsFailure)
+    }
+}

@@ -1,0 +1,42 @@
+//! `limit_data`: the body ends after so many bytes, its framing incomplete.
+
+use serde_json::{Map, Value, json};
+
+use super::missing;
+use crate::dice::Dice;
+use crate::faults::mode::FaultMode;
+use crate::plan::{Cut, Ending, Plan, VerdictIndex};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// When.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitData {
+    /// Encoded body bytes that still reach the agent.
+    bytes: u64,
+}
+
+impl FaultMode for LimitData {
+    const NAME: &'static str = "limit_data";
+    const PARAMETERS: &'static [&'static str] = &["bytes"];
+
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        let Some(bytes) = raw.bytes.as_ref() else {
+            return missing(raw, reader, Self::NAME, "bytes");
+        };
+        let bytes = reader.count("bytes", Some(bytes), 0)?;
+        Some(Self { bytes })
+    }
+
+    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
+        let cut = Cut {
+            after_bytes: self.bytes,
+            ending: Ending::Close,
+        };
+        plan.cut(verdict, cut)
+    }
+
+    fn parameters(&self, into: &mut Map<String, Value>) {
+        into.insert("bytes".into(), json!(self.bytes));
+    }
+}

@@ -1,0 +1,37 @@
+//! `slow_close`: the end of the message is late.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::dice::Dice;
+use crate::faults::delay::{Delay, HOLD};
+use crate::faults::mode::FaultMode;
+use crate::plan::{Plan, VerdictIndex};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// By so long; default 1000 ms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowClose(Delay);
+
+impl FaultMode for SlowClose {
+    const NAME: &'static str = "slow_close";
+    const PARAMETERS: &'static [&'static str] = HOLD;
+
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        Some(Self(Delay::read(raw, reader, Duration::from_secs(1))))
+    }
+
+    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
+        plan.close_slowly(verdict, self.0.draw(dice))
+    }
+
+    fn parameters(&self, into: &mut Map<String, Value>) {
+        self.0.parameters(into);
+    }
+
+    fn is_random(&self) -> bool {
+        self.0.is_random()
+    }
+}

@@ -1,0 +1,25 @@
+//! `wrong_id`: the answer to an MCP call has another id.
+
+use crate::dice::Dice;
+use crate::fault::McpEdit;
+use crate::faults::mode::FaultMode;
+use crate::plan::{Edit, Plan, VerdictIndex};
+use crate::profile::raw::RawRule;
+use crate::profile::reader::Reader;
+
+/// An id that nobody asked under.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrongId;
+
+impl FaultMode for WrongId {
+    const NAME: &'static str = "wrong_id";
+
+    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
+        plan.edit(verdict, Edit::Mcp(McpEdit::WrongId));
+        Ok(())
+    }
+}

@@ -163,6 +163,10 @@ pub struct RuleRecord {
     /// Of a rule with a budget: what the calls that it matches had used up when it was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentRecord>,
+    /// Of a rule that changed what a model is told of tools' results (`at: model_input`,
+    /// `indirect_injection`): whose results, as far as the request names them; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told_of: Vec<String>,
 }
 
 /// What model calls have used up.

@@ -21,6 +21,8 @@ pub trait Entry {
     fn traits(&self) -> Traits<'_>;
     /// Whether a rule of this id or mode was applied; `*` stands for any.
     fn had_fault(&self, name: &str) -> bool;
+    /// Whether a rule changed what a model is told of this tool's results.
+    fn told_of(&self, tool: &str) -> bool;
 }
 
 impl<T: Entry> Entry for Arc<T> {
@@ -35,6 +37,9 @@ impl<T: Entry> Entry for Arc<T> {
     }
     fn had_fault(&self, name: &str) -> bool {
         (**self).had_fault(name)
+    }
+    fn told_of(&self, tool: &str) -> bool {
+        (**self).told_of(tool)
     }
 }
 
@@ -96,7 +101,8 @@ pub struct Filter {
     pub kind: Option<Kind>,
     /// The upstream's host, or host and port, the scheme's own included; case does not matter.
     pub host: Option<String>,
-    /// The tool's name: of the exchange, or one that a model's answer asks for.
+    /// The tool's name: of the exchange, one that a model's answer asks for, or one of whose results a
+    /// rule told the model something else.
     pub tool: Option<String>,
     /// Id or mode of a rule that was applied; `*` for any.
     pub fault: Option<String>,
@@ -146,7 +152,10 @@ impl Filter {
             && self.scopes.hold(it.scope)
             && self.scope.as_ref().is_none_or(|scope| scope == it.scope)
             && self.kind.is_none_or(|kind| kind == it.kind)
-            && self.tool.as_ref().is_none_or(|tool| it.is_of(tool))
+            && self
+                .tool
+                .as_ref()
+                .is_none_or(|tool| it.is_of(tool) || entry.told_of(tool))
             && self
                 .status
                 .is_none_or(|status| status.holds(it.status, it.outcome))
@@ -309,6 +318,7 @@ mod tests {
         status: Option<u16>,
         outcome: Outcome,
         fault: Option<&'static str>,
+        told_of: Option<&'static str>,
     }
 
     impl Entry for Seen {
@@ -342,6 +352,9 @@ mod tests {
         fn had_fault(&self, name: &str) -> bool {
             self.fault.is_some_and(|fault| name == "*" || name == fault)
         }
+        fn told_of(&self, tool: &str) -> bool {
+            self.told_of == Some(tool)
+        }
     }
 
     fn seen(at: u64) -> Seen {
@@ -357,6 +370,7 @@ mod tests {
             status: Some(200),
             outcome: Outcome::Ok,
             fault: None,
+            told_of: None,
         }
     }
 
@@ -439,6 +453,12 @@ mod tests {
             ..entry.clone()
         };
         assert!(all.holds(&asked_for_by_a_model));
+        let told_of_otherwise = Seen {
+            tool: None,
+            told_of: Some("search"),
+            ..entry.clone()
+        };
+        assert!(all.holds(&told_of_otherwise));
         for (part, filter) in [
             (
                 "scope",

@@ -401,6 +401,7 @@ impl Decision {
             ordinal,
             drawn,
             spent: None,
+            told_of: None,
         });
         VerdictIndex::try_from(index).ok()
     }

@@ -279,6 +279,16 @@ pub struct Verdict {
     pub drawn: Option<Draw>,
     /// Of a rule with a budget: what the calls that it matches had used up by then.
     pub spent: Option<Box<Spent>>,
+    /// Of a rule that changed what a model is told of tools' results: whose, as far as the request
+    /// names them.
+    pub told_of: Option<Arc<[String]>>,
+}
+
+impl Verdict {
+    /// The tools of whose results the rule told a model something else.
+    pub fn tools_told_of(&self) -> &[String] {
+        self.told_of.as_deref().unwrap_or_default()
+    }
 }
 
 /// A draw and its bar, both in hits per million.

@@ -89,6 +89,8 @@ pub trait Ledger {
     fn applied(&self, verdict: VerdictIndex);
     /// The rule fired but could not take effect.
     fn bypassed(&self, verdict: VerdictIndex, why: String);
+    /// The rule changed what a model is told of these tools' results.
+    fn told_of(&self, verdict: VerdictIndex, tools: Vec<String>);
     /// A fault held the exchange back for this long.
     fn delayed(&self, by: Duration);
     /// The tokens out that an answer announces are a rule's count, from here on.

@@ -525,6 +525,19 @@ impl Ledger for ExchangeLog {
         }
     }
 
+    fn told_of(&self, verdict: VerdictIndex, tools: Vec<String>) {
+        if let Some(verdict) = self.verdicts.borrow_mut().get_mut(usize::from(verdict)) {
+            let mut all = verdict.tools_told_of().to_vec();
+            all.extend(
+                tools
+                    .into_iter()
+                    .filter(|tool| !all.contains(tool))
+                    .collect::<Vec<_>>(),
+            );
+            verdict.told_of = Some(all.into());
+        }
+    }
+
     fn counted_anew(&self) {
         self.of_model(ModelTraffic::counted_anew);
         if let Some(meter) = self.meter.borrow_mut().as_mut() {

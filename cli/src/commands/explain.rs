@@ -148,6 +148,10 @@ fn why(rule: &RuleRecord) -> String {
         parts.push(format!("drew {drawn:.6}"));
     }
     parts.extend(rule.reason.clone());
+    if !rule.told_of.is_empty() {
+        let tools = rule.told_of.join(", ");
+        parts.push(format!("changed what the model is told of {tools}"));
+    }
     if rule.outcome == RuleOutcome::Applied
         && let Value::Object(parameters) = &rule.parameters
         && !parameters.is_empty()
@@ -210,6 +214,14 @@ mod tests {
                 estimated_tokens: 40,
                 usd: Some(0.0016),
             }),
+            ..record.rules[0].clone()
+        });
+        record.rules.push(RuleRecord {
+            rule: "inside".into(),
+            mode: "error".into(),
+            family: "tool_faults".into(),
+            parameters: json!({ "at": "model_input" }),
+            told_of: vec!["search".into(), "clock".into()],
             ..record.rules[0].clone()
         });
         let planted = CanaryRecord {

@@ -318,6 +318,7 @@ pub(crate) mod tests {
             drawn: None,
             parameters,
             spent: None,
+            told_of: Vec::new(),
         });
         ExchangeRecord {
             id: format!("x{at}"),

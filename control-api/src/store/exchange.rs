@@ -58,7 +58,9 @@ fn at(url: &str) -> (String, String) {
 fn tools(record: &ExchangeRecord) -> String {
     let mut tools = String::new();
     let called = record.llm.iter().flat_map(|llm| &llm.tool_calls);
-    for tool in record.tool.iter().chain(&record.more_tools).chain(called) {
+    let told_of = record.rules.iter().flat_map(|rule| &rule.told_of);
+    let named = record.tool.iter().chain(&record.more_tools);
+    for tool in named.chain(called).chain(told_of) {
         tools.push_str(if tools.is_empty() { "\n" } else { "" });
         tools.push_str(tool);
         tools.push('\n');
@@ -144,6 +146,11 @@ impl Entry for StoredExchange {
 
     fn had_fault(&self, name: &str) -> bool {
         applied(&self.record).any(|rule| name == "*" || name == rule.mode || name == rule.rule)
+    }
+
+    fn told_of(&self, tool: &str) -> bool {
+        let mut told_of = self.record.rules.iter().flat_map(|rule| &rule.told_of);
+        told_of.any(|told| told == tool)
     }
 }
 

@@ -177,6 +177,7 @@ async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
             ordinal: 1,
             drawn: None,
             spent: None,
+            told_of: None,
         });
     }
     let faulted = ids(all.iter().step_by(20));

@@ -155,6 +155,7 @@ impl Sent {
             drawn: None,
             parameters,
             spent: None,
+            told_of: Vec::new(),
         });
         self
     }

@@ -54,27 +54,32 @@ pub(crate) fn apply(plan: &Plan, request: &mut Ahead<'_>, ledger: &dyn Ledger) -
         rewritten.body = Some(body.into());
         rewritten.again = again;
     }
-    let mut here: Vec<&str> = Vec::new();
+    let mut here = Vec::new();
     for (verdict, edit) in &plan.request_edits {
         let before = rewritten.body.as_ref().unwrap_or(&sent);
         match model_input::rewrite(edit, model.dialect, before) {
             Ok(after) => {
                 let by = plan.verdicts.get(usize::from(*verdict));
-                here.extend(by.map(|by| by.rule.id.as_str()));
+                ledger.applied(*verdict);
                 if let (Some(failed), Some(by)) = (of_results(edit), by) {
                     let bodies: [&[u8]; 3] = [&sent, before, &after];
-                    request.told.keep(model.dialect, bodies, failed, by);
+                    let tools = request.told.keep(model.dialect, bodies, failed, by);
+                    ledger.told_of(*verdict, tools);
                 }
+                here.extend(by.map(|by| (*verdict, by.rule.id.as_str())));
                 rewritten.body = Some(after.into());
-                ledger.applied(*verdict);
             }
             Err(why) => ledger.bypassed(*verdict, why),
         }
     }
     // A rule that changes something here is in the journal already.
-    rewritten
-        .again
-        .retain(|again| !here.contains(&again.rule.id.as_str()));
+    rewritten.again.retain(|again| {
+        let listed = here.iter().find(|(_, rule)| *rule == again.rule.id);
+        if let (Some((verdict, _)), Some(tools)) = (listed, &again.told_of) {
+            ledger.told_of(*verdict, tools.to_vec());
+        }
+        listed.is_none()
+    });
     if let Some(body) = &rewritten.body {
         drop_digests(request.headers);
         correct_length(request.headers, body.len() as u64);

@@ -32,6 +32,7 @@ use crate::wire::Wire;
 pub(crate) struct Remembered {
     pub(crate) applied: RefCell<Vec<VerdictIndex>>,
     pub(crate) bypassed: RefCell<Vec<(VerdictIndex, String)>>,
+    pub(crate) told_of: RefCell<Vec<(VerdictIndex, Vec<String>)>>,
     pub(crate) delays: RefCell<Vec<Duration>>,
 }
 
@@ -41,6 +42,9 @@ impl Ledger for Remembered {
     }
     fn bypassed(&self, verdict: VerdictIndex, why: String) {
         self.bypassed.borrow_mut().push((verdict, why));
+    }
+    fn told_of(&self, verdict: VerdictIndex, tools: Vec<String>) {
+        self.told_of.borrow_mut().push((verdict, tools));
     }
     fn delayed(&self, by: Duration) {
         self.delays.borrow_mut().push(by);

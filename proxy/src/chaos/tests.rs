@@ -537,6 +537,7 @@ fn too_many_faults_end_all_chaos() {
             ordinal: 1,
             drawn: None,
             spent: None,
+            told_of: None,
         });
         bench.recorder.record(note);
         bench.recorder.flush();

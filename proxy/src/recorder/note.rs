@@ -353,6 +353,7 @@ fn rule(outcome: RuleOutcome, verdict: &Verdict, ended: bool) -> RuleRecord {
         drawn: verdict.drawn.map(|draw| f64::from(draw.value) / 1e6),
         parameters: verdict.rule.parameters(),
         spent: verdict.spent.as_deref().map(spent),
+        told_of: verdict.tools_told_of().to_vec(),
     }
 }
 
@@ -387,8 +388,10 @@ impl Entry for ExchangeNote {
         });
         // A reason is a short sentence.
         let verdicts = self.verdicts.len() * (size_of::<Verdict>() + 48);
+        let told_of = self.verdicts.iter().flat_map(Verdict::tools_told_of);
+        let told_of: usize = told_of.map(|tool| size_of::<String>() + tool.len()).sum();
         let recorded = self.recorded.as_ref().map_or(0, |it| it.weight());
-        size_of::<ExchangeNote>() + texts + llm + verdicts + recorded
+        size_of::<ExchangeNote>() + texts + llm + verdicts + told_of + recorded
     }
 
     fn traits(&self) -> Traits<'_> {
@@ -409,5 +412,10 @@ impl Entry for ExchangeNote {
             verdict.outcome == Verdicted::Applied
                 && (name == "*" || name == verdict.rule.mode || name == verdict.rule.id)
         })
+    }
+
+    fn told_of(&self, tool: &str) -> bool {
+        let tools = self.verdicts.iter().flat_map(Verdict::tools_told_of);
+        tools.into_iter().any(|told| told == tool)
     }
 }

@@ -334,6 +334,7 @@ mod records {
             ordinal: 3,
             drawn,
             spent: None,
+            told_of: None,
         }
     }
 

@@ -416,6 +416,10 @@ fn what_the_model_was_told_of_a_tool_it_is_told_again() {
         ]
     );
     assert_eq!(entry["outcome"], "injected");
+    assert_eq!(entry["rules"][0]["told_of"], json!(["search"]));
+    assert_eq!(entry["rules"][1].get("told_of"), None);
+    let found = stage.daemon.api.get("/v1/exchanges?tool=search");
+    assert_eq!(found["items"].as_array().map(Vec::len), Some(2), "{found}");
     let applied = ["mode=\"error\""];
     assert!(
         (stage

@@ -18,6 +18,8 @@ use crate::plan::{Outcome, Verdict};
 
 /// Most results that one scope remembers.
 const RESULTS: usize = 4096;
+/// Most tools that are named of one rule in one exchange.
+const TOOLS: usize = 64;
 /// Most bytes of them.
 const BYTES: usize = 8 << 20;
 
@@ -50,12 +52,12 @@ impl Told {
     }
 
     /// The request with the results that the model has seen as it has seen them, and the rules that
-    /// changed them; `None`: they are as they were sent.
+    /// changed them, each with the tools that they are of; `None`: they are as they were sent.
     pub fn again(&self, dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<u8>, Vec<Verdict>)> {
         let document = Document::parse(body).ok()?;
         let conversation = dialect.conversation(&document);
         let mut edits = Edits::new(&document);
-        let mut by: Vec<Verdict> = Vec::new();
+        let mut by: Vec<(Verdict, Vec<String>)> = Vec::new();
         let mut table = self.table();
         let new: Vec<_> = unseen(&conversation).map(|result| result.place).collect();
         for result in &conversation.tool_results {
@@ -69,27 +71,37 @@ impl Told {
                     // Of two changes to one place the first counts: this adds the flag alone.
                     dialect.say_result(&mut edits, &document, result, ResultSaying::Failure(""));
                 }
-                if !by.iter().any(|known| known.rule.id == changed.by.rule.id) {
-                    by.push(changed.by.clone());
-                }
+                let known = by
+                    .iter()
+                    .position(|(known, _)| known.rule.id == changed.by.rule.id);
+                let known = known.unwrap_or_else(|| {
+                    by.push((changed.by.clone(), Vec::new()));
+                    by.len() - 1
+                });
+                name(result, &mut by[known].1);
             }
         }
-        (!edits.is_empty()).then(|| (edits.apply(), by))
+        let by = by.into_iter().map(|(verdict, tools)| Verdict {
+            told_of: Some(tools.into()),
+            ..verdict
+        });
+        (!edits.is_empty()).then(|| (edits.apply(), by.collect()))
     }
 
     /// Remembers what a rule has made of results: `sent` is the request as the agent sent it, `before`
-    /// and `after` what it was before and after the rule's change.
+    /// and `after` what it was before and after the rule's change. Returns the tools that they are of.
     pub fn keep(
         &self,
         dialect: &dyn Dialect,
         [sent, before, after]: [&[u8]; 3],
         failed: bool,
         by: &Verdict,
-    ) {
+    ) -> Vec<String> {
+        let mut tools = Vec::new();
         let parse = |body| Document::parse(body).ok();
         let (Some(sent), Some(before), Some(after)) = (parse(sent), parse(before), parse(after))
         else {
-            return;
+            return tools;
         };
         let results = |document| -> Conversation<'_> { dialect.conversation(document) };
         let (was, is) = (results(&before), results(&after));
@@ -108,8 +120,10 @@ impl Told {
                     by,
                 };
                 table.keep(key(original, &sent), changed);
+                name(is, &mut tools);
             }
         }
+        tools
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -142,6 +156,16 @@ impl Table {
         let changed = self.by_result.remove(&key)?;
         self.bytes -= changed.content.len();
         Some(changed)
+    }
+}
+
+/// Adds the name of a result's tool, once.
+fn name(result: &ToolResult<'_>, to: &mut Vec<String>) {
+    if let Some(tool) = result.tool.as_deref()
+        && to.len() < TOOLS
+        && !to.iter().any(|known| known == tool)
+    {
+        to.push(tool.to_owned());
     }
 }
 

@@ -185,10 +185,13 @@ where
                     }
                     listens = Some(waker.clone());
                 }
-                if connection.carried.poll_over(cx).is_ready() {
+                let polled = served.poll_without_shutdown(cx);
+                // Asked last: what the connection carries may be what it read just now.
+                if polled.is_pending() && connection.carried.poll_over(cx).is_ready() {
                     Pin::new(&mut served).graceful_shutdown();
+                    return served.poll_without_shutdown(cx);
                 }
-                served.poll_without_shutdown(cx)
+                polled
             })
             .await
         };
@@ -236,7 +239,9 @@ where
                 .serve_connection(TokioIo::new(io), Agent(Rc::clone(&connection)))
         );
         let over = std::future::poll_fn(|cx| connection.carried.poll_over(cx));
+        // In this order: what the connection carries may be what it read just now.
         let ended = tokio::select! {
+            biased;
             ended = served.as_mut() => ended,
             () = async { tokio::select! { () = worker.draining.cancelled() => {}, () = over => {} } } => {
                 served.as_mut().graceful_shutdown();

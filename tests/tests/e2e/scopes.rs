@@ -90,6 +90,21 @@ fn an_exchange_that_a_rule_holds_back_ends() {
     was_ended(&stage, "held");
 }
 
+/// Such a connection has waited for nobody since its first request was read.
+#[test]
+fn an_idle_connection_whose_answers_were_made_up_closes_before_it_is_asked_again() {
+    for path in Path::THROUGH {
+        let stage = Stage::new();
+        let down = json!({ "tool_faults": [{ "mode": "error", "error_code": 503 }] });
+        put(&stage, "agent", &down);
+        let mut wire = stage.open(path);
+        wire.request("GET", "/json", &[("x-squall-scope", "agent")], b"");
+        assert_eq!(wire.response().status, 503);
+        put(&stage, "agent", &json!({}));
+        closed(&mut wire, &format!("{path:?}"));
+    }
+}
+
 #[test]
 fn idle_connections_and_tunnels_of_the_scope_close_and_others_stay() {
     let stage = Stage::new();

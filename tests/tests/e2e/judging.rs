@@ -1,107 +1,14 @@
 //! The commands that try agents, with a real agent in a process of its own and a daemon of their own.
 
-use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use squall_tests::daemon::{squall, start};
-use squall_tests::program::{python, script};
+use squall_tests::Stage;
+use squall_tests::daemon::start;
 use squall_tests::upstream::standard;
-use squall_tests::{Stage, Upstream};
-use tempfile::TempDir;
 
-/// A directory with a suite in it, and a home.
-struct Desk {
-    directory: TempDir,
-    tool: Upstream,
-}
-
-impl Desk {
-    fn new() -> Self {
-        Self {
-            directory: TempDir::new().unwrap(),
-            tool: Upstream::start(None, standard::serve),
-        }
-    }
-
-    fn home(&self) -> PathBuf {
-        self.directory.path().join("home")
-    }
-
-    /// What the agent is started with: it asks the tool at `path`.
-    fn agent(&self, path: &str, more: &[&str]) -> Value {
-        let tool = format!("http://{}{path}", self.tool.address);
-        let mut command = vec![
-            python().display().to_string(),
-            script("weather_agent.py").display().to_string(),
-            tool,
-        ];
-        command.extend(more.iter().map(|one| (*one).to_owned()));
-        json!({ "type": "command", "command": command })
-    }
-
-    fn write(&self, suite: &Value) -> PathBuf {
-        let file = self.directory.path().join("suite.yaml");
-        // JSON is YAML.
-        std::fs::write(&file, serde_json::to_string_pretty(suite).unwrap()).unwrap();
-        file
-    }
-
-    /// Runs a command on a suite.
-    fn run(&self, arguments: &[&str], suite: &Path) -> Told {
-        let mut command = squall(&self.home());
-        command.current_dir(self.directory.path());
-        command.args(arguments).arg("-c").arg(suite);
-        command.output().unwrap().into()
-    }
-}
-
-/// A suite whose contract wants `said` of the agent while its tool is down.
-fn suite_of(agent: &Value, said: &str) -> Value {
-    let outage = json!([{ "tool": "*", "mode": "error", "error_code": 503 }]);
-    json!({
-        "agent": agent,
-        "golden_prompts": ["Weather?"],
-        "invariants": [{ "id": "says-so", "type": "contains", "value": said }],
-        "chaos": { "tool_faults": outage },
-        "contract": {
-            "name": "weather",
-            "invariants": [
-                { "id": "completes", "type": "completes", "severity": "critical" },
-                { "id": "says-so", "type": "contains", "value": said, "when": "any_chaos_active",
-                  "severity": "critical" },
-            ],
-            "chaos_matrix": [{ "name": "calm" }, { "name": "outage", "tool_faults": outage }],
-        },
-        "output": { "format": "terminal" },
-    })
-}
-
-/// What a command said, and its exit code.
-#[derive(Debug)]
-struct Told {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl From<Output> for Told {
-    fn from(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-}
-
-impl Told {
-    /// The line that closes it.
-    fn closing(&self) -> &str {
-        self.out.lines().last().unwrap_or_default()
-    }
-}
+use crate::desk::{Desk, Told, suite_of};
 
 #[test]
 fn an_agent_that_owns_up_passes_and_everything_is_told() {
@@ -169,9 +76,8 @@ fn a_run_is_kept_and_its_report_can_be_drawn_in_every_form() {
     assert!(told.out.contains("report: out/mine.json"), "{told:#?}");
     let id = told.closing().split("run=").nth(1).expect("the run's id");
     let report = |arguments: &[&str]| {
-        let mut command = squall(&desk.home());
-        command.current_dir(desk.directory.path());
-        Told::from(command.arg("report").args(arguments).output().unwrap())
+        let mut command = desk.squall(&["report"]);
+        Told::from(command.args(arguments).output().unwrap())
     };
     // From the store, where nothing runs any more, and from the file that was kept.
     for run in [id, "out/mine.json"] {
@@ -205,9 +111,8 @@ fn what_a_run_came_to_is_signed_and_a_change_is_found() {
     let told = desk.run(&["contract", "run"], &suite);
     let id = told.closing().split("run=").nth(1).expect("the run's id");
     let certificate = |arguments: &[&str]| {
-        let mut command = squall(&desk.home());
-        command.current_dir(desk.directory.path());
-        Told::from(command.arg("certificate").args(arguments).output().unwrap())
+        let mut command = desk.squall(&["certificate"]);
+        Told::from(command.args(arguments).output().unwrap())
     };
     for name in ["page.html", "page.pdf"] {
         let signed = certificate(&[id, "--output", name, "--tester", "somebody"]);
@@ -299,8 +204,8 @@ fn an_interruption_ends_the_run_and_its_chaos_first() {
     let suite = desk.write(&suite_of(&desk.agent("/hang", &[]), "x"));
     for server in [None, Some(format!("http://{}", stage.daemon.api.address))] {
         let asked = desk.tool.requests().len();
-        let mut command = squall(&desk.home());
-        command.args(["chaos", "-c"]).arg(&suite);
+        let mut command = desk.squall(&["chaos", "-c"]);
+        command.arg(&suite);
         if let Some(server) = &server {
             command.args(["--server", server]);
         }
@@ -328,11 +233,7 @@ fn an_interruption_ends_the_run_and_its_chaos_first() {
 #[test]
 fn a_suite_to_begin_with_is_written_and_makes_sense() {
     let desk = Desk::new();
-    let init = || {
-        let mut command = squall(&desk.home());
-        command.current_dir(desk.directory.path()).arg("init");
-        Told::from(command.output().unwrap())
-    };
+    let init = || Told::from(desk.squall(&["init"]).output().unwrap());
     let told = init();
     assert_eq!(told.code, Some(0), "{told:#?}");
     assert!(

@@ -15,7 +15,7 @@ mod python;
 mod reset;
 mod server;
 mod stream;
-mod template;
+pub(crate) mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod turn;
@@ -145,6 +145,15 @@ pub enum AskError {
     /// The request cannot be made of the suite's words.
     #[error("the request to the agent cannot be made: {0}")]
     Request(String),
+    /// The answer came as events of which none says anything.
+    #[error(
+        "the agent answered with a stream in which no event has an answer where one is known to stand; one is {shape}; \
+         say where with `response_path`"
+    )]
+    SaysNothing {
+        /// Shape of its first event, without its values.
+        shape: String,
+    },
     /// The answer is not where the suite says.
     #[error("`response_path: {path}` {why}; the answer is {shape}")]
     NotThere {

@@ -134,7 +134,7 @@ pub(super) fn text_of(value: &Value) -> String {
 }
 
 /// What a document is made of, without its values: they may be secret, and long.
-fn shape(value: &Value, depth: usize) -> String {
+pub(super) fn shape(value: &Value, depth: usize) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "a flag".to_owned(),

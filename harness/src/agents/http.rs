@@ -12,7 +12,7 @@ use squall_journal::reach::Pending;
 
 use super::reset::Resetter;
 use super::template::{self, Payload, Values};
-use super::turn::{Caller, Turn, client};
+use super::turn::{Caller, Turn, client_of_agent};
 use super::{AskError, Driver, Invocation, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::suite::Agent;
@@ -31,7 +31,7 @@ impl HttpDriver {
             agent: http.clone(),
             reset: Resetter::new(agent, surroundings),
             caller: Caller {
-                client: client(),
+                client: client_of_agent(agent.timeout),
                 endpoint: http.endpoint.clone(),
                 headers: http.headers.clone(),
                 path: http.response_path.clone(),

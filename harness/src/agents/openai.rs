@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use squall_journal::reach::Pending;
 
 use super::reset::Resetter;
-use super::turn::{Caller, Turn, client};
+use super::turn::{Caller, Turn, client_of_agent};
 use super::{AskError, Driver, Invocation, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::suite::Agent;
@@ -30,7 +30,7 @@ impl OpenAiDriver {
             model: chat.model.clone(),
             reset: Resetter::new(agent, surroundings),
             caller: Caller {
-                client: client(),
+                client: client_of_agent(agent.timeout),
                 endpoint: endpoint(&chat.endpoint),
                 headers: chat.headers.clone(),
                 path: Some(ANSWER.to_owned()),

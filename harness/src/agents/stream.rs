@@ -2,9 +2,17 @@
 
 use serde_json::Value;
 
-/// The text of an event stream (`text/event-stream`), or of JSON lines. Events that are JSON give
-/// their piece of the answer, others themselves; marks of the end give nothing.
-pub(super) fn text(media_type: &str, body: &str) -> Option<String> {
+use super::{AskError, extract};
+
+/// The text of an event stream (`text/event-stream`), or of JSON lines; `None` for another media type. Events
+/// that are JSON give their piece of the answer, from where `path` leads, or from where pieces are known to stand;
+/// others themselves; marks of the end give nothing. A stream that says nothing anywhere is an error: an empty
+/// answer is one that was said.
+pub(super) fn text(
+    media_type: &str,
+    body: &str,
+    path: Option<&str>,
+) -> Option<Result<String, AskError>> {
     let pieces = match media_type {
         "text/event-stream" => events(body),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
@@ -12,10 +20,35 @@ pub(super) fn text(media_type: &str, body: &str) -> Option<String> {
         }
         _ => return None,
     };
-    let pieces = pieces
+    let pieces: Vec<_> = pieces
         .iter()
-        .filter(|piece| !piece.is_empty() && *piece != "[DONE]");
-    Some(pieces.map(|piece| said(piece)).collect::<Vec<_>>().concat())
+        .filter(|piece| !piece.trim().is_empty() && *piece != "[DONE]")
+        .map(|piece| Piece::of(piece))
+        .collect();
+    Some(put_together(&pieces, path))
+}
+
+fn put_together(pieces: &[Piece], path: Option<&str>) -> Result<String, AskError> {
+    let documents = || {
+        pieces.iter().filter_map(|piece| match piece {
+            Piece::Document(document) => Some(document),
+            Piece::Text(_) => None,
+        })
+    };
+    if let Some(path) = path {
+        let at_path = documents().map(|document| extract::answer(document, Some(path)));
+        let found: Vec<_> = at_path.filter_map(Result::ok).collect();
+        if !found.is_empty() {
+            return Ok(found.concat());
+        }
+    }
+    let said: Vec<_> = pieces.iter().map(Piece::said).collect();
+    match documents().next() {
+        Some(first) if said.iter().all(Option::is_none) => Err(AskError::SaysNothing {
+            shape: extract::shape(first, 3),
+        }),
+        Some(_) | None => Ok(said.into_iter().flatten().collect()),
+    }
 }
 
 /// The data of each event.
@@ -33,28 +66,65 @@ fn events(body: &str) -> Vec<String> {
 }
 
 /// Where pieces of an answer stand in the events of providers and of frameworks.
-const PLACES: [&str; 9] = [
+const PLACES: [&str; 18] = [
     "/choices/0/delta/content",
+    "/choices/0/message/content",
     "/choices/0/text",
+    "/candidates/0/content/parts/0/text",
+    "/contentBlockDelta/delta/text",
+    "/delta/message/content/text",
     "/delta/text",
     "/delta",
     "/message/content",
+    "/output",
+    "/response",
+    "/result",
+    "/data",
     "/content",
     "/text",
     "/token",
-    "/output",
+    "/answer",
+    "/reply",
 ];
 
-fn said(piece: &str) -> String {
-    match serde_json::from_str(piece) {
-        Ok(document @ Value::Object(_)) => {
-            let texts = PLACES
-                .iter()
-                .filter_map(|place| document.pointer(place)?.as_str());
-            texts.map(str::to_owned).next().unwrap_or_default()
+/// What events have that say nothing by right: they begin, end, count and call tools.
+const SILENT: [&str; 5] = ["choices", "candidates", "type", "event", "done"];
+
+/// An event, or a line.
+enum Piece {
+    Document(Value),
+    Text(String),
+}
+
+impl Piece {
+    fn of(piece: &str) -> Self {
+        match serde_json::from_str(piece) {
+            Ok(document @ Value::Object(_)) => Self::Document(document),
+            Ok(Value::String(text)) => Self::Text(text),
+            Ok(_) | Err(_) => Self::Text(piece.to_owned()),
         }
-        Ok(Value::String(text)) => text,
-        Ok(_) | Err(_) => piece.to_owned(),
+    }
+
+    /// What it says; `None`: nobody knows where that would stand.
+    fn said(&self) -> Option<String> {
+        let document = match self {
+            Self::Text(text) => return Some(text.clone()),
+            Self::Document(document) => document,
+        };
+        // What was said is said again once it is whole.
+        let sort = document.get("type").and_then(Value::as_str);
+        let ending = sort.and_then(|sort| sort.rsplit_once('.'));
+        if matches!(ending, Some((_, "done" | "completed"))) {
+            return Some(String::new());
+        }
+        let mut texts = PLACES
+            .iter()
+            .filter_map(|place| document.pointer(place)?.as_str());
+        let is_silent = || SILENT.iter().any(|name| document.get(name).is_some());
+        match texts.next() {
+            Some(text) => Some(text.to_owned()),
+            None => is_silent().then(String::new),
+        }
     }
 }
 
@@ -85,9 +155,46 @@ mod tests {
                 "{\"message\":{\"content\":\"a\"}}\n{\"message\":{\"content\":\"b\"}}\n",
                 Some("ab"),
             ),
+            (
+                "application/x-ndjson",
+                "{\"response\":\"It \",\"done\":false}\n{\"response\":\"rains\",\"done\":true}\n",
+                Some("It rains"),
+            ),
+            (
+                "text/event-stream",
+                "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"x\"}]}}]}\n\n",
+                Some("x"),
+            ),
+            (
+                "text/event-stream",
+                "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\ndata: {\"type\":\"response.output_text.done\",\"text\":\"x\"}\n\n",
+                Some("x"),
+            ),
+            // An agent that said nothing has said so.
+            (
+                "text/event-stream",
+                "data: {\"choices\":[{\"delta\":{}}]}\n\n",
+                Some(""),
+            ),
+            ("text/event-stream", "", Some("")),
             ("application/json", "{}", None),
         ] {
-            assert_eq!(text(media_type, body).as_deref(), expected, "{body}");
+            let found = text(media_type, body, None).map(|said| said.expect("an answer"));
+            assert_eq!(found.as_deref(), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_stream_that_nobody_can_read_is_no_empty_answer() {
+        let body = "{\"chunk\": {\"words\": \"It \"}}\n{\"chunk\": {\"words\": \"rains\"}}\n";
+        let read = |path| text("application/x-ndjson", body, path).expect("a stream");
+        let told = read(None).expect_err("unknown").to_string();
+        assert!(
+            told.contains("one is {chunk: {words: a text}}; say where with `response_path`"),
+            "{told}"
+        );
+        assert_eq!(read(Some("chunk.words")).expect("there"), "It rains");
+        assert_eq!(read(Some("$.chunk.words")).expect("there"), "It rains");
+        read(Some("nowhere")).expect_err("unknown");
     }
 }

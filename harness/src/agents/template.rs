@@ -102,6 +102,34 @@ pub(super) fn fill_query(
     filled.collect::<Result<_, _>>().map(Some)
 }
 
+/// The first place for which a prompt has nothing; `None`: it fills them all.
+pub(crate) fn left_over(template: &str, prompt: &str, structured: bool) -> Option<String> {
+    let values = Values::of(prompt, "", structured);
+    put(template, |name| values.find(name), escaped).err()
+}
+
+/// Whether there is a place for anything in a template.
+pub(crate) fn has_a_place(template: &str) -> bool {
+    put(template, |_| None, escaped).is_err()
+}
+
+/// Why a template is no JSON that surely is meant to be: it begins like an object with a name in quotes, or
+/// like a list of such or of texts. `None`: it is JSON, or not meant to be.
+pub(crate) fn no_json(template: &str) -> Option<String> {
+    let letters = template.chars().filter(|letter| !letter.is_whitespace());
+    let begins: String = letters.take(3).collect();
+    let is_meant = ["{\"", "[\"", "[{\""]
+        .iter()
+        .any(|one| begins.starts_with(one));
+    if !is_meant || is_json(template) {
+        return None;
+    }
+    let any = |_: &str| Some("");
+    let text = put(template, any, escaped).ok()?;
+    let error = serde_json::from_str::<Value>(&text).err()?;
+    Some(error.to_string())
+}
+
 /// Whether it is an object or a list of JSON, whatever the values are.
 fn is_json(template: &str) -> bool {
     let any = |_: &str| Some("");
@@ -253,6 +281,22 @@ mod tests {
             fill("{ {prompt} }", &values("x")),
             Ok(Payload::Text("{ x }".into()))
         );
+    }
+
+    #[test]
+    fn what_is_meant_to_be_json_and_is_not_is_told() {
+        for (template, is_told) in [
+            (r#"{"q": "{prompt}", }"#, true),
+            (r#"{"q": "{prompt}""#, true),
+            (r#"{"q": "{prompt}"}"#, false),
+            ("{prompt}", false),
+            ("[{prompt}] said", false),
+            ("ask: {prompt}", false),
+        ] {
+            assert_eq!(no_json(template).is_some(), is_told, "{template}");
+        }
+        assert_eq!(left_over("{promt}", "x", true).as_deref(), Some("promt"));
+        assert_eq!(left_over("{city} {prompt}", "City: Rome", true), None);
     }
 
     #[test]

@@ -16,8 +16,9 @@ pub(super) fn driver_of(fields: &str) -> Box<dyn Driver> {
 
 /// The same, of a suite in this folder.
 pub(super) fn driver_in(folder: impl Into<std::path::PathBuf>, fields: &str) -> Box<dyn Driver> {
-    let text =
-        format!("agent: {{{fields}}}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
+    let text = format!(
+        "agent: {{{fields}}}\ngolden_prompts: [x, 'nothing: x']\ninvariants: [{{type: completes}}]\n"
+    );
     let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
     let variables = |scope: Option<&str>| {
         let scope = scope.unwrap_or("nobody");

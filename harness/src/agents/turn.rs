@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use serde_json::Value;
 
 use super::{AskError, Invocation, extract, stream};
@@ -52,7 +52,9 @@ impl Caller {
                 Err(error) if error.is_builder() => {
                     return Err(AskError::Request(why(&error)));
                 }
-                Err(error) if error.is_connect() && tries <= self.retries => {}
+                // Who lets a connection hang was given enough time.
+                Err(error)
+                    if error.is_connect() && !error.is_timeout() && tries <= self.retries => {}
                 Err(error) if error.is_connect() => {
                     return Err(AskError::Unreachable {
                         endpoint: self.endpoint.clone(),
@@ -112,8 +114,8 @@ impl Caller {
             let why = format!("the agent answered with status {}", status.as_u16());
             return Ok(Turn::Failed { text, why });
         }
-        if let Some(text) = stream::text(&media_type, &text) {
-            return Ok(Turn::Answered(text));
+        if let Some(said) = stream::text(&media_type, &text, self.path.as_deref()) {
+            return said.map(Turn::Answered);
         }
         match serde_json::from_str::<Value>(&text) {
             Ok(document) => self.read_document(&document, text),
@@ -163,11 +165,24 @@ async fn body(mut response: Response) -> Result<String, Unread> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Longest that a connection to an agent may take.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
+
+/// One for an agent that has so long to answer. Whoever is not there by three quarters of that is away, and not
+/// slow.
+pub(super) fn client_of_agent(timeout: Duration) -> Client {
+    built(Client::builder().connect_timeout(CONNECTS_WITHIN.min(timeout / 4 * 3)))
+}
+
 /// No proxy, whatever the environment says, and no redirects: an agent answers itself.
 pub(crate) fn client() -> Client {
+    built(Client::builder())
+}
+
+fn built(builder: ClientBuilder) -> Client {
     // Only the first call in a process counts, and all install the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder().no_proxy().redirect(Policy::none());
+    let builder = builder.no_proxy().redirect(Policy::none());
     builder
         .build()
         .expect("nothing in it can fail but the roots, which are read later")

@@ -213,3 +213,28 @@ async fn a_reset_is_checked() {
         Ok(())
     );
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_agent_whose_connections_hang_is_away_and_not_slow() {
+    // Nobody accepts, and the queue is full: whoever else connects hears nothing.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket
+        .bind("127.0.0.1:0".parse().expect("an address"))
+        .expect("bound");
+    let listener = socket.listen(0).expect("listening");
+    let address = listener.local_addr().expect("an address");
+    let mut queued = Vec::new();
+    for _ in 0..4 {
+        let connecting = tokio::net::TcpStream::connect(address);
+        let within = std::time::Duration::from_millis(200);
+        queued.push(tokio::time::timeout(within, connecting).await);
+    }
+    assert!(queued.iter().any(Result::is_err), "the queue is full");
+    let fields = format!("endpoint: 'http://{address}/', timeout: 1000");
+    let error = ask(&fields, "x").await.expect_err("nobody there");
+    assert!(
+        matches!(error, AskError::Unreachable { tries: 1, .. }),
+        "{error:?}"
+    );
+}

@@ -60,6 +60,8 @@ pub struct Invariant {
     pub baseline: BaselineFrom,
     /// The golden prompts it judges; absent: all.
     pub prompt_filter: Option<PromptFilter>,
+    /// The tool that it names, or a glob over tools; absent: any.
+    pub tool: Option<String>,
     /// Where it stands.
     pub place: InvariantPlace,
     pub(crate) check: Box<dyn Check>,

@@ -263,6 +263,9 @@ fn root(
     });
     let prices = settings::prices(fields);
     demanded(fields, replays.as_ref());
+    if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {
+        check::template(fields, written, agent, prompts);
+    }
     let written = match &contract {
         Some(ContractPart::Written(contract)) => &contract.invariants[..],
         Some(ContractPart::Named(_)) | None => &[],

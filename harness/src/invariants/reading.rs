@@ -114,6 +114,7 @@ fn one(
                        or leave it out";
         fields.error("baseline", message);
     }
+    let tool = fields.glance("tool").map(str::to_owned);
     let check = (kind.read)(fields);
     refuse_foreign(fields, kind);
     Some(Invariant {
@@ -126,6 +127,7 @@ fn one(
         probes: probes.unwrap_or_default(),
         baseline,
         prompt_filter: filter.map(PromptFilter),
+        tool,
         place,
         check: check?,
     })

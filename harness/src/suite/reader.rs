@@ -275,6 +275,16 @@ impl<'a, 't> Fields<'_, 'a, 't> {
             .any(|(found, node)| found.value == name && node.value != Tree::Null)
     }
 
+    /// What a field says, without a word on whether it belongs here.
+    pub(crate) fn glance(&self, name: &str) -> Option<&'t str> {
+        let members = self.members;
+        let (_, node) = members.iter().find(|(found, _)| found.value == name)?;
+        match &node.value {
+            Tree::Scalar { text, .. } => Some(text),
+            Tree::Null | Tree::List(_) | Tree::Map(_) => None,
+        }
+    }
+
     /// Where a field's name stands.
     pub(crate) fn place_of(&self, name: &str) -> Position {
         self.members

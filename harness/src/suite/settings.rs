@@ -180,6 +180,14 @@ pub(super) fn advanced(fields: &mut Fields<'_, '_, '_>, output: &mut Output) -> 
     if let Some(path) = fields.words("output_dir") {
         output.path = path.value;
     }
+    if fields.node("skip_rules").is_some() {
+        let place = fields.place_of("skip_rules");
+        let message = "`skip_rules` changes nothing, nor does it in flakestorm; leave the invariants out that are not \
+                       to be judged, or narrow them by `when` and `prompt_filter`";
+        fields
+            .reader
+            .below("skip_rules", |reader| reader.note(place, message));
+    }
     // Up to 1 it is a share, as on the command line.
     let min_score = fields.real("min_score", 0.0..=100.0, "");
     Advanced {

@@ -286,3 +286,53 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_no_run_could_make_good_is_told_before_one() {
+    let notes = |text: &str| -> Vec<String> {
+        let suite = parsed(text).expect("valid");
+        suite.notes.iter().map(ToString::to_string).collect()
+    };
+    let head = format!("{AGENT}{PROMPTS}");
+    let agent = |template: &str| {
+        format!(
+            "agent: {{endpoint: 'http://a.test/', request_template: '{template}'}}\n{PROMPTS}{DEMANDS}"
+        )
+    };
+    for (text, said) in [
+        (
+            format!("{head}invariants: [{{type: completes, prompt_filter: zzz}}]"),
+            "suite.yaml:3:14: invariant `completes` is never judged: no golden prompt fits its `prompt_filter`",
+        ),
+        (
+            format!("{head}invariants: [{{type: max_calls, tool: nosuch, max: 2}}]"),
+            "invariant `max_calls` is about calls of `nosuch`, and only MCP tools are called so",
+        ),
+        (
+            format!("{head}{DEMANDS}advanced: {{skip_rules: [x]}}"),
+            "`skip_rules` changes nothing",
+        ),
+        (
+            agent(r#"{"q": "{prompt}", }"#),
+            "looks like JSON and is none",
+        ),
+        (agent(r#"{"q": "hello"}"#), "no place for the prompt"),
+    ] {
+        let told = notes(&text).join("\n");
+        assert!(told.contains(said), "{text}: {told}");
+    }
+    for fine in [
+        format!(
+            "{head}tools: {{t: {{match_url: 'http://t.test/*'}}}}\ninvariants: [{{type: max_calls, tool: t, max: 2}}]"
+        ),
+        format!(
+            "{head}invariants: [{{type: tool_called, tool: inside}}, {{type: max_calls, tool: '*', max: 2}}]"
+        ),
+        format!("{head}invariants: [{{type: completes, prompt_filter: HELL}}]"),
+        agent(r#"{"q": "{prompt}"}"#),
+    ] {
+        assert_eq!(notes(&fine), [""; 0], "{fine}");
+    }
+    let told = errors(&agent(r#"{"q": "{promt}"}"#)).join("\n");
+    assert!(told.contains("a placeholder `{promt}`"), "{told}");
+}

@@ -203,6 +203,11 @@ pub(super) fn advanced_block() -> Value {
                 number(0.0, Some(100.0)),
             ),
             ("output_dir", "Another word for `output.path`.", text()),
+            (
+                "skip_rules",
+                "Of flakestorm's documents; changes nothing.",
+                serde_json::json!({}),
+            ),
         ],
     )
 }

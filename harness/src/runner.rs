@@ -13,6 +13,7 @@
 //! on, so that two runs with one seed give the same cells at any concurrency.
 
 mod ask;
+mod idle;
 mod jobs;
 mod judge;
 mod memory;
@@ -21,6 +22,7 @@ mod probe;
 mod scenarios;
 #[cfg(test)]
 mod tests;
+mod unwell;
 
 use squall_journal::reach::{Pending, Reach, ReachError};
 use squall_journal::run::{CellRecord, CoverageRecord};
@@ -128,7 +130,10 @@ async fn carried_out(
     tokio::try_join!(asking.work(jobs, &probed.slots, done), judging)?;
     let all = || probed.clean.iter().chain(scenarios.tried());
     let incomplete = all().filter(|(_, asked)| !asked.is_complete).count() as u64;
-    let mut warnings = probed.warnings;
+    let mut warnings: Vec<_> = unwell::fails_without_chaos(&probed.clean)
+        .into_iter()
+        .collect();
+    warnings.extend(probed.warnings);
     if !plan.resets {
         warnings.extend(memory::remembers(all()));
     }

@@ -215,7 +215,7 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
         Err(AskError::Unreachable { .. }) => {
             return checks.skipped("answer", "the agent was not reached");
         }
-        Err(error @ AskError::NotThere { .. }) => (
+        Err(error @ (AskError::NotThere { .. } | AskError::SaysNothing { .. })) => (
             "/agent/response_path",
             error.to_string(),
             "write the path to the answer, `choices.0.message.content` or a JSONPath, or leave it out",

@@ -11,6 +11,11 @@ pub(super) const BEHAVIOR_UNCHANGED: Kind = Kind::answer("behavior_unchanged", |
     Some(Box::new(Unchanged(threshold.unwrap_or(0.75))))
 });
 
+/// What may be meant where an answer under chaos is another one. An answer that owns up to an outage is one:
+/// whether it is the right one is not for this type to say.
+const OUTAGE: &str = "; an answer that owns up to what failed is changed too: where that is what is wanted, write \
+     `when: no_chaos`, and demand what it has to say under chaos";
+
 #[derive(Debug)]
 struct Unchanged(f64);
 
@@ -35,7 +40,12 @@ impl Check for Unchanged {
         if subject.answer.error.is_some() {
             return Verdict::Fails("the clean run gave an answer, this one an error".to_owned());
         }
-        alike(subject, &clean.answer.text, self.0)
+        match alike(subject, &clean.answer.text, self.0) {
+            Verdict::Fails(told) if subject.active.any() => {
+                Verdict::Fails(format!("{told}{OUTAGE}"))
+            }
+            verdict => verdict,
+        }
     }
 
     fn needs_baseline(&self) -> bool {

@@ -98,6 +98,18 @@ impl Narrow {
         })
     }
 
+    /// Whose calls it is about, for reasons.
+    fn name(&self) -> String {
+        let hosts: Vec<_> = self.hosts.iter().map(Glob::as_str).collect();
+        let hosts = hosts.join(" or ");
+        match &self.tool {
+            None if hosts.is_empty() => "anybody".to_owned(),
+            None => hosts,
+            Some(tool) if hosts.is_empty() => tool.as_str().to_owned(),
+            Some(tool) => format!("{} at {hosts}", tool.as_str()),
+        }
+    }
+
     fn wants(&self, attempt: &Attempt) -> bool {
         let tool = self.tool.as_ref().is_none_or(|tool| {
             attempt.calls_a_tool() && attempt.tools.iter().any(|name| tool.matches(name))

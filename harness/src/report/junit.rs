@@ -3,9 +3,11 @@
 //! A test suite for each scenario, a test case for each cell. A failed cell is a `failure`, one that could
 //! not be judged an `error`, one that was not exercised or is not applicable is `skipped`. What a run says
 //! beyond its cells — it was errored, cancelled, or proves nothing — is a test case of its own.
+//! The time of a case is that of the askings it was judged by, which cases of a suite share; that of a suite
+//! counts each asking once; that of the whole is the run's, from beginning to end.
 //! Shape: the schema of Jenkins' xUnit plug-in, `junit-10.xsd`.
 
-use squall_journal::run::{CellRecord, CellState, RunState};
+use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord, RunState};
 use squall_journal::timestamp;
 
 use super::advice::advice;
@@ -23,6 +25,7 @@ struct Count {
     failures: u64,
     errors: u64,
     skipped: u64,
+    /// What its askings took.
     ms: f64,
 }
 
@@ -45,7 +48,7 @@ pub(super) fn document(report: &Report) -> String {
         .with("tests", whole.tests.to_string())
         .with("failures", whole.failures.to_string())
         .with("errors", whole.errors.to_string())
-        .with("time", words::seconds(whole.ms));
+        .with("time", words::seconds(wall(run)));
     element.holding(|xml| {
         if let Some(said) = said {
             the_run(xml, report, said);
@@ -76,10 +79,12 @@ fn suites(cells: &[CellRecord]) -> Vec<(&str, Vec<&CellRecord>)> {
 
 impl Count {
     fn of(cells: &[&CellRecord]) -> Self {
-        let mut count = Self::default();
+        let mut count = Self {
+            ms: of_askings(cells),
+            ..Self::default()
+        };
         for cell in cells {
             count.tests += 1;
-            count.ms += ms(cell);
             match cell.state {
                 CellState::Passed => {}
                 CellState::Failed => count.failures += 1,
@@ -95,7 +100,6 @@ impl Count {
         self.failures += other.failures;
         self.errors += other.errors;
         self.skipped += other.skipped;
-        self.ms += other.ms;
     }
 }
 
@@ -277,6 +281,31 @@ fn injected(injection: &Injection<'_>) -> String {
     )
 }
 
+/// From the run's beginning to its end, ms.
+fn wall(run: &RunRecord) -> f64 {
+    let moment = |at: &Option<String>| at.as_deref().and_then(|at| timestamp::parse(at).ok());
+    let took = moment(&run.started_at).zip(moment(&run.finished_at));
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds of a run")]
+    took.map_or(0.0, |(from, to)| to.saturating_sub(from) as f64)
+}
+
+/// What the askings behind these cells took, each counted once however many invariants judge it, ms.
+fn of_askings(cells: &[&CellRecord]) -> f64 {
+    let mut known: Vec<&EvidenceRecord> = Vec::new();
+    for asking in cells.iter().flat_map(|cell| &cell.evidence) {
+        let is_same = |other: &&EvidenceRecord| {
+            other.prompt == asking.prompt
+                && other.exchanges == asking.exchanges
+                && other.latency_ms.to_bits() == asking.latency_ms.to_bits()
+        };
+        if !known.iter().any(is_same) {
+            known.push(asking);
+        }
+    }
+    known.iter().map(|asking| asking.latency_ms).sum()
+}
+
+/// What the askings of a cell took, ms.
 fn ms(cell: &CellRecord) -> f64 {
     cell.evidence.iter().map(|asking| asking.latency_ms).sum()
 }

@@ -14,6 +14,7 @@ use squall_journal::run::EvidenceRecord;
 use squall_journal::trace_id::TraceId;
 use tokio::sync::mpsc;
 
+use super::idle::Idle;
 use super::jobs::Job;
 use super::plan::Plan;
 use super::{RunError, Tell, Tried};
@@ -35,6 +36,8 @@ pub(super) struct Asked {
     pub(super) answer: Answer,
     pub(super) trace: Trace,
     pub(super) faults_applied: u64,
+    /// Why none was; `None`: one was, or it was not asked.
+    pub(super) idle: Option<Idle>,
     pub(super) families: BTreeSet<String>,
     pub(super) exchanges: Vec<String>,
     /// Whether all that went over the wire was seen, to its end.
@@ -63,7 +66,6 @@ impl Asked {
                 .map(|one| one.record.id.clone())
                 .collect(),
             is_complete: seen.is_complete(),
-            trace: Trace::of(seen),
             ..Self::default()
         };
         match told {
@@ -75,6 +77,8 @@ impl Asked {
             }
             Err(error) => asked.wrong = Some(error.to_string()),
         }
+        asked.idle = Idle::of(&seen, &asked.answer);
+        asked.trace = Trace::of(seen);
         asked
     }
 

@@ -61,6 +61,7 @@ impl<'r, 'p> Judge<'r, 'p> {
                 under_chaos: trial.active.any(),
                 rules_applied: tried.iter().map(|(_, asked)| asked.faults_applied).sum(),
                 invocations: tried.len() as u64,
+                idle: idle(tried),
             },
             cells: Vec::new(),
             prompts: tried
@@ -137,12 +138,19 @@ impl<'r, 'p> Judge<'r, 'p> {
                 .tried
                 .map_or_else(cannot_be_judged, |subject| invariant.judge(&subject)),
             faults_applied: asked.faults_applied,
+            idle: asked.idle.as_ref().map(ToString::to_string),
             fails_without_chaos: subjects
                 .clean
                 .and_then(|clean| invariant.fails_without_chaos(&clean)),
             evidence: asked.evidence(job.prompt),
         }
     }
+}
+
+/// Why no planned fault was applied in a whole scenario, by the asking that came nearest to one.
+fn idle(tried: &[Tried<'_>]) -> Option<String> {
+    let idle: Option<Vec<_>> = tried.iter().map(|(_, asked)| asked.idle.as_ref()).collect();
+    Some(idle?.into_iter().max()?.to_string())
 }
 
 /// One asking as invariants see it, and the same prompt's clean run.

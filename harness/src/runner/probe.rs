@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::RunError;
 use super::ask::{Asked, Asking, In};
 use super::jobs::Job;
+use super::unwell::fails_always;
 
 /// The scopes that a run can work in.
 #[derive(Debug)]
@@ -56,9 +57,12 @@ pub(super) async fn probe<'s, 'p>(
         let clean = asking.work_through(units, &own()).await?;
         let seen = clean.iter().any(|(_, asked)| asked.was_seen());
         return Ok(Probed {
-            clean,
             slots: own(),
-            warnings: (!seen).then(|| TAKEN.to_owned()).into_iter().collect(),
+            warnings: (!seen && !fails_always(&clean))
+                .then(|| TAKEN.to_owned())
+                .into_iter()
+                .collect(),
+            clean,
             _held: None,
         });
     };
@@ -68,6 +72,10 @@ pub(super) async fn probe<'s, 'p>(
     let mut found = In::Neither;
     while let Some(job) = jobs.as_slice().first().filter(|_| found == In::Neither) {
         let (asked, at) = asking.asked_in_both((&scopes.slot(1), shared), job).await?;
+        // Whoever is not there when everything begins is not waited for again and again.
+        if let Some(why) = asked.unreachable.clone().filter(|_| clean.is_empty()) {
+            return Err(RunError::Unreachable(why));
+        }
         found = at;
         clean.extend(jobs.next().map(|job| (job, asked)));
     }
@@ -81,6 +89,8 @@ pub(super) async fn probe<'s, 'p>(
         asking.leave(shared).await?;
     }
     clean.extend(asking.work_through(rest, &slots).await?);
+    // What fails before it calls anybody says nothing of where its calls would go.
+    let warning = warning.filter(|_| found != In::Neither || !fails_always(&clean));
     Ok(Probed {
         clean,
         slots,

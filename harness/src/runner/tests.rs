@@ -408,6 +408,26 @@ async fn what_fails_without_chaos_is_told_apart() {
         (CellState::Failed, true)
     );
     assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
+    let told = "without chaos 1 of 3 prompts fail already, so that chaos proves little of them: `two`: status 500";
+    assert_eq!(ran.warnings, [told]);
+}
+
+#[tokio::test]
+async fn an_agent_that_always_fails_is_told_of_and_the_proxy_is_not_blamed() {
+    let world = World {
+        fails_at: Some("two"),
+        is_blind: true,
+        ..World::default()
+    };
+    let text = SUITE.replace("[one, two, three]", "[two]");
+    let text = text.replace("    - name: clean\n", "");
+    let ran = run_contract(&world, &text, 3).await.expect("a run");
+    assert_eq!(ran.warnings.len(), 1, "{:?}", ran.warnings);
+    assert!(ran.warnings[0].contains("`two`: status 500"));
+    let Outcome::Inconclusive(why) = ran.parts[0].matrix.outcome(Bar::default()) else {
+        panic!("nothing was proved");
+    };
+    assert!(why.ends_with("and it failed: status 500"), "{why}");
 }
 
 #[tokio::test]

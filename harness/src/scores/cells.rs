@@ -11,6 +11,8 @@ pub struct Sample {
     pub judgement: Judgement,
     /// How often a planned fault was applied in the invocation.
     pub faults_applied: u64,
+    /// Why none was, where that is known.
+    pub idle: Option<String>,
     /// Whether it does not hold without chaos either; `None`: nobody knows.
     pub fails_without_chaos: Option<bool>,
     /// What it was judged by.
@@ -67,7 +69,8 @@ impl Sample {
                 reason.clone()
             }
             Judgement::Judged(_) if self.of(under_chaos) == Of::NotExercised => {
-                "no planned fault was applied".to_owned()
+                let why = self.idle.iter().map(|why| format!(": {why}"));
+                format!("no planned fault was applied{}", why.collect::<String>())
             }
             Judgement::Judged(verdict) => verdict.reason().to_owned(),
         }
@@ -129,6 +132,7 @@ pub(super) mod tests {
         Sample {
             judgement,
             faults_applied,
+            idle: None,
             fails_without_chaos: Some(verdict == "fails always"),
             evidence: EvidenceRecord {
                 prompt: verdict.to_owned(),

@@ -15,6 +15,8 @@ pub struct Column {
     pub rules_applied: u64,
     /// How often the agent was asked in it.
     pub invocations: u64,
+    /// Why no planned fault was applied in it, where that is known.
+    pub idle: Option<String>,
 }
 
 /// The cells of a contract.
@@ -59,7 +61,10 @@ impl Matrix {
 
     /// What was tried.
     pub fn coverage(&self) -> CoverageRecord {
-        let under_chaos = |cell: &&CellRecord| self.is_under_chaos(&cell.scenario);
+        // What is outside its `when` is in no total.
+        let under_chaos = |cell: &&CellRecord| {
+            cell.state != CellState::NotApplicable && self.is_under_chaos(&cell.scenario)
+        };
         let exercised = |cell: &&CellRecord| {
             under_chaos(cell)
                 && cell.faults_applied > 0
@@ -110,10 +115,11 @@ impl Matrix {
             return Outcome::Failed(format!("the score is {score:.1}, demanded are {least}"));
         }
         if let Some(column) = self.unexercised() {
+            let why = column.idle.as_deref();
             return Outcome::Inconclusive(format!(
-                "in scenario `{}` no planned fault was ever applied: is the agent pointed at the proxy, \
-                 and does a rule match what it calls?",
-                column.name
+                "in scenario `{}` no planned fault was ever applied: {}",
+                column.name,
+                why.unwrap_or("the agent could not be asked")
             ));
         }
         let Some(score) = score else {
@@ -179,6 +185,7 @@ mod tests {
             under_chaos,
             rules_applied,
             invocations: 3,
+            idle: None,
         };
         Matrix {
             columns: vec![column("clean", false, 0), column("chaos", true, 5)],
@@ -286,9 +293,10 @@ mod tests {
             cell("clean", "high", Passed),
             cell("chaos", "high", Failed),
             cell("chaos", "high", NotExercised),
+            cell("chaos", "high", NotApplicable),
         ];
         let expected = CoverageRecord {
-            cells: 3,
+            cells: 4,
             chaos_cells: 2,
             exercised: 1,
             rules_applied: 5,

@@ -33,25 +33,23 @@ impl Check for MaxCalls {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let attempts: Vec<_> = self.narrow.attempts(subject.trace).collect();
         let (count, most) = (attempts.len() as u64, self.most);
+        let told = format!("{} attempts to call {}", count, self.narrow.name());
         if count <= most {
-            return holds(
-                subject.trace,
-                format!("there were {count} attempts of at most {most}"),
-            );
+            return holds(subject.trace, format!("{told}, of at most {most}"));
         }
         let over = usize::try_from(most)
             .ok()
             .and_then(|most| attempts.get(most));
         let over = over.map(|attempt| attempt.id.as_str()).unwrap_or_default();
         Verdict::Fails(format!(
-            "there were {count} attempts, allowed are {most}: {over} is one too many"
+            "{told}, allowed are {most}: {over} is one too many"
         ))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::judged;
+    use super::super::testing::{judged, reason};
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
 
@@ -67,6 +65,35 @@ mod tests {
         ] {
             let sent: Vec<_> = (0..count).map(|_| call()).collect();
             assert_eq!(judged(written, &sent), expected, "{written} {count}");
+        }
+    }
+
+    #[test]
+    fn the_reason_names_whose_calls_were_counted() {
+        let sent = [
+            Sent::get("https://t.test/").tool("a"),
+            Sent::get("https://t.test/").tool("a"),
+        ];
+        for (written, said) in [
+            (
+                "{type: max_calls, tool: a, max: 1}",
+                "2 attempts to call a, allowed are 1",
+            ),
+            (
+                "{type: max_calls, tool: a, max: 2}",
+                "2 attempts to call a, of at most 2",
+            ),
+            (
+                "{type: max_calls, host: t.test, max: 1}",
+                "2 attempts to call t.test,",
+            ),
+            (
+                "{type: max_calls, tool: a, host: [t.test, u.test], max: 1}",
+                "call a at t.test or u.test,",
+            ),
+        ] {
+            let told = reason(written, &sent);
+            assert!(told.contains(said), "{written}: {told}");
         }
     }
 }

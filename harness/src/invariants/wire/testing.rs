@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::invariants::testing::{Outcome, invariant};
-use crate::invariants::{Baseline, Subject};
+use crate::invariants::{Baseline, Judgement, Subject};
 use crate::outside::Told;
 use crate::suite::{self, Active, Prices, Prompt};
 use crate::trace::Trace;
@@ -10,6 +10,20 @@ use crate::trace::testing::{Sent, trace};
 
 pub(super) fn judged(written: &str, sent: &[Sent]) -> Outcome {
     judged_on(written, &trace(sent), None)
+}
+
+/// Judged beside the clean run of the same prompt.
+pub(super) fn judged_beside(written: &str, sent: &[Sent], clean: &[Sent]) -> Outcome {
+    judged_on(written, &trace(sent), Some(&trace(clean)))
+}
+
+/// What is said of it.
+pub(super) fn reason(written: &str, sent: &[Sent]) -> String {
+    let judgement = judgement_at(written, &trace(sent), None, &Prices::default());
+    match judgement {
+        Judgement::NotApplicable(reason) => reason,
+        Judgement::Judged(verdict) => verdict.reason().to_owned(),
+    }
 }
 
 pub(super) fn judged_on(written: &str, trace: &Trace, clean: Option<&Trace>) -> Outcome {
@@ -26,6 +40,10 @@ pub(super) fn judged_with_prices(written: &str, sent: &[Sent]) -> Outcome {
 }
 
 fn judged_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Prices) -> Outcome {
+    (&judgement_at(written, trace, clean, prices)).into()
+}
+
+fn judgement_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Prices) -> Judgement {
     let answer = Answer::of("done");
     let subject = Subject {
         prompt: &Prompt::single("hello"),
@@ -39,7 +57,7 @@ fn judged_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Price
         prices,
         told: &Told::default(),
     };
-    (&invariant(written).judge(&subject)).into()
+    invariant(written).judge(&subject)
 }
 
 #[test]

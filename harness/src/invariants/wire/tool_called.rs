@@ -1,9 +1,8 @@
 //! `tool_called`, `tool_not_called`: a tool is called so often at least, or never.
 //!
 //! A tool that runs inside the agent leaves nothing on the wire but the model's wish to call it, so
-//! where no call of it was seen the wishes count.
-
-use squall_profiles::glob::Glob;
+//! where no call of it was seen the wishes count, and the reason says so. They do not where the clean run
+//! shows that calls of it go over the wire.
 
 use super::{Narrow, holds, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
@@ -42,8 +41,8 @@ struct Called {
 
 impl Check for Called {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let (count, what) = count(&self.narrow, subject.trace);
-        let reason = format!("{what} {count} times, demanded are {}", self.least);
+        let (count, told) = count(&self.narrow, subject);
+        let reason = format!("{told}, demanded are {}", self.least);
         if count >= self.least {
             return Verdict::Holds(reason);
         }
@@ -59,28 +58,33 @@ struct NotCalled(Narrow);
 
 impl Check for NotCalled {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        match count(&self.0, subject.trace) {
-            (0, what) => holds(subject.trace, format!("{what} 0 times")),
-            (count, what) => Verdict::Fails(format!("{what} {count} times")),
+        match count(&self.0, subject) {
+            (0, told) => holds(subject.trace, told),
+            (_, told) => Verdict::Fails(told),
         }
     }
 }
 
-/// How often it was called, retries apart, or how often the model wished it.
-fn count(narrow: &Narrow, trace: &Trace) -> (u64, String) {
-    let tool = narrow.tool.as_ref().map_or("*", Glob::as_str);
-    match narrow.calls(trace).count() as u64 {
-        0 => {
-            let wishes = wishes(narrow, trace);
-            let what = format!("the model wished to call {tool}");
-            if wishes > 0 {
-                (wishes, what)
-            } else {
-                (0, format!("{tool} was called"))
-            }
-        }
-        calls => (calls, format!("{tool} was called")),
+/// How often it was called, retries apart, or how often the model wished it; and by what that is known.
+fn count(narrow: &Narrow, subject: &Subject<'_>) -> (u64, String) {
+    let name = narrow.name();
+    let calls = narrow.calls(subject.trace).count() as u64;
+    let wishes = wishes(narrow, subject.trace);
+    if calls > 0 || wishes == 0 {
+        return (calls, format!("calls of {name} on the wire: {calls}"));
     }
+    let clean = subject.baseline.and_then(|clean| clean.trace);
+    if clean.is_some_and(|clean| narrow.calls(clean).next().is_some()) {
+        let told = format!(
+            "calls of {name} on the wire: 0; the model wished {wishes}, which do not count: without chaos calls of it \
+             go over the wire"
+        );
+        return (0, told);
+    }
+    let told = format!(
+        "calls of {name} on the wire: 0, so what the model wished counts, as for a tool inside the agent: {wishes}"
+    );
+    (wishes, told)
 }
 
 fn wishes(narrow: &Narrow, trace: &Trace) -> u64 {
@@ -97,7 +101,7 @@ fn wishes(narrow: &Narrow, trace: &Trace) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::judged;
+    use super::super::testing::{judged, judged_beside, reason};
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
 
@@ -169,5 +173,27 @@ mod tests {
             judged("{type: tool_called, tool: send_email}", &[wish]),
             Holds
         );
+    }
+
+    #[test]
+    fn a_wish_is_told_as_such_and_counts_for_nothing_where_calls_go_over_the_wire() {
+        let mut wish = Sent::model("[]");
+        wish.record.llm.get_or_insert_default().tool_calls = vec!["send_email".into()];
+        let wished = [wish];
+        let called = [Sent::get("https://mail.test/").tool("send_email")];
+        let written = "{type: tool_called, tool: send_email}";
+        let told = reason(written, &wished);
+        assert!(told.contains("what the model wished counts"), "{told}");
+        assert!(reason(written, &called).contains("on the wire: 1"));
+        for (written, expected) in [
+            (written, Fails),
+            ("{type: tool_not_called, tool: send_email}", Holds),
+        ] {
+            assert_eq!(
+                judged_beside(written, &wished, &called),
+                expected,
+                "{written}"
+            );
+        }
     }
 }

@@ -1,0 +1,141 @@
+//! Why no planned fault was applied in an asking: what is known best comes last.
+
+use std::fmt;
+
+use squall_journal::reach::Seen;
+use squall_journal::record::RuleOutcome;
+
+use crate::answer::Answer;
+
+/// Why no planned fault was applied. The greatest of many is the nearest to a fault.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Idle {
+    /// No call of the agent was seen.
+    Unseen,
+    /// No call of the agent was seen, and it has failed by itself.
+    Failed {
+        /// How.
+        error: String,
+    },
+    /// Calls were seen, and none was of a kind that a rule is about.
+    NoMatch,
+    /// A rule matched, and its trigger did not fire.
+    NotDrawn {
+        /// The rule's id.
+        rule: String,
+    },
+    /// A rule fired and could not be carried out.
+    Bypassed {
+        /// The rule's id.
+        rule: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Idle {
+    /// `None`: a fault was applied.
+    pub(super) fn of(seen: &Seen, answer: &Answer) -> Option<Self> {
+        let rules = || seen.exchanges.iter().flat_map(|one| &one.record.rules);
+        if rules().any(|rule| rule.outcome == RuleOutcome::Applied) {
+            return None;
+        }
+        let nearest = rules().map(|rule| match rule.outcome {
+            RuleOutcome::Bypassed => Self::Bypassed {
+                rule: rule.rule.clone(),
+                why: rule.reason.clone().unwrap_or_default(),
+            },
+            RuleOutcome::NotDrawn | RuleOutcome::Applied => Self::NotDrawn {
+                rule: rule.rule.clone(),
+            },
+        });
+        let otherwise = match &answer.error {
+            _ if !seen.exchanges.is_empty() => Self::NoMatch,
+            Some(error) => Self::Failed {
+                error: error.clone(),
+            },
+            None => Self::Unseen,
+        };
+        Some(nearest.max().unwrap_or(otherwise))
+    }
+}
+
+impl fmt::Display for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unseen => {
+                f.write_str("no call of the agent came through the proxy; is it pointed there?")
+            }
+            Self::Failed { error } => write!(
+                f,
+                "no call of the agent came through the proxy, and it failed: {error}"
+            ),
+            Self::NoMatch => f.write_str(
+                "the agent's calls came through the proxy, and no rule matched one; `squall explain` says what it \
+                 missed by",
+            ),
+            Self::NotDrawn { rule } => write!(
+                f,
+                "rule `{rule}` matched, and its trigger did not fire; raise its probability, or ask more prompts"
+            ),
+            Self::Bypassed { rule, why } => {
+                write!(f, "rule `{rule}` fired and could not be carried out: {why}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::trace::testing::{Sent, exchange};
+
+    #[test]
+    fn the_cause_that_is_nearest_to_a_fault_is_told() {
+        let ruled = |outcome| {
+            let mut sent = Sent::get("https://t.test/").injected("error", json!({}));
+            let rule = &mut sent.record.rules[0];
+            (rule.outcome, rule.rule) = (outcome, "r".to_owned());
+            rule.reason = Some("it was cut".to_owned());
+            sent
+        };
+        let plain = || Sent::get("https://t.test/");
+        let failed = Answer {
+            error: Some("exited with 3".to_owned()),
+            ..Answer::default()
+        };
+        for (sent, answer, expected) in [
+            (vec![], Answer::of("x"), Some("is it pointed there?")),
+            (vec![], failed.clone(), Some("it failed: exited with 3")),
+            (vec![plain()], failed, Some("no rule matched one")),
+            (
+                vec![plain(), ruled(RuleOutcome::NotDrawn)],
+                Answer::of("x"),
+                Some("rule `r` matched, and its trigger did not fire"),
+            ),
+            (
+                vec![ruled(RuleOutcome::Bypassed), ruled(RuleOutcome::NotDrawn)],
+                Answer::of("x"),
+                Some("could not be carried out: it was cut"),
+            ),
+            (
+                vec![ruled(RuleOutcome::NotDrawn), ruled(RuleOutcome::Applied)],
+                Answer::of("x"),
+                None,
+            ),
+        ] {
+            let exchanges = sent.iter().enumerate();
+            let seen = Seen {
+                exchanges: exchanges.map(|(place, one)| exchange(place, one)).collect(),
+                ..Seen::default()
+            };
+            let found = Idle::of(&seen, &answer).map(|idle| idle.to_string());
+            match (found, expected) {
+                (Some(found), Some(said)) => assert!(found.contains(said), "{found}"),
+                (found, expected) => assert_eq!(found.as_deref(), expected),
+            }
+        }
+    }
+}

@@ -119,10 +119,10 @@ proptest! {
             };
             let none = Answer::default();
             let answer = recorded.answer.as_ref().unwrap_or(&none);
-            prop_assert_eq!(given.status, answer.status);
-            prop_assert_eq!(&given.headers, &answer.headers);
-            prop_assert_eq!(given.content.whole(), answer.content.whole());
-            prop_assert_eq!(given.broken_off, answer.broken_off);
+            prop_assert_eq!(given.answer.status, answer.status);
+            prop_assert_eq!(&given.answer.headers, &answer.headers);
+            prop_assert_eq!(given.answer.content.whole(), answer.content.whole());
+            prop_assert_eq!(given.answer.broken_off, answer.broken_off);
         }
         prop_assert_eq!(given, expected);
     }
@@ -216,7 +216,7 @@ mod asking {
 
     fn said(found: Found) -> String {
         match found {
-            Found::Answer(answer) => match &answer.content {
+            Found::Answer(given) => match &given.answer.content {
                 Content::Body(body) => body.as_text().expect("a text").to_owned(),
                 Content::Stream(_) => "a stream".to_owned(),
             },

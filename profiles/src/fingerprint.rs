@@ -67,8 +67,7 @@ impl Fingerprint {
         if !body.is_empty() {
             match document(body) {
                 Some(document) => {
-                    let json_rpc = document.get("jsonrpc").is_some();
-                    value(&mut hash, &document, json_rpc);
+                    value(&mut hash, &document, is_json_rpc(&document));
                 }
                 None => part(&mut hash, body),
             }
@@ -109,7 +108,7 @@ fn value(hash: &mut Xxh3, value_: &Value, names_a_call: bool) {
         Value::Array(items) => {
             hash.update(b"[");
             for item in items {
-                value(hash, item, is_tool_call(item));
+                value(hash, item, is_tool_call(item) || is_json_rpc(item));
             }
             hash.update(b"]");
         }
@@ -127,6 +126,11 @@ fn value(hash: &mut Xxh3, value_: &Value, names_a_call: bool) {
             hash.update(b"}");
         }
     }
+}
+
+/// A message of JSON-RPC, alone or in a list of them: its `id` was made up with the call.
+fn is_json_rpc(value: &Value) -> bool {
+    value.get("jsonrpc").is_some()
 }
 
 /// An element of `tool_calls` or a `tool_use` block: its `id` was made up with the call.
@@ -210,6 +214,16 @@ mod tests {
             (
                 r#"{"jsonrpc":"2.0","id":7,"params":{"id":1}}"#,
                 r#"{"jsonrpc":"2.0","id":7,"params":{"id":2}}"#,
+                false,
+            ),
+            (
+                r#"[{"jsonrpc":"2.0","id":7,"method":"a"},{"jsonrpc":"2.0","id":8,"method":"b"}]"#,
+                r#"[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"method":"b"}]"#,
+                true,
+            ),
+            (
+                r#"[{"jsonrpc":"2.0","id":7,"method":"a"},{"jsonrpc":"2.0","id":8,"method":"b"}]"#,
+                r#"[{"jsonrpc":"2.0","id":7,"method":"b"},{"jsonrpc":"2.0","id":8,"method":"a"}]"#,
                 false,
             ),
             (

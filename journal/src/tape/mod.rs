@@ -14,6 +14,7 @@
 
 pub mod content;
 pub mod exposed;
+pub mod given;
 pub mod har;
 mod leaves;
 pub mod play;
@@ -23,6 +24,7 @@ pub mod session;
 mod yaml;
 
 pub use self::content::{Content, Data, Piece};
+pub use self::given::Given;
 pub use self::play::{Found, Question, Tape};
 pub use self::recorded::Recorded;
 pub use self::session::{Answer, Exchange, Matching, Otherwise, Session, ToolResponse};

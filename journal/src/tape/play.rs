@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use http::Method;
 
-use super::session::{Answer, Exchange, Matching, Session, ToolResponse};
+use super::given::Given;
+use super::session::{Exchange, Matching, Session, ToolResponse};
 
 /// A request, as it is looked up: redacted as what was recorded.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +39,7 @@ pub struct Question<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     /// This answer.
-    Answer(Arc<Answer>),
+    Answer(Arc<Given>),
     /// What the tool said.
     Tool(Arc<ToolResponse>),
     /// All answers were given; the sentence says how many there were.
@@ -50,12 +51,12 @@ pub enum Found {
 /// Recorded answers, and how far they were given.
 #[derive(Debug, Clone, Default)]
 pub struct Tape {
-    exact: HashMap<u64, Queue<Answer>>,
+    exact: HashMap<u64, Queue<Given>>,
     /// Those of `exact` and of `loose`, in the order written: for what is nearest.
     keys: Vec<Key>,
-    loose: Vec<(Matching, Queue<Answer>)>,
+    loose: Vec<(Matching, Queue<Given>)>,
     tools: HashMap<String, Queue<ToolResponse>>,
-    models: Vec<(Exchange, Queue<Answer>)>,
+    models: Vec<(Exchange, Queue<Given>)>,
 }
 
 /// Answers of one key.
@@ -90,10 +91,10 @@ impl Tape {
                 first.matching == response.matching && first.dialect == response.dialect
             });
             match same {
-                Some((_, queue)) => queue.push(response.answer.clone()),
+                Some((_, queue)) => queue.push(Given::of(response)),
                 None => tape
                     .models
-                    .push((response.clone(), Queue::of(response.answer.clone()))),
+                    .push((response.clone(), Queue::of(Given::of(response)))),
             }
         }
         tape
@@ -116,7 +117,7 @@ impl Tape {
         if !self.keys.contains(&key) {
             self.keys.push(key);
         }
-        let answer = exchange.answer.clone();
+        let answer = Given::of(exchange);
         if let Some(fingerprint) = exact {
             self.exact.entry(fingerprint).or_default().push(answer);
             return;

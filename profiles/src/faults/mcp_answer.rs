@@ -41,8 +41,27 @@ pub enum Change {
     /// It is the answer to the call with this id, whichever it was given to; nothing but answers is
     /// kept.
     AnswerTo(Id),
+    /// Answers to calls with the first of these ids are answers to those with the second.
+    AnswersTo(Vec<(Id, Id)>),
     /// This message comes in place of the result or error.
     Given(String),
+}
+
+impl Change {
+    /// Whether the answer to a call of this id, whosever it was, is given to another.
+    fn readdresses(&self, id: &Id) -> bool {
+        match self {
+            Self::AnswerTo(_) => true,
+            Self::AnswersTo(ids) => ids.iter().any(|(was, _)| was == id),
+            Self::Truncate(_)
+            | Self::Drift(_)
+            | Self::Inject(_)
+            | Self::Mcp(_)
+            | Self::Instead(_)
+            | Self::Beside(_)
+            | Self::Given(_) => false,
+        }
+    }
 }
 
 /// How an answer is laid out.
@@ -265,8 +284,7 @@ impl McpEditor {
                 continue;
             };
             let call = self.calls.iter().find(|call| call.id.as_ref() == Some(&id));
-            let any = matches!(self.change, Change::AnswerTo(_));
-            if call.is_none() && !any {
+            if call.is_none() && !self.change.readdresses(&id) {
                 continue;
             }
             match self.change_one(call, message, &document, &mut edits) {
@@ -299,6 +317,10 @@ impl McpEditor {
                 drift_list(drift, instruction, message, edits)
             }
             Change::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),
+            Change::AnswersTo(ids) => readdress(message, edits, &|id| {
+                let now = ids.iter().find(|(was, _)| was == id);
+                now.map_or_else(|| id.clone(), |(_, now)| now.clone())
+            }),
             Change::Given(other) => {
                 edits.replace(message.value().id(), other.as_str());
                 Ok(())

@@ -13,7 +13,7 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
 use squall_journal::redact::REDACTED;
-use squall_journal::tape::{Answer, Content, Data, Piece, Question, ToolResponse};
+use squall_journal::tape::{Content, Data, Given, Piece, Question, ToolResponse};
 use squall_profiles::activation::Observe;
 use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
@@ -113,17 +113,17 @@ impl Exchange {
                 return Ok(None);
             }
             Played::Refused(refusal) => return Ok(Some(self.refuse(&refusal))),
-            Played::Answer(answer) => Ok(answer),
+            Played::Answer(given) => Ok(given),
             Played::Tool(response) => Err(response),
         };
         let latency = match &played {
-            Ok(answer) => answer.latency_ms,
+            Ok(given) => given.answer.latency_ms,
             Err(response) => response.latency_ms,
         };
         timer::sleep_until(began + playing.lasts(latency)).await;
         self.log.waited(began.elapsed());
         match played {
-            Ok(answer) => self.recorded(&answer, &playing),
+            Ok(given) => self.recorded(&given, &playing),
             Err(response) => self.tool_said(&response),
         }
         .map(Some)
@@ -193,14 +193,15 @@ impl Exchange {
     }
 
     /// The recorded answer again.
-    fn recorded(&self, answer: &Answer, playing: &Playing) -> Result<FromTape, Broken> {
+    fn recorded(&self, given: &Given, playing: &Playing) -> Result<FromTape, Broken> {
+        let answer = &given.answer;
         let Some(status) = StatusCode::from_u16(answer.status)
             .ok()
             .filter(|_| answer.status != 0)
         else {
             return Err(self.without_answer());
         };
-        let content = self.readdressed(&answer.content);
+        let content = self.readdressed(given);
         let headers = headers(&answer.headers);
         let is_whole = matches!(content, Content::Body(_)) && !answer.broken_off;
         if is_whole || !has_body(&self.method, status) {
@@ -226,14 +227,23 @@ impl Exchange {
         Broken::close(why)
     }
 
-    /// The answer to one MCP call, under the id that this request gave it.
-    fn readdressed(&self, content: &Content) -> Content {
-        let Some(id) = self.seen.only_call() else {
+    /// What makes the answers to MCP calls answers to those of this request; `None`: there is nothing
+    /// to make.
+    fn readdressing(&self, given: &Given) -> Option<Change> {
+        let now = self.seen.asked()?.requests();
+        let now = now.filter_map(|call| call.id.clone());
+        let pairs: Vec<_> = given.calls.iter().cloned().zip(now).collect();
+        (!pairs.is_empty()).then_some(Change::AnswersTo(pairs))
+    }
+
+    /// The answers to MCP calls, under the ids that this request gave them.
+    fn readdressed(&self, given: &Given) -> Content {
+        let content = &given.answer.content;
+        let Some(change) = self.readdressing(given) else {
             return content.clone();
         };
         let edited = |bytes: &Bytes, form: Form| {
-            let change = Change::AnswerTo(id.clone());
-            let mut editor = McpEditor::new(change, Vec::new(), form, bytes.len());
+            let mut editor = McpEditor::new(change.clone(), Vec::new(), form, bytes.len());
             let mut steps = editor.push(bytes);
             steps.extend(editor.finish());
             let changed = emitted(&steps);
@@ -245,6 +255,9 @@ impl Exchange {
             })
         };
         match content {
+            Content::Body(body) if given.is_of_events() => {
+                Content::Body(edited(&body.0, Form::Events))
+            }
             Content::Body(body) => Content::Body(edited(&body.0, Form::Json)),
             Content::Stream(pieces) => {
                 let pieces = pieces.iter().map(|piece| Piece {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
-use squall_journal::tape::{Answer, Found, Otherwise, Question, Session, Tape, ToolResponse};
+use squall_journal::tape::{Found, Given, Otherwise, Question, Session, Tape, ToolResponse};
 
 use super::key;
 
@@ -66,7 +66,7 @@ pub struct Playing {
 #[derive(Debug)]
 pub(crate) enum Played {
     /// It is answered so.
-    Answer(Arc<Answer>),
+    Answer(Arc<Given>),
     /// The tool it calls says this.
     Tool(Arc<ToolResponse>),
     /// It is refused, because.
@@ -159,13 +159,13 @@ impl Playing {
     pub(crate) fn ask(&self, question: &Question<'_>) -> Played {
         let found = self.tape().ask(question);
         let (otherwise, refusal) = match found {
-            Found::Answer(answer) if answer.over_limit => {
+            Found::Answer(given) if given.answer.over_limit => {
                 let why = "its recorded answer was longer than what is kept of one, and was cut";
                 (self.options.on_miss, Refusal::missed(why.to_owned()))
             }
-            Found::Answer(answer) => {
+            Found::Answer(given) => {
                 self.served.fetch_add(1, Ordering::Relaxed);
-                return Played::Answer(answer);
+                return Played::Answer(given);
             }
             Found::Tool(response) => {
                 self.served.fetch_add(1, Ordering::Relaxed);

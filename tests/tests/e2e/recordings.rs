@@ -349,6 +349,63 @@ fn an_mcp_session_is_recorded_and_played_back_whole() {
 }
 
 #[test]
+fn a_played_batch_is_answered_under_the_ids_of_the_calls_that_it_makes_now() {
+    for media_type in ["application/json", "text/event-stream"] {
+        // Answers come in the order that the server likes.
+        let stage = Stage::with(&json!({}), move |mut connection| {
+            while let Some(request) = connection.request() {
+                let calls: Vec<Value> = serde_json::from_slice(&request.body).unwrap();
+                let asked = calls.iter().rev().filter(|call| call["id"] != Value::Null);
+                let answer = |call: &Value| {
+                    let said = [json!({ "type": "text", "text": call["params"]["name"] })];
+                    json!({ "jsonrpc": "2.0", "id": call["id"], "result": { "content": said } })
+                };
+                let answers: Vec<Value> = asked.map(answer).collect();
+                let body = if media_type == "application/json" {
+                    json!(answers).to_string()
+                } else {
+                    let events = answers.iter().map(|answer| format!("data: {answer}\n\n"));
+                    events.collect()
+                };
+                connection.send(whole("200 OK", media_type, body.as_bytes()));
+            }
+        });
+        let api = stage.daemon.api;
+        let ask = |ids: [Value; 2]| {
+            let call = |id: &Value, tool: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool } });
+            let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            let batch = json!([call(&ids[0], "look"), told, call(&ids[1], "book")]);
+            let mut wire = stage.open(Path::Forward);
+            let both = ("Accept", "application/json, text/event-stream");
+            let kind = ("Content-Type", "application/json");
+            wire.request("POST", "/mcp", &[kind, both], batch.to_string().as_bytes());
+            let answer = wire.response();
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            answer.text()
+        };
+        let id = begin(api);
+        let recorded = ask([json!(1), json!(2)]);
+        stop(api, &id, 1);
+        let expected = recorded
+            .replace("\"id\":2", "\"id\":\"b\"")
+            .replace("\"id\":1", "\"id\":2");
+        let before = reached(&stage);
+        let whole_url = format!("http://{}/mcp", stage.plain.address);
+        let by_url = json!({ "id": "by-url", "exchanges": [{
+            "match": { "method": "POST", "url": whole_url },
+            "headers": { "content-type": media_type },
+            "body": recorded,
+        }] });
+        play(api, &json!({ "recording": id }));
+        assert_eq!(ask([json!(2), json!("b")]), expected);
+        // Without the request, the answers' order is the only one there is.
+        play(api, &json!({ "session": by_url }));
+        assert_eq!(ask([json!("b"), json!(2)]), expected);
+        assert_eq!(reached(&stage), before);
+    }
+}
+
+#[test]
 fn a_tape_can_be_played_in_the_recorded_time() {
     let stage = Stage::new();
     let api = stage.daemon.api;

@@ -297,6 +297,31 @@ fn an_earlier_answer_is_given_to_this_call_and_nothing_beside_it() {
 }
 
 #[test]
+fn answers_to_a_list_of_calls_are_given_to_others_whatever_their_order() {
+    let ids = |text: &str| -> Vec<Id> {
+        let calls = calls(text);
+        calls.into_iter().filter_map(|call| call.id).collect()
+    };
+    let was = r#"[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"method":"b"}]"#;
+    let now = r#"[{"jsonrpc":"2.0","id":2,"method":"a"},{"jsonrpc":"2.0","id":"x","method":"b"}]"#;
+    let change = Change::AnswersTo(ids(was).into_iter().zip(ids(now)).collect());
+    let answer = |ids: [&str; 3]| {
+        let one = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+        ids.map(one)
+    };
+    let (recorded, expected) = (answer(["2", "1", "9"]), answer([r#""x""#, "2", "9"]));
+    let list = |answers: &[String; 3]| format!("[{}]", answers.join(","));
+    let (sent, why) = run(&change, &[], Form::Json, &list(&recorded), 9);
+    assert_eq!((sent, why), (list(&expected), None));
+    let events = |answers: &[String; 3]| -> String {
+        let event = |answer: &String| format!("data: {answer}\n\n");
+        answers.iter().map(event).collect()
+    };
+    let (sent, _) = run(&change, &[], Form::Events, &events(&recorded), 9);
+    assert_eq!(sent, events(&expected));
+}
+
+#[test]
 fn a_message_that_is_given_takes_the_place_of_the_answer_alone() {
     let given = r#"{"jsonrpc":"2.0","id":3,"result":{}}"#;
     let change = Change::Given(given.to_owned());

@@ -13,10 +13,12 @@ mod shapes;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use percent_encoding::percent_decode_str;
 use regex::Regex;
 
 pub use self::detect::Found;
 pub use self::names::is_secret_header;
+pub(crate) use self::names::{is_secret_member, is_secret_number, is_secret_parameter};
 
 /// What stands where a secret was.
 pub const REDACTED: &str = "REDACTED";
@@ -180,7 +182,7 @@ fn parameters(url: &str, query: usize) -> Option<String> {
     for pair in url[query..].split(['&', ';', '#', '?']) {
         if let Some((name, value)) = pair.split_once('=')
             && !value.is_empty()
-            && names::is_secret_parameter(name)
+            && (names::is_secret_parameter(name) || holds_a_secret(value, ENCODED))
         {
             let value_at = start + name.len() + 1;
             redacted.push_str(&url[copied..value_at]);
@@ -194,6 +196,26 @@ fn parameters(url: &str, query: usize) -> Option<String> {
     }
     redacted.push_str(&url[copied..]);
     Some(redacted)
+}
+
+/// How often a parameter's value may be percent-encoded and is still looked into.
+const ENCODED: usize = 3;
+
+/// Whether a parameter's value is, percent-encoded at most so often, a URL or a form with a secret
+/// parameter.
+fn holds_a_secret(value: &str, times: usize) -> bool {
+    if times == 0 || !value.contains('%') {
+        return false;
+    }
+    let decoded = percent_decode_str(value).decode_utf8_lossy();
+    let mut pairs = decoded.split(['&', ';', '#', '?']);
+    pairs.any(|pair| match pair.split_once('=') {
+        Some((name, value)) => {
+            let is_secret = !value.is_empty() && names::is_secret_parameter(name);
+            is_secret || holds_a_secret(value, times - 1)
+        }
+        None => holds_a_secret(pair, times - 1),
+    })
 }
 
 fn cut(text: &mut String, most: usize) {
@@ -245,6 +267,18 @@ mod tests {
                 "https://h/?X-Amz-Signature=REDACTED&X-Amz-Date=1",
             ),
             ("https://h/?a=1?token=x", "https://h/?a=1?token=REDACTED"),
+            (
+                "https://h/?x=https%3A%2F%2Fh%2F%3Fapi_key%3Done&y=2",
+                "https://h/?x=REDACTED&y=2",
+            ),
+            (
+                "https://h/?x=https%253A%252F%252Fh%252F%253Fapi_key%253Done",
+                "https://h/?x=REDACTED",
+            ),
+            (
+                "https://h/?x=https%3A%2F%2Fh%2F%3Fq%3D100%25",
+                "https://h/?x=https%3A%2F%2Fh%2F%3Fq%3D100%25",
+            ),
             ("https://h/?key=", "https://h/?key="),
             ("https://h/?key", "https://h/?key"),
             (

@@ -78,15 +78,88 @@ const PARAMETER_ENDINGS: &[&str] = &[
 const CURSORS: &[&str] = &["pagetoken", "continuationtoken", "cursortoken", "nexttoken"];
 
 /// Whether a query parameter's value is a secret by its name, percent-encoded or not.
-pub(super) fn is_secret_parameter(name: &str) -> bool {
+pub(crate) fn is_secret_parameter(name: &str) -> bool {
     let decoded: Cow<'_, str> = percent_decode_str(name).decode_utf8_lossy();
-    let word: String = decoded
-        .chars()
+    let word = word(&decoded);
+    let word = word.as_str();
+    PARAMETERS.contains(&word) || (ends_with(word, PARAMETER_ENDINGS) && !ends_with(word, CURSORS))
+}
+
+/// A name in lower case without what separates its words.
+fn word(name: &str) -> String {
+    name.chars()
         .filter(|c| !matches!(c, '-' | '_' | '.' | '[' | ']'))
         .map(|c| c.to_ascii_lowercase())
-        .collect();
-    let ends_with = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
-    PARAMETERS.contains(&word.as_str()) || (ends_with(PARAMETER_ENDINGS) && !ends_with(CURSORS))
+        .collect()
+}
+
+fn ends_with(word: &str, endings: &[&str]) -> bool {
+    endings.iter().any(|ending| word.ends_with(ending))
+}
+
+/// Members of JSON whose text is a secret, written as [`PARAMETERS`]. Narrower: `key` and `sig` are common
+/// words of answers.
+const MEMBERS: &[&str] = &[
+    "auth",
+    "authorization",
+    "clientassertion",
+    "credential",
+    "credentials",
+    "jwt",
+    "otp",
+    "subscriptionkey",
+];
+
+/// Endings that make a secret of a member. Not `signature`: what models think is signed, and they want it
+/// back. Not `sessionid`: agents and tools name their conversations so.
+const MEMBER_ENDINGS: &[&str] = &[
+    "accesskey",
+    "accesstoken",
+    "apikey",
+    "apitoken",
+    "authtoken",
+    "bearertoken",
+    "idtoken",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "pwd",
+    "refreshtoken",
+    "secret",
+    "secretkey",
+    "securitytoken",
+    "sessiontoken",
+];
+
+/// Members called tokens that are none of these.
+const HARMLESS_TOKENS: &[&str] = &["progresstoken", "synctoken", "resumptiontoken"];
+
+/// Endings that make a secret of a member even if its value is a number.
+const NUMBER_ENDINGS: &[&str] = &["otp", "passphrase", "passwd", "password", "pwd"];
+
+/// Fewest characters of a text under `token` that is a secret: answers tell the tokens of a text, too.
+const TOKEN: usize = 16;
+
+/// Whether a JSON member's text is a secret by the member's name.
+pub(crate) fn is_secret_member(name: &str, text: &str) -> bool {
+    if text.is_empty() {
+        return false;
+    }
+    let word = word(name);
+    let word = word.as_str();
+    if MEMBERS.contains(&word) || ends_with(word, MEMBER_ENDINGS) {
+        return true;
+    }
+    let is_token =
+        word.ends_with("token") && !ends_with(word, CURSORS) && !ends_with(word, HARMLESS_TOKENS);
+    let is_long = text.len() >= TOKEN && !text.contains(char::is_whitespace);
+    is_token && is_long && text.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a JSON member's number is a secret by the member's name.
+pub(crate) fn is_secret_number(name: &str) -> bool {
+    ends_with(&word(name), NUMBER_ENDINGS)
 }
 
 #[cfg(test)]
@@ -116,6 +189,29 @@ mod tests {
             ("mcp-session-id", false),
         ] {
             assert_eq!(is_secret_header(name), secret, "{name}");
+        }
+    }
+
+    #[test]
+    fn members_that_carry_credentials_are_known() {
+        for (name, text, secret) in [
+            ("password", "x", true),
+            ("dbPassword", "x", true),
+            ("webhookSecret", "x", true),
+            ("githubToken", "abcdefgh12345678", true),
+            ("token", "abcdefgh12345678", true),
+            ("token", " internationalisation2", false),
+            ("token", "internationalisation", false),
+            ("token", "short1", false),
+            ("nextPageToken", "abcdefgh12345678", false),
+            ("progressToken", "abcdefgh12345678", false),
+            ("SessionToken", "x", true),
+            ("signature", "abcdefgh12345678", false),
+            ("session_id", "abcdefgh12345678", false),
+            ("key", "colour", false),
+            ("password", "", false),
+        ] {
+            assert_eq!(is_secret_member(name, text), secret, "{name}: {text}");
         }
     }
 

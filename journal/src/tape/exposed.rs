@@ -134,7 +134,7 @@ impl<'r> Looking<'r> {
             self.text(Place::Body, &decoded(&text.replace('+', " ")));
             return;
         }
-        if redact::names_a_secret(&text) {
+        if redact::members::names_a_secret(&text) {
             self.secret(Place::Body, "JSON");
         }
         // Behind `\n` nothing begins a word that is told by its shape.

@@ -1,5 +1,6 @@
 //! Secrets taken out of what is recorded, and out of what is looked up, in the same way.
 
+pub(super) mod members;
 pub(super) mod stream;
 
 use std::ops::Range;
@@ -13,16 +14,13 @@ use squall_dialects::stream::Framing;
 use super::content::{Content, Data};
 use super::leaves;
 use super::recorded::Recorded;
-use crate::redact::{REDACTED, Redactor, joined};
+use crate::redact::{REDACTED, Redactor, is_secret_parameter, joined};
 
-/// Members of JSON whose values are secrets by their names, also in JSON inside a text. Narrower than
-/// the names of query parameters: `token` and `key` are common words of answers.
-static MEMBERS: LazyLock<Regex> = LazyLock::new(|| {
+/// A parameter of a URL that stands in a text.
+static PARAMETERS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        r#"(?i)(?P<before>\\*"(?:[a-z0-9]+[_-])*(?:"#,
-        r"api[_-]?key|access[_-]?token|refresh[_-]?token|id[_-]?token|auth[_-]?token|session[_-]?token|",
-        r"client[_-]?secret|secret[_-]?key|access[_-]?key|private[_-]?key|secret|passwd|password|",
-        r#"authorization)\\*"\s*:\s*\\*")[^"\\]+"#,
+        r"(?:[?&]|\\*u0026|&amp;)(?P<name>[A-Za-z0-9_.%\[\]\-]{2,64})=",
+        r#"(?P<value>[^&;#\s"'<>\\]+)"#,
     ))
     .expect("the pattern is a constant and compiles")
 });
@@ -95,36 +93,48 @@ fn escaped(redactor: &Redactor, text: &str) -> Option<String> {
 /// Where secrets stand in a text, members of JSON that are secrets by their names included.
 pub(super) fn places(redactor: &Redactor, text: &str) -> Vec<Range<usize>> {
     let mut places = redactor.places(text);
-    let members = MEMBERS.captures_iter(text).filter_map(|captures| {
-        let (whole, before) = (captures.get(0)?, captures.name("before")?);
-        Some(before.end()..whole.end())
-    });
-    places.extend(members);
+    places.extend(members::places(text));
+    places.extend(parameters(text));
     joined(places)
 }
 
 fn text_of(redactor: &Redactor, form: bool, text: &str) -> String {
-    let mut redacted = if form {
+    if form {
         // A form is what stands behind the `?` of a URL.
         let mut url = format!("?{text}");
         redactor.url(&mut url, usize::MAX);
-        url.split_off(1)
-    } else {
-        let mut redacted = text.to_owned();
-        redactor.text(&mut redacted, usize::MAX);
-        redacted
-    };
-    if MEMBERS.is_match(&redacted) {
-        redacted = MEMBERS
-            .replace_all(&redacted, format!("${{before}}{REDACTED}"))
-            .into_owned();
+        return url.split_off(1);
     }
-    redacted
+    let mut redacted = text.to_owned();
+    redactor.text(&mut redacted, usize::MAX);
+    if let Some(without) = without_parameters(&redacted) {
+        redacted = without;
+    }
+    members::without(&redacted).unwrap_or(redacted)
 }
 
-/// Whether a member of JSON in a text is a secret by its name.
-pub(super) fn names_a_secret(text: &str) -> bool {
-    MEMBERS.is_match(text)
+/// Where values of parameters stand that are secrets by their names, in URLs in a text.
+fn parameters(text: &str) -> Vec<Range<usize>> {
+    let found = PARAMETERS.captures_iter(text);
+    let secrets = found.filter(|found| is_secret_parameter(&found["name"]));
+    secrets
+        .filter_map(|found| Some(found.name("value")?.range()))
+        .collect()
+}
+
+fn without_parameters(text: &str) -> Option<String> {
+    let mut redacted = String::new();
+    let mut copied = 0;
+    for place in parameters(text) {
+        redacted.push_str(&text[copied..place.start]);
+        redacted.push_str(REDACTED);
+        copied = place.end;
+    }
+    if copied == 0 {
+        return None;
+    }
+    redacted.push_str(&text[copied..]);
+    Some(redacted)
 }
 
 /// The URL without secrets.
@@ -211,7 +221,14 @@ mod tests {
                 "client_id=a&client_secret=b",
                 Some("client_id=a&client_secret=REDACTED"),
             ),
-            (None, "client_id=a&client_secret=b", None),
+            (None, "client_id=a, client_secret=b", None),
+            (
+                None,
+                r#"{"next":"https://h.example/?api_key=abc&n=1\u0026sig=d","q":"a ? token = b"}"#,
+                Some(
+                    r#"{"next":"https://h.example/?api_key=REDACTED&n=1\u0026sig=REDACTED","q":"a ? token = b"}"#,
+                ),
+            ),
         ] {
             let bytes = Bytes::from_static(given.as_bytes());
             let redacted = body(&redactor, media_type, &bytes);

@@ -12,6 +12,7 @@ mod profile;
 pub(crate) use self::document::document;
 pub(crate) use self::operation::{JSON, Operation, YAML};
 pub(crate) use self::parameters::{
-    ExchangeIdText, Moment, NameOrNumber, RowNumber, Sha256Text, StatusText, TextOrNumber,
+    ExchangeIdText, Moment, NameOrNumber, RowNumber, ScopeName, Sha256Text, StatusText,
+    TextOrNumber,
 };
 pub(crate) use self::profile::{ChaosRules, ProfileDocument};

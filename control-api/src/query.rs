@@ -43,6 +43,14 @@ impl Params {
         first
     }
 
+    /// The scope that is asked for, if one is.
+    pub(crate) fn scope(&mut self) -> Option<String> {
+        let expected = "a scope: 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`";
+        self.read("scope", expected, |name| {
+            squall_proxy::is_scope_name(name).then(|| name.to_owned())
+        })
+    }
+
     /// The parameter `name` as `read` understands it; `expected` says what that is.
     pub(crate) fn read<T>(
         &mut self,

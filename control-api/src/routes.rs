@@ -27,9 +27,11 @@ use std::time::Instant;
 
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
+use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Router, middleware};
-use http::{Method, Uri};
+use http::header::ALLOW;
+use http::{Method, StatusCode, Uri};
 use squall_journal::redact::Redactor;
 
 use crate::access::{Guard, Needs, Role, Rule};
@@ -172,13 +174,24 @@ pub fn router(state: ApiState) -> Router {
     for route in table {
         router = router.route(route.rule.path, route.answers);
     }
-    router
+    let known = router
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
         .layer(middleware::from_fn_with_state(keys, idempotency::once))
         .layer(DefaultBodyLimit::max(document::MOST))
         .layer(middleware::from_fn_with_state(guard, access::guard))
-        .with_state(state)
+        .with_state(state);
+    // Around the routes: they say `Allow` with whatever answers for a method that they have not.
+    let allows = middleware::map_response(allow_with_405);
+    Router::new().fallback_service(known).layer(allows)
+}
+
+/// `Allow` belongs to 405 (RFC 9110 §10.2.1), not to what says that there is nothing.
+async fn allow_with_405(mut response: Response) -> Response {
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().remove(ALLOW);
+    }
+    response
 }
 
 /// The time, as what is kept is stamped.

@@ -1,10 +1,14 @@
 //! The API on a socket.
 
+mod explained;
+
 use std::net::SocketAddr;
 
+use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::explained::Explaining;
 use crate::{ApiState, router};
 
 /// Why the API cannot be served.
@@ -41,6 +45,12 @@ pub async fn serve(
         ..state
     };
     let app = router(state).into_make_service_with_connect_info::<SocketAddr>();
+    let listener = Explaining(listener).tap_io(|connection| {
+        // Events are small, and whoever watches waits for each.
+        if let Err(error) = connection.stream().set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY is not set on a connection of the API");
+        }
+    });
     axum::serve(listener, app)
         .with_graceful_shutdown(shutdown.cancelled_owned())
         .await?;

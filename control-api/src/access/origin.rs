@@ -10,7 +10,12 @@ use crate::problem::Problem;
 
 /// The host and port the request is for: `:authority` on HTTP/2, `Host` before.
 pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
-    let named = headers.get(HOST).and_then(|value| value.to_str().ok());
+    let mut hosts = headers.get_all(HOST).iter();
+    let named = hosts.next().and_then(|value| value.to_str().ok());
+    // Which of them is meant would be anybody's guess (RFC 9112 §3.2).
+    if hosts.next().is_some() {
+        return Err(Problem::malformed("there is more than one Host header"));
+    }
     uri.authority()
         .map(http::uri::Authority::as_str)
         .or(named)

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ApiState;
 use crate::access::Caller;
-use crate::openapi::Operation;
+use crate::openapi::{Operation, ScopeName};
 use crate::problem::Problem;
 use crate::query::Params;
 use crate::runs;
@@ -48,7 +48,7 @@ pub(super) async fn stream(
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Problem> {
     let wanted = Wanted {
         scopes: caller.scopes(),
-        scope: params.take("scope"),
+        scope: params.scope(),
         faults: params.switch("faults"),
     };
     params.finish()?;
@@ -74,7 +74,7 @@ pub(super) fn stream_operation() -> Operation {
              from now on, and why. `run`: a run has come to another state. `gap`: how many events are no longer held. The stream does not end by \
              itself.",
         )
-        .query::<String>("scope", "Only this scope's")
+        .query::<ScopeName>("scope", "Only this scope's")
         .query::<bool>("faults", "Of exchanges only those to which a rule was applied")
         .header::<String>("Last-Event-ID", "Goes on after this event; from now on if absent")
         .answers_as::<Sent<Name>>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")

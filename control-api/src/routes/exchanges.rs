@@ -10,7 +10,7 @@ use squall_journal::timestamp;
 use super::path::ExchangeName;
 use crate::ApiState;
 use crate::access::Caller;
-use crate::openapi::{ExchangeIdText, Moment, Operation, StatusText};
+use crate::openapi::{ExchangeIdText, Moment, Operation, ScopeName, StatusText};
 use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
@@ -23,7 +23,7 @@ pub(super) async fn list(
 ) -> Result<Json<Page<ExchangeRecord>>, Problem> {
     let filter = Filter {
         scopes: caller.scopes(),
-        scope: params.take("scope"),
+        scope: params.scope(),
         kind: params.read("kind", "llm, tool, mcp or other", Kind::parse),
         host: params.take("host"),
         tool: params.take("tool"),
@@ -61,7 +61,7 @@ pub(super) async fn list(
 
 pub(super) fn list_operation() -> Operation {
     Operation::new("list_exchanges", "What went through, newest first")
-        .query::<String>("scope", "Only of this scope")
+        .query::<ScopeName>("scope", "Only of this scope")
         .query::<Kind>("kind", "Only of this kind")
         .query::<String>("host", "Only to this host, with or without its port")
         .query::<String>("tool", "Only calls of this tool")

@@ -24,6 +24,13 @@ async fn another_machines_name_is_refused_on_every_path() {
         .body(Body::empty())
         .expect("a request");
     assert_eq!(api.send(nameless).await.status(), 400);
+    let twice = Request::builder()
+        .uri("/healthz")
+        .header("host", "localhost")
+        .header("host", "evil.example")
+        .body(Body::empty())
+        .expect("a request");
+    assert_eq!(api.send(twice).await.status(), 400);
 }
 
 #[tokio::test]

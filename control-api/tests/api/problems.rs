@@ -60,6 +60,18 @@ async fn documents_that_cannot_be_read_are_problems() {
 }
 
 #[tokio::test]
+async fn a_scope_that_no_name_can_be_is_a_problem_wherever_it_is_asked_for() {
+    let api = Api::new();
+    for path in ["/v1/exchanges", "/v1/events"] {
+        for scope in ["..%2Fx", "", "a%20b"] {
+            let answer = api.get(&format!("{path}?scope={scope}")).await;
+            let problem = answer.problem(400, "malformed");
+            assert_eq!(problem["errors"][0]["parameter"], "scope", "{problem}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn unknown_repeated_and_unreadable_parameters_are_refused_together() {
     let api = Api::new();
     let answer = api

@@ -198,6 +198,7 @@ async fn nothing_is_imported_yet() {
     let api = Api::new();
     let answer = api.ask("POST", "/v1/replays/import", &[JSON], "{}").await;
     answer.problem(404, "not-found");
+    assert_eq!(answer.header("allow"), "");
 }
 
 #[tokio::test]

@@ -65,7 +65,8 @@ impl Client {
         Ok(Self {
             http,
             server: server.trim_end_matches('/').to_owned(),
-            token,
+            // A variable that is set to nothing is as one that is not set.
+            token: token.filter(|token| !token.is_empty()),
         })
     }
 

@@ -4,9 +4,10 @@
 //! bracket is a frame of its own. A document that is no list is read as one item, so that an error
 //! in place of the list is an event, too.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use memchr::memchr2;
 
+use super::pending::Pending;
 use super::piece::Piece;
 use super::{Frame, FrameKind, Layout};
 
@@ -14,7 +15,7 @@ use super::{Frame, FrameKind, Layout};
 #[derive(Debug)]
 pub(super) struct Splitter {
     limit: usize,
-    pending: BytesMut,
+    pending: Pending,
     /// How far `pending` was read.
     read: usize,
     /// Objects and lists that are open.
@@ -41,7 +42,7 @@ impl Splitter {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            pending: BytesMut::new(),
+            pending: Pending::new(),
             read: 0,
             depth: 0,
             outer: 0,
@@ -51,9 +52,9 @@ impl Splitter {
         }
     }
 
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
+    pub(super) fn push(&mut self, chunk: Bytes) -> Vec<Frame> {
         let mut frames = Vec::new();
-        self.pending.extend_from_slice(chunk);
+        self.pending.push(chunk);
         loop {
             self.skip();
             let Some(&byte) = self.pending.get(self.read) else {
@@ -133,7 +134,7 @@ impl Splitter {
     }
 
     fn take(&mut self, kind: FrameKind) -> Frame {
-        let bytes = self.pending.split_to(self.read).freeze();
+        let bytes = self.pending.take(self.read);
         self.read = 0;
         let item = self.item.take().unwrap_or(bytes.len());
         let data = match kind {

@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
+use super::pending::Pending;
 use super::{Frame, FrameKind, Layout};
 use crate::json::{Document, Edits, quote};
 
@@ -277,7 +278,7 @@ pub(super) fn message(headers: &[u8], payload: &[u8]) -> Bytes {
 pub(super) struct Splitter {
     limit: usize,
     chunks: bool,
-    pending: BytesMut,
+    pending: Pending,
     /// Bytes of a message over the limit that are still to come.
     oversize: usize,
     /// What came is no such stream: everything passes unread.
@@ -289,15 +290,15 @@ impl Splitter {
         Self {
             limit,
             chunks,
-            pending: BytesMut::new(),
+            pending: Pending::new(),
             oversize: 0,
             foreign: false,
         }
     }
 
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
+    pub(super) fn push(&mut self, chunk: Bytes) -> Vec<Frame> {
         let mut frames = Vec::new();
-        self.pending.extend_from_slice(chunk);
+        self.pending.push(chunk);
         while let Some(message) = self.next_message() {
             frames.push(Frame(Layout::Aws(message)));
         }
@@ -305,7 +306,7 @@ impl Splitter {
     }
 
     pub(super) fn finish(&mut self) -> Vec<Frame> {
-        let rest = self.pending.split().freeze();
+        let rest = self.pending.take_all();
         *self = Self::new(self.limit, self.chunks);
         let unread = |rest| Message::unread(rest, FrameKind::Unfinished, self.chunks);
         let rest = (!rest.is_empty()).then(|| Frame(Layout::Aws(unread(rest))));
@@ -318,13 +319,13 @@ impl Splitter {
             return None;
         }
         if self.foreign {
-            let bytes = self.pending.split().freeze();
+            let bytes = self.pending.take_all();
             return Some(Message::unread(bytes, FrameKind::Oversize, self.chunks));
         }
         if self.oversize > 0 {
             let piece = self.pending.len().min(self.oversize);
             self.oversize -= piece;
-            let bytes = self.pending.split_to(piece).freeze();
+            let bytes = self.pending.take(piece);
             return Some(Message::unread(bytes, FrameKind::Oversize, self.chunks));
         }
         let mut prelude = self.pending.get(..PRELUDE)?;
@@ -343,7 +344,7 @@ impl Splitter {
         if self.pending.len() < total {
             return None;
         }
-        let bytes = self.pending.split_to(total).freeze();
+        let bytes = self.pending.take(total);
         Some(Message::read(bytes, headers, self.chunks))
     }
 }

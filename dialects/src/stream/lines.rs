@@ -1,8 +1,9 @@
 //! One JSON document a line (NDJSON).
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use memchr::memchr;
 
+use super::pending::Pending;
 use super::piece::Piece;
 use super::{Frame, FrameKind, Layout};
 
@@ -10,7 +11,7 @@ use super::{Frame, FrameKind, Layout};
 #[derive(Debug)]
 pub(super) struct Splitter {
     limit: usize,
-    pending: BytesMut,
+    pending: Pending,
     /// How far `pending` was searched for the line's end.
     searched: usize,
     /// The line at hand is over the limit and passes in pieces.
@@ -21,15 +22,15 @@ impl Splitter {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            pending: BytesMut::new(),
+            pending: Pending::new(),
             searched: 0,
             oversize: false,
         }
     }
 
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
+    pub(super) fn push(&mut self, chunk: Bytes) -> Vec<Frame> {
         let mut frames = Vec::new();
-        self.pending.extend_from_slice(chunk);
+        self.pending.push(chunk);
         while let Some(length) = memchr(b'\n', &self.pending[self.searched..]) {
             let end = self.searched + length + 1;
             let over = std::mem::take(&mut self.oversize) || end > self.limit;
@@ -61,7 +62,7 @@ impl Splitter {
     }
 
     fn take(&mut self, end: usize, kind: FrameKind) -> Frame {
-        let bytes = self.pending.split_to(end).freeze();
+        let bytes = self.pending.take(end);
         self.searched = 0;
         let start = bytes.len() - bytes.trim_ascii_start().len();
         let data = start..start + bytes.trim_ascii().len();

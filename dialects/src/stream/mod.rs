@@ -23,6 +23,7 @@
 mod array;
 mod aws;
 mod lines;
+mod pending;
 mod piece;
 pub mod sse;
 #[cfg(test)]
@@ -256,6 +257,12 @@ impl Splitter {
 
     /// Takes the next bytes of the stream; returns what they complete.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
+        self.push_shared(Bytes::copy_from_slice(chunk))
+    }
+
+    /// Takes the next bytes of the stream; returns what they complete. Frames that stand in `chunk`
+    /// share it, nothing is copied.
+    pub fn push_shared(&mut self, chunk: Bytes) -> Vec<Frame> {
         match &mut self.0 {
             Split::Sse(splitter) => splitter.push(chunk),
             Split::Lines(splitter) => splitter.push(chunk),

@@ -1,5 +1,6 @@
 //! What machines have in common that change an answer as it passes.
 
+use bytes::Bytes;
 use http::StatusCode;
 use squall_dialects::Tally;
 
@@ -11,7 +12,7 @@ use super::mcp_answer::McpEditor;
 pub trait AnswerEditor {
     /// Takes the next bytes of the answer. After [`Step::End`] or [`Step::Finish`] there are no
     /// further steps.
-    fn push(&mut self, chunk: &[u8]) -> Vec<Step>;
+    fn push(&mut self, chunk: Bytes) -> Vec<Step>;
 
     /// The answer has ended cleanly.
     fn finish(&mut self) -> Vec<Step>;
@@ -46,8 +47,8 @@ pub trait AnswerEditor {
 }
 
 impl AnswerEditor for StreamEditor {
-    fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
-        StreamEditor::push(self, chunk)
+    fn push(&mut self, chunk: Bytes) -> Vec<Step> {
+        StreamEditor::push_shared(self, chunk)
     }
 
     fn finish(&mut self) -> Vec<Step> {
@@ -88,8 +89,8 @@ impl AnswerEditor for StreamEditor {
 }
 
 impl AnswerEditor for McpEditor {
-    fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
-        McpEditor::push(self, chunk)
+    fn push(&mut self, chunk: Bytes) -> Vec<Step> {
+        McpEditor::push(self, &chunk)
     }
 
     fn finish(&mut self) -> Vec<Step> {

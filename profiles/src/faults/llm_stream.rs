@@ -158,10 +158,15 @@ impl StreamEditor {
     /// Takes the next bytes of the answer. After [`Step::End`] or [`Step::Finish`] there are no
     /// further steps.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
+        self.push_shared(Bytes::copy_from_slice(chunk))
+    }
+
+    /// [`Self::push`] of bytes that steps may share: what passes as it came is not copied.
+    pub fn push_shared(&mut self, chunk: Bytes) -> Vec<Step> {
         match &mut self.form {
             Form::Stream(editor) => editor.push(chunk, &mut self.call),
-            Form::Json(editor) => editor.push(chunk),
-            Form::Assembled(editor) => editor.push(chunk),
+            Form::Json(editor) => editor.push(&chunk),
+            Form::Assembled(editor) => editor.push(&chunk),
         }
     }
 

@@ -9,13 +9,14 @@ mod frame;
 #[cfg(test)]
 mod tests;
 
-use bytes::BytesMut;
+use bytes::Bytes;
 pub use frame::Frame;
 use memchr::memchr2;
 
 pub use super::FrameKind;
 
 pub use super::DEFAULT_LIMIT;
+use super::pending::Pending;
 
 /// Where in a line a byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,7 @@ enum At {
 pub struct Splitter {
     limit: usize,
     /// The event at hand, as far as it has come.
-    pending: BytesMut,
+    pending: Pending,
     /// How far `pending` was searched for line breaks.
     searched: usize,
     /// Where in a line `searched` stands.
@@ -59,7 +60,7 @@ impl Splitter {
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
-            pending: BytesMut::new(),
+            pending: Pending::new(),
             searched: 0,
             at: At::Start,
             crlf: false,
@@ -69,10 +70,10 @@ impl Splitter {
     }
 
     /// Takes the next bytes of the stream; returns what they complete.
-    pub fn push<F: From<Frame>>(&mut self, chunk: &[u8]) -> Vec<F> {
+    pub fn push<F: From<Frame>>(&mut self, chunk: Bytes) -> Vec<F> {
         let mut frames = Vec::new();
         let chunk = self.push_line_feed(chunk, &mut frames);
-        self.pending.extend_from_slice(chunk);
+        self.pending.push(chunk);
         while let Some(line_is_empty) = self.next_line() {
             if line_is_empty {
                 let over = self.oversize || self.searched > self.limit;
@@ -101,26 +102,22 @@ impl Splitter {
     }
 
     /// Takes the second half of a CRLF that two chunks share; returns the rest of the chunk.
-    fn push_line_feed<'c, F: From<Frame>>(
-        &mut self,
-        chunk: &'c [u8],
-        frames: &mut Vec<F>,
-    ) -> &'c [u8] {
+    fn push_line_feed<F: From<Frame>>(&mut self, mut chunk: Bytes, frames: &mut Vec<F>) -> Bytes {
         if self.at != At::AfterReturn || chunk.is_empty() {
             return chunk;
         }
         self.at = At::Start;
         self.crlf = chunk.starts_with(b"\n");
-        let Some(rest) = chunk.strip_prefix(b"\n") else {
+        if !self.crlf {
             return chunk;
-        };
+        }
         let between_events = self.pending.is_empty();
-        self.pending.extend_from_slice(b"\n");
+        self.pending.push(chunk.split_to(1));
         self.searched += 1;
         if between_events {
             frames.push(F::from(self.take(FrameKind::Filler)));
         }
-        rest
+        chunk
     }
 
     /// Searches on to the end of the line at hand; tells whether the line was empty. `None`: it
@@ -151,7 +148,7 @@ impl Splitter {
 
     /// Hands out what was searched.
     fn take(&mut self, kind: FrameKind) -> Frame {
-        let bytes = self.pending.split_to(self.searched).freeze();
+        let bytes = self.pending.take(self.searched);
         self.searched = 0;
         let first = std::mem::take(&mut self.first);
         Frame::new(bytes, kind, first)

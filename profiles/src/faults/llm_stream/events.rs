@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+use bytes::Bytes;
 use squall_dialects::Tally;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Delta, Reading, Weights};
@@ -84,11 +85,11 @@ impl EventEditor {
         }
     }
 
-    pub(super) fn push(&mut self, chunk: &[u8], call: &mut Call) -> Vec<Step> {
+    pub(super) fn push(&mut self, chunk: Bytes, call: &mut Call) -> Vec<Step> {
         if self.over {
             return Vec::new();
         }
-        let frames = self.splitter.push(chunk);
+        let frames = self.splitter.push_shared(chunk);
         let steps = self.frames(&frames, call);
         self.joined(steps)
     }

@@ -138,7 +138,7 @@ fn steps(
     limit: u64,
 ) -> Result<Vec<Step>, String> {
     let plain = Plain::of(body, coding, lease, limit)?;
-    let mut steps = editor.push(&plain.bytes);
+    let mut steps = editor.push(Bytes::copy_from_slice(&plain.bytes));
     steps.extend(editor.finish());
     if let Some(why) = editor.untouched_because() {
         return Err(why);

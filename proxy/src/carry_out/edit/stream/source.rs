@@ -106,7 +106,7 @@ impl Source {
             }
             let sourced = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match (frame.into_data(), &mut self.recoding) {
-                    (Ok(data), None) => Sourced::Steps(self.editor.push(&data)),
+                    (Ok(data), None) => Sourced::Steps(self.editor.push(data)),
                     (Ok(data), Some(recoding)) => {
                         recoding.take(data);
                         continue;
@@ -125,7 +125,10 @@ impl Source {
         let recoding = self.recoding.as_mut()?;
         match recoding.step() {
             Ok(0) => None,
-            Ok(length) => Some(Sourced::Steps(self.editor.push(&recoding.piece[..length]))),
+            Ok(length) => {
+                let piece = Bytes::copy_from_slice(&recoding.piece[..length]);
+                Some(Sourced::Steps(self.editor.push(piece)))
+            }
             Err(why) if recoding.began => {
                 let broken = Broken::close(format!("the upstream's answer broke: {why}"));
                 Some(Sourced::Broken(self.editor.broke_off(), broken))

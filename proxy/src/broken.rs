@@ -93,6 +93,10 @@ pub trait Ledger {
     fn told_of(&self, verdict: VerdictIndex, tools: Vec<String>);
     /// A fault held the exchange back for this long.
     fn delayed(&self, by: Duration);
+    /// This long the upstream was waited for.
+    fn waited(&self, by: Duration) {
+        let _ = by;
+    }
     /// The tokens out that an answer announces are a rule's count, from here on.
     fn counted_anew(&self) {}
     /// A rule read all of an answer that it let pass as it came: it need not be read again.

@@ -16,8 +16,11 @@
 //! upstream's own body, byte for byte and frame for frame.
 
 use std::rc::Rc;
+use std::time::Instant;
 
+use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
+use http_body::Body;
 use squall_dialects::Tally;
 use squall_profiles::plan::VerdictIndex;
 
@@ -37,7 +40,7 @@ pub(crate) mod trailers;
 pub mod whole;
 
 use flush::AgentSide;
-use whole::Inspect;
+use whole::{Collected, Inspect};
 
 /// What the parts of a plan need to know of the exchange they are carried out on.
 #[derive(Clone)]
@@ -54,6 +57,19 @@ pub struct Context {
     pub account: u64,
     /// How much may be held back for edits of whole bodies.
     pub inspect: Inspect,
+}
+
+impl Context {
+    /// Collects an answer that has to be held whole; the time that its upstream takes is not Squall's.
+    pub(crate) async fn collect<B>(&self, body: B) -> Collected<B>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let begun = Instant::now();
+        let collected = whole::collect(body, &self.inspect).await;
+        self.ledger.waited(begun.elapsed());
+        collected
+    }
 }
 
 /// One rule's part of a plan on its way through a body: whom to report to, and about what.

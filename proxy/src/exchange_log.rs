@@ -50,6 +50,8 @@ pub(crate) struct ExchangeLog {
     injected: Cell<Duration>,
     /// Time spent waiting for the agent or the upstream, which is not Squall's own.
     waited: Cell<Duration>,
+    /// What Squall itself had added when the answer's head went on to the agent.
+    overhead: Cell<Option<Duration>>,
     request_bytes: Cell<u64>,
     response_bytes: Cell<u64>,
     outcome: Cell<Option<Outcome>>,
@@ -91,6 +93,7 @@ impl ExchangeLog {
             note: RefCell::new(Some(Arc::new(note))),
             injected: Cell::default(),
             waited: Cell::default(),
+            overhead: Cell::default(),
             request_bytes: Cell::new(0),
             response_bytes: Cell::new(0),
             outcome: Cell::new(None),
@@ -369,6 +372,18 @@ impl ExchangeLog {
         self.waited.set(self.waited.get() + time);
     }
 
+    /// The answer's head goes on to the agent. What comes after it goes at the pace of the upstream and
+    /// the agent, which is not Squall's.
+    pub(crate) fn head_passes(&self) {
+        self.overhead.set(Some(self.own_time()));
+    }
+
+    /// Time since the beginning in which nobody was waited for.
+    fn own_time(&self) -> Duration {
+        let others = self.injected.get() + self.waited.get();
+        self.started.elapsed().saturating_sub(others)
+    }
+
     /// The agent got this status.
     pub(crate) fn answered(&self, status: StatusCode) {
         self.note(|note| note.status = Some(status));
@@ -435,9 +450,7 @@ impl ExchangeLog {
     fn fill(&self, note: &mut ExchangeNote) {
         note.duration = self.started.elapsed();
         note.injected = self.injected.get();
-        note.overhead = note
-            .duration
-            .saturating_sub(note.injected + self.waited.get());
+        note.overhead = self.overhead.get().unwrap_or_else(|| self.own_time());
         note.request_bytes = self.request_bytes.get();
         note.response_bytes = self.response_bytes.get();
         note.verdicts.clone_from(&self.verdicts.borrow());
@@ -547,6 +560,10 @@ impl Ledger for ExchangeLog {
 
     fn heard(&self, tally: Box<Tally>) {
         *self.heard.borrow_mut() = Some(tally);
+    }
+
+    fn waited(&self, by: Duration) {
+        ExchangeLog::waited(self, by);
     }
 
     fn delayed(&self, by: Duration) {

@@ -41,6 +41,9 @@ impl Observed {
         connection: &Rc<Connection>,
         log: Option<Rc<ExchangeLog>>,
     ) -> Self {
+        if let Some(log) = &log {
+            log.head_passes();
+        }
         Self {
             body,
             connection: Rc::clone(connection),

@@ -1,5 +1,7 @@
 //! Every event of a stream reaches the agent before the upstream sends the next, in every dialect and
-//! framing, whether or not a rule reads along.
+//! framing, whether or not a rule reads along; and what the upstream takes is not told as overhead.
+
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use squall_tests::upstream::{Connection, bedrock, chat, gemini, messages, ollama, responses};
@@ -152,8 +154,13 @@ fn hear_all(rule: Option<&Value>) {
             let mut wire = stage.open(path);
             let headers = [("content-type", "application/json")];
             wire.request("POST", stream.target, &headers, stream.body.as_bytes());
+            let mut began = None;
+            let mut paused = 0.0;
             for event in &stream.events {
                 wire.receive_until(needed(event, stream.media_type));
+                // So long the upstream sends nothing.
+                let began = began.get_or_insert_with(Instant::now);
+                paused = began.elapsed().as_secs_f64();
                 stage.upstream(path).step();
             }
             wire.receive_until("0\r\n\r\n");
@@ -162,6 +169,12 @@ fn hear_all(rule: Option<&Value>) {
             assert_eq!(entry["dialect"], stream.dialect, "{path:?}: {entry}");
             let mode = rule.map_or(&Value::Null, |rule| &rule["mode"]);
             assert_eq!(entry["rules"][0]["mode"], *mode, "{path:?}: {entry}");
+            let lasted = entry["duration_ms"].as_f64().unwrap_or_default() / 1e3;
+            let own = entry["overhead_us"].as_f64().unwrap_or(f64::MAX) / 1e6;
+            assert!(
+                lasted - own >= paused,
+                "{path:?}: the upstream's pauses of {paused} s are none of Squall's: {entry}"
+            );
         }
     }
 }

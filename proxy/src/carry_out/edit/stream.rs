@@ -23,7 +23,7 @@ use super::{Speaking, drop_digests};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::codec::{Coding, Encoder};
 use crate::carry_out::flush::Breaking;
-use crate::carry_out::whole::{Collected, Lease, collect};
+use crate::carry_out::whole::{Collected, Lease};
 use crate::carry_out::{Context, Report};
 
 pub(super) async fn apply(
@@ -94,7 +94,7 @@ async fn whole(
     context: &Context,
 ) -> Response<AgentBody> {
     let (mut head, body) = response.into_parts();
-    let mut whole = match collect(body, &context.inspect).await {
+    let mut whole = match context.collect(body).await {
         Collected::Whole(whole) => whole,
         Collected::Partly(rejoined, why) => {
             report.bypassed(why.to_string());

@@ -12,7 +12,7 @@ use super::correct_length;
 use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::flush::Breaking;
-use crate::carry_out::whole::{Collected, collect};
+use crate::carry_out::whole::Collected;
 use crate::carry_out::{self as carry, Report, declared_length};
 
 pub(super) async fn apply(
@@ -24,7 +24,7 @@ pub(super) async fn apply(
     let (mut head, mut body) = response.into_parts();
     let mut length = declared_length(&head.headers).or_else(|| body.size_hint().exact());
     if let (Amount::Share(_), None) = (amount, length) {
-        match collect(body, &context.inspect).await {
+        match context.collect(body).await {
             Collected::Whole(whole) => {
                 length = Some(whole.bytes().len() as u64);
                 body = AgentBody::boxed(whole.unchanged());

@@ -8,7 +8,7 @@ use super::{correct_length, drop_digests};
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::codec::Coding;
 use crate::carry_out::flush::Breaking;
-use crate::carry_out::whole::{Collected, Lease, collect};
+use crate::carry_out::whole::{Collected, Lease};
 use crate::carry_out::{Context, Report};
 
 /// Changes a body by `change`, which is given it without its coding and says why where it cannot.
@@ -26,7 +26,7 @@ pub(super) async fn apply(
             return Response::from_parts(head, body);
         }
     };
-    let mut whole = match collect(body, &context.inspect).await {
+    let mut whole = match context.collect(body).await {
         Collected::Whole(whole) => whole,
         Collected::Partly(rejoined, why) => {
             report.bypassed(why.to_string());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::env::VarError;
+use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
 use axum::response::IntoResponse;
@@ -21,6 +22,9 @@ use crate::trust::Sent;
 /// Longest document, bytes.
 pub(crate) const MOST: usize = 1 << 20;
 
+/// How long a document may take to come.
+const SLOWEST: Duration = Duration::from_mins(1);
+
 /// A document as it was sent.
 #[derive(Debug)]
 pub(crate) struct Document {
@@ -35,6 +39,8 @@ enum Form {
     Yaml,
     /// A profile or a suite, and what the variables in it stand for.
     WithVariables,
+    /// As YAML, within another document that can be read.
+    Enclosed,
     /// The sender does not know: no type at all, or what curl says of any `-d`.
     Unstated,
 }
@@ -118,7 +124,11 @@ impl Document {
 
 /// The body of a request, which may be so long, as its route says too.
 pub(crate) async fn body(request: Request, most: usize) -> Result<Bytes, Problem> {
-    let body = Bytes::from_request(request, &()).await;
+    let body = tokio::time::timeout(SLOWEST, Bytes::from_request(request, &())).await;
+    let body = body.map_err(|_| {
+        let seconds = SLOWEST.as_secs();
+        Problem::malformed(format!("the body did not come within {seconds} seconds"))
+    })?;
     body.map_err(|rejection| {
         let detail = rejection.body_text();
         match rejection.into_response().status() {
@@ -137,7 +147,7 @@ impl Document {
     pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, Problem> {
         let sent = || trust.variables(|variables| profile::parse_file(name, &self.text, variables));
         let profile = match self.form {
-            Form::Unstated | Form::Yaml => sent(),
+            Form::Unstated | Form::Yaml | Form::Enclosed => sent(),
             Form::Json => {
                 serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
                 sent()
@@ -164,7 +174,7 @@ impl Document {
             serde_json::from_str(&self.text).map_err(|error| not_json(&error))?;
         let document = Self {
             text: sent.document,
-            form: Form::Yaml,
+            form: Form::Enclosed,
         };
         Ok((document, Sent::new(sent.variables)))
     }
@@ -183,10 +193,8 @@ impl Document {
             Form::WithVariables => Err(Problem::unsupported_type(
                 "variables are sent with profiles and suites only; send application/json or application/yaml",
             )),
-            Form::Yaml => tree(&self.text).map_err(|error| {
-                let detail = format!("the document is not YAML: {error}");
-                Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
-            }),
+            Form::Yaml | Form::Enclosed => tree(&self.text)
+                .map_err(|error| self.unreadable(format!("the document is not YAML: {error}"))),
         }
     }
 }
@@ -204,17 +212,23 @@ impl Document {
     pub(crate) fn tree(&self) -> Result<serde_json::Value, Problem> {
         let tree = match self.form {
             Form::Json | Form::WithVariables => self.value()?,
-            Form::Unstated | Form::Yaml => tree(&self.text).map_err(|error| {
-                let detail = format!("the document cannot be read: {error}");
-                Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
+            Form::Unstated | Form::Yaml | Form::Enclosed => tree(&self.text).map_err(|error| {
+                self.unreadable(format!("the document cannot be read: {error}"))
             })?,
         };
         if depth(&tree) > DEPTH {
             let detail = format!("the document is nested deeper than {DEPTH} levels");
-            let errors = vec![Detail::at("", detail.clone())];
-            return Err(Problem::malformed(detail).with_errors(errors));
+            return Err(self.unreadable(detail));
         }
         Ok(tree)
+    }
+
+    /// What cannot be read is malformed; within a document that can, it makes no sense.
+    fn unreadable(&self, detail: String) -> Problem {
+        if self.form == Form::Enclosed {
+            return Problem::invalid(vec![Detail::at("/document", detail)]);
+        }
+        Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
     }
 }
 
@@ -249,6 +263,26 @@ fn depth(value: &serde_json::Value) -> usize {
 }
 
 fn not_json(error: &serde_json::Error) -> Problem {
+    if error.is_data() {
+        let detail = format!("the document says something else than it may: {error}");
+        return Problem::invalid(vec![Detail::at("", detail)]);
+    }
     let detail = format!("the document is not JSON: {error}");
     Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use futures_util::stream;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
+        let never = stream::pending::<Result<Bytes, std::convert::Infallible>>();
+        let request = Request::new(Body::from_stream(never));
+        let problem = body(request, MOST).await.expect_err("nothing came");
+        assert_eq!(problem.status(), StatusCode::BAD_REQUEST);
+    }
 }

@@ -22,7 +22,8 @@ const MAX_LENGTH: usize = 128;
 pub(crate) enum BadScope {
     /// With a name that none can have.
     #[error(
-        "{place} names the scope `{given}`; a scope is 1 to {MAX_LENGTH} characters of a-z, A-Z, 0-9, `.`, `_` and `-`"
+        "{place} names the scope `{given}`; a scope is 1 to {MAX_LENGTH} characters of a-z, A-Z, 0-9, `.`, `_` and `-`, \
+         the first no `.`"
     )]
     Name { place: &'static str, given: String },
     /// In credentials that say nothing. They may be secret all the same, and are not repeated.
@@ -33,9 +34,11 @@ pub(crate) enum BadScope {
     Credentials,
 }
 
-/// Whether a scope can be called so: 1 to 128 characters of `a-z A-Z 0-9 . _ -`.
+/// Whether a scope can be called so: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, of which the first is no
+/// dot: clients take `.` and `..` out of paths.
 pub fn is_scope_name(name: &str) -> bool {
     (1..=MAX_LENGTH).contains(&name.len())
+        && !name.starts_with('.')
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
@@ -173,7 +176,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "the x-squall-scope header names the scope `a b`; a scope is 1 to 128 characters of \
-             a-z, A-Z, 0-9, `.`, `_` and `-`"
+             a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`"
         );
     }
 }

@@ -46,11 +46,13 @@ impl Client {
             Some(_) => server.to_owned(),
             None => format!("http://{server}"),
         };
-        if server
-            .parse::<http::Uri>()
-            .ok()
-            .and_then(|uri| uri.host().map(str::len))
-            .is_none()
+        let is_http = server.starts_with("http://") || server.starts_with("https://");
+        if !is_http
+            || server
+                .parse::<http::Uri>()
+                .ok()
+                .and_then(|uri| uri.host().map(str::len))
+                .is_none()
         {
             return Err(Failure::Usage(format!(
                 "`{server}` is not a daemon's address; write `http://127.0.0.1:7071`"

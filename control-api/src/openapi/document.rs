@@ -136,10 +136,10 @@ fn of_path(path: &str) -> Vec<Value> {
             let (about, pattern) = match name {
                 "scope" => (
                     "A scope; `default` is everything in no other",
-                    "^[A-Za-z0-9._-]{1,128}$",
+                    "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$",
                 ),
-                "id" => ("Its id", "^[A-Za-z0-9._-]{1,64}$"),
-                _ => ("Its name", "^[A-Za-z0-9._-]{1,64}$"),
+                "id" => ("Its id", "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"),
+                _ => ("Its name", "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"),
             };
             json!({
                 "name": name,

@@ -33,7 +33,7 @@ texts! {
     Moment: "^[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
         "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-](0[0-9]|1[0-9]|2[0-3]):[0-5][0-9])$";
     /// A scope's name.
-    ScopeName: "^[A-Za-z0-9._-]{1,128}$";
+    ScopeName: "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$";
     /// An exchange's id.
     ExchangeIdText: "^[0-9a-f]{24}$";
     /// A row's number in a list that counts up.

@@ -44,7 +44,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Scope {
         let name: String = name.chars().take(40).collect();
         Err(Problem::malformed(format!(
             "`{name}` cannot be a scope; a scope is 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` \
-             and `-`"
+             and `-`, the first no `.`"
         )))
     }
 }
@@ -100,14 +100,16 @@ impl<S: Send + Sync> FromRequestParts<S> for ExchangeName {
 /// What is put must have a name that files and commands can write. `what` is `profile`, `suite`, ….
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
     let fits = (1..=64).contains(&name.len())
+        && !name.starts_with('.')
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     if fits {
         return Ok(());
     }
-    let detail =
-        format!("a {what}'s name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`");
+    let detail = format!(
+        "a {what}'s name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`"
+    );
     Err(Problem::invalid(vec![Detail::at("/name", detail)]))
 }
 

@@ -72,6 +72,43 @@ async fn a_scope_that_no_name_can_be_is_a_problem_wherever_it_is_asked_for() {
 }
 
 #[tokio::test]
+async fn what_clients_take_out_of_paths_is_no_name() {
+    let api = Api::new();
+    let json = [("content-type", "application/json")];
+    for name in ["..", "%2e%2e", ".", ".x"] {
+        for path in ["suites", "contracts", "profiles"] {
+            let answer = api
+                .ask("PUT", &format!("/v1/{path}/{name}"), &json, "{}")
+                .await;
+            answer.problem(422, "invalid");
+        }
+        let path = format!("/v1/scopes/{name}/chaos");
+        api.get(&path).await.problem(400, "malformed");
+    }
+}
+
+#[tokio::test]
+async fn a_document_within_another_makes_no_sense_where_it_cannot_be_read() {
+    let api = Api::new();
+    let kind = [("content-type", "application/vnd.squall.suite+json")];
+    for (sent, pointer) in [
+        (
+            json!({ "document": "\u{93}", "variables": {} }),
+            "/document",
+        ),
+        (json!({ "document": "a: [", "variables": {} }), "/document"),
+        (json!({ "document": "a: b" }), ""),
+    ] {
+        let answer = api
+            .ask("PUT", "/v1/suites/s", &kind, sent.to_string())
+            .await;
+        assert_eq!(answer.pointers(422, "invalid"), [pointer], "{sent}");
+    }
+    let answer = api.ask("PUT", "/v1/suites/s", &kind, "{").await;
+    answer.problem(400, "malformed");
+}
+
+#[tokio::test]
 async fn unknown_repeated_and_unreadable_parameters_are_refused_together() {
     let api = Api::new();
     let answer = api

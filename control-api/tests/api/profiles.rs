@@ -269,7 +269,7 @@ async fn a_variable_that_is_not_sent_is_named_and_chaos_takes_none() {
     let answer = api
         .ask("PUT", "/v1/profiles/p", &WITH_VARIABLES, "{}")
         .await;
-    answer.problem(400, "malformed");
+    answer.problem(422, "invalid");
     let answer = api
         .ask("PUT", "/v1/chaos", &WITH_VARIABLES, body("profile: none"))
         .await;

@@ -99,20 +99,20 @@ pub enum NotStopped {
 }
 
 impl Recordings {
-    /// Over a store. Needs the runtime that writes once a recording begins.
+    /// Over a store, of the daemon with this id. Needs the runtime that writes once a recording begins.
     pub fn over(
         store: Store,
         recorder: Recorder,
         chaos: Arc<Chaos>,
         bounds: RecordingBounds,
+        daemon: String,
     ) -> Arc<Self> {
-        let started = recorder.begin(Instant::now()).to_string();
         Arc::new(Self {
             store,
             recorder,
             chaos,
             bounds,
-            daemon: started,
+            daemon,
             running: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             wake: Arc::default(),
@@ -262,12 +262,13 @@ impl Recordings {
         }
     }
 
-    /// A recording of this daemon as memory has it, one of a silent daemon as cut.
+    /// A recording of this daemon as memory has it, one of its life before or of a silent daemon as cut.
     fn bring_up_to_date(&self, recording: &mut StoredRecording) {
         if let Some(running) = self.of(&recording.workspace, &recording.id) {
             recording.clone_from(&running.held().recording);
         } else if recording.state == RecordingState::Recording
-            && self.now().saturating_sub(recording.seen_at) > SILENCE_MS
+            && (recording.daemon == self.daemon
+                || self.now().saturating_sub(recording.seen_at) > SILENCE_MS)
         {
             recording.state = RecordingState::Cut;
             recording.ended_at = Some(recording.seen_at);
@@ -401,7 +402,13 @@ mod tests {
             metrics,
         );
         let store = Store::in_memory();
-        let recordings = Recordings::over(store, recorder, Arc::clone(&chaos), bounds);
+        let recordings = Recordings::over(
+            store,
+            recorder,
+            Arc::clone(&chaos),
+            bounds,
+            "this".to_owned(),
+        );
         (recordings, chaos)
     }
 
@@ -472,9 +479,10 @@ mod tests {
     async fn a_recording_of_a_daemon_that_says_nothing_was_cut() {
         let (recordings, _) = recordings(RecordingBounds::default());
         let now = recordings.now();
-        for (id, seen_at, expected) in [
-            ("a", now, RecordingState::Recording),
-            ("b", now - SILENCE_MS - 1000, RecordingState::Cut),
+        for (id, daemon, seen_at, expected) in [
+            ("a", "another", now, RecordingState::Recording),
+            ("b", "another", now - SILENCE_MS - 1000, RecordingState::Cut),
+            ("c", "this", now, RecordingState::Cut),
         ] {
             let recording = StoredRecording {
                 id: id.to_owned(),
@@ -482,7 +490,7 @@ mod tests {
                 name: None,
                 scope: None,
                 state: RecordingState::Recording,
-                daemon: "another".to_owned(),
+                daemon: daemon.to_owned(),
                 started_at: 1,
                 seen_at,
                 ended_at: None,

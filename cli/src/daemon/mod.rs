@@ -132,6 +132,7 @@ impl Daemon {
         proxy.refuse_loops([api_address]);
         let options = config.store.journal;
         let journal = StoredJournal::start(stored.store(), options, &recorder, &metrics);
+        let daemon_id = parts::daemon_id(&config)?;
         let runs = Runs::new(RunsParts {
             store: stored.store().clone(),
             chaos: Arc::clone(&chaos),
@@ -139,7 +140,7 @@ impl Daemon {
             journal: journal.clone(),
             metrics: Arc::clone(&metrics),
             audit: Arc::clone(&audit),
-            daemon: parts::daemon_id(&config)?,
+            daemon: daemon_id.clone(),
             runners: parts::runners(&ca, &config, &proxy),
             approval: Approval::new(config.approval.clone()),
         });
@@ -149,6 +150,7 @@ impl Daemon {
             recorder.clone(),
             Arc::clone(&chaos),
             RecordingBounds::default(),
+            daemon_id,
         );
         if !config.passing {
             // Those of the daemon that lives on this store go on.

@@ -111,13 +111,18 @@ impl AuditLog {
             return;
         }
         self.push(call.answered(status, self.now()));
-        self.news.notify_one();
-        if !self.waiting().told {
-            let log = Arc::clone(self);
-            let writing = tokio::spawn(async move { log.write().await });
-            // Whoever waited long enough is answered; the entry is written all the same.
-            let _ = tokio::time::timeout(patience, writing).await;
+        if self.waiting().told {
+            self.news.notify_one();
+            return;
         }
+        let log = Arc::clone(self);
+        let writing = tokio::spawn(async move {
+            log.write().await;
+            // What the store did not take is tried again.
+            log.news.notify_one();
+        });
+        // Whoever waited long enough is answered; the entry is written all the same.
+        let _ = tokio::time::timeout(patience, writing).await;
     }
 
     /// Counts a call that was denied.

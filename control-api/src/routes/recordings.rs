@@ -36,7 +36,7 @@ const MEMBERS: [&str; 2] = ["scope", "name"];
 #[expect(dead_code, reason = "says what `read` takes")]
 pub(super) struct Asked {
     /// Which scope; every one of the workspace if absent.
-    #[schemars(regex(pattern = "^[A-Za-z0-9._-]{1,128}$"))]
+    #[schemars(regex(pattern = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"))]
     scope: Option<String>,
     /// A title.
     #[schemars(length(min = 1, max = 200))]
@@ -55,6 +55,8 @@ pub(super) struct Line {
     scope: Option<String>,
     /// How it is doing.
     state: RecordingState,
+    /// The daemon that records, as `GET /v1/chaos` has it.
+    daemon: String,
     /// When it began, RFC 3339.
     started_at: String,
     /// When it ended, RFC 3339; `null` while it runs.
@@ -74,12 +76,24 @@ impl From<StoredRecording> for Line {
             name: recording.name,
             scope: recording.scope,
             state: recording.state,
+            daemon: recording.daemon,
             started_at: timestamp::rfc3339(recording.started_at),
             ended_at: recording.ended_at.map(timestamp::rfc3339),
             exchanges: recording.tally.exchanges,
             bytes: recording.tally.bytes,
             left_out: recording.tally.left_out,
         }
+    }
+}
+
+impl Line {
+    /// Which recording, for the audit log.
+    fn told(&self) -> String {
+        let scope = self.scope.as_deref().unwrap_or("every scope");
+        format!(
+            "recording {} of {scope}, {} exchanges",
+            self.id, self.exchanges
+        )
     }
 }
 
@@ -112,7 +126,9 @@ pub(super) async fn begin(
     })?;
     let place = format!("/v1/recordings/{}", recording.id);
     let place = HeaderValue::from_str(&place).expect("ids are hex digits");
-    let body = Json(Line::from(recording));
+    let line = Line::from(recording);
+    caller.changed(None, Some(&line), line.told());
+    let body = Json(line);
     Ok((StatusCode::CREATED, [(LOCATION, place)], body).into_response())
 }
 
@@ -138,13 +154,17 @@ pub(super) async fn stop(
     params: Params,
 ) -> Result<Json<Line>, Problem> {
     params.finish()?;
+    let before = state.recordings.find(caller.workspace(), &id).await;
+    let before = before.ok().flatten().map(Line::from);
     let stopped = state.recordings.stop(caller.workspace(), &id).await;
     let recording = stopped.map_err(|error| match error {
         NotStopped::Unknown(_) => unknown(&id),
         NotStopped::Elsewhere(..) => Problem::conflict(error.to_string()),
         NotStopped::Store(error) => Problem::store(&error),
     })?;
-    Ok(Json(recording.into()))
+    let line = Line::from(recording);
+    caller.changed(before.as_ref(), Some(&line), line.told());
+    Ok(Json(line))
 }
 
 pub(super) fn stop_operation() -> Operation {
@@ -291,7 +311,7 @@ fn read(document: &Value) -> Result<NewRecording, Vec<Detail>> {
     let scope = text(
         "scope",
         squall_proxy::is_scope_name,
-        "1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`",
+        "1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`",
     );
     let is_title = |text: &str| {
         (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)

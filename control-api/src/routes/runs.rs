@@ -8,7 +8,7 @@ use axum::{Extension, Json};
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
-use squall_journal::run::{RunKind, RunRecord, RunState};
+use squall_journal::run::{DocumentVersion, RunKind, RunRecord, RunState};
 
 use super::events::Sent;
 use super::path::RunName;
@@ -26,6 +26,11 @@ use crate::store::RunFilter;
 /// When it is worth another try, while too many runs are queued.
 const FULL: Duration = Duration::from_secs(5);
 
+/// What runs can be filtered by.
+const STATES: &str =
+    "queued, awaiting_approval, running, passed, failed, inconclusive, errored or cancelled";
+const KINDS: &str = "chaos, contract, mutation, replay, ci or verify";
+
 /// Runs, newest first.
 pub(super) async fn list(
     State(state): State<ApiState>,
@@ -34,8 +39,8 @@ pub(super) async fn list(
 ) -> Result<Json<Page<Value>>, Problem> {
     let limit = page::limit(&mut params);
     let filter = RunFilter {
-        state: params.read("state", "a state of a run", RunState::parse),
-        kind: params.read("kind", "a kind of run", RunKind::parse),
+        state: params.read("state", STATES, RunState::parse),
+        kind: params.read("kind", KINDS, RunKind::parse),
         before: params.take("cursor").filter(|cursor| !cursor.is_empty()),
     };
     params.finish()?;
@@ -87,6 +92,7 @@ pub(super) async fn create(
         ),
         NotAdded::Store(error) => Problem::store(&error),
     })?;
+    caller.changed(None, Some(&run), told(&run));
     let location = format!("/v1/runs/{}", run.id);
     let location = HeaderValue::from_str(&location).expect("hex digits are a header value");
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(run)).into_response())
@@ -129,8 +135,9 @@ pub(super) async fn approve(
     params: Params,
 ) -> Result<Json<RunRecord>, Problem> {
     params.finish()?;
+    let before = before(&state, &caller, &id).await;
     let approved = state.runs.approve(caller.workspace(), &id).await;
-    approved.map(Json).map_err(|error| match error {
+    let run = approved.map_err(|error| match error {
         NotApproved::Unknown => unknown(&id),
         NotApproved::NotAsked(state) => Problem::conflict(format!(
             "the run is {}; only one that is awaiting_approval can be approved",
@@ -141,12 +148,14 @@ pub(super) async fn approve(
         }
         NotApproved::Elsewhere(daemon) => elsewhere(&daemon),
         NotApproved::Store(error) => Problem::store(&error),
-    })
+    })?;
+    caller.changed(before.as_ref(), Some(&run), told(&run));
+    Ok(Json(run))
 }
 
 pub(super) fn approve_operation() -> Operation {
     Operation::new("approve_run", "Says yes to a run that waits for it")
-        .answers::<RunRecord>(200, "It is approved, and starts when it is its turn")
+        .answers::<RunRecord>(200, "It runs; where too many do, it waits for its turn")
         .problems([404, 409])
         .asks_store()
 }
@@ -160,14 +169,17 @@ pub(super) async fn cancel(
 ) -> Result<Json<RunRecord>, Problem> {
     params.finish()?;
     let cancelled = state.runs.cancel(caller.workspace(), &id).await;
-    cancelled.map(Json).map_err(|error| match error {
+    let run = cancelled.map_err(|error| match error {
         NotCancelled::Unknown => unknown(&id),
         NotCancelled::Over(state) => {
             Problem::conflict(format!("the run is over: it is {}", state.as_str()))
         }
         NotCancelled::Elsewhere(daemon) => elsewhere(&daemon),
         NotCancelled::Store(error) => Problem::store(&error),
-    })
+    })?;
+    // What it was before is not asked for: nothing comes before the brake.
+    caller.changed(None, Some(&run), told(&run));
+    Ok(Json(run))
 }
 
 pub(super) fn cancel_operation() -> Operation {
@@ -205,6 +217,27 @@ pub(super) fn events_operation() -> Operation {
     .answers_as::<Sent<run_events::Name>>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")
     .problems([404])
     .asks_store()
+}
+
+/// A run before it is changed. No reason to refuse that where it cannot be read.
+async fn before(state: &ApiState, caller: &Caller, id: &str) -> Option<RunRecord> {
+    state.runs.find(caller.workspace(), id).await.ok().flatten()
+}
+
+/// Which run, for the audit log.
+fn told(run: &RunRecord) -> String {
+    let told = |one: &DocumentVersion| {
+        let version = one.version.map(|version| format!(" v{version}"));
+        format!(
+            ", {} `{}`{}",
+            one.kind,
+            one.name,
+            version.unwrap_or_default()
+        )
+    };
+    let documents: String = run.documents.iter().map(told).collect();
+    let (kind, state) = (run.kind.as_str(), run.state.as_str());
+    format!("run {}, {kind} `{}`, {state}{documents}", run.id, run.name)
 }
 
 pub(super) fn unknown(id: &str) -> Problem {

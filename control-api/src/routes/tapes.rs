@@ -122,6 +122,16 @@ impl Line {
     }
 }
 
+impl Line {
+    /// Which tape, for the audit log.
+    fn told(&self) -> String {
+        format!(
+            "{}, on_miss {}, on_exhausted {}",
+            self.source, self.on_miss, self.on_exhausted
+        )
+    }
+}
+
 /// The tape of a scope, and what came of it.
 pub(super) async fn show(
     State(state): State<ApiState>,
@@ -173,7 +183,10 @@ pub(super) async fn put(
         ));
     }
     let line = Line::of(scope.clone(), &playing);
+    let before = state.chaos.tapes().playing(&scope);
+    let before = before.map(|playing| Line::of(scope.clone(), &playing));
     state.chaos.play(&scope, Some(playing));
+    caller.changed(before.as_ref(), Some(&line), line.told());
     Ok(Json(line))
 }
 
@@ -198,7 +211,11 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Problem> {
     params.finish()?;
     check_seen(&caller, &scope)?;
+    let before = state.chaos.tapes().playing(&scope);
+    let before = before.map(|playing| Line::of(scope.clone(), &playing));
     state.chaos.play(&scope, None);
+    let detail = before.as_ref().map(Line::told).unwrap_or_default();
+    caller.changed(before.as_ref(), None, detail);
     Ok(StatusCode::NO_CONTENT)
 }
 

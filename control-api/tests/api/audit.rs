@@ -87,6 +87,47 @@ async fn change_things(api: &Api) {
 }
 
 #[tokio::test]
+async fn entries_of_tapes_and_recordings_say_which_and_what_became_of_them() {
+    let api = open(Ground::sqlite().open().await).await;
+    let begun = ask(
+        &api,
+        SECRET,
+        "POST",
+        "/v1/recordings",
+        &json!({ "scope": "job" }),
+    )
+    .await;
+    let id = text(&begun.json(), "id").to_owned();
+    let stop = format!("/v1/recordings/{id}/stop");
+    ask(&api, SECRET, "POST", &stop, &Value::Null).await;
+    let (tape, session) = (
+        "/v1/scopes/job/tape",
+        json!({ "session": { "id": "incident" } }),
+    );
+    ask(&api, SECRET, "PUT", tape, &session).await;
+    ask(&api, SECRET, "PUT", tape, &json!({ "recording": id })).await;
+    ask(&api, SECRET, "DELETE", tape, &Value::Null).await;
+    let recording = format!("recording {id} of job, 0 exchanges");
+    let by_session = "session incident, on_miss error, on_exhausted error".to_owned();
+    let by_recording = format!("recording {id}, on_miss error, on_exhausted error");
+    let entries = entries(&api, SECRET, "").await;
+    let told = entries.iter().map(|entry| {
+        let changes = (entry["before"].is_string(), entry["after"].is_string());
+        (text(entry, "detail").to_owned(), changes)
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            (recording.clone(), (false, true)),
+            (recording, (true, true)),
+            (by_session, (false, true)),
+            (by_recording.clone(), (true, true)),
+            (by_recording, (true, false)),
+        ]
+    );
+}
+
+#[tokio::test]
 async fn every_change_is_an_entry_with_who_what_and_how_it_came_out() {
     let server = Postgres::start();
     for ground in [Ground::sqlite(), Ground::postgres(&server, "squall")] {

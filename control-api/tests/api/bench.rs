@@ -166,6 +166,7 @@ impl Api {
             recorder.clone(),
             chaos.clone(),
             RecordingBounds::default(),
+            "bench".to_owned(),
         );
         let audit = AuditLog::new(profiles.store().clone(), recorder.clone());
         let state = ApiState {

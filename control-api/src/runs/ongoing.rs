@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::life::{Life, Move, Queued};
+use super::reach::OVER;
 use super::runner::Order;
 use super::stop::Stop;
 use crate::store::{RunEventRow, RunStep, Store};
@@ -116,7 +117,10 @@ impl Ongoing {
 
     /// Why it ends before its end; `None` while it does not.
     pub(super) fn stopped(&self) -> Option<Stop> {
-        let of_chaos = || self.mark.why().map(Stop::of_chaos);
+        let of_chaos = || {
+            let why = self.mark.why().filter(|why| *why != OVER);
+            why.map(Stop::of_chaos)
+        };
         self.stopped.get().cloned().or_else(of_chaos)
     }
 

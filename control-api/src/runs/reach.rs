@@ -22,6 +22,9 @@ use squall_proxy::recorder::{ExchangeNote, Recorder};
 
 use crate::store::DEFAULT_WORKSPACE;
 
+/// Why a run's scopes are closed that has come to its end.
+pub(super) const OVER: &str = "the run is over";
+
 /// Activations of one run that can still be asked about, the newest.
 const ASKED_ABOUT: usize = 256;
 
@@ -78,7 +81,7 @@ impl OwnProxy {
     pub(super) fn close(&self, run: &str) {
         let closed = self.runs().remove(run);
         if let Some(open) = closed {
-            open.mark.cut_short("the run is over");
+            open.mark.cut_short(OVER);
             self.chaos.end_for_run(None, &open.mark);
             for scope in &open.traced {
                 self.chaos.traces().forget(scope);

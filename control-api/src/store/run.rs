@@ -205,12 +205,12 @@ macro_rules! runs_in {
                 Ok(held)
             }
 
-            /// Runs that nobody executes: their records, and the number of the last thing that happened.
+            /// Runs that nobody executes: whose they are, their records, and the number of the last thing that happened.
             pub(in crate::store) async fn abandoned(
                 connection: &mut $connection,
                 which: Abandoned<'_>,
-            ) -> Result<Vec<(String, String, i64)>, Cause> {
-                const COLUMNS: &str = "record, cells, (SELECT COALESCE(MAX(ordinal), 0) FROM run_events \
+            ) -> Result<Vec<(String, String, String, i64)>, Cause> {
+                const COLUMNS: &str = "workspace, record, cells, (SELECT COALESCE(MAX(ordinal), 0) FROM run_events \
                      WHERE run = runs.id)";
                 let found = match which {
                     Abandoned::OfDaemon(daemon) => {

@@ -86,10 +86,10 @@ impl Store {
         why: &str,
         at: &str,
         events: impl Fn(&RunRecord, i64) -> Vec<RunEventRow> + Send + Sync,
-    ) -> Result<Vec<RunRecord>, StoreError> {
+    ) -> Result<Vec<(String, RunRecord)>, StoreError> {
         let found = read!(self, Vec::new(), abandoned(which))?;
         let mut given_up = Vec::new();
-        for (record, cells, last) in found {
+        for (workspace, record, cells, last) in found {
             let Some(mut record) = run::read(&record, &cells) else {
                 continue;
             };
@@ -99,7 +99,7 @@ impl Store {
             record.finished_at = Some(at.to_owned());
             let happened = events(&record, last);
             if write!(self, give_up(which, &record, &happened))? {
-                given_up.push(record);
+                given_up.push((workspace, record));
             }
         }
         Ok(given_up)

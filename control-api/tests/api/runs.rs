@@ -393,10 +393,16 @@ async fn what_the_config_lists_waits_for_a_yes() {
             assert_eq!(bench.begun.available_permits(), 0);
             let approved = bench.api.post(&format!("{path}/approve"), json!({})).await;
             assert_eq!(approved.status, 200, "{approved:?}");
+            assert_eq!(approved.json()["state"], "running");
         }
         bench.begun().await;
         bench.say(Word::Pass);
         assert_eq!(bench.over(&path).await["state"], "passed", "{glob}");
+        let metrics = bench.api.state.metrics.render().expect("renders");
+        assert!(
+            !metrics.contains("squall_runs_cut_short_total{"),
+            "{metrics}"
+        );
     }
     let bench = Bench::with(Store::in_memory(), Defaults::default(), &["*"]).await;
     let path = bench.ask().await;

@@ -218,7 +218,11 @@ pub(crate) async fn runs_that_nobody_executes_are_errored_and_no_others(ground: 
                 vec![event(last + 1, "state"), event(last + 2, "done")]
             })
             .await;
-        let ids = given_up.expect("an answer").into_iter().map(|run| run.id);
+        let ids = given_up.expect("an answer").into_iter();
+        let ids = ids.map(|(workspace, run)| {
+            assert_eq!(workspace, DEFAULT_WORKSPACE);
+            run.id
+        });
         ids.collect::<Vec<_>>()
     };
     assert_eq!(

@@ -35,7 +35,7 @@ pub(crate) enum NotCancelled {
 }
 
 impl Runs {
-    /// Says yes to a run that waits for it.
+    /// Says yes to a run that waits for it: it then runs, unless as many as may are under way.
     pub(crate) async fn approve(
         &self,
         workspace: &str,
@@ -52,8 +52,18 @@ impl Runs {
         match record.state {
             RunState::AwaitingApproval if run.approved.is_cancelled() => Err(NotApproved::Already),
             RunState::AwaitingApproval => {
+                let has_a_turn = self.turns.available_permits() > 0;
+                let mut changes = self.changes();
                 run.approved.cancel();
-                Ok(record)
+                let begun = async {
+                    while has_a_turn
+                        && run.record().await.state == RunState::AwaitingApproval
+                        && changes.changed().await.is_ok()
+                    {}
+                };
+                // A store that is away keeps its beginning from being written.
+                let _ = tokio::time::timeout(PATIENCE, begun).await;
+                Ok(run.record().await)
             }
             other => Err(NotApproved::NotAsked(other)),
         }

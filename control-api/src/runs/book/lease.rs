@@ -75,9 +75,11 @@ impl Runs {
             vec![row(1, "state", state), row(2, "done", done(record))]
         };
         let given_up = self.store.give_up_runs(which, why, &at, events).await?;
-        for record in given_up {
+        for (workspace, record) in given_up {
             tracing::warn!(run = record.id, "the run is errored: {why}");
             self.note("run errored", &record.id, why);
+            let event = event_of(&record, at.clone());
+            self.recorder.publish_run(&workspace, event);
             self.metrics.runs().ended(record.kind, record.state, None);
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use squall_tests::daemon::squall;
 use squall_tests::program::{client, told};
 use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Stage, Upstream, Wire};
@@ -198,4 +199,58 @@ fn other_programs_read_what_a_run_came_to() {
         .api
         .call("GET", "/v1/runs/nothing/report", None);
     assert_eq!(nobody.status, 404);
+}
+
+#[test]
+fn a_report_is_there_once_the_run_is_over_for_its_workspace_and_after_a_kill() {
+    let config = json!({ "approval": ["*"] });
+    let mut stage = Stage::with(&config, standard::serve);
+    let agent = Upstream::start(None, standard::serve);
+    let suite = json!({
+        "agent": { "endpoint": format!("http://{}/json", agent.address) },
+        "golden_prompts": ["How do you do?"],
+        "invariants": [{ "type": "output_not_empty" }],
+        "chaos": { "tool_faults": [{ "tool": "*", "mode": "error" }] },
+    });
+    let wish = json!({ "kind": "chaos", "suite": suite });
+    let taken = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
+    assert_eq!(taken.status, 201, "{}", taken.text());
+    let path = taken.header("location").unwrap().to_owned();
+    let of = |daemon: &Daemon| daemon.api.call("GET", &format!("{path}/report"), None);
+
+    let early = of(&stage.daemon);
+    assert_eq!((early.status, &early.json()["status"]), (409, &json!(409)));
+    let said = early.json()["detail"].to_string();
+    assert!(said.contains("awaiting_approval"), "{said}");
+
+    let cancelled = stage
+        .daemon
+        .api
+        .call("POST", &format!("{path}/cancel"), None);
+    assert_eq!(cancelled.status, 200, "{}", cancelled.text());
+    assert_eq!(of(&stage.daemon).json()["run"]["state"], "cancelled");
+    stage.daemon.kill_and_start_again();
+    let again = of(&stage.daemon);
+    assert_eq!(again.status, 200, "{}", again.text());
+    assert_eq!(again.json()["run"], stage.daemon.api.get(&path));
+
+    let server = format!("--server=http://{}", stage.daemon.api.address);
+    let made = |secret: &str, arguments: &[&str]| {
+        let mut command = squall(&stage.daemon.home);
+        command
+            .env("SQUALL_TOKEN", secret)
+            .args(["token", "create"]);
+        let output = command.args(arguments).arg(&server).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let ours = made("", &["boss", "--role=admin"]);
+    let other = made(&ours, &["pay", "--role=viewer", "--workspace=pay"]);
+    for (secret, status) in [(&ours, 200), (&other, 404)] {
+        let mut wire = Wire::connect(stage.daemon.api.address);
+        let bearer = format!("Bearer {secret}");
+        let target = format!("{path}/report");
+        wire.request("GET", &target, &[("Authorization", &bearer)], b"");
+        assert_eq!(wire.response().status, status);
+    }
 }

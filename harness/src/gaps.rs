@@ -111,6 +111,24 @@ fn g19_when_is_honoured() {
             );
         }
     }
+    // What a scenario extends counts as what is in it.
+    let extending =
+        "[{name: flaky_network, extends: [flaky_network]}, {name: other, extends: [ours]}]";
+    let suite =
+        suite_of(&(DEMANDS.to_owned() + &contract("[{id: a, type: completes}]", extending)));
+    let Some(ContractPart::Written(extending)) = &suite.contract else {
+        panic!("a contract");
+    };
+    let active: Vec<_> = Part::contract(extending)
+        .trials
+        .iter()
+        .map(|trial| trial.active)
+        .collect();
+    assert_eq!(active[0], network);
+    assert!(
+        active[1].tool && active[1].llm,
+        "of a profile that is not known here any may be in it"
+    );
     let negated = "{type: completes, when: tool_faults_active, negate: true}";
     assert_eq!(judged_answer(negated, &Answer::of("x")), NotApplicable);
 }

@@ -43,6 +43,10 @@ impl Check for Similarity {
     }
 
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let clean = subject.baseline.filter(|_| self.expected.is_none());
+        if let Some(error) = clean.and_then(|clean| clean.answer.error.as_ref()) {
+            return Verdict::Error(format!("the clean run gave no answer: {error}"));
+        }
         match self.expected(subject) {
             Some(expected) => alike(subject, expected, self.threshold),
             None => Verdict::Error("there is no clean answer to compare with".to_owned()),
@@ -108,7 +112,8 @@ fn by_meaning(told: &Told, one: &str, other: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use crate::agents::testing::{Reply, Server, json as answers};
-    use crate::invariants::testing::{Outcome::*, asked_outside, judged};
+    use crate::answer::Answer;
+    use crate::invariants::testing::{Outcome::*, asked_outside, judged, judged_beside};
 
     #[tokio::test]
     async fn with_embeddings_texts_are_compared_by_what_they_mean() {
@@ -177,6 +182,17 @@ mod tests {
         ] {
             assert_eq!(judged(written, answer), expected, "{answer}");
         }
+    }
+
+    #[test]
+    fn a_clean_run_that_failed_is_nothing_to_compare_with() {
+        let failed = Answer {
+            error: Some("status 500".into()),
+            ..Answer::default()
+        };
+        let written = "{type: similarity, baseline: auto}";
+        assert_eq!(judged_beside(written, "", &failed), Errs);
+        assert_eq!(judged_beside(written, "sunny", &Answer::of("sunny")), Holds);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod tool_called;
 mod tool_failure_acknowledged;
 mod tool_order;
 mod truncated_stream_not_consumed;
+mod wishes;
 
 use squall_profiles::document::At;
 use squall_profiles::glob::Glob;

@@ -18,7 +18,13 @@ pub(super) struct Judge<'r, 'p> {
     clean: BTreeMap<&'p Prompt, &'r Asked>,
     /// What invariants wanted to know from outside.
     told: Told,
+    /// Whether a call of the agent came through the proxy without chaos.
+    was_seen: bool,
 }
+
+/// Of an agent that never called anybody nobody knows what it does on the wire.
+const BLIND: &str = "no call of the agent came through the proxy, not without chaos either: nothing is known of what \
+     it does on the wire";
 
 /// A scenario, judged.
 pub(super) struct Judged {
@@ -35,8 +41,10 @@ pub(super) type Repeated = (InPart, usize);
 impl<'r, 'p> Judge<'r, 'p> {
     /// One that compares with these askings without chaos.
     pub(super) fn new(plan: &'r Plan<'p>, clean: &'r [Tried<'p>]) -> Self {
+        let was_seen = clean.iter().any(|(_, asked)| asked.was_seen());
         let clean = clean.iter().map(|(job, asked)| (job.prompt, asked));
         Self {
+            was_seen,
             plan,
             clean: clean.collect(),
             told: Told::nothing(&plan.outside),
@@ -133,10 +141,17 @@ impl<'r, 'p> Judge<'r, 'p> {
             let why = asked.wrong.clone().unwrap_or_default();
             Judgement::Judged(Verdict::Error(why))
         };
+        let judgement = subjects
+            .tried
+            .map_or_else(cannot_be_judged, |subject| invariant.judge(&subject));
+        let is_blind = !self.was_seen && !asked.was_seen() && invariant.looks_at_the_wire();
         Sample {
-            judgement: subjects
-                .tried
-                .map_or_else(cannot_be_judged, |subject| invariant.judge(&subject)),
+            judgement: match judgement {
+                Judgement::Judged(Verdict::Holds(_) | Verdict::Fails(_)) if is_blind => {
+                    Judgement::Judged(Verdict::Insufficient(BLIND.to_owned()))
+                }
+                judgement => judgement,
+            },
             faults_applied: asked.faults_applied,
             idle: asked.idle.as_ref().map(ToString::to_string),
             fails_without_chaos: subjects

@@ -132,7 +132,10 @@ impl<'a> Part<'a> {
             component: Component::Contract,
             invariants: &contract.invariants,
             trials: scenarios
-                .map(|one| Trial::of(&one.name, &one.chaos))
+                .map(|one| Trial {
+                    active: one.active,
+                    ..Trial::of(&one.name, &one.chaos)
+                })
                 .collect(),
             isolation: contract.isolation,
         }

@@ -5,7 +5,7 @@ use squall_profiles::error::ProfileError;
 
 use super::agent::Way;
 use super::reader::Fields;
-use super::{Active, Agent, Contract, ContractPart, Prompt, Scenario, Suite};
+use super::{Active, Agent, Contract, ContractPart, Prompt, Suite};
 use crate::agents::template;
 use crate::invariants::{Invariant, When};
 
@@ -13,7 +13,7 @@ use crate::invariants::{Invariant, When};
 pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
     let mut doubts = Vec::new();
     if let Some(ContractPart::Written(contract)) = &suite.contract {
-        let scenarios: Vec<_> = contract.scenarios.iter().map(Scenario::active).collect();
+        let scenarios: Vec<_> = contract.scenarios.iter().map(|one| one.active).collect();
         for invariant in &contract.invariants {
             doubts.extend(never_applies(invariant, &scenarios));
             doubts.extend(of_an_invariant(invariant, suite));
@@ -101,7 +101,7 @@ fn never_applies(invariant: &Invariant, scenarios: &[Active]) -> Option<ProfileE
 
 /// Every scenario is a clean one.
 fn only_clean(contract: &Contract) -> Option<ProfileError> {
-    let clean = contract.scenarios.iter().all(|one| !one.active().any());
+    let clean = contract.scenarios.iter().all(|one| !one.active.any());
     let first = contract.scenarios.first().filter(|_| clean)?;
     Some(ProfileError {
         file: first.chaos.file.to_string(),

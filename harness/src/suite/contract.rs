@@ -44,6 +44,9 @@ pub struct Scenario {
     pub name: String,
     /// The chaos; without rules the scenario is a clean one.
     pub chaos: Arc<Profile>,
+    /// Which families of rules it holds, those of what it extends included. Of what is extended and not known
+    /// here any may be in it.
+    pub active: Active,
     /// Where it stands.
     pub position: Position,
 }
@@ -75,26 +78,38 @@ impl Active {
             };
         }
         for rule in &chaos.rules {
-            match rule.family {
-                Family::Network => active.network = true,
-                Family::Tool => active.tool = true,
-                Family::Llm => active.llm = true,
-                Family::Context => active.context = true,
-            }
+            active.holds(rule.family);
         }
         active
+    }
+
+    /// The same, where what is extended may be known.
+    fn of_extended(chaos: &Profile, context: Context<'_>) -> Self {
+        // Without its name: a scenario may be called as the profile that it extends.
+        let mut nameless = chaos.clone();
+        nameless.name = None;
+        let Ok(all) = context.library.rule_set_of(&nameless, context.tools) else {
+            return Self::of(chaos);
+        };
+        let mut active = Self::default();
+        for rule in all.rules() {
+            active.holds(rule.family);
+        }
+        active
+    }
+
+    fn holds(&mut self, family: Family) {
+        match family {
+            Family::Network => self.network = true,
+            Family::Tool => self.tool = true,
+            Family::Llm => self.llm = true,
+            Family::Context => self.context = true,
+        }
     }
 
     /// Whether there is any chaos.
     pub fn any(self) -> bool {
         self.network || self.tool || self.llm || self.context
-    }
-}
-
-impl Scenario {
-    /// Which families of rules it holds.
-    pub fn active(&self) -> Active {
-        Active::of(&self.chaos)
     }
 }
 
@@ -256,6 +271,7 @@ fn scenario(reader: &mut Reader<'_>, node: &At<Tree>, context: Context<'_>) -> O
     let chaos = chaos::read_scenario(reader, context, &name.value, &ours)?;
     Some(Scenario {
         name: name.value,
+        active: Active::of_extended(&chaos, context),
         chaos,
         position: node.position,
     })

@@ -67,6 +67,8 @@ pub enum Class {
     Transient,
     /// Do not try the same again.
     Permanent,
+    /// Whether the same again helps depends on what it was: clients try it again, and need not.
+    Unsettled,
     /// The exchange went well, and what it says is that the tool failed.
     Reported,
 }
@@ -206,7 +208,10 @@ fn of_status(seen: &SeenExchange, status: u16) -> Option<Failure> {
         // An MCP session that is gone: what was asked may be asked again in a new one.
         404 if seen.record.kind == Kind::Mcp => failure(Class::Reported, false),
         500 | 502..=504 | 506..=599 => failure(Class::Transient, true),
-        400..=499 | 501 | 505 => failure(Class::Permanent, false),
+        // A conflict may be over, a connection may be the wrong one, a gateway may learn: official clients of
+        // providers try all of them again.
+        409 | 421 | 501 => failure(Class::Unsettled, false),
+        400..=499 | 505 => failure(Class::Permanent, false),
         _ if is_cut(&seen.record) => Some(Failure {
             class: Class::Transient,
             why: "the answer broke off".to_owned(),

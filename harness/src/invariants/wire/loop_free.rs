@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Narrow, holds, wire};
+use super::{Narrow, holds, wire, wishes};
 use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::trace::{Attempt, Trace};
 
-/// `max`, default 5, retries included.
+/// `max`, default 5, retries included: a call that fails and is made over and over is a loop too.
 pub(super) const LOOP_FREE: Kind = wire("loop_free", |fields| {
     let narrow = Narrow::read(fields);
     let most = fields.whole("max", 1..=1_000_000, " equal calls");
@@ -19,6 +20,24 @@ pub(super) const LOOP_FREE: Kind = wire("loop_free", |fields| {
 struct LoopFree {
     narrow: Narrow,
     most: u64,
+}
+
+impl LoopFree {
+    /// The tool inside the agent that the model wished to call most often, and how often.
+    fn wished_most<'t>(&self, trace: &'t Trace) -> Option<(&'t str, u64)> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        let wanted = |name: &&str| {
+            let tool = self.narrow.tool.as_ref();
+            let on_the_wire = |attempt: &Attempt| attempt.tools.iter().any(|tool| tool == name);
+            tool.is_none_or(|tool| tool.matches(name)) && !trace.attempts().iter().any(on_the_wire)
+        };
+        let attempts = trace.attempts().iter();
+        let wished = attempts.flat_map(|attempt| wishes::of_exchange(trace, attempt));
+        for name in wished.filter(wanted) {
+            *counts.entry(name).or_default() += 1;
+        }
+        counts.into_iter().max_by_key(|(_, times)| *times)
+    }
 }
 
 impl Check for LoopFree {
@@ -38,7 +57,7 @@ impl Check for LoopFree {
             *count += 1;
             if *count > self.most {
                 return Verdict::Fails(format!(
-                    "{} is the same call for the {count}th time, allowed are {}",
+                    "{}: the same call was made {count} times, allowed are {}",
                     attempt.name(),
                     self.most
                 ));
@@ -47,6 +66,12 @@ impl Check for LoopFree {
         if unread > self.most {
             let reason = format!("the arguments of {unread} calls were not read");
             return Verdict::Insufficient(reason);
+        }
+        let inside = self.wished_most(subject.trace);
+        if let Some((tool, times)) = inside.filter(|(_, times)| *times > self.most) {
+            return Verdict::Insufficient(format!(
+                "the model wished to call {tool} {times} times, and with which arguments is not known"
+            ));
         }
         let most = counts.values().max().copied().unwrap_or(0);
         holds(
@@ -66,6 +91,11 @@ mod tests {
     fn equal_calls_are_counted_and_others_are_not() {
         let search = |query: usize| Sent::get(&format!("https://s.test/?q={query}")).tool("search");
         let same = |count: usize| -> Vec<_> { (0..count).map(|_| search(1)).collect() };
+        let wish = || {
+            let mut wish = Sent::model("[]");
+            wish.record.llm.get_or_insert_default().tool_calls = vec!["inside".into()];
+            wish
+        };
         let different: Vec<_> = (0..9).map(search).collect();
         let mcp = |count: u32| -> Vec<_> {
             (0..count)
@@ -80,6 +110,9 @@ mod tests {
             ("{type: loop_free}", mcp(6), Fails),
             ("{type: loop_free}", mcp(5), Holds),
             ("{type: loop_free, tool: other}", same(9), Holds),
+            ("{type: loop_free}", vec![search(1).status(503); 6], Fails),
+            ("{type: loop_free}", vec![wish(); 6], Unproven),
+            ("{type: loop_free}", vec![wish(); 5], Holds),
             ("{type: loop_free}", vec![Sent::model("[]"); 9], Holds),
             (
                 "{type: loop_free}",

@@ -1,6 +1,6 @@
 //! `max_calls`: a tool or a host gets no more attempts than that.
 
-use super::{Narrow, holds, wire};
+use super::{Narrow, holds, wire, wishes};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 
 /// `tool` or `host`, and `max`.
@@ -33,6 +33,15 @@ impl Check for MaxCalls {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let attempts: Vec<_> = self.narrow.attempts(subject.trace).collect();
         let (count, most) = (attempts.len() as u64, self.most);
+        if attempts.is_empty() && wishes::wishes(&self.narrow, subject.trace) > 0 {
+            let (count, told) = wishes::count(&self.narrow, subject);
+            let told = format!("{told}, allowed are {most}");
+            return if count > most {
+                Verdict::Fails(told)
+            } else {
+                holds(subject.trace, told)
+            };
+        }
         let told = format!("{} attempts to call {}", count, self.narrow.name());
         if count <= most {
             return holds(subject.trace, format!("{told}, of at most {most}"));
@@ -66,6 +75,18 @@ mod tests {
             let sent: Vec<_> = (0..count).map(|_| call()).collect();
             assert_eq!(judged(written, &sent), expected, "{written} {count}");
         }
+    }
+
+    #[test]
+    fn of_a_tool_inside_the_agent_the_models_wishes_are_counted() {
+        let wish = || {
+            let mut wish = Sent::model("[]");
+            wish.record.llm.get_or_insert_default().tool_calls = vec!["a".into()];
+            wish
+        };
+        let written = "{type: max_calls, tool: a, max: 2}";
+        assert_eq!(judged(written, &[wish(), wish()]), Holds);
+        assert_eq!(judged(written, &[wish(), wish(), wish()]), Fails);
     }
 
     #[test]

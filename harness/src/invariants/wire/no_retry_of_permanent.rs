@@ -62,6 +62,9 @@ mod tests {
             (vec![post("{}", 422), post("{\"a\":1}", 200)], Holds),
             (vec![post("{}", 400)], Holds),
             (vec![quota(), quota()], Fails),
+            // Official clients try these again.
+            (vec![post("{}", 409), post("{}", 409)], Unproven),
+            (vec![post("{}", 501), post("{}", 501)], Unproven),
             (
                 vec![
                     quota().injected("quota_exhausted", json!({})),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use squall_profiles::glob::Glob;
 
-use super::{Narrow, globs, holds, wire};
+use super::{Narrow, globs, holds, wire, wishes};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::trace::Trace;
 
@@ -55,15 +55,16 @@ fn called(narrow: &Narrow, trace: &Trace) -> BTreeSet<String> {
         .attempts(trace)
         .filter(|attempt| attempt.calls_a_tool())
         .flat_map(|attempt| attempt.tools.iter().cloned());
-    let wished = narrow.attempts(trace).flat_map(|attempt| {
-        let llm = trace.exchange(attempt).record.llm.as_ref();
-        llm.map(|llm| llm.tool_calls.clone()).unwrap_or_default()
-    });
+    let wished = narrow
+        .attempts(trace)
+        .flat_map(|attempt| wishes::of_exchange(trace, attempt).map(str::to_owned));
     on_the_wire.chain(wished).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::{judged, judged_on};
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::{Sent, trace};
@@ -94,5 +95,12 @@ mod tests {
             );
         }
         assert_eq!(judged("{type: no_unasked_tool}", &[call("search")]), Errs);
+        let mut wish = Sent::model("[]");
+        wish.record.llm.get_or_insert_default().tool_calls = vec!["execute_lookup".into()];
+        let judged =
+            |sent: Sent| judged_on("{type: no_unasked_tool}", &trace(&[sent]), Some(&clean));
+        assert_eq!(judged(wish.clone()), Fails);
+        // That one no model wished.
+        assert_eq!(judged(wish.injected("unknown_tool_call", json!({}))), Holds);
     }
 }

@@ -4,10 +4,10 @@
 //! where no call of it was seen the wishes count, and the reason says so. They do not where the clean run
 //! shows that calls of it go over the wire.
 
+use super::wishes::count;
 use super::{Narrow, holds, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::suite::reader::Fields;
-use crate::trace::Trace;
 
 /// `tool`, `min` (default 1).
 pub(super) const TOOL_CALLED: Kind = wire("tool_called", |fields| {
@@ -63,40 +63,6 @@ impl Check for NotCalled {
             (_, told) => Verdict::Fails(told),
         }
     }
-}
-
-/// How often it was called, retries apart, or how often the model wished it; and by what that is known.
-fn count(narrow: &Narrow, subject: &Subject<'_>) -> (u64, String) {
-    let name = narrow.name();
-    let calls = narrow.calls(subject.trace).count() as u64;
-    let wishes = wishes(narrow, subject.trace);
-    if calls > 0 || wishes == 0 {
-        return (calls, format!("calls of {name} on the wire: {calls}"));
-    }
-    let clean = subject.baseline.and_then(|clean| clean.trace);
-    if clean.is_some_and(|clean| narrow.calls(clean).next().is_some()) {
-        let told = format!(
-            "calls of {name} on the wire: 0; the model wished {wishes}, which do not count: without chaos calls of it \
-             go over the wire"
-        );
-        return (0, told);
-    }
-    let told = format!(
-        "calls of {name} on the wire: 0, so what the model wished counts, as for a tool inside the agent: {wishes}"
-    );
-    (wishes, told)
-}
-
-fn wishes(narrow: &Narrow, trace: &Trace) -> u64 {
-    let Some(tool) = narrow.tool.as_ref().filter(|_| narrow.hosts.is_empty()) else {
-        return 0;
-    };
-    let answers = trace
-        .attempts()
-        .iter()
-        .filter_map(|attempt| trace.exchange(attempt).record.llm.as_ref());
-    let wished = answers.flat_map(|llm| &llm.tool_calls);
-    wished.filter(|name| tool.matches(name)).count() as u64
 }
 
 #[cfg(test)]

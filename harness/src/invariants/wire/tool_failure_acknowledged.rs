@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Narrow, holds, wire};
+use super::{Narrow, holds, wire, wishes};
 use crate::invariants::words::quoted;
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::trace::{Attempt, ToolReport, Turn};
+use crate::trace::{Attempt, ToolReport, Trace, Turn};
 
 pub(super) const TOOL_FAILURE_ACKNOWLEDGED: Kind = wire("tool_failure_acknowledged", |fields| {
     Some(Box::new(Acknowledged(Narrow::read(fields)?)))
@@ -49,6 +49,14 @@ impl Check for Acknowledged {
                 continue;
             };
             let Some(reports) = of_tool(turn, last) else {
+                if leaves_out(subject.trace, turn) {
+                    return Verdict::Fails(format!(
+                        "{}: {}, and {} tells the model, which wished the call, of no result at all",
+                        last.name(),
+                        failure.why,
+                        turn.attempt.id
+                    ));
+                }
                 unread = true;
                 continue;
             };
@@ -84,6 +92,21 @@ impl Check for Acknowledged {
             ),
         }
     }
+}
+
+/// Whether a model that wished a call is then told of no result, nor in any words of a failure.
+fn leaves_out(trace: &Trace, turn: &Turn<'_>) -> bool {
+    let request = trace.exchange(turn.attempt).request.as_ref();
+    let body = request.and_then(|request| request.body.as_ref());
+    let Some(body) = body.filter(|body| body.whole && turn.reports.is_some()) else {
+        return false;
+    };
+    let mut before = trace
+        .attempts()
+        .iter()
+        .filter(|attempt| attempt.began < turn.attempt.began);
+    let was_wished = before.any(|attempt| wishes::of_exchange(trace, attempt).next().is_some());
+    was_wished && !TELLS.is_match(&String::from_utf8_lossy(&body.bytes))
 }
 
 /// What the turn tells of the tool; of all tools where their names are not known. `None`: nothing.
@@ -133,6 +156,27 @@ mod tests {
         ] {
             assert_eq!(judged(written, &sent), expected, "{sent:#?}");
         }
+    }
+
+    #[test]
+    fn leaving_the_result_out_is_hiding_it() {
+        let mut wished = Sent::model("[]");
+        wished.record.llm.get_or_insert_default().tool_calls = vec!["search".into()];
+        let failed = || Sent::get("https://s.test/").tool("search").status(503);
+        let written = "{type: tool_failure_acknowledged}";
+        for (messages, expected) in [
+            (r#"[{"role":"user","content":"Weather?"}]"#, Fails),
+            (
+                r#"[{"role":"user","content":"The search failed"}]"#,
+                Unproven,
+            ),
+        ] {
+            let sent = [wished.clone(), failed(), Sent::model(messages)];
+            assert_eq!(judged(written, &sent), expected, "{messages}");
+        }
+        // Nobody knows whether the model is to hear of a call that it did not wish.
+        let unasked = [failed(), Sent::model("[]")];
+        assert_eq!(judged(written, &unasked), Unproven);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `tool_order`: tools are first called in this order.
 
-use super::{globs, holds, wire};
+use super::{globs, holds, wire, wishes};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use squall_profiles::glob::Glob;
 
@@ -23,13 +23,24 @@ struct Order(Vec<Glob>);
 
 impl Check for Order {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let attempts = subject.trace.attempts();
-        let first = |tool: &Glob| {
-            attempts.iter().position(|attempt| {
+        let trace = subject.trace;
+        let attempts = trace.attempts();
+        let on_the_wire = |tool: &Glob| {
+            let place = attempts.iter().position(|attempt| {
                 attempt.calls_a_tool() && attempt.tools.iter().any(|name| tool.matches(name))
+            });
+            place.map(|place| (place, 0))
+        };
+        // A tool inside the agent is called once the model wishes it.
+        let wished = |tool: &Glob| {
+            attempts.iter().enumerate().find_map(|(place, attempt)| {
+                let mut names = wishes::of_exchange(trace, attempt);
+                let at = names.position(|name| tool.matches(name))?;
+                Some((place, at + 1))
             })
         };
-        let called: Vec<(&str, usize)> = self
+        let first = |tool: &Glob| on_the_wire(tool).or_else(|| wished(tool));
+        let called: Vec<(&str, (usize, usize))> = self
             .0
             .iter()
             .filter_map(|tool| Some((tool.as_str(), first(tool)?)))
@@ -47,7 +58,7 @@ impl Check for Order {
         match wrong {
             Some([(later, at), (earlier, _)]) => Verdict::Fails(format!(
                 "{earlier} was called before {later}, which came first in {}",
-                attempts[*at].id
+                attempts[at.0].id
             )),
             _ => holds(subject.trace, "the tools were called in order"),
         }
@@ -76,5 +87,8 @@ mod tests {
             let sent: Vec<_> = tools.iter().map(|tool| call(tool)).collect();
             assert_eq!(judged(written, &sent), expected, "{tools:?}");
         }
+        let mut wish = Sent::model("[]");
+        wish.record.llm.get_or_insert_default().tool_calls = vec!["pay".into(), "look".into()];
+        assert_eq!(judged(written, &[wish]), Fails, "inside the agent");
     }
 }

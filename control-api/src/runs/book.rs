@@ -127,12 +127,20 @@ impl Runs {
         self.store.runs(workspace, filter, limit).await
     }
 
-    /// One run of a workspace, whichever daemon executes it.
+    /// One run of a workspace, whichever daemon executes it. Of one that this daemon executes the cells and the
+    /// coverage so far.
     pub(crate) async fn find(
         &self,
         workspace: &str,
         id: &str,
     ) -> Result<Option<RunRecord>, StoreError> {
+        if let Some(run) = self.own(workspace, id) {
+            let mut record = run.record().await;
+            if !record.state.is_over() {
+                record.coverage = run.coverage_so_far();
+            }
+            return Ok(Some(record));
+        }
         self.store.run(workspace, id).await
     }
 

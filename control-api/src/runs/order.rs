@@ -7,10 +7,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 use squall_harness::runner::Trial;
-use squall_harness::suite::{Active, Suite};
+use squall_harness::suite::{Active, ContractPart, Suite};
 use squall_journal::reach::Rules;
 use squall_journal::run::{DocumentVersion, RunKind, RunRecord};
-use squall_profiles::library::Source;
+use squall_profiles::library::{Library, Source};
+use squall_profiles::profile::Profile;
 
 use super::{demands, documents};
 use crate::ApiState;
@@ -140,6 +141,9 @@ pub(crate) async fn read(
         Some(name) => reading.profile(name),
         None => suite_chaos,
     };
+    if let Some((_, suite)) = &suite {
+        reading.extended(suite, options.profile.is_some());
+    }
     match (kind, suite) {
         (Some(kind), Some((name, suite))) if reading.wrong.is_empty() => Ok(Wish {
             kind,
@@ -366,12 +370,43 @@ impl Reading<'_> {
         Ok(None)
     }
 
-    /// The chaos of a profile, which is called as the profile in reports.
-    fn profile(&mut self, name: &str) -> Option<Trial> {
-        let library = match self.workspace {
+    /// What the suite's chaos extends is there. A profile that is asked for stands in the place of `chaos`.
+    fn extended(&mut self, suite: &Suite, names_profile: bool) {
+        let contract = match &suite.contract {
+            Some(ContractPart::Written(contract)) => &contract.scenarios[..],
+            Some(ContractPart::Named(_)) | None => &[],
+        };
+        let scenarios = contract.iter().enumerate().map(|(number, scenario)| {
+            let at = format!("/suite/contract/chaos_matrix/{number}");
+            (at, &scenario.chaos)
+        });
+        let own = suite.chaos.iter().filter(|_| !names_profile);
+        let own = own.map(|chaos| ("/suite/chaos".to_owned(), chaos));
+        let library = self.library();
+        for (at, chaos) in scenarios.chain(own) {
+            // Without its name: it may be called as what it extends.
+            let mut nameless = Profile::clone(chaos);
+            nameless.name = None;
+            if nameless.extends.is_empty() {
+                continue;
+            }
+            if let Err(error) = library.rule_set_of(&nameless, &suite.tools.names) {
+                self.add(format!("{at}{}", error.pointer), error.message);
+            }
+        }
+    }
+
+    /// The profiles that there are for the caller.
+    fn library(&self) -> Library {
+        match self.workspace {
             DEFAULT_WORKSPACE => self.state.chaos.library(),
             workspace => self.state.chaos.library().of_workspace(workspace),
-        };
+        }
+    }
+
+    /// The chaos of a profile, which is called as the profile in reports.
+    fn profile(&mut self, name: &str) -> Option<Trial> {
+        let library = self.library();
         let Some((source, profile)) = library.get(name) else {
             let listed = library.list();
             let names = listed.iter().map(|profile| profile.name.as_str());

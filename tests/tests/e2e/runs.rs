@@ -278,6 +278,7 @@ fn a_cell_is_told_while_the_agent_is_held_in_a_later_scenario() {
     wire.receive_until("\"scenario\":\"clean\"");
     let under_way = stage.daemon.api.get(&path);
     assert_eq!(under_way["state"], "running", "{under_way:#}");
+    assert_eq!(under_way["cells"][0]["state"], "passed", "{under_way:#}");
     let_go.send(()).unwrap();
     wire.receive_until("event: cell");
     wire.receive_until("\"scenario\":\"down\"");

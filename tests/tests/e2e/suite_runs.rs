@@ -119,7 +119,7 @@ fn cell<'r>(run: &'r Value, invariant: &str, scenario: &str) -> &'r Value {
 }
 
 #[test]
-fn one_seed_gives_the_same_cells_at_any_concurrency_however_the_agent_tells_its_calls_apart() {
+fn g17_one_seed_gives_the_same_cells_at_any_concurrency_however_the_agent_tells_its_calls_apart() {
     let (stage, _tool) = stage();
     let mut all = Vec::new();
     for carries in ["baggage", "traceparent"] {
@@ -233,7 +233,7 @@ fn a_critical_failure_fails_the_contract_whatever_its_score() {
 }
 
 #[test]
-fn ci_is_everything_that_the_suite_configures() {
+fn g51_ci_is_everything_that_the_suite_configures_and_asks_once() {
     let (stage, _tool) = stage();
     let agent = Agent::of(&stage, "baggage");
     let mut suite = suite(&agent);
@@ -319,7 +319,7 @@ fn suites_as_flakestorm_writes_them_run_unchanged() {
 }
 
 #[test]
-fn cancelling_in_the_middle_ends_chaos_first() {
+fn g10_cancelling_in_the_middle_ends_chaos_first() {
     let (stage, _tool) = stage();
     let agent = Agent::of(&stage, "baggage");
     let mut suite = suite(&agent);
@@ -341,6 +341,51 @@ fn cancelling_in_the_middle_ends_chaos_first() {
     let scopes = stage.daemon.api.get("/v1/scopes");
     assert!(!scopes.to_string().contains("slow/prompt"), "{scopes}");
     assert_eq!(over(&stage.daemon, &path)["state"], "cancelled");
+}
+
+#[test]
+fn g7_a_profile_stands_in_the_place_of_the_suites_chaos() {
+    let (stage, _tool) = stage();
+    let agent = Agent::of(&stage, "baggage");
+    let profile = json!({ "chaos": { "network_faults": [{ "mode": "latency", "delay_ms": 1 }] } });
+    let put = stage
+        .daemon
+        .api
+        .call("PUT", "/v1/profiles/late", Some(&profile));
+    assert_eq!(put.status, 201, "{}", put.text());
+    let run = run(
+        &stage.daemon,
+        "chaos",
+        &suite(&agent),
+        &json!({ "profile": "late" }),
+    );
+    // The suite's own chaos takes the tool down, and the agent would say so.
+    let cell = &run["cells"][0];
+    assert_eq!(
+        (&cell["scenario"], &cell["state"]),
+        (&json!("late"), &json!("failed")),
+        "{run:#}"
+    );
+    let answer = cell["evidence"][0]["answer"].as_str().unwrap();
+    assert!(answer.contains("sunny"), "{run:#}");
+}
+
+#[test]
+fn a_scenario_that_extends_what_is_not_there_is_refused_before_anybody_is_asked() {
+    let (stage, _tool) = stage();
+    let agent = Agent::of(&stage, "baggage");
+    let mut suite = suite(&agent);
+    suite["contract"]["chaos_matrix"][1] = json!({ "name": "down", "extends": ["api_outag"] });
+    let wish = json!({ "kind": "contract", "suite": suite });
+    let refused = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    let told = refused.json()["errors"][0].clone();
+    let pointer = told["pointer"].as_str().unwrap();
+    assert!(
+        pointer.starts_with("/suite/contract/chaos_matrix/1"),
+        "{told}"
+    );
+    assert!(told.to_string().contains("api_outage"), "{told}");
 }
 
 #[test]

@@ -240,6 +240,38 @@ mod tests {
     }
 
     #[test]
+    fn g60_nobody_but_who_did_it_is_blamed() {
+        let report = fixture();
+        let wire = Wire::of(&report);
+        let of = |state: CellState| {
+            let cells = report
+                .run
+                .cells
+                .iter()
+                .filter(move |cell| cell.state == state);
+            cells.map(|cell| {
+                let stories: Vec<_> = cell.evidence.iter().map(|one| wire.story(one)).collect();
+                (cell, advice(cell, &stories))
+            })
+        };
+        for (cell, told) in of(CellState::Error) {
+            let told = told.expect("advice");
+            assert!(
+                told.starts_with("This says nothing about the agent"),
+                "{cell:?}: {told}"
+            );
+        }
+        for (cell, told) in of(CellState::Failed).filter(|(cell, _)| cell.baseline_failed) {
+            let told = told.expect("advice");
+            assert!(told.contains("chaos is not to blame"), "{cell:?}: {told}");
+        }
+        assert_eq!(of(CellState::Error).count(), 1, "the fixture has one");
+        for (_, told) in of(CellState::Passed) {
+            assert_eq!(told, None);
+        }
+    }
+
+    #[test]
     fn advice_names_what_happened() {
         let report = fixture();
         let wire = Wire::of(&report);

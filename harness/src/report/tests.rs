@@ -7,7 +7,7 @@ use super::testing::{fixture, run};
 use super::*;
 
 #[test]
-fn a_report_reads_back_and_keeps_to_its_schema() {
+fn g48_a_report_reads_back_and_keeps_to_its_schema() {
     let report = fixture();
     let written = json!(report);
     assert_eq!(

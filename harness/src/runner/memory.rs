@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_asking_was_told_shows_and_what_an_agent_always_says_does_not() {
+    fn g26_what_another_asking_was_told_shows_and_what_an_agent_always_says_does_not() {
         let example = r#"{"role": "assistant", "content": "An example."}"#;
         for (second, expected) in [
             (r#"[{"role": "user", "content": "Rome?"}]"#.to_owned(), false),

@@ -41,6 +41,8 @@ struct World {
     /// It is held in the middle of this scenario, until it is let go.
     held_in: Option<&'static str>,
     let_go: tokio::sync::Notify,
+    /// In this scenario so many have to be asked at the same time before anybody answers.
+    together: Option<(&'static str, tokio::sync::Barrier)>,
 }
 
 #[derive(Default)]
@@ -134,6 +136,11 @@ impl Driver for World {
             let key = self.state(|state| state.in_force[scope].1.key.clone());
             if self.held_in.is_some_and(|held| key.starts_with(held)) {
                 self.let_go.notified().await;
+            }
+            if let Some((scenario, all)) = &self.together
+                && key.starts_with(scenario)
+            {
+                all.wait().await;
             }
             let is_faulted = self.state(|state| {
                 state.asked += 1;

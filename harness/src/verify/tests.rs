@@ -181,7 +181,7 @@ async fn an_agent_that_can_be_judged_passes() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
+async fn g47_what_is_wrong_is_told_with_its_line_and_what_to_do() {
     let unreachable = AskError::Unreachable {
         endpoint: "http://agent.test/".into(),
         tries: 3,

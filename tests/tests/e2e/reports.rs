@@ -75,7 +75,7 @@ fn report(daemon: &Daemon, path: &str, format: &str) -> String {
 }
 
 #[test]
-fn a_hostile_answer_runs_nothing_and_asks_nobody() {
+fn g52_a_hostile_answer_runs_nothing_and_asks_nobody() {
     let (stage, path) = failed_run();
     let page = stage
         .daemon

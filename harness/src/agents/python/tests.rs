@@ -178,7 +178,7 @@ async fn whatever_the_object_is_the_answer_comes_back() {
 }
 
 #[tokio::test]
-async fn a_worker_carries_its_scope_and_is_kept_warm() {
+async fn g8_a_worker_carries_its_scope_so_that_chaos_reaches_it_and_is_kept_warm() {
     let folder = folder();
     let driver = driver(&folder, "endpoint: 'my_agent:environment'");
     let names = "HTTP_PROXY SQUALL_SCOPE SQUALL_CONVERSATION TRACEPARENT";

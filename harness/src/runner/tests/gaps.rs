@@ -204,3 +204,91 @@ async fn g55_no_secret_stands_in_evidence() {
         "my key is REDACTED"
     );
 }
+
+/// A suite with chaos of its own beside its contract, in both its parts.
+async fn run_everything(world: &World, slots: usize) -> Ran {
+    let text = contract(
+        "{id: a, type: completes}",
+        &format!("{{name: clean}}, {DOWN}"),
+    ) + "invariants: [{type: output_not_empty}]\n";
+    let suite = suite_of(&text);
+    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
+    let parts = vec![
+        Part::chaos(&suite.invariants, trial),
+        Part::contract(contract_of(&suite)),
+    ];
+    let plan = Plan::new(&suite, "run-1", parts);
+    let alone = tokio::sync::Mutex::default();
+    let ran = run(&plan, world, world, &scopes(slots, &alone), &Silent).await;
+    ran.expect("a run")
+}
+
+#[tokio::test]
+async fn g4_and_g5_the_suites_chaos_is_in_force_in_its_own_part_only() {
+    let world = World::default();
+    run_everything(&world, 1).await;
+    let holding = |word: &'static str| {
+        keys_under(&world, move |wanted| match &wanted.rules {
+            Rules::Document { text, .. } => text.contains(word),
+            Rules::Nothing | Rules::Profile(_) => false,
+        })
+    };
+    assert_eq!(
+        holding("llm_faults"),
+        ["chaos/prompt-1/1", "chaos/prompt-2/1"]
+    );
+    assert_eq!(
+        holding("tool_faults"),
+        ["down/prompt-1/1", "down/prompt-2/1"]
+    );
+}
+
+#[tokio::test]
+async fn g17_as_many_askings_go_on_at_once_as_there_are_slots() {
+    let world = World {
+        // Nobody answers before all three are asked: one after the other this would never end.
+        together: Some(("down/", tokio::sync::Barrier::new(3))),
+        ..World::default()
+    };
+    let text =
+        contract("{id: a, type: completes}", DOWN).replace("[one, two]", "[one, two, three]");
+    let ran = run_contract(&world, &text, 3).await.expect("a run");
+    assert_eq!(state_of(&ran, "a", "down"), CellState::Passed);
+}
+
+#[tokio::test]
+async fn g18_what_an_asking_draws_by_is_the_same_in_every_run_and_stands_apart() {
+    let drawn = async |slots| {
+        let world = World::default();
+        run_everything(&world, slots).await;
+        let mut drawn = world.state(|state| {
+            let begun = state.begun.iter();
+            let drawn = begun.map(|(_, wanted)| (wanted.key.clone(), wanted.seed));
+            drawn.collect::<Vec<_>>()
+        });
+        drawn.sort();
+        // The shared scope is watched beside the first.
+        drawn.dedup();
+        drawn
+    };
+    let one = drawn(1).await;
+    assert_eq!(one.len(), 2 + 2 + 4, "each asking has a key of its own");
+    assert_eq!(one, drawn(5).await);
+}
+
+#[tokio::test]
+async fn g33_whoever_is_given_is_asked_in_every_part() {
+    let world = World::default();
+    // Nobody is at the suite's endpoint.
+    let ran = run_everything(&world, 2).await;
+    world.state(|state| assert_eq!(state.asked, ran.coverage.agent_invocations));
+    assert_eq!(ran.parts.len(), 2);
+}
+
+#[tokio::test]
+async fn g45_nothing_but_a_mutation_is_called_one() {
+    let ran = run_everything(&World::default(), 2).await;
+    let cells = ran.parts.iter().flat_map(|part| &part.matrix.cells);
+    let called: Vec<_> = cells.map(|cell| cell.mutation.clone()).collect();
+    assert_eq!(called, [None, None, None]);
+}

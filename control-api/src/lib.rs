@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod audit;
+mod claim;
 mod credential;
 mod document;
 mod idempotency;
@@ -37,7 +38,7 @@ pub use self::document::WITH_VARIABLES;
 pub use self::recordings::{NewRecording, NotBegun, NotStopped, RecordingBounds, Recordings};
 pub use self::routes::router;
 pub use self::runs::{
-    Approval, Order, RunError, Runner, Runs, RunsParts, SuiteRunner, Tools, Verdict, daemon_id,
+    Approval, DaemonId, Order, RunError, Runner, Runs, RunsParts, SuiteRunner, Tools, Verdict,
 };
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};

@@ -28,7 +28,7 @@ mod suites;
 pub use self::approval::Approval;
 pub(crate) use self::book::{NotAdded, NotApproved, NotCancelled};
 pub use self::book::{Runs, RunsParts};
-pub use self::daemon_id::daemon_id;
+pub use self::daemon_id::DaemonId;
 pub use self::runner::{Order, RunError, Runner, Tools, Verdict};
 pub use self::suites::SuiteRunner;
 

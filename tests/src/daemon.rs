@@ -109,6 +109,17 @@ impl Daemon {
     pub fn start_with(config: &Value, arguments: &[&str]) -> Self {
         let dir = TempDir::new().expect("a temporary directory");
         let home = dir.path().join("home");
+        Self::start_in(dir, home, config, arguments)
+    }
+
+    /// Another daemon with the home of this one.
+    #[must_use]
+    pub fn housemate(&self, config: &Value) -> Self {
+        let dir = TempDir::new().expect("a temporary directory");
+        Self::start_in(dir, self.home.clone(), config, &[])
+    }
+
+    fn start_in(dir: TempDir, home: PathBuf, config: &Value, arguments: &[&str]) -> Self {
         let file = dir.path().join("squall.yaml");
         let mut whole = json!({
             "proxy": { "listen": "127.0.0.1:0" },

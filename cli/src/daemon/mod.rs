@@ -25,9 +25,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use squall_control_api::access::Access;
 use squall_control_api::audit::{AuditLog, Digests, Outcome};
-use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, Approval, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
+    ApiState, Approval, DaemonId, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
     StoredJournal, StoredProfiles, StoredTokens, Terms, Trust,
 };
 use squall_profiles::library::Library;
@@ -50,6 +49,7 @@ const API_GRACE: Duration = Duration::from_millis(200);
 
 /// A running daemon.
 pub(crate) struct Daemon {
+    id: DaemonId,
     config: Config,
     profiles: ProfileFiles,
     stored: Arc<StoredProfiles>,
@@ -91,7 +91,7 @@ impl Daemon {
             let config = config.clone();
             tokio::task::spawn_blocking(move || config.authority())
         };
-        let store = Store::open(config.store.place.clone()).await;
+        let store = parts::store(&config).await;
         let authority = authority
             .await
             .map_err(|error| Failure::could_not("the CA", error))?;
@@ -130,9 +130,9 @@ impl Daemon {
             },
         )?;
         proxy.refuse_loops([api_address]);
+        let id = parts::daemon_id(&config)?;
         let options = config.store.journal;
         let journal = StoredJournal::start(stored.store(), options, &recorder, &metrics);
-        let daemon_id = parts::daemon_id(&config)?;
         let runs = Runs::new(RunsParts {
             store: stored.store().clone(),
             chaos: Arc::clone(&chaos),
@@ -140,7 +140,7 @@ impl Daemon {
             journal: journal.clone(),
             metrics: Arc::clone(&metrics),
             audit: Arc::clone(&audit),
-            daemon: daemon_id.clone(),
+            daemon: id.as_str().to_owned(),
             runners: parts::runners(&ca, &config, &proxy),
             approval: Approval::new(config.approval.clone()),
         });
@@ -150,13 +150,14 @@ impl Daemon {
             recorder.clone(),
             Arc::clone(&chaos),
             RecordingBounds::default(),
-            daemon_id,
+            id.as_str().to_owned(),
         );
         if !config.passing {
             // Those of the daemon that lives on this store go on.
             recordings.look_back().await?;
         }
         let daemon = Self {
+            id,
             runs,
             recordings,
             health: Health::new(&proxy, api_address),
@@ -275,6 +276,7 @@ impl Daemon {
             config = file,
             chaos = self.in_force(),
             store = %self.config.store.place,
+            daemon = self.id.as_str(),
             "started"
         );
         for broken in self.stored.broken() {

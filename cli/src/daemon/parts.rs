@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use squall_control_api::access::Token;
-use squall_control_api::store::Place;
-use squall_control_api::{Runner, SuiteRunner};
+use squall_control_api::store::{Place, Store};
+use squall_control_api::{DaemonId, Runner, SuiteRunner};
 use squall_harness::agents::pointing::ProxyVariables;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
@@ -110,8 +110,9 @@ pub(super) fn tokens(config: &Config) -> Vec<Token> {
         .collect()
 }
 
-/// What this daemon is called among those that share its store: the same after a restart.
-pub(super) fn daemon_id(config: &Config) -> Result<String, Failure> {
+/// What this daemon is called among those that share its store: the same after a restart, unless another
+/// one of its home is there.
+pub(super) fn daemon_id(config: &Config) -> Result<DaemonId, Failure> {
     let home = match config.store.place {
         // Nothing outlives it, its name included.
         Place::Memory => None,
@@ -119,8 +120,18 @@ pub(super) fn daemon_id(config: &Config) -> Result<String, Failure> {
         _ if config.passing => None,
         Place::Sqlite(_) | Place::Postgres(_) => Some(config.home.as_path()),
     };
-    squall_control_api::daemon_id(home)
-        .map_err(|error| Failure::could_not("the daemon's id", error))
+    DaemonId::of(home).map_err(|error| Failure::could_not("the daemon's id", error))
+}
+
+/// The store: a daemon lives on it, one that goes with a command is there beside that.
+pub(super) async fn store(config: &Config) -> Result<Store, Failure> {
+    let place = config.store.place.clone();
+    let opened = if config.passing {
+        Store::open(place).await
+    } else {
+        Store::move_in(place).await
+    };
+    Ok(opened?)
 }
 
 /// What carries runs out, one for each kind.

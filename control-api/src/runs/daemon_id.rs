@@ -1,45 +1,69 @@
 //! What a daemon is called among those that share a store.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use crate::claim::Claim;
+
 /// The file in a daemon's home.
 const FILE: &str = "daemon-id";
 
-/// What the daemon that lives in `home` is called: 16 hex digits, made when they are first asked for.
-/// Without a home another one each time.
-pub fn daemon_id(home: Option<&Path>) -> io::Result<String> {
-    let Some(home) = home else {
-        return fresh();
-    };
-    let file = home.join(FILE);
-    if let Some(known) = known(&file)? {
-        return Ok(known);
+/// What a daemon is called among those that share a store: 16 hex digits, and its own for as long as this
+/// is held.
+#[derive(Debug)]
+pub struct DaemonId {
+    id: String,
+    _claim: Option<Claim>,
+}
+
+impl DaemonId {
+    /// That of `home`, made when it is first asked for: the same after a restart. While another daemon has
+    /// it, and without a home, another one each time.
+    pub fn of(home: Option<&Path>) -> io::Result<Self> {
+        let Some(home) = home else {
+            return Self::passing();
+        };
+        std::fs::create_dir_all(home)?;
+        let Some(mut claim) = Claim::on(&home.join(FILE))? else {
+            return Self::passing();
+        };
+        let file = claim.file();
+        let id = if let Some(known) = known(file)? {
+            known
+        } else {
+            let id = fresh()?;
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(id.as_bytes())?;
+            id
+        };
+        Ok(Self {
+            id,
+            _claim: Some(claim),
+        })
     }
-    std::fs::create_dir_all(home)?;
-    let id = fresh()?;
-    let mut made = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&file)?;
-    made.write_all(id.as_bytes())?;
-    Ok(id)
+
+    /// One that nobody has had before.
+    fn passing() -> io::Result<Self> {
+        Ok(Self {
+            id: fresh()?,
+            _claim: None,
+        })
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.id
+    }
 }
 
 /// `None` when there is none, or one that was cut off.
-fn known(file: &Path) -> io::Result<Option<String>> {
+fn known(file: &mut impl io::Read) -> io::Result<Option<String>> {
     let mut text = String::new();
-    let read = std::fs::File::open(file).and_then(|file| file.take(64).read_to_string(&mut text));
-    match read {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    }
+    file.take(64).read_to_string(&mut text)?;
     let id = text.trim();
     let is_id = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     Ok(is_id.then(|| id.to_owned()))
@@ -61,18 +85,32 @@ fn fresh() -> io::Result<String> {
 mod tests {
     use super::*;
 
+    fn of(home: Option<&Path>) -> DaemonId {
+        DaemonId::of(home).expect("an id")
+    }
+
     #[test]
     fn a_home_has_one_id_and_no_home_has_none_that_lasts() {
         let home = tempfile::TempDir::new().expect("a directory");
-        let id = || daemon_id(Some(home.path())).expect("an id");
+        let id = || of(Some(home.path())).id;
         let first = id();
         assert_eq!(first, id());
         std::fs::write(home.path().join(FILE), &first[..7]).expect("a write");
         let second = id();
         assert_eq!((second.len(), second == first), (16, false));
-        assert_ne!(
-            daemon_id(None).expect("an id"),
-            daemon_id(None).expect("an id")
-        );
+        assert_eq!(second, id());
+        assert_ne!(of(None).id, of(None).id);
+    }
+
+    #[test]
+    fn no_two_daemons_have_one_id_at_once() {
+        let home = tempfile::TempDir::new().expect("a directory");
+        let one = of(Some(home.path()));
+        let (other, third) = (of(Some(home.path())), of(Some(home.path())));
+        assert_ne!(one.as_str(), other.as_str());
+        assert_ne!(other.as_str(), third.as_str());
+        let id = one.as_str().to_owned();
+        drop(one);
+        assert_eq!(of(Some(home.path())).as_str(), id);
     }
 }

@@ -86,6 +86,12 @@ impl StoreError {
                 cause: cause.to_string(),
                 instead: "give it a directory that can be written, or another `store.url`",
             },
+            Cause::Occupied => Self::Unusable {
+                place,
+                cause: "another daemon lives on it, and a file is one daemon's".to_owned(),
+                instead: "stop that one, give this one another SQUALL_HOME or `store.url`, or let both share \
+                          PostgreSQL",
+            },
             Cause::Sql(error) => Self::sql(place, &error),
         }
     }
@@ -133,8 +139,13 @@ impl StoreError {
 pub(super) enum Cause {
     Sql(sqlx::Error),
     File(std::io::Error),
-    Newer { found: i64, known: i64 },
+    Newer {
+        found: i64,
+        known: i64,
+    },
     Silent(Duration),
+    /// Another daemon lives there.
+    Occupied,
 }
 
 impl Cause {

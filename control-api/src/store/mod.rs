@@ -64,15 +64,34 @@ enum Database {
     Postgres(Postgres),
 }
 
+/// How whoever opens a store is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tenure {
+    /// As the daemon that lives there.
+    Resident,
+    /// Beside it, or for a while.
+    Guest,
+}
+
 impl Store {
     /// Opens the store and brings its tables up to date. Fails when it cannot be reached, cannot be
-    /// written, or was written by a newer Squall.
+    /// written, or was written by a newer Squall. A file is opened beside the daemon that lives on it.
     pub async fn open(place: Place) -> Result<Self, StoreError> {
+        Self::open_as(Tenure::Guest, place).await
+    }
+
+    /// [`Self::open`], for a daemon that lives on it: while another one lives on a file, this fails. On
+    /// PostgreSQL any number may live.
+    pub async fn move_in(place: Place) -> Result<Self, StoreError> {
+        Self::open_as(Tenure::Resident, place).await
+    }
+
+    async fn open_as(tenure: Tenure, place: Place) -> Result<Self, StoreError> {
         let database = match &place {
             Place::Memory => return Ok(Self::in_memory()),
             Place::Sqlite(path) => {
                 bounded(&place, async {
-                    Sqlite::open(path).await.map(Database::Sqlite)
+                    Sqlite::open(path, tenure).await.map(Database::Sqlite)
                 })
                 .await?
             }

@@ -25,8 +25,9 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use self::audit::append;
 use super::document::{LISTED, ListedDocument, Row, signed};
 use super::error::Cause;
-use super::{ACQUIRE, Change, Document, DocumentKind, Key, idempotency, migrations};
+use super::{ACQUIRE, Change, Document, DocumentKind, Key, Tenure, idempotency, migrations};
 use crate::audit::Draft;
+use crate::claim::Claim;
 
 /// How long a write waits for another process that writes to the same file.
 const BUSY: Duration = Duration::from_secs(2);
@@ -42,6 +43,8 @@ pub(super) struct Sqlite {
     /// Made at once for a file, when they are first used for memory.
     pools: Arc<OnceLock<Pools>>,
     in_memory: bool,
+    /// Held by the daemon that lives on the file, until the process ends or the last clone is gone.
+    _lock: Option<Arc<Claim>>,
 }
 
 #[derive(Debug)]
@@ -71,8 +74,12 @@ impl Pools {
 }
 
 impl Sqlite {
-    pub(super) async fn open(path: &Path) -> Result<Self, Cause> {
+    pub(super) async fn open(path: &Path, tenure: Tenure) -> Result<Self, Cause> {
         make_file(path)?;
+        let lock = match tenure {
+            Tenure::Resident => Some(lock_file(path)?),
+            Tenure::Guest => None,
+        };
         let options = SqliteConnectOptions::new()
             .filename(path)
             .busy_timeout(BUSY);
@@ -87,9 +94,11 @@ impl Sqlite {
         {
             let mut connection = writer.acquire().await?;
             migrate(&mut connection).await?;
-            // A file is one daemon's: whoever was at something before this start is gone.
-            let abandon = sqlx::query(idempotency::ABANDON);
-            abandon.execute(&mut *connection).await?;
+            if tenure == Tenure::Resident {
+                // A file is one daemon's: whoever was at something before this start is gone.
+                let abandon = sqlx::query(idempotency::ABANDON);
+                abandon.execute(&mut *connection).await?;
+            }
         }
         let reader = kept()
             .max_connections(READERS)
@@ -97,6 +106,7 @@ impl Sqlite {
         Ok(Self {
             pools: Arc::new(OnceLock::from(Pools { writer, reader })),
             in_memory: false,
+            _lock: lock.map(Arc::new),
         })
     }
 
@@ -105,6 +115,7 @@ impl Sqlite {
         Self {
             pools: Arc::default(),
             in_memory: true,
+            _lock: None,
         }
     }
 
@@ -340,6 +351,14 @@ fn make_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The lock beside the file, of the daemon that lives on it. Not on the file itself: SQLite has locks of
+/// its own there.
+fn lock_file(path: &Path) -> Result<Claim, Cause> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("-lock");
+    Claim::on(Path::new(&beside))?.ok_or(Cause::Occupied)
+}
+
 /// Brings the tables up to date, all or nothing.
 async fn migrate(connection: &mut SqliteConnection) -> Result<(), Cause> {
     // Most starts find them so, and need not write.
@@ -378,7 +397,7 @@ mod tests {
     async fn a_full_disk_leaves_what_was_there_and_nothing_half_written() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("squall.db");
-        let store = Sqlite::open(&path).await.expect("it opens");
+        let store = Sqlite::open(&path, Tenure::Guest).await.expect("it opens");
         let key = |name| Key {
             workspace: DEFAULT_WORKSPACE,
             kind: DocumentKind::Profile,

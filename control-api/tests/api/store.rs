@@ -687,13 +687,31 @@ async fn a_file_that_is_no_store_is_told_of_and_left_alone() {
     assert!(text.starts_with("not a database"), "{text}");
 }
 
+#[tokio::test]
+async fn one_daemon_lives_on_a_file_and_others_visit() {
+    let dir = TempDir::new().expect("a directory");
+    let place = || Place::in_home(dir.path());
+    let resident = Store::move_in(place()).await.expect("it opens");
+    let error = Store::move_in(place()).await.expect_err("it is lived on");
+    let said = error.to_string();
+    assert!(
+        said.contains("another daemon lives on it") && said.contains("SQUALL_HOME"),
+        "{said}"
+    );
+    let guest = Store::open(place()).await.expect("a guest");
+    guest.write(MINE, put("one"), 0, 1).await.expect("written");
+    drop(resident);
+    let next = Store::move_in(place()).await.expect("nobody lives there");
+    assert_eq!(profiles(&next).await.len(), 1);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn the_file_is_its_owner_s_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = TempDir::new().expect("a directory");
     let file = dir.path().join("new/home/squall.db");
-    let store = Store::open(Place::Sqlite(file.clone()))
+    let store = Store::move_in(Place::Sqlite(file.clone()))
         .await
         .expect("it opens");
     store.write(MINE, put("one"), 0, 1).await.expect("written");

@@ -384,6 +384,24 @@ fn a_run_whose_daemon_is_gone_is_errored_by_another_and_not_taken_over() {
     assert_eq!(own["items"], json!([]));
 }
 
+#[test]
+fn a_second_daemon_of_one_home_is_another_one() {
+    let server = Postgres::start();
+    let config = json!({ "store": { "url": server.database("squall") } });
+    let one = Stage::with(&config, standard::serve);
+    let agent = agent(one.daemon.proxy, one.plain.address, Agent::Thinks);
+    let path = ask(&one.daemon, &suite(&agent, &["Weather?", "think"]));
+    let other = one.daemon.housemate(&config);
+    let id = |daemon: &Daemon| daemon.api.get("/v1/chaos")["daemon"].clone();
+    assert_ne!(id(&one.daemon), id(&other));
+    let run = other.api.get(&path);
+    assert_eq!(
+        (&run["state"], &run["daemon"]),
+        (&json!("running"), &id(&one.daemon)),
+        "{run:#}"
+    );
+}
+
 /// Kills a daemon in the middle of runs, again and again; looks at what the next one makes of it.
 pub(crate) fn kill_in_the_middle_of_runs(times: u64) {
     let mut stage = stage();

@@ -108,6 +108,27 @@ fn a_store_that_cannot_be_had_is_told_of_at_start() {
 }
 
 #[test]
+fn a_file_is_one_daemon_s_until_that_is_gone() {
+    let mut daemon = Daemon::start(&json!({}));
+    put(&daemon, 418);
+    let arguments = ["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
+    let (mut child, _, lines) = start(squall(&daemon.home).args(arguments));
+    let ended = wait(&mut child, "squall serve");
+    let said = lines.iter().collect::<Vec<_>>().join("\n");
+    assert_eq!(ended.code(), Some(3), "{said}");
+    assert!(said.contains("another daemon lives on it"), "{said}");
+    assert!(
+        said.contains("another SQUALL_HOME or `store.url`"),
+        "{said}"
+    );
+    daemon.kill_and_start_again();
+    assert_eq!(
+        daemon.api.get("/v1/profiles/teapot")["chaos"],
+        teapot(418)["chaos"]
+    );
+}
+
+#[test]
 fn a_run_leaves_nothing_in_the_store() {
     let home = tempfile::TempDir::new().unwrap();
     let output = squall(home.path())

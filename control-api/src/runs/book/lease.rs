@@ -56,11 +56,9 @@ impl Runs {
                 }
             }
         }
-        if self.store.is_shared() {
-            let why = "its daemon is gone: it was not heard of for too long";
-            self.give_up(Abandoned::Expired, why).await?;
-        }
-        Ok(())
+        // On a file too: daemons that live for one command keep their runs there.
+        let why = "its daemon is gone: it was not heard of for too long";
+        self.give_up(Abandoned::Expired, why).await
     }
 
     async fn give_up(&self, which: Abandoned<'_>, why: &str) -> Result<(), StoreError> {

@@ -1,0 +1,42 @@
+//! Files that say that somebody is there.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+/// A file that one process has locked for itself, until this is dropped or the process ends, however it
+/// ends.
+#[derive(Debug)]
+pub(crate) struct Claim(File);
+
+impl Claim {
+    /// Claims `path`, which is made where there is none, its owner's alone; `None` while somebody else has
+    /// it. Where files cannot be locked (some network file systems) everybody has it.
+    pub(crate) fn on(path: &Path) -> io::Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            options.mode(0o600);
+        }
+        let file = options.open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                tracing::warn!(
+                    "{} cannot be locked: nothing keeps a second daemon from using it",
+                    path.display()
+                );
+                Ok(Some(Self(file)))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// The file.
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.0
+    }
+}

@@ -31,7 +31,7 @@ family! {
 }
 
 /// Notes that a mode lacks a parameter it cannot do without.
-fn missing<T>(raw: &RawRule, reader: &mut Reader, mode: &str, parameter: &str) -> Option<T> {
+fn missing(raw: &RawRule, reader: &mut Reader, mode: &str, parameter: &str) {
     let position = raw
         .mode
         .as_ref()
@@ -42,5 +42,4 @@ fn missing<T>(raw: &RawRule, reader: &mut Reader, mode: &str, parameter: &str) -
         position,
         format!("mode `{mode}` needs `{parameter}`"),
     );
-    None
 }

@@ -5,7 +5,7 @@ use super::located::At;
 use super::modes;
 use super::raw::{RawAttacks, RawRule};
 use super::reader::Reader;
-use super::rules::Written;
+use super::rules::{self, Written};
 use crate::error::{allowed, words};
 use crate::rule::Family;
 
@@ -54,11 +54,13 @@ fn of_item<'a>(
             mode.value
         );
         reader.error("mode", mode.position, message);
+        rules::look_over(raw, reader);
         return None;
     }
     let Some(name) = &raw.attack else {
         let message = format!("an attack needs `type`, one of {}", words(types()));
         reader.error("", item.position, message);
+        rules::look_over(raw, reader);
         return None;
     };
     of_type(name, "type", place.to_owned(), raw, item.position, reader)
@@ -79,6 +81,7 @@ fn of_type<'a>(
             allowed(&name.value, types())
         );
         reader.error(field, name.position, message);
+        rules::look_over(raw, reader);
         return None;
     };
     let off = raw.enabled.as_ref().is_some_and(|on| !on.value.is_set());

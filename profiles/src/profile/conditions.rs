@@ -14,12 +14,13 @@ use crate::glob::{Glob, UrlGlobs};
 use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch, Touches};
 use crate::rule::Family;
 
-/// Reads the conditions of a rule.
-pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
+/// Reads the conditions of a rule. Of a mode that is not known `body` may be a parameter: it is left
+/// unread.
+pub(crate) fn read(raw: &RawRule, mode: Option<&Mode>, reader: &mut Reader) -> Match {
     let body = raw
         .body
         .as_ref()
-        .filter(|_| !mode.parameters.contains(&"body"));
+        .filter(|_| mode.is_some_and(|mode| !mode.parameters.contains(&"body")));
     let body = body
         .and_then(|body| text("body", body, reader))
         .map(|body| ("body", body));
@@ -47,10 +48,10 @@ pub(crate) fn read(raw: &RawRule, mode: &Mode, reader: &mut Reader) -> Match {
     Match {
         urls: urls(raw.match_url.as_ref(), reader),
         // Which call in the answer is meant is the fault's, for the request cannot tell.
-        tool: tool(raw.tool.as_ref(), reader).filter(|_| !mode.of_calls),
+        tool: tool(raw.tool.as_ref(), reader).filter(|_| mode.is_some_and(|mode| !mode.of_calls)),
         methods: methods(raw.methods.as_ref(), reader),
         status: statuses(raw.status.as_ref(), reader),
-        touches: touches(raw, mode),
+        touches: mode.map_or_else(Touches::default, |mode| touches(raw, mode)),
         more: any.then(|| Box::new(rarer)),
     }
 }

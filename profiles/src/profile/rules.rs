@@ -52,9 +52,9 @@ fn read_rule(
     let trigger = triggers::read(raw, reader);
     // One that stands there is told of whatever else is wrong.
     let given = raw.id.as_ref().map(|id| ids.given(id, reader));
+    let matching = conditions::read(raw, known, reader);
     let mode = known?;
     refuse_foreign_parameters(mode, raw, reader);
-    let matching = conditions::read(raw, mode, reader);
     let fault = Fault::read(mode, raw, reader)?;
     refuse_status_too_late(mode, raw, &fault, reader);
     let parameters = Value::Object(fault.parameters());
@@ -83,6 +83,12 @@ fn read_rule(
         secrets: reader.secrets.clone(),
         text: xxh3_64(text.to_string().as_bytes()),
     })
+}
+
+/// Notes what is wrong with a rule whose mode is not known: all that does not hang on it.
+pub(crate) fn look_over(raw: &RawRule, reader: &mut Reader) {
+    triggers::read(raw, reader);
+    conditions::read(raw, None, reader);
 }
 
 /// The mode of a rule.

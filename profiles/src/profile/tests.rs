@@ -270,6 +270,7 @@ fn what_is_wrong_between_rules_is_told() {
         "context_attacks: { overflow: { inject_token: 5 } }\n",
         "context_attacks: { overflow: { type: overflow } }\n",
         "context_attacks: yes\n",
+        "llm_faults:\n  - { mode: explode, dialect: cobol, probability: 2 }\n  - { mode: response_drift, drift_type: tone, factor: 0.5 }\n",
     ];
     insta::assert_snapshot!(
         cases
@@ -361,6 +362,38 @@ fn every_wrong_value_of_a_rule_is_told() {
             "llm_faults",
             "{ mode: explode, probability: 2, every: 0, id: A B }",
             &["mode", "probability", "every", "id"],
+        ),
+        (
+            "llm_faults",
+            "{ mode: explode, dialect: cobol, methods: [], status: 99, model: '{', headers: { a b: x } }",
+            &[
+                "mode",
+                "dialect",
+                "methods",
+                "status",
+                "model",
+                "headers/a b",
+            ],
+        ),
+        (
+            "llm_faults",
+            "{ mode: response_drift, drift_type: tone, factor: 0.5, status: 99 }",
+            &["drift_type", "factor", "status"],
+        ),
+        (
+            "network_faults",
+            "{ mode: slicer, size_variation: -1, delay_us: -1, status: 99 }",
+            &["mode", "size_variation", "delay_us", "status"],
+        ),
+        (
+            "network_faults",
+            "{ mode: bandwidth, direction: sideways, every: 0 }",
+            &["mode", "direction", "every"],
+        ),
+        (
+            "context_attacks",
+            "{ type: poison, probability: 2, match_body: '(', window: { for: soon } }",
+            &["type", "probability", "match_body", "window/for"],
         ),
     ] {
         let errors = parse("f", &rule(family, text)).unwrap_err();

@@ -44,50 +44,30 @@ impl AnswerFault for ResponseDrift {
     const NAME: &'static str = "response_drift";
     const PARAMETERS: &'static [&'static str] = &["drift_type", "severity", "direction", "factor"];
 
-    /// What only `verbosity_shift` uses is refused elsewhere.
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
         let severity = reader.word("severity", raw.severity.as_ref(), &SEVERITIES);
         let factor = reader.positive("factor", raw.factor.as_ref());
         let compress = reader.word("direction", raw.direction.as_ref(), &DIRECTIONS);
         let kind = match &raw.drift_type {
-            Some(written) => reader.word("drift_type", Some(written), &DRIFT_TYPES)?,
-            None => TextDrift::FieldNames,
+            Some(written) => reader.word("drift_type", Some(written), &DRIFT_TYPES),
+            None => Some(TextDrift::FieldNames),
         };
+        // One that is not known may have been meant to have a length.
+        if matches!(kind, None | Some(TextDrift::Length { .. })) {
+            refuse_small_factor(raw, factor, reader);
+        } else {
+            refuse_length(raw, reader);
+        }
         let kind = match kind {
-            TextDrift::Length { .. } => {
-                let factor = factor.unwrap_or(match severity {
+            Some(TextDrift::Length { .. }) => TextDrift::Length {
+                factor: factor.unwrap_or(match severity {
                     Some(Severity::Subtle) => 1.5,
                     Some(Severity::Moderate) | None => FACTOR,
                     Some(Severity::Significant) => 4.0,
-                });
-                if let Some(found) = raw.factor.as_ref().filter(|_| factor <= 1.0) {
-                    let message = format!(
-                        "`factor: {}`: allowed is more than 1; to make the answer shorter, write \
-                     `direction: compress`",
-                        found.value
-                    );
-                    reader.error("factor", found.position, message);
-                }
-                TextDrift::Length {
-                    factor,
-                    compress: compress.unwrap_or_default(),
-                }
-            }
-            kind => {
-                let foreign = [
-                    ("factor", raw.factor.as_ref().map(|at| at.position)),
-                    ("direction", raw.direction.as_ref().map(|at| at.position)),
-                ];
-                for (field, position) in foreign {
-                    if let Some(position) = position {
-                        let message = format!(
-                            "`{field}` belongs to `drift_type: verbosity_shift`; no other uses it"
-                        );
-                        reader.error(field, position, message);
-                    }
-                }
-                kind
-            }
+                }),
+                compress: compress.unwrap_or_default(),
+            },
+            kind => kind.unwrap_or(TextDrift::FieldNames),
         };
         Some(Self {
             kind,
@@ -121,6 +101,34 @@ impl AnswerFault for ResponseDrift {
                 .iter()
                 .find(|(_, severity)| *severity == self.severity);
             into.insert("severity".into(), json!(named.map(|(word, _)| word)));
+        }
+    }
+}
+
+fn refuse_small_factor(raw: &RawRule, factor: Option<f64>, reader: &mut Reader) {
+    if let (Some(found), Some(factor)) = (&raw.factor, factor)
+        && factor <= 1.0
+    {
+        let message = format!(
+            "`factor: {}`: allowed is more than 1; to make the answer shorter, write `direction: \
+             compress`",
+            found.value
+        );
+        reader.error("factor", found.position, message);
+    }
+}
+
+/// What only `verbosity_shift` uses is refused elsewhere.
+fn refuse_length(raw: &RawRule, reader: &mut Reader) {
+    let foreign = [
+        ("factor", raw.factor.as_ref().map(|at| at.position)),
+        ("direction", raw.direction.as_ref().map(|at| at.position)),
+    ];
+    for (field, position) in foreign {
+        if let Some(position) = position {
+            let message =
+                format!("`{field}` belongs to `drift_type: verbosity_shift`; no other uses it");
+            reader.error(field, position, message);
         }
     }
 }

@@ -37,12 +37,12 @@ impl FaultMode for Bandwidth {
     const PARAMETERS: &'static [&'static str] = &["rate_kbps", "direction"];
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let Some(rate) = raw.rate_kbps.as_ref() else {
-            return missing(raw, reader, Self::NAME, "rate_kbps");
-        };
-        let rate = reader.count("rate_kbps", Some(rate), 1);
+        if raw.rate_kbps.is_none() {
+            missing(raw, reader, Self::NAME, "rate_kbps");
+        }
+        let rate = reader.count("rate_kbps", raw.rate_kbps.as_ref(), 1);
         let direction = reader.word("direction", raw.direction.as_ref(), DIRECTIONS);
-        let bytes_per_second = rate?.saturating_mul(125);
+        let bytes_per_second = rate.unwrap_or(1).saturating_mul(125);
         let throttle = Throttle { bytes_per_second };
         Some(Self(throttle, direction.unwrap_or_default()))
     }

@@ -22,7 +22,7 @@ impl FaultMode for Latency {
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
         if raw.delay_ms.is_none() && raw.jitter_ms.is_none() {
-            return missing(raw, reader, Self::NAME, "delay_ms");
+            missing(raw, reader, Self::NAME, "delay_ms");
         }
         let delay = Delay::read(raw, reader, Duration::ZERO);
         Some(Self(delay, Place::read(raw, reader)))

@@ -21,11 +21,13 @@ impl FaultMode for LimitData {
     const PARAMETERS: &'static [&'static str] = &["bytes"];
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let Some(bytes) = raw.bytes.as_ref() else {
-            return missing(raw, reader, Self::NAME, "bytes");
-        };
-        let bytes = reader.count("bytes", Some(bytes), 0)?;
-        Some(Self { bytes })
+        if raw.bytes.is_none() {
+            missing(raw, reader, Self::NAME, "bytes");
+        }
+        let bytes = reader.count("bytes", raw.bytes.as_ref(), 0);
+        Some(Self {
+            bytes: bytes.unwrap_or_default(),
+        })
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {

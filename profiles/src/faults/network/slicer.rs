@@ -19,26 +19,25 @@ impl FaultMode for Slicer {
     const PARAMETERS: &'static [&'static str] = &["average_size", "size_variation", "delay_us"];
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let Some(average) = raw.average_size.as_ref() else {
-            return missing(raw, reader, Self::NAME, "average_size");
-        };
-        let average_size = reader.count("average_size", Some(average), 1);
+        if raw.average_size.is_none() {
+            missing(raw, reader, Self::NAME, "average_size");
+        }
+        let average_size = reader.count("average_size", raw.average_size.as_ref(), 1);
         let variation = raw.size_variation.as_ref();
         let size_variation = reader.count("size_variation", variation, 0).unwrap_or(0);
-        let delay = reader
-            .micros("delay_us", raw.delay_us.as_ref())
-            .unwrap_or_default();
-        let average_size = average_size?;
-        if let Some(at) = variation.filter(|_| size_variation >= average_size) {
+        let delay = reader.micros("delay_us", raw.delay_us.as_ref());
+        if let (Some(at), Some(average_size)) = (variation, average_size)
+            && size_variation >= average_size
+        {
             let message = format!(
                 "`size_variation: {size_variation}` is not below `average_size: {average_size}`"
             );
             reader.error("size_variation", at.position, message);
         }
         Some(Self(Slices {
-            average_size,
+            average_size: average_size.unwrap_or(1),
             size_variation,
-            delay,
+            delay: delay.unwrap_or_default(),
         }))
     }
 

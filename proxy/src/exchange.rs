@@ -206,6 +206,7 @@ impl Exchange {
         self.wait(&decision.plan.wait_before).await;
         if let Some(taken) = self.taken(&mut elsewhere) {
             self.log.captured_head(taken.status(), taken.headers());
+        let session_for_later = self.session_for_later(request.headers(), &decision);
             return Ok(self.shaped(taken, &decision.plan.shape));
         }
         let mut taken_out = None;
@@ -249,6 +250,7 @@ impl Exchange {
                 if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
                     return Box::pin(self.switch(answer, decision)).await;
                 }
+                self.elsewhere_by_status(session_for_later, &mut elsewhere, &mut decision, before);
                 let agent = self.context().agent;
                 answer.map(|body| AgentBody::passing(body, agent))
             }

@@ -69,7 +69,8 @@ impl Exchange {
         }
         let asked = self.seen.asked()?;
         // What is listed is read where it comes, whatever rules do.
-        if decision.plan.verdicts.is_empty() && !asked.lists_tools() {
+        let decides = !decision.plan.verdicts.is_empty() || decision.awaits_response();
+        if !decides && !asked.lists_tools() {
             return None;
         }
         let mut drafts: Vec<Draft> = asked.requests().map(Draft::of).collect();
@@ -98,28 +99,88 @@ impl Exchange {
         if mostly_here && awaited.is_empty() {
             return None;
         }
-        Some(Box::new(Elsewhere {
+        Some(self.waits(session, mostly_here, awaited, instead))
+    }
+
+    /// The session with a name to whose streams an answer may move, where rules wait for the status of
+    /// the POST.
+    pub(super) fn session_for_later(
+        &self,
+        headers: &HeaderMap,
+        decision: &Decision,
+    ) -> Option<Arc<Session>> {
+        if !decision.awaits_response() || !self.seen.is_mcp() {
+            return None;
+        }
+        let key = (self.party(headers), Name::Given(session_name(headers)?));
+        self.sessions().find(&key)
+    }
+
+    /// Lets rules that the status of the POST has brought act on what the agent fetches by resuming.
+    /// Nothing of it can have come: the head of the POST's answer has not been passed on yet. Where all
+    /// answers come on the session's stream, one may have come. `before`: the verdicts there were before
+    /// the status.
+    pub(super) fn elsewhere_by_status(
+        &self,
+        session: Option<Arc<Session>>,
+        elsewhere: &mut Option<Box<Elsewhere>>,
+        decision: &mut Decision,
+        before: usize,
+    ) {
+        if self.answered_in_session {
+            decision.plan.edits.retain(|(verdict, _)| {
+                let in_time = usize::from(*verdict) < before;
+                if !in_time {
+                    let why = "the answer comes on the session's stream, which does not wait for the \
+                               status of the POST";
+                    self.log.bypassed(*verdict, why.to_owned());
+                }
+                in_time
+            });
+            return;
+        }
+        let (Some(session), Some(asked)) = (session, self.seen.asked()) else {
+            return;
+        };
+        let mut drafts: Vec<Draft> = asked.requests().map(Draft::of).collect();
+        let known: Vec<VerdictIndex> = elsewhere.iter().flat_map(|it| it.verdicts()).collect();
+        let edits = self.draft_edits(decision, &mut drafts);
+        if is_decided(&decision.plan) || edits.iter().all(|verdict| known.contains(verdict)) {
+            return;
+        }
+        if let Some(earlier) = elsewhere {
+            earlier.withdraw();
+        }
+        let (to, told) = unbounded_channel();
+        let awaited = self.await_all(&session, drafts, decision, &to);
+        drop(to);
+        self.settles(&session, &awaited, None, told);
+        *elsewhere = Some(self.waits(session, true, awaited, None));
+    }
+
+    fn waits(
+        &self,
+        session: Arc<Session>,
+        mostly_here: bool,
+        awaited: Vec<Arc<Awaited>>,
+        instead: Option<Instead>,
+    ) -> Box<Elsewhere> {
+        Box::new(Elsewhere {
             session,
             mostly_here,
             awaited,
             instead,
             is_kept: false,
             most: self.sessions().bounds().answers,
-        }))
+        })
     }
 
     /// The session on whose streams the answers come (`false`), or may (`true`).
     fn session(&self, headers: &HeaderMap, plan: &Plan) -> Option<(Arc<Session>, bool)> {
         let sessions = self.sessions();
         if let Some(name) = session_name(headers) {
-            // What decides the answer is there before any stream could be resumed.
-            let is_decided = plan.instead.is_some()
-                || matches!(
-                    plan.afterwards,
-                    Some((_, Substitute::Answer(_) | Substitute::Reset))
-                );
             let remembers = || plan.verdicts.iter().any(|it| remembers(&it.rule));
-            if is_decided || (plan.edits.is_empty() && !remembers()) {
+            if is_decided(plan) || (plan.edits.is_empty() && !remembers()) {
                 return None;
             }
             let key = (self.party(headers), Name::Given(name));
@@ -289,6 +350,16 @@ impl Exchange {
         }
         all
     }
+}
+
+/// Whether rules give an answer in the place of the server's: that is there before any stream could be
+/// resumed.
+fn is_decided(plan: &Plan) -> bool {
+    let instead = matches!(
+        plan.afterwards,
+        Some((_, Substitute::Answer(_) | Substitute::Reset))
+    );
+    plan.instead.is_some() || instead
 }
 
 /// The made-up answers to calls, as events.

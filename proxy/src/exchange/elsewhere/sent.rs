@@ -77,11 +77,7 @@ impl Exchange {
             return answer;
         }
         elsewhere.is_kept = true;
-        let verdicts: Vec<VerdictIndex> = elsewhere
-            .awaited
-            .iter()
-            .flat_map(|answer| answer.verdicts())
-            .collect();
+        let verdicts: Vec<VerdictIndex> = elsewhere.verdicts().collect();
         plan.edits
             .retain(|(verdict, _)| !verdicts.contains(verdict));
         if is_empty {
@@ -125,8 +121,13 @@ impl Elsewhere {
         }
     }
 
-    /// The answers come in the answer to the POST.
-    fn withdraw(&mut self) {
+    /// The rules that change answers.
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = VerdictIndex> {
+        self.awaited.iter().flat_map(|answer| answer.verdicts())
+    }
+
+    /// The answers come in the answer to the POST, or others are awaited in their place.
+    pub(super) fn withdraw(&mut self) {
         self.is_kept = true;
         for answer in &self.awaited {
             self.session.forget(answer);

@@ -77,6 +77,33 @@ fn a_rule_is_not_escaped_by_resuming() {
 }
 
 #[test]
+fn a_rule_that_goes_by_the_status_of_the_post_acts_on_what_is_fetched() {
+    let stage = stage();
+    for (status, outcome) in [("2xx", "applied"), ("5xx", "none")] {
+        for beside in [false, true] {
+            let mut rules = vec![
+                json!({ "mode": "wrong_id", "tool": "get_weather", "status": status, "limit": 1 }),
+            ];
+            // What was awaited before the status was there goes on being so.
+            rules.extend(beside.then(|| json!({ "mode": "truncated", "tool": "get_weather" })));
+            stage.daemon.api.chaos(&json!({ "tool_faults": rules }));
+            let session = begin(&stage, Path::Forward);
+            let last = ask(&stage, Path::Forward, &session, &call(7, "get_weather"));
+            let told = resume(&stage, Path::Forward, &session, &last);
+            let is_changed = outcome == "applied";
+            assert_eq!(told.contains("\"id\":1000007"), is_changed, "{told}");
+            assert_eq!(told.contains("\"id\":7"), !is_changed, "{told}");
+            for mode in ["wrong_id", "truncated"] {
+                if mode == "wrong_id" && is_changed || mode == "truncated" && beside {
+                    let (entry, rule) = with_rule(&stage, mode);
+                    assert_eq!(rule["outcome"], "applied", "{entry}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn an_answer_that_was_fetched_is_an_old_one_for_the_next_call() {
     let stage = stage();
     let rule = json!({ "mode": "stale", "tool": "get_weather" });

@@ -167,6 +167,20 @@ fn in_the_stream() -> Vec<(Value, Expected, bool)> {
 }
 
 #[test]
+fn a_rule_with_a_status_leaves_the_stream_alone_and_says_so() {
+    let stage = stage();
+    fault(&stage, &json!({ "mode": "wrong_id", "status": "2xx" }));
+    let mut session = Session::begin(&stage, Path::Forward);
+    let asked = call(7, "get_weather");
+    session.say(&asked);
+    assert_eq!(session.hear(), answers(&asked, false).unwrap().to_string());
+    let (entry, rule) = with_rule(&stage, "wrong_id");
+    assert_eq!(rule["outcome"], "bypassed", "{entry}");
+    let why = rule["reason"].to_string();
+    assert!(why.contains("does not wait for the status"), "{why}");
+}
+
+#[test]
 fn an_answer_is_changed_where_it_comes_and_nothing_else_is() {
     let stage = stage();
     for path in Path::THROUGH {

@@ -76,6 +76,8 @@ struct Exchange {
     headers: HeaderMap,
     /// It is an MCP call whose answer comes on the stream of its session.
     answered_in_session: bool,
+    /// What tells the request from others, where a model is told something else of tools' results.
+    tells: Option<u64>,
     /// What answers in the upstream's place.
     tape: Option<Arc<Playing>>,
 }
@@ -122,6 +124,7 @@ impl Exchange {
             version: request.version(),
             headers: HeaderMap::new(),
             answered_in_session: false,
+            tells: None,
             tape: None,
         }))
     }
@@ -203,10 +206,10 @@ impl Exchange {
         part: Option<Box<Part>>,
     ) -> Result<Response<Observed>, Broken> {
         let mut elsewhere = self.elsewhere(&mut request, &mut decision);
+        let session_for_later = self.session_for_later(request.headers(), &decision);
         self.wait(&decision.plan.wait_before).await;
         if let Some(taken) = self.taken(&mut elsewhere) {
             self.log.captured_head(taken.status(), taken.headers());
-        let session_for_later = self.session_for_later(request.headers(), &decision);
             return Ok(self.shaped(taken, &decision.plan.shape));
         }
         let mut taken_out = None;
@@ -245,12 +248,13 @@ impl Exchange {
                     }
                 };
                 self.was_sent(&mut elsewhere, answer.status());
+                let before = decision.plan.verdicts.len();
                 self.judge(answer.status(), &mut decision);
+                self.elsewhere_by_status(session_for_later, &mut elsewhere, &mut decision, before);
                 self.wait(&decision.plan.wait_after).await;
                 if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
                     return Box::pin(self.switch(answer, decision)).await;
                 }
-                self.elsewhere_by_status(session_for_later, &mut elsewhere, &mut decision, before);
                 let agent = self.context().agent;
                 answer.map(|body| AgentBody::passing(body, agent))
             }
@@ -264,6 +268,9 @@ impl Exchange {
             None => answer,
             Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
         };
+        if let Some(request) = self.tells.filter(|_| answer.status().is_success()) {
+            self.log.chaos().told().answered(request);
+        }
         // Rules may have changed how it is laid out: what counts is what the agent gets.
         self.log.answer_head(answer.status(), answer.headers());
         Ok(self.shaped(answer, &decision.plan.shape))
@@ -311,7 +318,7 @@ impl Exchange {
 
     /// Changes what the model is to read where a rule says so, or said so of an earlier turn.
     fn rewrite(
-        &self,
+        &mut self,
         mut request: Request<RequestBody>,
         decision: &Decision,
     ) -> Request<RequestBody> {
@@ -328,7 +335,8 @@ impl Exchange {
             limit: self.live.config.inspect_limit,
             told: self.log.chaos().told(),
         };
-        let Rewritten { body, again } = rewrite::apply(plan, &mut ahead, &*self.log);
+        let Rewritten { body, again, tells } = rewrite::apply(plan, &mut ahead, &*self.log);
+        self.tells = tells;
         self.log.applied_again(again);
         if let Some(body) = body {
             request.body_mut().replace(body);

@@ -17,7 +17,7 @@ use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Conversation, Role, ToolResult};
 
-pub use self::told::Told;
+pub use self::told::{Again, Told, request_key};
 use crate::plan::RequestEdit;
 
 /// The body of a model call's request with one change made; or why it cannot be made.

@@ -3,7 +3,7 @@
 use squall_profiles::activation::{Activation, Decision};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::{Placement, Position, ResultChange, Strategy, Tools, Turn};
-use squall_profiles::faults::model_input::{Told, rewrite};
+use squall_profiles::faults::model_input::{Again, Told, request_key, rewrite};
 use squall_profiles::plan::{Answer, Edit, Outcome, RequestEdit};
 
 use crate::scope::*;
@@ -336,10 +336,11 @@ fn told(scope: &Activation, memory: &Told, body: &[u8]) -> (String, Vec<String>)
     .plan;
     let mut by: Vec<String> = Vec::new();
     let mut now = body.to_vec();
-    if let Some((again, verdicts)) = memory.again(dialect, body) {
-        now = again;
+    if let Some(again) = memory.again(dialect, body) {
+        now = again.body;
         by.extend(
-            verdicts
+            again
+                .by
                 .iter()
                 .map(|verdict| format!("{} again", verdict.rule.id)),
         );
@@ -371,6 +372,9 @@ fn what_the_model_was_told_once_it_is_told_again() {
         assert_eq!(found, by, "{said:?}");
     };
     sent(&["one"], &["DOWN"], &["down"]);
+    // Nobody has answered: the agent makes the request once more.
+    sent(&["one"], &["DOWN"], &["down again"]);
+    memory.answered(request_key(&conversation(&["one"])));
     sent(&["one", "two"], &["DOWN", "two"], &["down again"]);
     sent(
         &["one", "two", "three"],
@@ -407,15 +411,19 @@ fn a_failure_stays_flagged_and_instructions_keep_their_canary() {
         true,
         &verdict,
     );
-    let (again, by) = memory
+    let Again { body, by, repeats } = memory
         .again(dialect, later.as_bytes())
         .expect("told before");
+    assert!(!repeats, "the model has seen it");
     let flagged = r#""content":"DOWN","is_error":true"#;
     assert_eq!(
-        String::from_utf8(again).expect("UTF-8"),
+        String::from_utf8(body).expect("UTF-8"),
         later.replace(r#""content":"fine""#, flagged)
     );
     assert_eq!((by.len(), &by[0].outcome), (1, &Outcome::Applied));
+    let once_more = memory.again(dialect, first.as_bytes());
+    assert!(once_more.is_some_and(|again| again.repeats));
+    memory.answered(request_key(first.as_bytes()));
     assert!(
         memory.again(dialect, first.as_bytes()).is_none(),
         "it is new there"

@@ -36,7 +36,13 @@ pub(crate) struct Rewritten {
     pub(crate) body: Option<Bytes>,
     /// Rules whose earlier changes to what the model has seen were made again.
     pub(crate) again: Vec<Verdict>,
+    /// What tells the request from others, where a model is told something else of results.
+    pub(crate) tells: Option<u64>,
 }
+
+/// Why a rule does nothing to results that it has changed.
+const REPEATED: &str = "the request was made before and not answered: the model is told again what the \
+                        rule made of it then";
 
 /// Tells the model again what it was told before, and makes a plan's changes to a request, in order.
 pub(crate) fn apply(plan: &Plan, request: &mut Ahead<'_>, ledger: &dyn Ledger) -> Rewritten {
@@ -50,21 +56,31 @@ pub(crate) fn apply(plan: &Plan, request: &mut Ahead<'_>, ledger: &dyn Ledger) -
         }
     };
     let mut rewritten = Rewritten::default();
-    if let Some((body, again)) = request.told.again(model.dialect, &sent) {
-        rewritten.body = Some(body.into());
-        rewritten.again = again;
+    let mut repeats = false;
+    if let Some(again) = request.told.again(model.dialect, &sent) {
+        rewritten.body = Some(again.body.into());
+        rewritten.again = again.by;
+        repeats = again.repeats;
+        rewritten.tells = Some(model_input::request_key(&sent));
     }
     let mut here = Vec::new();
     for (verdict, edit) in &plan.request_edits {
+        let by = plan.verdicts.get(usize::from(*verdict));
+        let of_results = of_results(edit);
+        let has_changed = |again: &Verdict| by.is_some_and(|by| by.rule.id == again.rule.id);
+        if repeats && of_results.is_some() && rewritten.again.iter().any(has_changed) {
+            ledger.bypassed(*verdict, REPEATED.to_owned());
+            continue;
+        }
         let before = rewritten.body.as_ref().unwrap_or(&sent);
         match model_input::rewrite(edit, model.dialect, before) {
             Ok(after) => {
-                let by = plan.verdicts.get(usize::from(*verdict));
                 ledger.applied(*verdict);
-                if let (Some(failed), Some(by)) = (of_results(edit), by) {
+                if let (Some(failed), Some(by)) = (of_results, by) {
                     let bodies: [&[u8]; 3] = [&sent, before, &after];
                     let tools = request.told.keep(model.dialect, bodies, failed, by);
                     ledger.told_of(*verdict, tools);
+                    rewritten.tells = Some(model_input::request_key(&sent));
                 }
                 here.extend(by.map(|by| (*verdict, by.rule.id.as_str())));
                 rewritten.body = Some(after.into());

@@ -438,6 +438,32 @@ fn what_the_model_was_told_of_a_tool_it_is_told_again() {
 }
 
 #[test]
+fn a_request_that_is_made_once_more_tells_the_model_the_same() {
+    let stage = Stage::new();
+    stage.daemon.api.chaos(&json!({
+        "network_faults": [{ "mode": "reset_peer", "limit": 1 }],
+        "tool_faults": [{
+            "id": "once", "tool": "search", "mode": "error", "body": "DOWN", "at": "model_input", "limit": 1,
+        }],
+    }));
+    let call = json!({ "role": "assistant", "tool_calls": [{ "id": "c", "type": "function",
+        "function": { "name": "search", "arguments": "{}" } }] });
+    let result = json!({ "role": "tool", "tool_call_id": "c", "content": "sun" });
+    let user = json!({ "role": "user", "content": QUESTION });
+    let body = json!({ "model": "m", "messages": [user, call, result] }).to_string();
+    // Not answered the first time; once it is, the same again is a conversation that begins alike.
+    for (expected, status) in [("DOWN", 0), ("DOWN", 200), ("sun", 200)] {
+        let answer = stage
+            .open(Path::Reverse)
+            .post("/v1/chat/completions", &body);
+        assert_eq!(answer.status, status, "{answer:?}");
+        let requests = stage.plain.requests();
+        let told = String::from_utf8_lossy(&requests.last().expect("a request").body).into_owned();
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
 fn a_result_that_no_rule_is_about_is_named_in_the_near_miss() {
     let stage = Stage::new();
     stage.daemon.api.chaos(&json!({ "tool_faults": [{

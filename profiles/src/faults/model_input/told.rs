@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Conversation, ResultSaying, ToolResult};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::unseen;
 use crate::plan::{Outcome, Verdict};
@@ -43,6 +43,26 @@ struct Changed {
     failed: bool,
     /// Whose doing it was.
     by: Verdict,
+    /// The request that brought it.
+    request: u64,
+    /// A model has answered that request.
+    answered: bool,
+}
+
+/// A request as the model is to read it, so that it is told what it was told before.
+#[derive(Debug)]
+pub struct Again {
+    /// The request's body.
+    pub body: Vec<u8>,
+    /// The rules that changed its results, each with the tools that they are of.
+    pub by: Vec<Verdict>,
+    /// Some of these results are new to the model: the request was made before, and not answered.
+    pub repeats: bool,
+}
+
+/// What tells a request from others: its body, as the agent sent it.
+pub fn request_key(sent: &[u8]) -> u64 {
+    xxh3_64(sent)
 }
 
 impl Told {
@@ -51,41 +71,60 @@ impl Told {
         self.table().by_result.is_empty()
     }
 
-    /// The request with the results that the model has seen as it has seen them, and the rules that
-    /// changed them, each with the tools that they are of; `None`: they are as they were sent.
-    pub fn again(&self, dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<u8>, Vec<Verdict>)> {
+    /// The request with the results that the model was told of as it was told of them; `None`: they are
+    /// as they were sent. Results that are new to the model were told of if this very request was made
+    /// before, and no model has answered it.
+    pub fn again(&self, dialect: &dyn Dialect, body: &[u8]) -> Option<Again> {
         let document = Document::parse(body).ok()?;
         let conversation = dialect.conversation(&document);
         let mut edits = Edits::new(&document);
         let mut by: Vec<(Verdict, Vec<String>)> = Vec::new();
         let mut table = self.table();
         let new: Vec<_> = unseen(&conversation).map(|result| result.place).collect();
+        let mut repeats = false;
         for result in &conversation.tool_results {
             let key = key(result, &document);
+            let Some(changed) = table.by_result.get(&key) else {
+                continue;
+            };
             if new.contains(&result.place) {
-                // It only looks like one of an earlier conversation.
-                table.forget(key);
-            } else if let Some(changed) = table.by_result.get(&key) {
-                edits.replace(result.content, changed.content.clone());
-                if changed.failed {
-                    // Of two changes to one place the first counts: this adds the flag alone.
-                    dialect.say_result(&mut edits, &document, result, ResultSaying::Failure(""));
+                if changed.answered || changed.request != request_key(body) {
+                    // It only looks like one of an earlier conversation.
+                    table.forget(key);
+                    continue;
                 }
-                let known = by
-                    .iter()
-                    .position(|(known, _)| known.rule.id == changed.by.rule.id);
-                let known = known.unwrap_or_else(|| {
-                    by.push((changed.by.clone(), Vec::new()));
-                    by.len() - 1
-                });
-                name(result, &mut by[known].1);
+                repeats = true;
             }
+            edits.replace(result.content, changed.content.clone());
+            if changed.failed {
+                // Of two changes to one place the first counts: this adds the flag alone.
+                dialect.say_result(&mut edits, &document, result, ResultSaying::Failure(""));
+            }
+            let known = by
+                .iter()
+                .position(|(known, _)| known.rule.id == changed.by.rule.id);
+            let known = known.unwrap_or_else(|| {
+                by.push((changed.by.clone(), Vec::new()));
+                by.len() - 1
+            });
+            name(result, &mut by[known].1);
         }
         let by = by.into_iter().map(|(verdict, tools)| Verdict {
             told_of: Some(tools.into()),
             ..verdict
         });
-        (!edits.is_empty()).then(|| (edits.apply(), by.collect()))
+        (!edits.is_empty()).then(|| Again {
+            body: edits.apply(),
+            by: by.collect(),
+            repeats,
+        })
+    }
+
+    /// A model has answered this request: made once more, it is one of another conversation.
+    pub fn answered(&self, request: u64) {
+        for changed in self.table().by_result.values_mut() {
+            changed.answered |= changed.request == request;
+        }
     }
 
     /// Remembers what a rule has made of results: `sent` is the request as the agent sent it, `before`
@@ -98,6 +137,7 @@ impl Told {
         by: &Verdict,
     ) -> Vec<String> {
         let mut tools = Vec::new();
+        let request = request_key(sent);
         let parse = |body| Document::parse(body).ok();
         let (Some(sent), Some(before), Some(after)) = (parse(sent), parse(before), parse(after))
         else {
@@ -118,6 +158,8 @@ impl Told {
                     content: content.to_owned(),
                     failed,
                     by,
+                    request,
+                    answered: false,
                 };
                 table.keep(key(original, &sent), changed);
                 name(is, &mut tools);

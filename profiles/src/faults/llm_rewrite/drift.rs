@@ -1,5 +1,7 @@
 //! Texts that drift, as after an unannounced release of the model.
 
+use std::collections::HashSet;
+
 use squall_dialects::json::{Document, Edits, Kind, NodeId, Value, quote};
 use squall_dialects::tokens::{self, Counting};
 
@@ -59,12 +61,20 @@ fn field_names(text: &str, severity: Severity, choice: u64) -> Result<String, St
     if chosen.is_empty() {
         return Err("the answer's JSON object has no fields".to_owned());
     }
+    let all = members(document.root());
+    let taken: HashSet<_> = all.iter().filter_map(|member| member.key()).collect();
     let mut edits = Edits::new(&document);
     for member in chosen {
         let name = member.key().unwrap_or_default();
         let known = KNOWN_NAMES.iter().find(|(known, _)| *known == name);
-        let other = known.map_or_else(|| format!("{name}_v2"), |(_, other)| (*other).to_owned());
-        edits.rename(member.id(), &other);
+        let known = known.map(|(_, other)| (*other).to_owned());
+        let next = (2..).map(|version| format!("{name}_v{version}"));
+        // A name that is there already would hide that field, or stand for it.
+        let other = known
+            .into_iter()
+            .chain(next)
+            .find(|it| !taken.contains(&**it));
+        edits.rename(member.id(), &other.unwrap_or_default());
     }
     let edited = String::from_utf8_lossy(&edits.apply()).into_owned();
     Ok([&text[..place.start], &edited, &text[place.end..]].concat())
@@ -387,6 +397,16 @@ mod tests {
                 r#"{"q": 1, "tool_name": "go", "in": {"x": [{"y": 2}]}}"#,
                 r#"{"q_v2": 1, "tool_name": "go", "in_v2": {"x": [{"y": 2}]}}"#,
                 r#"{"q_v2": 1, "tool_name": "go", "in_v2": {"x_v2": [{"y_v2": 2}]}}"#,
+            ])
+        );
+        // Two that would take each other's name, and one whose next name is taken.
+        let taken = r#"{"action": 1, "tool_name": 2, "q": {"q_v2": 3}}"#;
+        assert_eq!(
+            by_severity(TextDrift::FieldNames, taken),
+            ok([
+                r#"{"action_v2": 1, "tool_name": 2, "q": {"q_v2": 3}}"#,
+                r#"{"action_v2": 1, "tool_name_v2": 2, "q_v3": {"q_v2": 3}}"#,
+                r#"{"action_v2": 1, "tool_name_v2": 2, "q_v3": {"q_v2_v2": 3}}"#,
             ])
         );
         let around = "Here:\n```json\n{\"a\":1,\"b\":2}\n```\nDone.";

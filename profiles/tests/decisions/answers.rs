@@ -312,6 +312,17 @@ fn what_only_mcp_has_a_way_for_is_in_the_plan_s_words() {
         for canary in &canaries {
             assert!(instruction.contains(canary), "{instruction}");
         }
+        // Another one for each list that is told.
+        let live = scope(&chaos);
+        let planted = || {
+            send(&live, &listing)
+                .plan
+                .canaries
+                .first()
+                .map(|it| it.canary)
+        };
+        let first = planted();
+        assert!(first.is_none() || planted() != first, "{expected:?}");
         // Only lists are touched, unless a URL says otherwise.
         for other in [get("http://x/"), get("http://x/").mcp("a")] {
             assert!(plan_of(&chaos, &other).edits.is_empty(), "{other:?}");

@@ -183,6 +183,7 @@ fn nothing_is_fingerprinted_that_no_draw_needs() {
         ("{ mode: error, probability: 0 }", false),
         ("{ mode: error, probability: 0.5 }", true),
         ("{ mode: slow, jitter_ms: 1 }", true),
+        ("{ mode: malicious_response }", true),
         ("{ mode: error, probability: 0.5, methods: PUT }", false),
     ] {
         let decision = send(&scope(&format!("tool_faults: [{rule}]")), &get("http://x/"));

@@ -55,4 +55,9 @@ impl FaultMode for ListDrift {
         let name = DRIFTS.iter().find(|(_, kind)| *kind == self.0.kind);
         into.insert("drift".into(), json!(name.map(|(name, _)| name)));
     }
+
+    /// What a description says further carries a canary.
+    fn is_random(&self) -> bool {
+        matches!(self.0.kind, ListDriftKind::Description)
+    }
 }

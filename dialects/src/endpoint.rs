@@ -70,6 +70,29 @@ const HISTORY: &[&str] = &[
     ":asyncBatchGenerateContent",
 ];
 
+/// Paths of conversations that a provider keeps: what is sent there is said in them. `*` is a piece,
+/// or the beginning of one.
+const KEPT: &[&str] = &[
+    "/v1/conversations",
+    "/v1/conversations/*",
+    "/v1/conversations/*/items",
+    "/v1/conversations/*/restart",
+    "/v1/threads",
+    "/v1/threads/runs",
+    "/v1/threads/*/messages",
+    "/v1/threads/*/runs",
+    "/v1/threads/*/runs/*/submit_tool_outputs",
+    "/openai/threads",
+    "/openai/threads/runs",
+    "/openai/threads/*/messages",
+    "/openai/threads/*/runs",
+    "/openai/threads/*/runs/*/submit_tool_outputs",
+    "/v1beta/interactions",
+    // Other providers' models at Google, in their own words.
+    "/publishers/*/models/*:rawPredict",
+    "/publishers/*/models/*:streamRawPredict",
+];
+
 /// The dialect of a request to an endpoint that the user says speaks `named`, as far as its head can
 /// tell. `None`: it is no model call.
 ///
@@ -110,7 +133,22 @@ pub fn confirm_at(
 /// Whether a request's body is a conversation with a model, though the request is no call in any
 /// dialect: such a body repeats what tools said.
 pub fn takes_history(method: &Method, target: Target<'_>) -> bool {
-    method == Method::POST && HISTORY.iter().any(|end| target.path().ends_with(end))
+    let path = target.path();
+    let is_kept = || KEPT.iter().any(|end| ends_like(path, end));
+    method == Method::POST && (HISTORY.iter().any(|end| path.ends_with(end)) || is_kept())
+}
+
+/// Whether the last pieces of a path are such as these.
+fn ends_like(path: &str, end: &str) -> bool {
+    let mut pieces = path.rsplit('/');
+    let mut wanted = end.trim_start_matches('/').rsplit('/');
+    wanted.all(|wanted| {
+        let piece = pieces.next().unwrap_or_default();
+        match wanted.strip_prefix('*') {
+            Some(rest) => piece.len() > rest.len() && piece.ends_with(rest),
+            None => piece == wanted,
+        }
+    })
 }
 
 /// Whether a dialect's paths are nobody else's. Ollama's are what anybody would call them.
@@ -277,6 +315,19 @@ mod tests {
             ("/v1beta/models/g:batchGenerateContent", true),
             ("/model/m/count-tokens", true),
             ("/v1/completions", true),
+            ("/v1/conversations", true),
+            ("/v1/conversations/c1/items", true),
+            ("/v1/threads/t1/runs/r1/submit_tool_outputs", true),
+            ("/openai/threads/t1/messages?api-version=1", true),
+            ("/v1beta/interactions", true),
+            (
+                "/v1/projects/p/locations/l/publishers/anthropic/models/m:rawPredict",
+                true,
+            ),
+            ("/conversations", false),
+            ("/v1/conversations/c1/reply", false),
+            ("/v1/threads//messages", false),
+            ("/v1/projects/p/locations/l/endpoints/7:rawPredict", false),
             ("/v1/messages/batches/b1/cancel", false),
             ("/v1/files", false),
             ("/v1/embeddings", false),

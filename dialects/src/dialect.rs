@@ -280,6 +280,9 @@ pub struct EndOfChoice<'a> {
     pub finish: &'a Finish,
     /// Tokens that the agent got of it, as Squall counts.
     pub tokens: u64,
+    /// Where it was made to say other words than the model's: the tokens of those, thinking apart. What
+    /// the provider has counted is of the model's.
+    pub instead: Option<u64>,
     /// Whether the agent got anything of the part that the event belongs to: the event itself, an
     /// earlier one, or what [`Dialect::say_events`] made of it. If not, there is nothing to close.
     pub kept: bool,

@@ -389,6 +389,7 @@ fn ended(number: usize, finish: &Finish, kept: bool) -> String {
             choice: 0,
             finish,
             tokens: 3,
+            instead: None,
             kept,
         };
         Anthropic.finish_events(event, &end)

@@ -341,6 +341,7 @@ fn end(kept: bool) -> EndOfChoice<'static> {
         choice: 0,
         finish: &Finish::Length,
         tokens: 1,
+        instead: None,
         kept,
     }
 }

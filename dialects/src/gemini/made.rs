@@ -72,7 +72,7 @@ pub(super) fn finish_event(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Ma
     let (mut edits, candidate) = alone(event, end.choice)?;
     ended(&mut edits, candidate, &[], "", Some(end.finish));
     if let Some(usage) = event.root().get("usageMetadata") {
-        count(&mut edits, usage, end.tokens);
+        count(&mut edits, usage, end);
     }
     Some(Made::data(edits.apply()))
 }
@@ -175,11 +175,12 @@ fn content(thoughts: &[&str], text: &str) -> String {
     format!("{{\"parts\":[{}],\"role\":\"model\"}}", parts.join(","))
 }
 
-/// Makes token counts say that at most `tokens` were written.
-fn count(edits: &mut Edits<'_>, usage: Value<'_>, tokens: u64) {
+/// Makes token counts say what was written: of the model's words, at most what it has counted.
+fn count(edits: &mut Edits<'_>, usage: Value<'_>, end: &EndOfChoice<'_>) {
     let number = |key| usage.get(key).and_then(Value::as_u64);
     let written = number("candidatesTokenCount");
-    let tokens = written.map_or(tokens, |written| written.min(tokens));
+    let at_most = || written.map_or(end.tokens, |written| written.min(end.tokens));
+    let tokens = end.instead.unwrap_or_else(at_most);
     let prompt = usage.get("promptTokenCount");
     match (usage.get("candidatesTokenCount"), prompt) {
         (Some(there), _) => edits.replace(there.id(), tokens.to_string()),

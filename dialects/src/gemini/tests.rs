@@ -449,6 +449,7 @@ fn end(finish: &Finish, choice: u64) -> EndOfChoice<'_> {
         choice,
         finish,
         tokens: 2,
+        instead: None,
         kept: true,
     }
 }

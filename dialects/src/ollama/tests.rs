@@ -360,6 +360,7 @@ fn only_the_server_knows_how_a_stream_ends() {
         choice: 0,
         finish: &Finish::Length,
         tokens: 1,
+        instead: None,
         kept: true,
     };
     for at in 0..7 {

@@ -306,6 +306,7 @@ fn the_end_of_a_choice_is_made_after_its_last_event() {
                 choice,
                 finish: &Finish::Length,
                 tokens: 1,
+                instead: None,
                 kept: true,
             };
             PLAIN.finish_events(event, &end)
@@ -327,6 +328,7 @@ fn the_end_of_a_choice_names_its_reason_even_after_events_that_do_not() {
         choice: 0,
         finish: &Finish::Length,
         tokens: 1,
+        instead: None,
         kept: true,
     };
     let expected = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n";

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{ModelError, Reading};
 
-use super::budget::{self, Budget};
+use super::budget::{self, Budget, Kept, Share};
 use super::call::Call;
 use super::events::{Event, Job};
 use super::{Step, too_short, written};
@@ -21,6 +21,9 @@ pub(super) struct Breaking {
     /// The provider has no such event.
     unreportable: bool,
     touched: bool,
+    /// Tokens that the provider had counted where the agent sees them, if it counts along with the
+    /// words.
+    told: u64,
 }
 
 impl Breaking {
@@ -31,7 +34,56 @@ impl Breaking {
             error,
             unreportable: false,
             touched: false,
+            told: 0,
         }
+    }
+
+    /// What there still is of the event in which the budget ends; `None`: nothing that was said.
+    fn cut_short(&mut self, event: &Event<'_>, call: &Call) -> Option<Step> {
+        let mut edits = Edits::new(event.document);
+        let mut shares = Vec::new();
+        for delta in &event.reading.deltas {
+            let share = self.budget.spend(delta, event.document);
+            budget::cut(&mut edits, event.document, delta, share);
+            shares.push((delta, share));
+        }
+        // A call that lacks what it cannot be without goes with all that was said of it.
+        let taken_out = shares.iter().filter(|(delta, share)| {
+            *share == Share::Nothing && budget::takes_part_out(delta, event.document)
+        });
+        let taken_out: Vec<_> = taken_out.map(|(it, _)| (it.choice, it.part)).collect();
+        let said = shares
+            .iter()
+            .filter(|(delta, share)| delta.tokens() > 0 && *share != Share::Nothing);
+        let (gone, left): (Vec<_>, Vec<_>) =
+            said.partition(|(it, _)| taken_out.contains(&(it.choice, it.part)));
+        if left.is_empty() {
+            return None;
+        }
+        if !edits.is_empty() {
+            budget::forget_mirrors(&mut edits, &event.reading, |_| true);
+            if let Some(usage) = &event.reading.usage {
+                let gone: u64 = gone.iter().map(|(delta, _)| delta.tokens()).sum();
+                let kept = self.kept(gone);
+                budget::count_anew(&mut edits, usage, kept);
+            }
+        }
+        // Whoever breaks off here has not said yet why it stops.
+        let mut name = None;
+        for finished in &event.reading.finishes {
+            let dialect = call.dialect;
+            name = dialect.put_finish(&mut edits, event.document, finished, None);
+        }
+        Some(event.edited(&edits, name))
+    }
+
+    /// Tokens that the agent got, but no fewer than the provider has told it; `gone`: of those that were
+    /// bought, what went all the same.
+    fn kept(&self, gone: u64) -> Kept {
+        let thought = self.budget.thought();
+        let words = self.budget.spent().saturating_sub(gone);
+        let words = words.max(self.told.saturating_sub(thought));
+        Kept { words, thought }
     }
 
     /// How the stream ends; `None`: it cannot end so.
@@ -56,6 +108,7 @@ impl Job for Breaking {
             for delta in &event.reading.deltas {
                 self.budget.spend(delta, event.document);
             }
+            self.told = budget::told(event).unwrap_or(self.told);
             steps.push(event.pass());
             return;
         }
@@ -64,24 +117,7 @@ impl Job for Breaking {
             steps.push(event.pass());
             return;
         };
-        let before = self.budget.spent();
-        let mut edits = Edits::new(event.document);
-        for delta in &event.reading.deltas {
-            let share = self.budget.spend(delta, event.document);
-            budget::cut(&mut edits, event.document, delta, share);
-        }
-        if !edits.is_empty() {
-            budget::forget_mirrors(&mut edits, &event.reading, |_| true);
-        }
-        // Whoever breaks off here has not said yet why it stops.
-        let mut name = None;
-        for finished in &event.reading.finishes {
-            let dialect = call.dialect;
-            name = dialect.put_finish(&mut edits, event.document, finished, None);
-        }
-        if self.budget.spent() > before {
-            steps.push(event.edited(&edits, name));
-        }
+        steps.extend(self.cut_short(event, call));
         steps.extend(last);
         self.touched = true;
     }

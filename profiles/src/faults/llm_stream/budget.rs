@@ -4,6 +4,7 @@ use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{Delta, DeltaKind, Reading, Usage};
 
 use super::call::Call;
+use super::events::Event;
 
 /// Tokens that may still pass.
 #[derive(Debug, Clone, Copy)]
@@ -189,6 +190,13 @@ impl std::iter::Sum for Kept {
     }
 }
 
+/// Tokens that the provider counts up to an event and the agent sees, if it counts along with the
+/// words.
+pub(super) fn told(event: &Event<'_>) -> Option<u64> {
+    let usage = event.reading.usage.filter(|_| event.speaks())?;
+    Some(usage.output?.saturating_sub(usage.hidden))
+}
+
 fn count(edits: &mut Edits<'_>, usage: &Usage, output: u64) {
     if usage.output.is_none() {
         return;
@@ -199,6 +207,11 @@ fn count(edits: &mut Edits<'_>, usage: &Usage, output: u64) {
     if let (Some(input), Some(place)) = (usage.input, usage.total_place) {
         edits.replace(place, input.saturating_add(output).to_string());
     }
+}
+
+/// Whether without it the part that it belongs to is taken out.
+pub(super) fn takes_part_out(delta: &Delta<'_>, document: &Document<'_>) -> bool {
+    delta.removed_with.is_some() && !is_text_of_a_call(delta, document)
 }
 
 /// Arguments that are a string: their call stays as long as its name does.

@@ -237,7 +237,7 @@ impl EarlyEnd {
             let most = self.told.filter(|_| !passes);
             self.end_choice(choice, begun, most, event, call, steps);
         }
-        self.told = told(event).or(self.told);
+        self.told = budget::told(event).or(self.told);
         self.end_stream(event, call, steps);
     }
 
@@ -433,17 +433,20 @@ impl EarlyEnd {
             .kept(self.spent(choice, call))
             .all()
             .min(most.unwrap_or(u64::MAX));
+        let mut words = None;
         if let Some(instead) = self.how.instead() {
             let said = instead.saying();
             let made = call.dialect.say_events(event.spoken(), choice, said);
             kept = !made.is_empty();
-            tokens = self.spent(choice, call).all();
+            let spent = self.spent(choice, call);
+            (tokens, words) = (spent.all(), Some(spent.words));
             steps.extend(event.made(&made));
         }
         let end = EndOfChoice {
             choice,
             finish: &self.how.finish,
             tokens,
+            instead: words,
             kept,
         };
         let events = call.dialect.finish_events(event.spoken(), &end);
@@ -609,11 +612,4 @@ impl EarlyEnd {
         };
         Some(self.choices.entry(index).or_insert_with(new))
     }
-}
-
-/// Tokens that the provider counts up to an event and the agent sees, if it counts along with the
-/// words.
-fn told(event: &Event<'_>) -> Option<u64> {
-    let usage = event.reading.usage.filter(|_| event.speaks())?;
-    Some(usage.output?.saturating_sub(usage.hidden))
 }

@@ -62,10 +62,12 @@ impl<'e> Cutting<'e> {
         thought: u64,
         call: &Call,
     ) {
+        let words = tokens::count(call.counting, &instead.text);
         let end = EndOfChoice {
             choice: at.choice,
             finish,
-            tokens: tokens::count(call.counting, &instead.text).saturating_add(thought),
+            tokens: words.saturating_add(thought),
+            instead: Some(words),
             kept: true,
         };
         let event = self.event.spoken();

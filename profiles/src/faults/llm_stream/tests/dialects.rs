@@ -391,16 +391,27 @@ fn counts_that_come_with_the_words_end_where_the_words_do() {
         .concat()
         .into_bytes(),
     };
-    for (max_tokens, counts) in [
+    let truncated = |max_tokens| StreamFault::Truncate { max_tokens };
+    let cut = |after_tokens| StreamFault::Cut { after_tokens };
+    let garbage = crate::faults::llm_rewrite::words::garbage(1);
+    for (fault, counts) in [
         // The next event is dropped: the counts are those that the agent has.
-        (2, vec![4, 4]),
-        (4, vec![4, 9, 9]),
+        (truncated(2), vec![4, 4]),
+        (truncated(4), vec![4, 9, 9]),
         // It is cut: no fewer than the agent has, no more than were written.
-        (1, vec![1, 1]),
-        (3, vec![4, 4, 4]),
-        (5, vec![4, 9, 9]),
+        (truncated(1), vec![1, 1]),
+        (truncated(3), vec![4, 4, 4]),
+        (truncated(5), vec![4, 9, 9]),
+        (cut(1), vec![1]),
+        (cut(2), vec![4]),
+        (cut(3), vec![4, 4]),
+        // Other words: what was counted of the model's does not bound them.
+        (
+            StreamFault::Instead(Instead::Garbage { choice: 1 }),
+            vec![tokens::count(Counting::Estimate, &garbage)],
+        ),
     ] {
-        let (steps, ..) = edited(&sample, &StreamFault::Truncate { max_tokens }, 50);
+        let (steps, ..) = edited(&sample, &fault, 50);
         let mut splitter = Splitter::new(Framing::Sse, DEFAULT_LIMIT);
         let frames = splitter.push(&bytes(&steps));
         let counted = frames.iter().filter_map(|frame| {
@@ -409,7 +420,7 @@ fn counts_that_come_with_the_words_end_where_the_words_do() {
             let usage = gemini.read_event(Event::of(frame, &document)).usage?;
             usage.output
         });
-        assert_eq!(counted.collect::<Vec<_>>(), counts, "{max_tokens}");
+        assert_eq!(counted.collect::<Vec<_>>(), counts, "{fault:?}");
     }
 }
 

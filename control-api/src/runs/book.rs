@@ -135,11 +135,7 @@ impl Runs {
         id: &str,
     ) -> Result<Option<RunRecord>, StoreError> {
         if let Some(run) = self.own(workspace, id) {
-            let mut record = run.record().await;
-            if !record.state.is_over() {
-                record.coverage = run.coverage_so_far();
-            }
-            return Ok(Some(record));
+            return Ok(Some(run.shown()));
         }
         self.store.run(workspace, id).await
     }

@@ -1,6 +1,6 @@
 //! One run that is not over yet.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -44,13 +44,15 @@ pub(super) struct Ongoing {
     coverage: Mutex<CoverageRecord>,
     /// What the suite's variables stand for.
     secrets: Secrets,
+    /// As it is written so far. Looked at without waiting for what is being written.
+    record: Mutex<RunRecord>,
+    /// Held while something is written, for as long as the store is away.
     written: tokio::sync::Mutex<Written>,
 }
 
-/// What is written of it so far.
-pub(super) struct Written {
+/// How far it is written.
+struct Written {
     life: Life,
-    pub(super) record: RunRecord,
     /// Number of the last thing that happened.
     last: i64,
 }
@@ -91,9 +93,9 @@ impl Ongoing {
             recorder: parts.recorder,
             changed: parts.changed,
             coverage: Mutex::default(),
+            record: Mutex::new(parts.record),
             written: tokio::sync::Mutex::new(Written {
                 life: Life::Queued(Queued::new()),
-                record: parts.record,
                 last: 1,
             }),
         })
@@ -103,9 +105,24 @@ impl Ongoing {
         &self.order.id
     }
 
-    /// The run as it is now.
-    pub(super) async fn record(&self) -> RunRecord {
-        self.written.lock().await.record.clone()
+    /// The run as it is written; the cells so far.
+    pub(super) fn record(&self) -> RunRecord {
+        self.locked_record().clone()
+    }
+
+    /// The run as it is told to those who ask: with what was tried so far, and once it is stopped, with why.
+    pub(super) fn shown(&self) -> RunRecord {
+        let mut record = self.record();
+        if !record.state.is_over() {
+            record.coverage = self.coverage_so_far();
+            record.reason = self.stopped().map(|why| why.why().to_owned());
+        }
+        record
+    }
+
+    fn locked_record(&self) -> MutexGuard<'_, RunRecord> {
+        // Whole between any two statements.
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends it before its end: its chaos cannot be put in force any more.
@@ -140,7 +157,7 @@ impl Ongoing {
                 return false;
             }
         };
-        let mut after = written.record.clone();
+        let mut after = self.record();
         after.state = moved.to();
         record(&mut after);
         let mut events = Vec::new();
@@ -173,9 +190,9 @@ impl Ongoing {
             return true;
         }
         written.last += i64::try_from(events.len()).unwrap_or(0);
-        written.record = after;
-        self.recorder
-            .publish_run(&self.workspace, self.event(&written.record));
+        let event = self.event(&after);
+        *self.locked_record() = after;
+        self.recorder.publish_run(&self.workspace, event);
         true
     }
 
@@ -188,7 +205,7 @@ impl Ongoing {
             name: name.to_owned(),
             data,
         };
-        let daemon = written.record.daemon.clone();
+        let daemon = self.locked_record().daemon.clone();
         if self.write(News::Told(&daemon, &event)).await {
             written.last += 1;
         } else {
@@ -272,7 +289,7 @@ impl Tell for Ongoing {
         self.redact_cell(&mut cell);
         Box::pin(async move {
             let telling = self.tell("cell", &json!(cell));
-            self.written.lock().await.record.cells.push(cell);
+            self.locked_record().cells.push(cell);
             telling.await;
         })
     }

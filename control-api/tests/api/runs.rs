@@ -8,11 +8,12 @@ use futures_util::StreamExt;
 use http::Request;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use squall_control_api::store::Store;
+use squall_control_api::store::{Place, Store};
 use squall_control_api::{Approval, Order, RunError, Runner, Tools, Verdict, problem::Detail};
 use squall_journal::reach::{Observe, Pending, Rules, Wanted};
 use squall_journal::run::{CellRecord, CellState, CoverageRecord, RunKind};
 use squall_proxy::chaos::Defaults;
+use squall_tests::postgres::Postgres;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::bench::{Api, eventually};
@@ -373,6 +374,33 @@ async fn cancelling_ends_chaos_first_and_illegal_moves_are_409() {
     }
     let metrics = bench.api.state.metrics.render().expect("renders");
     assert!(metrics.contains("squall_runs_cut_short_total{kind=\"chaos\",reason=\"cancel\"} 1"));
+}
+
+#[tokio::test]
+async fn cancelling_is_answered_while_the_store_is_away_and_written_when_it_is_back() {
+    let mut server = Postgres::start();
+    let nowhere = std::path::Path::new("/nowhere");
+    let place = Place::parse(&server.database("squall"), nowhere, nowhere).expect("a place");
+    let store = Store::open(place).await.expect("a store");
+    let bench = Bench::with(store, Defaults::default(), &[]).await;
+    let path = bench.ask().await;
+    bench.begun().await;
+    server.stop();
+    let cancelled = bench.api.post(&format!("{path}/cancel"), json!({})).await;
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    let scopes = bench.api.state.chaos.list();
+    assert!(scopes.iter().all(|scope| scope.profile == "none"));
+    // Its end cannot be written yet, so it is not told as one.
+    for told in [cancelled.json(), bench.show(&path).await] {
+        assert_eq!(told["state"], "running", "{told:#}");
+        assert_eq!(told["reason"], "it was cancelled", "{told:#}");
+        assert_eq!(told["cells"].as_array().map(Vec::len), Some(1), "{told:#}");
+    }
+    server.start_again();
+    let over = bench.over(&path).await;
+    assert_eq!(over["state"], "cancelled", "{over:#}");
+    let told = bench.events(&path, None).await.rest().await;
+    assert_eq!(told.last().expect("events").1, "done", "{told:?}");
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ impl Runs {
                 Some(run) => Err(NotApproved::Elsewhere(run.daemon)),
             };
         };
-        let record = run.record().await;
+        let record = run.record();
         match record.state {
             RunState::AwaitingApproval if run.approved.is_cancelled() => Err(NotApproved::Already),
             RunState::AwaitingApproval => {
@@ -57,13 +57,13 @@ impl Runs {
                 run.approved.cancel();
                 let begun = async {
                     while has_a_turn
-                        && run.record().await.state == RunState::AwaitingApproval
+                        && run.record().state == RunState::AwaitingApproval
                         && changes.changed().await.is_ok()
                     {}
                 };
                 // A store that is away keeps its beginning from being written.
                 let _ = tokio::time::timeout(PATIENCE, begun).await;
-                Ok(run.record().await)
+                Ok(run.record())
             }
             other => Err(NotApproved::NotAsked(other)),
         }
@@ -87,9 +87,10 @@ impl Runs {
             };
         };
         self.stop(&run, Stop::Cancelled);
-        // A store that is away keeps its end from being written; its chaos has ended all the same.
+        // A store that is away keeps its end from being written; its chaos has ended all the same, and it says
+        // why in the state it is written in.
         let _ = tokio::time::timeout(PATIENCE, run.over.cancelled()).await;
-        let record = run.record().await;
+        let record = run.shown();
         match record.state {
             // It was just about to end otherwise.
             over if over.is_over() && over != RunState::Cancelled => Err(NotCancelled::Over(over)),

@@ -51,7 +51,7 @@ impl Runs {
                 .filter(|run| !held.iter().any(|id| id == run.id()));
             for run in lost.filter(|run| !run.over.is_cancelled()) {
                 // It may have ended by itself between the two.
-                if !run.record().await.state.is_over() {
+                if !run.record().state.is_over() {
                     self.stop(run, Stop::Lease);
                 }
             }

@@ -135,7 +135,7 @@ impl Runs {
             unbegun_life => unbegun_life.end_unbegun(unbegun),
         };
         run.move_on(end, fill).await;
-        let record = run.record().await;
+        let record = run.record();
         if record.state.is_over() {
             self.metrics
                 .runs()

@@ -115,7 +115,7 @@ impl Runs {
         } else {
             run.approved.cancel();
         }
-        let record = run.record().await;
+        let record = run.record();
         tokio::spawn(self.live(run, runner));
         Ok(record)
     }

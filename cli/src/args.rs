@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::judging::{
-    Certificate, CertificateAction, Chaos, Ci, Contract, FailOn, Init, Report, Site, SuiteFile,
-    Trial, Verify,
+    Certificate, CertificateAction, Chaos, Ci, Contract, Init, Report, Site, SuiteFile, Trial,
+    Verify,
 };
 use crate::config::{address, quantity};
 use crate::failure::EXIT_CODES;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use squall_journal::run::{RunKind, RunRecord, RunState};
 
-use crate::args::{FailOn, Site, Trial};
+use crate::args::{Site, Trial};
 use crate::client::{Client, Following, segment};
 use crate::daemon::signals::{Signals, Told};
 use crate::failure::Failure;
@@ -88,7 +88,7 @@ pub(crate) async fn run(wish: &Wish<'_>) -> Result<(), Failure> {
     } else {
         output::print(&format!("\n{told}{}\n", render::closing(&run)))?;
     }
-    verdict(&run, trial.fail_on).and(unwritten(written))
+    verdict(&run).and(unwritten(written))
 }
 
 /// A report that could not be written is a failure, unless the daemon has none to give: an older one.
@@ -123,7 +123,7 @@ pub(crate) async fn score(wish: &Wish<'_>) -> Result<(), Failure> {
         output::line(&render::score(run.score))?;
     }
     eprintln!("{}", render::closing(&run));
-    verdict(&run, wish.trial.fail_on)
+    verdict(&run)
 }
 
 /// Has a run made. Ctrl-C ends its chaos first, then the command.
@@ -254,6 +254,7 @@ fn options(wish: &Wish<'_>) -> Map<String, Value> {
     add("min_score", trial.min_score.map(Value::from));
     add("repeat", trial.repeat.map(Value::from));
     add("baseline", trial.baseline.as_deref().map(Value::from));
+    add("fail_on", trial.fail_on.map(|what| what.as_str().into()));
     options
 }
 
@@ -292,17 +293,8 @@ fn option(pointer: &str) -> Option<String> {
 }
 
 /// What a run that is over makes of the command.
-pub(crate) fn verdict(run: &RunRecord, fail_on: Option<FailOn>) -> Result<(), Failure> {
-    let worse = run
-        .comparison
-        .as_ref()
-        .is_some_and(|comparison| comparison.is_regression(run.score));
-    let regressed = match fail_on {
-        Some(FailOn::Regression) => worse,
-        None => false,
-    };
+pub(crate) fn verdict(run: &RunRecord) -> Result<(), Failure> {
     match run.state {
-        RunState::Passed | RunState::Inconclusive if regressed => Err(Failure::NotPassed),
         RunState::Passed => Ok(()),
         RunState::Failed => Err(Failure::NotPassed),
         RunState::Inconclusive => Err(Failure::Inconclusive),
@@ -326,14 +318,10 @@ pub(crate) fn verdict(run: &RunRecord, fail_on: Option<FailOn>) -> Result<(), Fa
 mod tests {
     use super::*;
 
-    fn over(state: RunState, score_before: Option<f64>) -> RunRecord {
-        let comparison = score_before.map(|before| {
-            json!({ "baseline": "0193", "score_before": before, "newly_failing": [], "fixed": [],
-                    "changed": [] })
-        });
+    fn over(state: RunState) -> RunRecord {
         let document = json!({
             "id": "0194", "kind": "ci", "name": "x", "state": state, "score": 80.0, "passed": null,
-            "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(), "comparison": comparison,
+            "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(),
             "seed": 1, "created_at": "", "started_at": null, "finished_at": null, "error": null,
             "reason": null, "daemon": "", "documents": [],
         });
@@ -344,23 +332,17 @@ mod tests {
 
     #[test]
     fn every_end_of_a_run_has_its_exit_code() {
-        let regression = Some(FailOn::Regression);
-        for (state, before, fail_on, expected) in [
-            (RunState::Passed, None, None, None),
-            (RunState::Failed, None, None, Some(1)),
-            (RunState::Inconclusive, None, None, Some(4)),
-            (RunState::Errored, None, None, Some(3)),
-            (RunState::Cancelled, None, None, Some(3)),
-            (RunState::Passed, Some(90.0), None, None),
-            (RunState::Passed, Some(90.0), regression, Some(1)),
-            (RunState::Passed, Some(70.0), regression, None),
-            (RunState::Inconclusive, Some(90.0), regression, Some(1)),
-            (RunState::Errored, Some(90.0), regression, Some(3)),
+        for (state, expected) in [
+            (RunState::Passed, None),
+            (RunState::Failed, Some(1)),
+            (RunState::Inconclusive, Some(4)),
+            (RunState::Errored, Some(3)),
+            (RunState::Cancelled, Some(3)),
         ] {
-            let code = verdict(&over(state, before), fail_on).err();
+            let code = verdict(&over(state)).err();
             let code = code.map(|failure| failure.exit_code());
             let expected = expected.map(std::process::ExitCode::from);
-            assert_eq!(code, expected, "{state:?} {before:?} {fail_on:?}");
+            assert_eq!(code, expected, "{state:?}");
         }
     }
 

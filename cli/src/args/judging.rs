@@ -90,6 +90,15 @@ pub(crate) enum FailOn {
     Regression,
 }
 
+impl FailOn {
+    /// As the API has it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Regression => "regression",
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Chaos {
     /// The profile in force, in the place of the suite's `chaos`

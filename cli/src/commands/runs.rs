@@ -131,7 +131,7 @@ async fn end(run: &str, client: &Client, as_json: bool, paint: Paint) -> Result<
     if !as_json {
         output::print(&format!("\n{}", render::whole(&over, paint)))?;
     }
-    judging::verdict(&over, None)
+    judging::verdict(&over)
 }
 
 fn read(document: Value) -> Result<RunRecord, Failure> {

@@ -34,7 +34,22 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
     } else {
         output::print(&told(&run, &suite, Paint::stdout()))?;
     }
-    judging::verdict(&run, None)
+    match unreachable(&run) {
+        Some(name) => Err(Failure::CouldNotRun(format!(
+            "the {name} cannot be reached"
+        ))),
+        None => judging::verdict(&run),
+    }
+}
+
+/// Who was not there: without them nothing can be run at all.
+fn unreachable(run: &RunRecord) -> Option<&str> {
+    let failed = |check: &&CheckRecord| check.state == CheckState::Failed;
+    let absent = run.checks.iter().filter(failed).find(|check| {
+        let at = check.pointer.as_deref();
+        check.name == "agent" || (check.name == "model" && at == Some("/model/base_url"))
+    });
+    absent.map(|check| check.name.as_str())
 }
 
 /// Every check, with the line to change.

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use squall_harness::runner::Trial;
 use squall_harness::suite::{Active, ContractPart, Suite};
@@ -25,7 +26,7 @@ use crate::trust::Sent;
 
 const MEMBERS: [&str; 5] = ["kind", "suite", "suite_name", "secrets", "options"];
 
-const OPTIONS: [&str; 8] = [
+const OPTIONS: [&str; 9] = [
     "seed",
     "concurrency",
     "strict",
@@ -33,6 +34,7 @@ const OPTIONS: [&str; 8] = [
     "min_score",
     "repeat",
     "baseline",
+    "fail_on",
     "contract",
 ];
 
@@ -76,8 +78,18 @@ struct OptionsRequest {
     repeat: Option<u64>,
     /// Id of the run to compare with.
     baseline: Option<String>,
+    /// What else fails the run: `regression`, where it is worse than `baseline`.
+    fail_on: Option<FailOn>,
     /// The contract, in the place of the suite's own.
     contract: Option<String>,
+}
+
+/// What fails a run, beside what is demanded of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FailOn {
+    /// A cell fails that did not in the baseline, or the score is lower.
+    Regression,
 }
 
 /// What was asked for, read and looked up.
@@ -103,6 +115,7 @@ pub(crate) struct Options {
     pub(crate) min_score: Option<f64>,
     pub(crate) repeat: Option<u64>,
     baseline: Option<String>,
+    pub(crate) fail_on: Option<FailOn>,
     contract: Option<String>,
 }
 
@@ -234,6 +247,9 @@ impl Reading<'_> {
             min_score: self.option(members, "min_score", "a number from 0 to 100", score),
             repeat: self.option(members, "repeat", "a number from 1 to 100", few),
             baseline: self.option(members, "baseline", "the id of a run", name),
+            fail_on: self.option(members, "fail_on", "`regression`", |value| {
+                serde_json::from_value(value.clone()).ok()
+            }),
             contract: self.option(members, "contract", "the name of a contract", name),
         }
     }

@@ -55,6 +55,8 @@ pub struct Order {
     pub repeat: u64,
     /// The run to compare with; `None`: not said.
     pub baseline: Option<Arc<RunRecord>>,
+    /// Whether the run fails where it is worse than that one.
+    pub fails_if_worse: bool,
 }
 
 /// What a runner works with.

@@ -18,7 +18,8 @@ use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::verify::{self, Verifying};
 use squall_journal::reach::Pending;
 use squall_journal::run::{
-    CoverageRecord, RecoveryRecord, RunKind, ScenarioRecord, ScoresRecord, StabilityRecord,
+    ComparisonRecord, CoverageRecord, RecoveryRecord, RunKind, ScenarioRecord, ScoresRecord,
+    StabilityRecord,
 };
 
 use super::approval;
@@ -176,12 +177,6 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
     scores.overall = overall(&scores, &order.suite.scoring);
     // With one part this is its own score.
     let score = scores.overall;
-    let (passed, reason) = match outcome(order, &ran, score) {
-        Outcome::Passed(_) if ran.incomplete > 0 => (None, incomplete(&ran)),
-        Outcome::Passed(reason) => (Some(true), reason),
-        Outcome::Failed(reason) => (Some(false), reason),
-        Outcome::Inconclusive(reason) => (None, reason),
-    };
     let cells: Vec<_> = ran
         .parts
         .iter()
@@ -189,6 +184,16 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
         .collect();
     let compared = order.baseline.as_ref();
     let compared = compared.map(|baseline| comparison(baseline, cells.iter().copied()));
+    let worse = compared
+        .as_ref()
+        .and_then(|compared| worse(compared, score));
+    let (passed, reason) = match (outcome(order, &ran, score), worse) {
+        (Outcome::Failed(reason), _) => (Some(false), reason),
+        (_, Some(worse)) if order.fails_if_worse => (Some(false), worse),
+        (Outcome::Passed(_), _) if ran.incomplete > 0 => (None, incomplete(&ran)),
+        (Outcome::Passed(reason), _) => (Some(true), reason),
+        (Outcome::Inconclusive(reason), _) => (None, reason),
+    };
     let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
     Verdict {
         passed,
@@ -202,6 +207,27 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
         warnings: ran.warnings,
         checks: Vec::new(),
     }
+}
+
+/// What is worse than in the baseline, in words.
+fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
+    if !compared.is_regression(score) {
+        return None;
+    }
+    let cells = match compared.newly_failing.len() {
+        0 => None,
+        1 => Some("1 cell fails that did not".to_owned()),
+        more => Some(format!("{more} cells fail that did not")),
+    };
+    let fallen = compared.score_before.zip(score);
+    let fallen = fallen.filter(|(before, now)| now < before);
+    let fallen = fallen.map(|(before, now)| format!("the score fell from {before:.1} to {now:.1}"));
+    let what: Vec<_> = cells.into_iter().chain(fallen).collect();
+    Some(format!(
+        "worse than run {}: {}",
+        compared.baseline,
+        what.join(", ")
+    ))
 }
 
 /// The worst that any part comes to, and what the overall score does where there are several.

@@ -11,7 +11,7 @@ use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRe
 use super::super::agent_name::agent_name;
 use super::super::life::Life;
 use super::super::ongoing::{Ongoing, Parts, event_of};
-use super::super::order::Wish;
+use super::super::order::{FailOn, Wish};
 use super::super::runner::{Order, Runner};
 use super::super::scope_of;
 use super::super::suites::touched;
@@ -141,6 +141,7 @@ impl Runs {
             },
             repeat: options.repeat.unwrap_or(1),
             baseline: wish.baseline.clone(),
+            fails_if_worse: options.fail_on == Some(FailOn::Regression),
         }
     }
 

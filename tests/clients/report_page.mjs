@@ -8,6 +8,13 @@ import { flags, packages, run } from './told.mjs'
 
 const axe = readFileSync(createRequire(new URL('../node/packages.mjs', import.meta.url)).resolve('axe-core'), 'utf8')
 
+// What of an A4 page, 17 cm between its margins, is to be scrolled to: paper cannot.
+function beyondThePaper () {
+  document.body.style.width = '17cm'
+  return [...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)
+    .map(one => `${one.getAttribute('aria-label')}: ${one.scrollWidth} of ${one.clientWidth}`)
+}
+
 await run(async facts => {
   const { chromium } = (await packages('playwright-core')).default
   const browser = await chromium.launch({
@@ -48,6 +55,7 @@ await run(async facts => {
       const looked = await open({ colorScheme: media.colorScheme ?? 'light', bypassCSP: true })
       if (media.media) await looked.emulateMedia(media)
       await looked.evaluate(() => document.querySelectorAll('details').forEach(one => { one.open = true }))
+      if (media.media) facts.cut = await looked.evaluate(beyondThePaper)
       await looked.evaluate(axe)
       const found = await looked.evaluate(() => window.axe.run())
       facts.against[name] = found.violations.map(one => `${one.id}: ${one.nodes[0].html} ${one.nodes[0].failureSummary}`)

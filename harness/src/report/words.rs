@@ -101,8 +101,17 @@ pub(super) fn why(run: &RunRecord) -> String {
             "The score {score} is {beside} the {least} that were asked for."
         ));
     }
+    let failed = run
+        .cells
+        .iter()
+        .filter(|cell| cell.state == CellState::Failed);
+    let failed = failed.count() as u64;
     if said.is_empty() {
         said.push(match run.state {
+            RunState::Passed if failed > 0 => format!(
+                "{} of what is demanded failed. None of it is critical and no score is demanded.",
+                counted(failed, "cell", "cells")
+            ),
             RunState::Passed => "The agent did what is demanded of it.".to_owned(),
             RunState::Failed => "The agent did not do what is demanded of it.".to_owned(),
             RunState::Inconclusive => "Nothing is proved.".to_owned(),

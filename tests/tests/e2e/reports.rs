@@ -133,6 +133,7 @@ fn g52_a_hostile_answer_runs_nothing_and_asks_nobody() {
                 .starts_with("hostile </title>"),
             "{told}"
         );
+        assert_eq!(told["cut"], json!([]), "nothing is cut on paper");
         for (name, against) in told["against"].as_object().unwrap() {
             assert_eq!(*against, json!([]), "axe, {name}");
         }

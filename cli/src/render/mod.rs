@@ -8,22 +8,24 @@ pub(crate) mod run;
 pub(crate) mod summary;
 pub(crate) mod table;
 
-/// Text from outside, fit for a terminal: on one line, no control characters (a colour code among them),
-/// at most so many characters.
+use squall_harness::report::shown;
+
+/// Text from outside, fit for a terminal: on one line, at most so many characters, and what a terminal would
+/// obey (colour codes, marks that turn the direction of what follows) as something that is seen.
 pub(crate) fn clean(text: &str, most: usize) -> String {
-    let mut shown = String::with_capacity(text.len().min(most));
-    for (count, character) in text.trim().chars().enumerate() {
+    let mut line = String::with_capacity(text.len().min(most));
+    for (count, character) in shown(text.trim()).chars().enumerate() {
         if count == most {
-            shown.push('…');
+            line.push('…');
             break;
         }
-        shown.push(if character.is_control() {
+        line.push(if character.is_control() {
             ' '
         } else {
             character
         });
     }
-    shown
+    line
 }
 
 #[cfg(test)]
@@ -32,7 +34,8 @@ mod tests {
 
     #[test]
     fn nothing_from_outside_moves_a_cursor() {
-        assert_eq!(clean(" a\x1b[31mb\r\nc ", 9), "a [31mb  …");
+        assert_eq!(clean(" a\x1b[31mb\r\nc ", 10), "a␛[31mb c");
         assert_eq!(clean("whole", 5), "whole");
+        assert_eq!(clean("\u{202e}evil", 20), "\\u{202e}evil");
     }
 }

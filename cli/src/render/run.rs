@@ -53,7 +53,8 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     }
     if !run.documents.is_empty() {
         lines.push(String::new());
-        lines.extend(run.documents.iter().map(|one| paint.faint(document(one))));
+        let made_with: Vec<_> = run.documents.iter().map(document).collect();
+        lines.push(paint.faint(format!("made with: {}", made_with.join("; "))));
     }
     lines.push(String::new());
     lines.join("\n")
@@ -113,9 +114,10 @@ fn times(run: &RunRecord) -> String {
 
 fn document(document: &DocumentVersion) -> String {
     let DocumentVersion { kind, name, .. } = document;
+    let name = clean(name, WIDTH);
     match document.version {
-        Some(version) => format!("{kind} {name}, version {version}"),
-        None => format!("{kind} {name}"),
+        Some(version) => format!("{kind} `{name}`, version {version}"),
+        None => format!("{kind} `{name}`"),
     }
 }
 

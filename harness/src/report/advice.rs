@@ -93,8 +93,8 @@ fn of_nothing(stories: &[Story<'_>]) -> String {
              and see with `squall verify` that its calls arrive."
             .to_owned(),
         (0, _) => "Its calls are not in this report any more; run again to see them.".to_owned(),
-        _ => "Its calls went through the proxy and no rule matched them: `squall explain` on one of its exchanges \
-             says which condition a rule missed by."
+        _ => "Its calls went through the proxy, and no rule matched them. Where the scenario has rules, a daemon that \
+             still knows the exchange says which condition each missed by: squall explain, with the exchange's id."
             .to_owned(),
     }
 }

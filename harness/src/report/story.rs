@@ -98,7 +98,7 @@ impl<'r> Story<'r> {
                     got: got(call.exchange),
                     times: 1,
                     again: same.len(),
-                    mended: same.iter().any(|later| is_good(later)),
+                    mended: same.last().is_some_and(|last| is_good(last)),
                 });
             }
         }
@@ -181,6 +181,26 @@ mod tests {
                 (text("limit"), text("model m-1"), text("429"), 1, 0, false),
             ]
         );
+    }
+
+    #[test]
+    fn what_comes_right_and_fails_again_was_not_mended() {
+        let report = fixture();
+        let applied_to = |one: &&ExchangeRecord| applied(one).next().is_some();
+        let hit = report.exchanges.iter().find(applied_to).expect("one");
+        let mut good = hit.clone();
+        (good.status, good.outcome, good.rules) = (Some(200), Outcome::Ok, Vec::new());
+        for (calls, mended) in [
+            (vec![hit, &good], true),
+            (vec![hit, hit, &good], true),
+            (vec![hit, &good, hit], false),
+            (vec![hit], false),
+        ] {
+            let calls = calls.iter().map(|exchange| Call { exchange, at_ms: 0 });
+            let (calls, missing) = (calls.collect(), 0);
+            let told = Story { calls, missing }.injections()[0].mended;
+            assert_eq!(told, mended);
+        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod http2;
 mod judge_agents;
 mod judging;
 mod langchain;
+mod leaks;
 mod lifecycle;
 mod llm_faults;
 mod long;

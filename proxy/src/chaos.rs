@@ -178,8 +178,11 @@ pub struct Chaos {
     witness: OnceLock<Witness>,
 }
 
+/// Takes what happened, and what was in force until then.
+type Telling = dyn Fn(&ChaosEvent, &ActivationRecord) + Send + Sync;
+
 /// Is told of what is in force for a scope once chaos has ended by itself.
-struct Witness(Box<dyn Fn(&ChaosEvent) + Send + Sync>);
+struct Witness(Box<Telling>);
 
 impl std::fmt::Debug for Witness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -341,7 +344,7 @@ impl Chaos {
             }
         }
         self.deadlines.notify_one();
-        self.tell(Change::Started, None, record.clone());
+        self.tell(Change::Started, None, None, record.clone());
         Ok((fresh, record))
     }
 
@@ -420,19 +423,22 @@ impl Chaos {
         keeping.forks.extend(named.map(|own| own.scope().clone()));
         let told = ended.iter().map(|own| {
             let now = after.find(own.scope()).unwrap_or(&after.default);
-            self.record(now)
+            (self.record(own), self.record(now))
         });
         let told: Vec<_> = told.collect();
         self.swap(after, &mut keeping);
-        for now in told {
-            self.tell(Change::Ended, reason, now);
+        for (was, now) in told {
+            self.tell(Change::Ended, reason, Some(&was), now);
         }
         ended.len()
     }
 
-    /// Tells `witness` of all chaos that ends without anybody's asking, with the reason; only the first
-    /// call counts. It must not wait.
-    pub fn witness(&self, witness: impl Fn(&ChaosEvent) + Send + Sync + 'static) {
+    /// Tells `witness` of all chaos that ends without anybody's asking, with the reason and what was in
+    /// force until then; only the first call counts. It must not wait.
+    pub fn witness(
+        &self,
+        witness: impl Fn(&ChaosEvent, &ActivationRecord) + Send + Sync + 'static,
+    ) {
         let _ = self.witness.set(Witness(Box::new(witness)));
     }
 
@@ -480,9 +486,10 @@ impl Chaos {
             keeping.forks.push_back(found.scope().clone());
             table.without_own(|own| own == scope)
         };
+        let was = self.record(found);
         let now = self.record(after.find(scope).unwrap_or(&after.default));
         self.swap(after, &mut keeping);
-        self.tell(Change::Ended, reason, now);
+        self.tell(Change::Ended, reason, Some(&was), now);
         true
     }
 
@@ -552,7 +559,13 @@ impl Chaos {
         self.table.store(Arc::new(table));
     }
 
-    fn tell(&self, change: Change, reason: Option<&str>, now: ActivationRecord) {
+    fn tell(
+        &self,
+        change: Change,
+        reason: Option<&str>,
+        was: Option<&ActivationRecord>,
+        now: ActivationRecord,
+    ) {
         let at = timestamp::rfc3339(self.recorder.unix_ms(Instant::now()));
         let event = ChaosEvent {
             at,
@@ -560,8 +573,8 @@ impl Chaos {
             reason: reason.map(str::to_owned),
             now,
         };
-        if let (Some(witness), Some(_)) = (self.witness.get(), reason) {
-            (witness.0)(&event);
+        if let (Some(witness), Some(_), Some(was)) = (self.witness.get(), reason, was) {
+            (witness.0)(&event, was);
         }
         self.recorder.publish(event);
     }

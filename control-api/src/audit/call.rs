@@ -120,7 +120,7 @@ impl Call {
 }
 
 /// SHA-256 of a document as JSON.
-fn digest_of<T: Serialize>(document: &T) -> Option<String> {
+pub(super) fn digest_of<T: Serialize>(document: &T) -> Option<String> {
     let text = serde_json::to_vec(document).ok()?;
     Some(sha256(&text))
 }

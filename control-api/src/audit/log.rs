@@ -13,6 +13,7 @@ use squall_proxy::recorder::Recorder;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::call::digest_of;
 use super::denied::{self, Denied};
 use super::{Call, Draft, Outcome};
 use crate::store::{DEFAULT_WORKSPACE, Store, StoreError};
@@ -134,9 +135,19 @@ impl AuditLog {
     /// Writes down all chaos that ends by itself from now on.
     pub fn witness(self: &Arc<Self>, chaos: &Chaos) {
         let log = Arc::downgrade(self);
-        chaos.witness(move |event| {
+        chaos.witness(move |event, was| {
             if let (Some(log), Some(reason)) = (log.upgrade(), &event.reason) {
-                log.happened("chaos ended", &event.now.scope, Outcome::Done, reason);
+                let digests = Digests {
+                    before: digest_of(was),
+                    after: digest_of(&event.now),
+                };
+                log.changed(
+                    "chaos ended",
+                    &event.now.scope,
+                    Outcome::Done,
+                    reason,
+                    digests,
+                );
             }
         });
     }

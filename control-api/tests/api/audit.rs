@@ -337,6 +337,32 @@ async fn what_happens_by_itself_and_what_is_denied_is_told_once() {
 }
 
 #[tokio::test]
+async fn chaos_that_is_ended_by_itself_has_the_digests_of_before_and_after() {
+    let ground = Ground::sqlite();
+    let api = open(ground.open().await).await;
+    let audit = Arc::clone(&api.state.audit);
+    audit.witness(&api.state.chaos);
+    let outage = json!({ "profile": "api_outage" });
+    for path in ["/v1/scopes/job/chaos", "/v1/chaos"] {
+        ask(&api, SECRET, "PUT", path, &outage).await;
+    }
+    let halted = Some("safety.halt: 9 faults within 60 s");
+    assert_eq!(api.state.chaos.end_all(halted), 2);
+    audit.stop().await;
+    let all = entries(&api, SECRET, "").await;
+    let of = |target: &str| {
+        let found = all.iter().find(|entry| entry["target"] == target);
+        found.expect("an entry")
+    };
+    for (scope, path) in [("job", "/v1/scopes/job/chaos"), ("default", "/v1/chaos")] {
+        let (put, ended) = (of(path), of(scope));
+        assert_eq!(ended["before"], put["after"], "{scope}");
+        assert_eq!(text(ended, "after").len(), 64, "{ended}");
+        assert_ne!(ended["after"], ended["before"], "{scope}");
+    }
+}
+
+#[tokio::test]
 async fn a_workspace_s_admin_reads_its_own_entries() {
     let api = Api::with_tokens(tokens());
     let none = json!({ "profile": "none" });

@@ -131,7 +131,7 @@ impl Chaos {
             for fork in forks.filter(|fork| Arc::ptr_eq(&own, table.above(fork.scope()))) {
                 fork.activation().replace_rules(rules.clone());
             }
-            self.tell(Change::Edited, None, self.record(&own));
+            self.tell(Change::Edited, None, None, self.record(&own));
         }
     }
 }

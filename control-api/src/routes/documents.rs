@@ -37,6 +37,9 @@ const VERSION: HeaderName = HeaderName::from_static("squall-document-version");
 pub(super) struct Listed {
     /// Its name.
     name: String,
+    /// The same, of a replay session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     /// Which version it is, from 1.
     version: i64,
     /// When that was put, RFC 3339.
@@ -49,6 +52,9 @@ pub(super) struct Listed {
 pub(super) struct PutAnswer {
     /// Its name.
     name: String,
+    /// The same, of a replay session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     /// Which version it is now, from 1.
     version: i64,
 }
@@ -127,6 +133,7 @@ impl<'a> Documents<'a> {
         let found = stored.list(&self.collection, &cursor, limit + 1).await;
         let listed = found.map_err(|error| Problem::store(&error))?;
         let listed = listed.into_iter().map(|one| Listed {
+            id: self.id(&one.name),
             name: one.name,
             version: one.version,
             updated_at: timestamp::rfc3339(one.created_at),
@@ -212,6 +219,7 @@ impl<'a> Documents<'a> {
             StatusCode::OK
         };
         let body = Json(PutAnswer {
+            id: self.id(&name),
             name,
             version: edited.version,
         });
@@ -269,6 +277,11 @@ impl<'a> Documents<'a> {
             version: edited.version,
             tag,
         })
+    }
+
+    /// What is called by an id has its name as that too.
+    fn id(&self, name: &str) -> Option<String> {
+        (self.collection.kind == DocumentKind::Replay).then(|| name.to_owned())
     }
 
     fn unknown(&self, name: &str, version: Option<i64>) -> Problem {

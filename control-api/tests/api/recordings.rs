@@ -172,7 +172,7 @@ async fn a_replay_session_is_a_document_with_versions() {
     let first = api.get(&format!("{path}?version=1")).await;
     assert_eq!(String::from_utf8_lossy(&first.body), text);
     assert_eq!(
-        api.get("/v1/replays").await.json()["items"][0]["name"],
+        api.get("/v1/replays").await.json()["items"][0]["id"],
         "inc-1"
     );
     let tape = api.put(TAPE, json!({ "replay": "inc-1" })).await;

@@ -265,8 +265,11 @@ async fn a_run_ends_as_its_runner_says_and_leaves_no_chaos() {
         assert_eq!(over["error"] != Value::Null, state == "errored", "{over}");
         assert_eq!(bench.show(&scope).await["inherited"], true);
         let counted = format!("squall_runs_total{{kind=\"chaos\",state=\"{state}\"}} 1");
-        let metrics = bench.api.state.metrics.render().expect("renders");
-        assert!(metrics.contains(&counted), "{metrics}");
+        eventually("the run counted", async || {
+            let metrics = bench.api.state.metrics.render().expect("renders");
+            metrics.contains(&counted).then_some(())
+        })
+        .await;
     }
 }
 

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use http::Request;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use squall_control_api::store::{Place, Store};
+use squall_control_api::store::{DEFAULT_WORKSPACE, Place, Store};
 use squall_control_api::{Approval, Order, RunError, Runner, Tools, Verdict, problem::Detail};
 use squall_journal::reach::{Observe, Pending, Rules, Wanted};
 use squall_journal::run::{CellRecord, CellState, CoverageRecord, RunKind};
@@ -17,6 +17,7 @@ use squall_tests::postgres::Postgres;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::bench::{Api, eventually};
+use crate::store_runs::{add, run};
 
 /// A runner that puts chaos in force, tells of a cell, and ends as it is told to.
 struct Puppet {
@@ -307,23 +308,46 @@ async fn what_happens_in_a_run_is_told_from_its_beginning_and_resumes() {
 #[tokio::test]
 async fn a_run_s_states_are_told_to_those_who_stream_everything() {
     let bench = Bench::new().await;
-    let request = Request::builder()
-        .uri("/v1/events")
-        .header("host", "localhost:7071");
-    let response = bench
-        .api
-        .send(request.body(Body::empty()).expect("a request"))
-        .await;
-    let mut body = response.into_body().into_data_stream();
+    let everything = everything(&bench).await;
     let path = bench.ask().await;
     bench.say(Word::Pass);
     bench.over(&path).await;
-    let mut text = String::new();
-    while !text.contains("\"state\":\"passed\"") {
-        let chunk = body.next().await.expect("more").expect("a chunk");
-        text.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
-    }
+    let text = until(everything, "\"state\":\"passed\"").await;
     assert_eq!(text.matches("event: run").count(), 3, "{text}");
+}
+
+#[tokio::test]
+async fn a_run_that_another_daemon_gave_up_is_told_to_those_who_stream_everything() {
+    let store = Store::in_memory();
+    let lost = run("lost", "a daemon that is gone");
+    add(&store, DEFAULT_WORKSPACE, &lost, -1_000).await;
+    let bench = Bench::with(store, Defaults::default(), &[]).await;
+    let everything = everything(&bench).await;
+    bench.api.state.runs.recover().await.expect("a store");
+    let text = until(everything, "\"state\":\"errored\"").await;
+    assert_eq!(text.matches("event: run").count(), 1, "{text}");
+    for told in ["\"id\":\"lost\"", "its daemon ended"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}
+
+/// What `GET /v1/events` tells from now on.
+async fn everything(bench: &Bench) -> BodyDataStream {
+    let request = Request::builder()
+        .uri("/v1/events")
+        .header("host", "localhost:7071");
+    let request = request.body(Body::empty()).expect("a request");
+    bench.api.send(request).await.into_body().into_data_stream()
+}
+
+/// All that is told until `text` is.
+async fn until(mut body: BodyDataStream, text: &str) -> String {
+    let mut told = String::new();
+    while !told.contains(text) {
+        let chunk = body.next().await.expect("more").expect("a chunk");
+        told.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
+    }
+    told
 }
 
 #[tokio::test]

@@ -126,10 +126,14 @@ pub(crate) async fn once(
     });
     match acting.await {
         Ok(answer) => Ok(answer),
-        Err(error) => {
-            complain(keys.store.free_key(&key).await);
-            std::panic::resume_unwind(error.into_panic())
-        }
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => {
+                complain(keys.store.free_key(&key).await);
+                std::panic::resume_unwind(panic)
+            }
+            // The daemon ends in the middle of it.
+            Err(_) => Err(abandoned()),
+        },
     }
 }
 

@@ -11,19 +11,17 @@
 //! ```
 
 mod call;
-pub mod chain;
 mod denied;
-mod entry;
 mod log;
 
 /// Names that no token can have: who stands for what happens by itself, and for whoever has none.
 pub const RESERVED: [&str; 2] = ["squall", "-"];
 
 pub(crate) use self::call::{Call, Repeated};
-pub use self::entry::{Draft, Entry, Outcome};
 pub use self::log::{AuditLog, Digests};
+pub use crate::ledger::{Draft, Entry, Outcome, chain};
 
 /// How an entry tells of a text: its SHA-256, 64 hex digits.
 pub fn digest(text: &str) -> String {
-    entry::sha256(text.as_bytes())
+    crate::ledger::sha256(text.as_bytes())
 }

@@ -16,6 +16,7 @@ mod claim;
 mod credential;
 mod document;
 mod idempotency;
+mod ledger;
 mod nearest;
 mod openapi;
 mod page;

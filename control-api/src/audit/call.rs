@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use http::StatusCode;
 use serde::Serialize;
 
-use super::entry::sha256;
 use super::{Draft, Outcome};
+use crate::ledger::sha256;
 
 /// Marks an answer that was given before and is given again: nothing was done for it.
 #[derive(Debug, Clone, Copy)]

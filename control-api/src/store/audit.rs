@@ -2,7 +2,7 @@
 
 use sqlx::{Database, Encode, QueryBuilder, Type};
 
-use crate::audit::Entry;
+use crate::ledger::{Draft, Entry};
 
 /// Which entries are wanted; every part that is given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl TakesAudit for sqlx::Sqlite {}
 impl TakesAudit for sqlx::Postgres {}
 
 /// The entries of drafts behind the end of the chain.
-pub(super) fn chained(drafts: &[crate::audit::Draft], (number, hash): (i64, String)) -> Vec<Entry> {
+pub(super) fn chained(drafts: &[Draft], (number, hash): (i64, String)) -> Vec<Entry> {
     let mut head = (number, hash);
     let mut entries = Vec::with_capacity(drafts.len());
     for draft in drafts {

@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 
 use super::StoreError;
-use crate::audit::Draft;
+use crate::ledger::Draft;
 
 /// The workspace of everybody who has no other.
 pub const DEFAULT_WORKSPACE: &str = "default";

@@ -42,8 +42,8 @@ pub use self::recording::{RecordedRow, RecordingState, StoredRecording, Tally};
 pub use self::run::{Abandoned, NewRun, RunEventRow, RunFilter, RunStep};
 use self::sqlite::Sqlite;
 pub use self::token::StoredToken;
-use crate::audit::chain::Head;
-use crate::audit::{Draft, Entry};
+use crate::ledger::chain::Head;
+use crate::ledger::{Draft, Entry};
 
 /// How long any one question to the store may take.
 pub const PATIENCE: Duration = Duration::from_secs(5);

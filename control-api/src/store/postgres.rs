@@ -17,7 +17,7 @@ use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
 use super::{
     ACQUIRE, Change, Document, DocumentKind, Key, PATIENCE, StoredToken, migrations, token,
 };
-use crate::audit::Draft;
+use crate::ledger::Draft;
 
 /// Most connections of one daemon.
 const CONNECTIONS: u32 = 5;

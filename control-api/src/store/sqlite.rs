@@ -26,8 +26,8 @@ use self::audit::append;
 use super::document::{LISTED, ListedDocument, Row, signed};
 use super::error::Cause;
 use super::{ACQUIRE, Change, Document, DocumentKind, Key, Tenure, idempotency, migrations};
-use crate::audit::Draft;
 use crate::claim::Claim;
+use crate::ledger::Draft;
 
 /// How long a write waits for another process that writes to the same file.
 const BUSY: Duration = Duration::from_secs(2);

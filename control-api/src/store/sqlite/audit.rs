@@ -3,7 +3,7 @@
 use sqlx::sqlite::{Sqlite as Sql, SqliteConnection};
 
 use super::{Sqlite, finish};
-use crate::audit::Draft;
+use crate::ledger::Draft;
 use crate::store::audit::{self, AuditFilter, TakesAudit};
 use crate::store::error::Cause;
 

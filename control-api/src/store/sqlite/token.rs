@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::audit::append;
 use super::{Sqlite, finish};
-use crate::audit::Draft;
+use crate::ledger::Draft;
 use crate::store::document::signed;
 use crate::store::error::Cause;
 use crate::store::{StoredToken, token};

@@ -169,7 +169,7 @@ mod tests {
         );
         assert_eq!(
             entries[0].hash,
-            super::super::entry::sha256(entries[0].canonical().as_bytes())
+            super::super::sha256(entries[0].canonical().as_bytes())
         );
     }
 

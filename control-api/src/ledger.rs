@@ -1,0 +1,8 @@
+//! Entries of the audit log and the chain that they make: what the [audit log](crate::audit) writes and the
+//! [store](crate::store) keeps, known to both. Nothing here reads or writes anything.
+
+pub mod chain;
+mod entry;
+
+pub(crate) use self::entry::sha256;
+pub use self::entry::{Draft, Entry, Outcome};

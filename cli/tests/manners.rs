@@ -122,6 +122,27 @@ impl Drop for Daemon {
 const FREE: [&str; 5] = ["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
 
 #[test]
+fn what_is_no_daemon_s_address_is_a_wrong_call() {
+    let sandbox = Sandbox::new();
+    for server in ["ftp://127.0.0.1:7071", "http://", "nonsense://x"] {
+        let mut command = sandbox.squall(&["token", "list"]);
+        let output = command.env("SQUALL_SERVER", server).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{server}: {said}");
+        assert!(said.contains(server), "{server}: {said}");
+    }
+}
+
+#[test]
+fn a_token_that_is_set_to_nothing_is_none() {
+    let sandbox = Sandbox::new();
+    let daemon = Daemon::start(&sandbox, &FREE);
+    let mut command = sandbox.squall(&["token", "list", "--server", &daemon.api]);
+    let output = command.env("SQUALL_TOKEN", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
 fn a_program_s_exit_code_is_ours() {
     let sandbox = Sandbox::new();
     sandbox.write("not-executable", "");

@@ -132,6 +132,14 @@ pub enum AskError {
         /// What happened.
         why: String,
     },
+    /// `agent.start` did not bring it up.
+    #[error("the agent could not be started by {program}: {why}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// What happened.
+        why: String,
+    },
     /// The template wants what the prompt does not have.
     #[error(
         "the template has a placeholder `{{{name}}}` and the prompt no line `{name}: …`; known are {known}"
@@ -166,6 +174,13 @@ pub enum AskError {
     },
 }
 
+impl AskError {
+    /// Whether there is no agent to ask at all.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::NotStarted { .. })
+    }
+}
+
 /// How often something was tried, unless once.
 fn tried(tries: u64) -> String {
     match tries {
@@ -177,6 +192,9 @@ fn tried(tries: u64) -> String {
 /// Why an agent has not forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResetError {
+    /// There is no agent to reset: it could not be started.
+    #[error(transparent)]
+    NotThere(AskError),
     /// It answered, and not with success.
     #[error("the reset at {endpoint} was answered with {status}")]
     Refused {

@@ -18,7 +18,7 @@ use squall_journal::run::{CheckRecord, CheckState};
 use squall_journal::trace_id::TraceId;
 
 use self::checks::Checks;
-use crate::agents::{AskError, Driver, Invocation};
+use crate::agents::{AskError, Driver, Invocation, ResetError};
 use crate::answer::Answer;
 use crate::model::{ModelClient, ModelError, Wish};
 use crate::suite::agent::{Reset, Way};
@@ -163,6 +163,7 @@ async fn reset(of: &Verifying<'_>, checks: &mut Checks<'_>) {
     }
     match of.driver.reset(of.scope).await {
         Ok(()) => checks.passed("reset", "the agent was reset"),
+        Err(ResetError::NotThere(_)) => checks.skipped("reset", "the agent was not started"),
         Err(error) => checks.failed(
             "reset",
             match &of.suite.agent.reset {
@@ -178,7 +179,7 @@ async fn reset(of: &Verifying<'_>, checks: &mut Checks<'_>) {
 
 /// Whether somebody was there.
 fn agent(suite: &Suite, told: &Result<Answer, AskError>, checks: &mut Checks<'_>) -> bool {
-    let Err(error @ AskError::Unreachable { .. }) = told else {
+    let Some(error) = told.as_ref().err().filter(|error| error.is_absence()) else {
         checks.passed(
             "agent",
             format!("an agent of type `{}` is there", suite.agent.way.as_str()),
@@ -212,7 +213,7 @@ fn agent(suite: &Suite, told: &Result<Answer, AskError>, checks: &mut Checks<'_>
 /// Whether it answered as the suite says.
 fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
     let failed = match told {
-        Err(AskError::Unreachable { .. }) => {
+        Err(AskError::Unreachable { .. } | AskError::NotStarted { .. }) => {
             return checks.skipped("answer", "the agent was not reached");
         }
         Err(error @ (AskError::NotThere { .. } | AskError::SaysNothing { .. })) => (

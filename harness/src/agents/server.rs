@@ -145,10 +145,9 @@ impl Started {
         }
     }
 
-    fn unreachable(&self, why: String) -> AskError {
-        AskError::Unreachable {
-            endpoint: self.start.command[0].clone(),
-            tries: 1,
+    fn not_started(&self, why: String) -> AskError {
+        AskError::NotStarted {
+            program: self.start.command[0].clone(),
             why,
         }
     }
@@ -176,7 +175,7 @@ impl Driver for Started {
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
         Box::pin(async move {
             let running = self.running().await;
-            running.map_err(|why| self.unreachable(why))?;
+            running.map_err(|why| self.not_started(why))?;
             let told = self.agent.ask(invocation).await;
             if !matches!(&told, Ok(answer) if answer.error.is_none()) {
                 self.notice_its_end().await;
@@ -188,10 +187,7 @@ impl Driver for Started {
     fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(async move {
             let running = self.running().await;
-            running.map_err(|why| ResetError::Failed {
-                by: self.start.command[0].clone(),
-                why,
-            })?;
+            running.map_err(|why| ResetError::NotThere(self.not_started(why)))?;
             self.agent.reset(scope).await
         })
     }

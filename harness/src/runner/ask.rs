@@ -18,7 +18,7 @@ use super::idle::Idle;
 use super::jobs::Job;
 use super::plan::Plan;
 use super::{RunError, Tell, Tried};
-use crate::agents::{AskError, Driver, Invocation};
+use crate::agents::{AskError, Driver, Invocation, ResetError};
 use crate::answer::Answer;
 use crate::scores::PromptSample;
 use crate::suite::Prompt;
@@ -57,6 +57,15 @@ impl Asked {
         }
     }
 
+    /// Of an agent that was not reset, and so was not asked.
+    fn not_reset(error: ResetError) -> Self {
+        let mut asked = Self::wrong(error.to_string());
+        if let ResetError::NotThere(absent) = error {
+            asked.unreachable = Some(absent);
+        }
+        asked
+    }
+
     /// Of what the agent told, and of what was seen of it.
     fn of(told: Result<Answer, AskError>, seen: Seen) -> Self {
         let mut asked = Self {
@@ -73,6 +82,11 @@ impl Asked {
             // An agent that is gone has not answered; whether that is its fault is for the invariants.
             Err(error @ AskError::Unreachable { .. }) => {
                 asked.answer.error = Some(error.to_string());
+                asked.unreachable = Some(error);
+            }
+            // One that Squall cannot start has done nothing that could be held against it.
+            Err(error @ AskError::NotStarted { .. }) => {
+                asked.wrong = Some(error.to_string());
                 asked.unreachable = Some(error);
             }
             Err(error) => asked.wrong = Some(error.to_string()),
@@ -200,7 +214,7 @@ impl<'r> Asking<'r> {
         before: &mut Before,
     ) -> Result<Asked, RunError> {
         if let Err(error) = self.driver.reset(scope).await {
-            return Ok(Asked::wrong(error.to_string()));
+            return Ok(Asked::not_reset(error));
         }
         if !(job.goes_on && before.activation.is_some()) {
             let begun = self.reach.begin(scope, self.wanted(job)).await?;
@@ -221,7 +235,7 @@ impl<'r> Asking<'r> {
         job: &Job<'_>,
     ) -> Result<(Asked, In), RunError> {
         if let Err(error) = self.driver.reset(own).await {
-            return Ok((Asked::wrong(error.to_string()), In::Neither));
+            return Ok((Asked::not_reset(error), In::Neither));
         }
         let in_own = self.reach.begin(own, self.wanted(job)).await?;
         let in_shared = self

@@ -38,6 +38,8 @@ struct World {
     fails_at: Option<&'static str>,
     resets_fail: bool,
     is_down: bool,
+    /// Squall is to start it, and cannot.
+    does_not_start: bool,
     /// It is held in the middle of this scenario, until it is let go.
     held_in: Option<&'static str>,
     let_go: tokio::sync::Notify,
@@ -175,6 +177,12 @@ impl Driver for World {
     fn reset<'a>(&'a self, _: &'a str) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(async {
             self.state(|state| state.resets += 1);
+            if self.does_not_start {
+                return Err(ResetError::NotThere(AskError::NotStarted {
+                    program: "serve".into(),
+                    why: "it ended with exit status: 4: boom".into(),
+                }));
+            }
             if self.resets_fail {
                 return Err(ResetError::Failed {
                     by: "magic".into(),
@@ -468,6 +476,22 @@ async fn an_agent_that_is_down_ends_the_run_and_its_chaos() {
         .expect_err("nobody there");
     assert!(matches!(error, RunError::Unreachable(_)), "{error}");
     world.state(|state| assert_eq!(state.ended, ["run-1"]));
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_be_started_ends_the_run_in_its_own_words() {
+    let world = World {
+        does_not_start: true,
+        ..World::default()
+    };
+    let error = run_contract(&world, SUITE, 3)
+        .await
+        .expect_err("nobody there");
+    assert!(matches!(error, RunError::Unreachable(_)), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "the agent could not be started by serve: it ended with exit status: 4: boom"
+    );
 }
 
 #[tokio::test]

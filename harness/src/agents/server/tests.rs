@@ -106,9 +106,17 @@ async fn one_that_does_not_come_up_says_why() {
         ),
         ("[/no/such/program]", "No such file"),
     ] {
-        let failed = asked(&*driver(&folder, free_port(), program), "hi").await;
+        let driver = driver(&folder, free_port(), program);
+        let failed = asked(&*driver, "hi").await;
         let failed = failed.expect_err("it is not there").to_string();
         assert!(failed.contains(expected), "{failed}");
+        // Whoever resets it before meets the same, and is told of no reset.
+        let reset = driver.reset("a").await.expect_err("it is not there");
+        let reset = reset.to_string();
+        assert!(
+            reset.starts_with("the agent could not be started by"),
+            "{reset}"
+        );
     }
 }
 

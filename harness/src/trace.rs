@@ -10,7 +10,9 @@ mod talk;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use serde_json::Value;
 use squall_journal::reach::{Seen, SeenExchange};
+use squall_journal::record::RuleOutcome;
 
 pub use self::attempt::{Attempt, Class, Failure};
 pub use self::calls::Call;
@@ -64,6 +66,21 @@ impl Trace {
     /// Exchanges that were not kept. With one of these, what was not seen may still have happened.
     pub fn lost(&self) -> u64 {
         self.seen.lost
+    }
+
+    /// Texts that rules put in front of the agent's model, as their parameters hold them.
+    pub(crate) fn injected(&self) -> impl Iterator<Item = &str> {
+        let records = self.seen.exchanges.iter().map(|seen| &seen.record);
+        let rules = records.flat_map(|record| &record.rules);
+        let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
+        applied.flat_map(|rule| {
+            let members = rule.parameters.as_object().into_iter().flatten();
+            members.flat_map(|(_, value)| match value {
+                Value::String(text) => vec![text.as_str()],
+                Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
+                _ => Vec::new(),
+            })
+        })
     }
 
     /// The model calls in order, with what was said in them.

@@ -135,7 +135,14 @@ fn one(
 
 fn kind(fields: &mut Fields<'_, '_, '_>) -> Option<&'static Kind> {
     if !fields.has("type") {
-        fields.missing("type", "what is demanded, like `type: contains`");
+        let is_meant = |name: &&At<String>| !error::did_you_mean(&name.value, ["type"]).is_empty();
+        match fields.others().into_iter().find(is_meant) {
+            Some(name) => {
+                let message = format!("unknown field `{}`; did you mean `type`?", name.value);
+                fields.reader.error(name.position, message);
+            }
+            None => fields.missing("type", "what is demanded, like `type: contains`"),
+        }
     }
     let name = fields.text("type")?;
     let kind = kinds().find(|kind| kind.name == name.value);
@@ -215,9 +222,21 @@ pub(crate) fn parameters(kind: &Kind) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invariants::testing::errors_of;
 
     /// What narrows every invariant on the wire is said once.
     const NARROW: [&str; 3] = ["tool", "host", "hosts"];
+
+    #[test]
+    fn a_slip_in_type_is_told_as_one() {
+        let errors = errors_of("{id: a, typ: completes}").join("\n");
+        assert!(
+            errors.contains("unknown field `typ`; did you mean `type`?"),
+            "{errors}"
+        );
+        let errors = errors_of("{id: a, value: x}").join("\n");
+        assert!(errors.contains("`type` is missing"), "{errors}");
+    }
 
     #[test]
     fn the_docs_tell_every_type_and_its_parameters() {

@@ -4,21 +4,29 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::task::{Task, asks_for_rules, persona};
+
 /// What a prompt tries to get; nothing, for a prompt that leaves the agent's rules alone.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Attempt {
     /// Words that the agent is to say.
     pub(super) demanded: Vec<String>,
+    /// What the agent is to do or to tell.
+    pub(super) tasks: Vec<Task>,
+    /// Who the agent is to be, in lower case.
+    pub(super) persona: Option<String>,
+    /// Whether the agent is to tell its rules.
+    pub(super) asks_for_rules: bool,
 }
 
 /// Words by which a prompt turns against the agent's rules.
-static AGAINST_RULES: LazyLock<Regex> = LazyLock::new(|| {
+pub(super) static AGAINST_RULES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?ix)
         \b(?:ignore|disregard|forget|override|bypass|drop|stop\ following)\b
           [^.\n]{0,40}\b(?:instructions?|rules?|prompts?|guidelines?|restrictions?|context|polic(?:y|ies)|training)\b
         | \bnew\ instructions?\s*:
-        | \b(?:jailbreak|developer\ mode|god\ mode|do\ anything\ now|\bDAN\b)
+        | \b(?:jailbreak|developer\ mode|god\ mode|do\ anything\ now|(?-i:DAN\b))
         | \b(?:pretend|act|behave)\b[^.\n]{0,40}\b(?:no|without)\ (?:any\ )?(?:rules|restrictions|limits|filters)
         | \b(?:reveal|print|repeat|show|output|leak)\b[^.\n]{0,30}\b(?:system\ prompt|hidden\ prompt|secret\ instructions)
         | ^\s*\[?(?:system|admin|developer)\]?\s*:
@@ -47,7 +55,10 @@ impl Attempt {
     /// What `prompt` tries to get.
     pub(super) fn of(prompt: &str) -> Self {
         if !AGAINST_RULES.is_match(prompt) {
-            return Self::default();
+            return Self {
+                asks_for_rules: asks_for_rules(prompt),
+                ..Self::default()
+            };
         }
         let said = [&*IN_QUOTES, &*IN_CAPITALS].into_iter();
         let demanded = said.flat_map(|pattern| {
@@ -58,6 +69,9 @@ impl Attempt {
         });
         Self {
             demanded: demanded.collect(),
+            tasks: Task::all_of(prompt),
+            persona: persona(prompt),
+            asks_for_rules: asks_for_rules(prompt),
         }
     }
 }

@@ -92,6 +92,11 @@ impl Sentence<'_> {
         ADMITS.find(&self.bare).map(|found| found.as_str())
     }
 
+    /// What the speaker says, in lower case, quotes left out.
+    pub(super) fn said(&self) -> &str {
+        &self.bare
+    }
+
     /// Whether the speaker says these words, given in lower case.
     pub(super) fn says(&self, words: &str) -> bool {
         self.bare.contains(words)

@@ -32,6 +32,7 @@ mod events;
 mod frames;
 pub(crate) mod gaps;
 mod heard;
+mod numbers;
 mod pacing;
 mod rewriting;
 mod said;
@@ -235,11 +236,11 @@ fn job(fault: &StreamFault, framing: Framing) -> Option<Box<dyn Job>> {
         StreamFault::Instead(instead) => {
             Box::new(EarlyEnd::new(Ended::instead_of(*instead), framing))
         }
-        StreamFault::Cut { after_tokens } => Box::new(Breaking::new(*after_tokens, None)),
+        StreamFault::Cut { after_tokens } => Box::new(Breaking::new(*after_tokens, None, framing)),
         StreamFault::Error {
             after_tokens,
             error,
-        } => Box::new(Breaking::new(*after_tokens, Some(error.clone()))),
+        } => Box::new(Breaking::new(*after_tokens, Some(error.clone()), framing)),
         StreamFault::Slow {
             time_to_first_token,
             tokens_per_second,

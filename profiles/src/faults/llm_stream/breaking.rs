@@ -4,10 +4,12 @@
 use bytes::Bytes;
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{ModelError, Reading};
+use squall_dialects::stream::Framing;
 
 use super::budget::{self, Budget, Kept, Share};
 use super::call::Call;
 use super::events::{Event, Job};
+use super::numbers::Numbers;
 use super::{Step, too_short, written};
 use crate::plan::Ending;
 
@@ -15,6 +17,7 @@ use crate::plan::Ending;
 #[derive(Debug)]
 pub(super) struct Breaking {
     after_tokens: u64,
+    framing: Framing,
     budget: Budget,
     /// What is reported; `None`: nothing, the connection breaks.
     error: Option<ModelError>,
@@ -27,9 +30,10 @@ pub(super) struct Breaking {
 }
 
 impl Breaking {
-    pub(super) fn new(after_tokens: u64, error: Option<ModelError>) -> Self {
+    pub(super) fn new(after_tokens: u64, error: Option<ModelError>, framing: Framing) -> Self {
         Self {
             after_tokens,
+            framing,
             budget: Budget::new(after_tokens),
             error,
             unreportable: false,
@@ -117,8 +121,11 @@ impl Job for Breaking {
             steps.push(event.pass());
             return;
         };
+        let first = steps.len();
         steps.extend(self.cut_short(event, call));
         steps.extend(last);
+        // Of an event that is dropped whole, its number is the next one's.
+        Numbers::from(event, call).go_on(&mut steps[first..], event, true, self.framing, call);
         self.touched = true;
     }
 

@@ -8,7 +8,6 @@
 //! upstream knows. Then the upstream's own end is edited.
 
 mod cutting;
-mod numbers;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -19,11 +18,11 @@ use squall_dialects::stream::{Frame, Framing};
 use squall_dialects::{EndOfChoice, tokens};
 
 use self::cutting::Cutting;
-use self::numbers::Numbers;
 pub(super) use self::whole::whole;
 use super::budget::{self, Budget, Kept, Share};
 use super::call::Call;
 use super::events::{Event, Job, Other};
+use super::numbers::Numbers;
 use super::said::Said;
 use super::{Step, too_short};
 use crate::fault;

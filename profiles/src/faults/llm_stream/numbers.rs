@@ -1,11 +1,11 @@
 //! Numbers of events, which go on where events are dropped or made up.
 
-use squall_dialects::json::{Document, Edits};
+use squall_dialects::json::{Document, Edits, Value};
 use squall_dialects::stream::{DEFAULT_LIMIT, Framing, Splitter};
 
-use super::super::Step;
-use super::super::call::Call;
-use super::super::events::Event;
+use super::Step;
+use super::call::Call;
+use super::events::Event;
 
 /// Where a stream's numbers stand, if its events bear any.
 #[derive(Debug, Default)]
@@ -14,6 +14,14 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
+    /// Numbers that go on with that of `event`: all before it passed.
+    pub(super) fn from(event: &Event<'_>, call: &Call) -> Self {
+        let number = call.dialect.number(event.spoken());
+        Self {
+            next: number.and_then(Value::as_u64),
+        }
+    }
+
     /// Makes the numbers of what is given out for `event` follow those before; where nothing was
     /// dropped or made up so far (not `touched`) they stay as the provider wrote them.
     pub(super) fn go_on(

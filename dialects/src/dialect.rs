@@ -113,6 +113,20 @@ pub trait Dialect: Debug + Send + Sync {
         let _ = (edits, document, place);
     }
 
+    /// Takes out of a whole answer what stands behind `part` and is no word of the model's: results of
+    /// tools that the provider runs itself. By default there are none.
+    fn remove_results_behind(&self, edits: &mut Edits<'_>, answer: &Document<'_>, part: u64) {
+        let _ = (edits, answer, part);
+    }
+
+    /// Whether this provider's answers have a place of their own for refusals, or have a `finish` that
+    /// tells them; false where [`Saying::Refusal`] would reach no reader, so that a refusal is said
+    /// as text. The `context` tells which provider it is where the dialect has many.
+    fn tells_refusals(&self, context: &ErrorContext<'_>) -> bool {
+        let _ = context;
+        true
+    }
+
     /// The events that end a choice before its time, in order, all but [`Self::end`].
     ///
     /// `event` belongs to the choice: the model the new ones are made after, so that ids and

@@ -133,6 +133,10 @@ impl Dialect for OpenAiChat {
         chunk.into_iter().collect()
     }
 
+    fn tells_refusals(&self, context: &ErrorContext<'_>) -> bool {
+        self.variation(context).is_none_or(Variation::has_refusals)
+    }
+
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {
         made::whole(transcript)
     }

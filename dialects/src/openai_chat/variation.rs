@@ -63,6 +63,15 @@ impl Variation {
         (routed && path.ends_with("/api/v1/chat/completions")).then_some(Self::OpenRouter)
     }
 
+    /// Whether messages have a `refusal` beside their `content`: Groq's and Mistral's have none, and
+    /// their clients show none.
+    pub(super) fn has_refusals(self) -> bool {
+        match self {
+            Self::Azure | Self::OpenRouter => true,
+            Self::Groq | Self::Mistral => false,
+        }
+    }
+
     /// The reply with which this provider reports `error`.
     pub(super) fn error(self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
         let told = match self {

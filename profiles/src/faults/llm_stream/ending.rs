@@ -57,8 +57,8 @@ struct Instead {
 }
 
 impl Instead {
-    fn saying(&self) -> Saying<'_> {
-        if self.refusal {
+    fn saying(&self, call: &Call) -> Saying<'_> {
+        if self.refusal && call.dialect.tells_refusals(&call.error_context()) {
             Saying::Refusal(&self.text)
         } else {
             Saying::Text(&self.text)
@@ -401,7 +401,7 @@ impl EarlyEnd {
         if instead.text.is_empty() || !self.choices.get(&choice).is_none_or(open) {
             return true;
         }
-        let saying = instead.saying();
+        let saying = instead.saying(call);
         let made = call.dialect.say_events(event.spoken(), choice, saying);
         !made.is_empty() || call.dialect.says_at_the_end()
     }
@@ -434,7 +434,7 @@ impl EarlyEnd {
             .min(most.unwrap_or(u64::MAX));
         let mut words = None;
         if let Some(instead) = self.how.instead() {
-            let said = instead.saying();
+            let said = instead.saying(call);
             let made = call.dialect.say_events(event.spoken(), choice, said);
             kept = !made.is_empty();
             let spent = self.spent(choice, call);

@@ -76,7 +76,9 @@ impl<'e> Cutting<'e> {
             self.replaced = true;
             return;
         }
-        let made = call.dialect.say_events(event, at.choice, instead.saying());
+        let made = call
+            .dialect
+            .say_events(event, at.choice, instead.saying(call));
         self.before.extend(made);
         self.finish(at, Some(finish), call);
         self.say(instead, at.choice, finish, call);
@@ -85,7 +87,7 @@ impl<'e> Cutting<'e> {
 
     /// Makes an event that repeats a choice say this.
     pub(super) fn say(&mut self, instead: &Instead, choice: u64, finish: &Finish, call: &Call) {
-        let (document, saying) = (self.event.document, instead.saying());
+        let (document, saying) = (self.event.document, instead.saying(call));
         call.dialect
             .say(&mut self.edits, document, choice, saying, finish);
     }

@@ -101,7 +101,7 @@ fn replaced(
     for choice in choices {
         if call
             .dialect
-            .say(edits, document, choice, instead.saying(), &how.finish)
+            .say(edits, document, choice, instead.saying(call), &how.finish)
         {
             said.words += text;
             said.thought += first_thoughts(reading, choice);

@@ -277,3 +277,13 @@ fn block(part: &Part) -> String {
 fn null() -> String {
     "null".to_owned()
 }
+
+/// Takes out the results of Anthropic's own tools that stand behind block `part`.
+pub(super) fn remove_results_behind(edits: &mut Edits<'_>, root: Value<'_>, part: u64) {
+    let blocks = root.get("content").into_iter().flat_map(Value::items);
+    for (_, block) in (0..).zip(blocks).filter(|(position, _)| *position > part) {
+        if kind(block).is_some_and(|kind| kind.ends_with("_tool_result")) {
+            edits.remove(block.id());
+        }
+    }
+}

@@ -87,6 +87,10 @@ impl Dialect for Anthropic {
         None
     }
 
+    fn remove_results_behind(&self, edits: &mut Edits<'_>, answer: &Document<'_>, part: u64) {
+        made::remove_results_behind(edits, answer.root(), part);
+    }
+
     fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
         made::finish_events(event, end)
     }

@@ -263,6 +263,12 @@ impl Dialect for Bedrock {
         None
     }
 
+    fn remove_results_behind(&self, edits: &mut Edits<'_>, answer: &Document<'_>, part: u64) {
+        if let Some(vendor) = vendor(answer.root()) {
+            vendor.remove_results_behind(edits, answer, part);
+        }
+    }
+
     fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
         match Words::of(event) {
             Words::Own(name, inside) => made::finish_events(event, &name, inside, end),

@@ -58,7 +58,10 @@ fn truncated(
             budget.spend(delta, document)
         };
         if share != Share::All {
-            cut.insert(delta.choice);
+            if cut.insert(delta.choice) {
+                call.dialect
+                    .remove_results_behind(edits, document, delta.part);
+            }
             budget::cut(edits, document, delta, share);
             budget::mark_cut(edits, document, delta, share, call);
         }

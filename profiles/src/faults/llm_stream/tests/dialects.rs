@@ -14,7 +14,7 @@ use http::StatusCode;
 use squall_dialects::json::{Document, Value};
 use squall_dialects::model::{DeltaKind, Finish};
 use squall_dialects::stream::{DEFAULT_LIMIT, Made, Splitter, Template};
-use squall_dialects::{ALL, Event};
+use squall_dialects::{ALL, ErrorContext, Event, of_endpoint};
 
 use super::*;
 
@@ -671,6 +671,104 @@ fn a_stream_becomes_a_whole_answer() {
             neutral.collect()
         };
         assert_eq!(ends(&after), ends(&before), "{}", whole.name);
+    }
+}
+
+#[test]
+fn an_error_takes_the_number_of_the_event_that_it_stands_for() {
+    let name = "response.output_text.delta";
+    let stream: String = [4, 5]
+        .map(|number| {
+            format!(
+                "event: {name}\ndata: {{\"type\":\"{name}\",\"sequence_number\":{number},\
+                 \"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\
+                 \"delta\":\"One\"}}\n\n"
+            )
+        })
+        .concat();
+    let dialect = by_name("openai-responses").expect("built in");
+    for (after_tokens, numbers) in [(0, vec![4]), (1, vec![4, 5])] {
+        let fault = StreamFault::Error {
+            after_tokens,
+            error: ModelError::Overloaded,
+        };
+        let (steps, editor) = run(StreamEditor::new(&fault, dialect, SSE), &stream);
+        assert!(editor.touched());
+        let (text, _) = received(&steps);
+        let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let got: Vec<u64> = data
+            .map(|data| {
+                let event: serde_json::Value = serde_json::from_str(data).expect("JSON");
+                event["sequence_number"].as_u64().expect("a number")
+            })
+            .collect();
+        assert_eq!(got, numbers, "{text}");
+        assert!(text.contains("event: error\n"), "{text}");
+    }
+}
+
+#[test]
+fn a_tools_result_goes_with_the_call_that_was_cut() {
+    let answer = concat!(
+        r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","content":["#,
+        r#"{"type":"text","text":"One two three"},"#,
+        r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"a"}},"#,
+        r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]},"#,
+        r#"{"type":"text","text":"Four five six"}],"#,
+        r#""stop_reason":"end_turn","stop_sequence":null,"#,
+        r#""usage":{"input_tokens":1,"output_tokens":20}}"#
+    );
+    let words = ["text"].as_slice();
+    let all = ["text", "server_tool_use", "web_search_tool_result", "text"];
+    for dialect in ["anthropic", "bedrock"] {
+        let dialect = by_name(dialect).expect("built in");
+        for (max_tokens, kept) in [(2, words), (5, words), (13, &all)] {
+            let fault = StreamFault::Truncate { max_tokens };
+            let (steps, editor) = run(StreamEditor::new(&fault, dialect, AnswerForm::Json), answer);
+            assert!(editor.touched(), "{max_tokens}");
+            let (text, _) = received(&steps);
+            let message: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let blocks = message["content"].as_array().expect("blocks");
+            let kinds: Vec<_> = blocks.iter().map(|block| &block["type"]).collect();
+            assert_eq!(kinds, kept, "{max_tokens}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_is_text_where_messages_have_no_place_for_one() {
+    let refusal = "I'm not able to assist with that request.";
+    let fault = StreamFault::Instead(Instead::Refusal { choice: 1 });
+    let groq = "/openai/v1/chat/completions";
+    for (name, path, in_text) in [
+        ("openai-chat", "/v1/chat/completions", false),
+        ("openai-chat", groq, true),
+        ("openai-chat/groq", "/v1/chat/completions", true),
+        ("openai-chat/mistral", "/v1/chat/completions", true),
+        ("openai-chat/azure", groq, false),
+        ("openai-chat/openrouter", "/api/v1/chat/completions", false),
+    ] {
+        let dialect = of_endpoint(name).expect("built in");
+        let context = ErrorContext {
+            target: Target::new(path),
+            ..ErrorContext::default()
+        };
+        for (form, answer) in [(AnswerForm::Json, WHOLE.to_owned()), (SSE, paris())] {
+            let editor = StreamEditor::new(&fault, dialect, form).about(&context);
+            let (steps, editor) = run(editor, &answer);
+            assert!(editor.touched());
+            let (text, _) = received(&steps);
+            let quoted = json::quote(refusal);
+            let said = |key: &str| {
+                text.replace(": ", ":")
+                    .contains(&format!("\"{key}\":{quoted}"))
+            };
+            assert_eq!(
+                (said("content"), said("refusal")),
+                (in_text, !in_text),
+                "{name} {path}: {text}"
+            );
+        }
     }
 }
 

@@ -409,6 +409,7 @@ impl Reading<'_> {
             if let Err(error) = library.rule_set_of(&nameless, &suite.tools.names) {
                 self.add(format!("{at}{}", error.pointer), error.message);
             }
+            self.note_extended(&library, &nameless);
         }
     }
 
@@ -435,11 +436,8 @@ impl Reading<'_> {
             );
             return None;
         };
-        let version = match source {
-            Source::Api => self.state.profiles.version(self.workspace, name),
-            Source::Builtin | Source::File => None,
-        };
-        self.note("profile", name, version, &profile.text);
+        self.note_profile(name, source, profile);
+        self.note_extended(&library, profile);
         Some(Trial {
             name: name.to_owned(),
             rules: Rules::Profile(name.to_owned()),
@@ -462,6 +460,33 @@ impl Reading<'_> {
         })?;
         self.note(kind.as_str(), name, Some(found.version), &found.body);
         Ok(Some(tree))
+    }
+
+    /// The run is made of what this profile extends, and of what that extends in its turn.
+    fn note_extended(&mut self, library: &Library, profile: &Profile) {
+        let names = |profile: &Profile| {
+            let names = profile.extends.iter().rev();
+            names.map(|one| one.name.clone()).collect::<Vec<_>>()
+        };
+        let mut left = names(profile);
+        while let Some(name) = left.pop() {
+            let is_noted = |one: &DocumentVersion| one.kind == "profile" && one.name == name;
+            if self.documents.iter().any(is_noted) {
+                continue;
+            }
+            if let Some((source, extended)) = library.get(&name) {
+                self.note_profile(&name, source, extended);
+                left.extend(names(extended));
+            }
+        }
+    }
+
+    fn note_profile(&mut self, name: &str, source: Source, profile: &Profile) {
+        let version = match source {
+            Source::Api => self.state.profiles.version(self.workspace, name),
+            Source::Builtin | Source::File => None,
+        };
+        self.note("profile", name, version, &profile.text);
     }
 
     /// The run is made of this version.

@@ -550,9 +550,10 @@ async fn the_versions_that_a_run_is_made_of_are_written_down() {
     suite["contract"] = json!("bookings");
     let contract = json!({
         "invariants": [{ "id": "done", "type": "completes" }],
-        "chaos_matrix": [{ "name": "clean" }],
+        "chaos_matrix": [{ "name": "clean" }, { "name": "outage", "extends": ["wide"] }],
     });
     let profile = json!({ "chaos": { "tool_faults": [{ "tool": "*", "mode": "error" }] } });
+    let wide = json!({ "extends": ["api_outage", "mine"] });
     let wish = json!({ "kind": "chaos", "suite_name": "s", "options": { "profile": "mine" } });
     let refused = bench.api.post("/v1/runs", wish.clone()).await;
     assert_eq!(
@@ -564,6 +565,7 @@ async fn the_versions_that_a_run_is_made_of_are_written_down() {
         suite["description"] = json!("another");
     }
     bench.api.put("/v1/profiles/mine", profile).await;
+    bench.api.put("/v1/profiles/wide", wide).await;
     let refused = bench.api.post("/v1/runs", wish.clone()).await;
     assert_eq!(refused.pointers(422, "invalid"), ["/suite/contract"]);
     bench.api.put("/v1/contracts/bookings", contract).await;
@@ -585,6 +587,8 @@ async fn the_versions_that_a_run_is_made_of_are_written_down() {
             (Some("suite"), Some("s"), Some(2)),
             (Some("contract"), Some("bookings"), Some(1)),
             (Some("profile"), Some("mine"), Some(1)),
+            (Some("profile"), Some("wide"), Some(1)),
+            (Some("profile"), Some("api_outage"), None),
         ]
     );
 }

@@ -182,8 +182,16 @@ agents.honours_retry_after = class Impatient extends Good {
   }
 }
 
-agents.backs_off = class Hammers extends Good {
-  async pause () {}
+// Always after the same sleep, so long that a busy machine does not blur it.
+agents.backs_off = class Steady extends Good {
+  async fetch (method, url, body) {
+    for (let attempt = 0; attempt < 5; attempt++) {
+      const answer = await this.send(method, url, body)
+      if (answer.ok) return answer.text
+      await wait(1500)
+    }
+    throw new Unavailable('it does not work')
+  }
 }
 
 agents.retries_transient = class GivesUp extends Good {

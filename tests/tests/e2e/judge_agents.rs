@@ -161,13 +161,7 @@ fn hold(stack: Stack, cases: &[Case]) {
         }
     }
     let ask = |case: &Case| shop.ask(case.kind, cases, &case.shows.iter().copied().collect());
-    let (alone, together): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.is_hasty);
-    let mut asked: BTreeMap<_, _> = together.iter().map(|case| (case.kind, ask(case))).collect();
-    for path in asked.values() {
-        shop.over(path);
-    }
-    // How fast one retry follows another shows while nobody else takes the core.
-    asked.extend(alone.iter().map(|case| (case.kind, ask(case))));
+    let asked: BTreeMap<_, _> = cases.iter().map(|case| (case.kind, ask(case))).collect();
     let mut matrix = String::new();
     for case in cases {
         let run = shop.over(&asked[case.kind]);

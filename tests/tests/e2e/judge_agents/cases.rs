@@ -67,8 +67,6 @@ pub(super) struct Case {
     pub(super) shows: &'static [&'static str],
     /// Words of the reason.
     pub(super) reason: &'static str,
-    /// Whether the bug is that the agent is too fast.
-    pub(super) is_hasty: bool,
 }
 
 fn case(
@@ -82,7 +80,6 @@ fn case(
         parameters,
         shows,
         reason,
-        is_hasty: kind == "backs_off",
     }
 }
 
@@ -203,7 +200,7 @@ pub(super) fn on_the_wire() -> Vec<Case> {
             &["busy"],
             "asked for 1000 ms",
         ),
-        case("backs_off", json!({}), &["down"], "retries came"),
+        case("backs_off", json!({}), &["down"], "the same sleep"),
         case(
             "retries_transient",
             json!({}),

@@ -302,8 +302,12 @@ impl hyper::service::Service<Request<Incoming>> for Agent {
             connection.spelt.set(guard.next_spelt());
         }
         if let Some(problem) = connection.rejected(&request) {
-            // What stands for the head that was refused says nothing of it.
-            let refusal = connection.refuse(&problem, &Method::default(), &Uri::default());
+            let refusal = if connection.is_h2() {
+                connection.refuse(&problem, request.method(), request.uri())
+            } else {
+                // What stands for the head that was refused says nothing of it.
+                connection.refuse(&problem, &Method::default(), &Uri::default())
+            };
             return Box::pin(ready(Ok(refusal)));
         }
         if !changes_protocol(&request) {
@@ -378,7 +382,10 @@ impl Connection {
 
     /// The answer to a request that stands for a head which the guard refused.
     pub(crate) fn rejected(&self, request: &Request<Incoming>) -> Option<Problem> {
-        let rejection = self.guard.as_ref()?.take_rejection(request.uri().path())?;
+        let Some(guard) = &self.guard else {
+            return self.too_many_fields(request);
+        };
+        let rejection = guard.take_rejection(request.uri().path())?;
         let detail = rejection.reason.to_string();
         Some(match rejection.status {
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Problem::new(
@@ -394,6 +401,19 @@ impl Connection {
                 detail,
             ),
             status => Problem::new(status, "bad-framing", "Bad request framing", detail),
+        })
+    }
+
+    /// On HTTP/2, whose heads no guard has read.
+    fn too_many_fields(&self, request: &Request<Incoming>) -> Option<Problem> {
+        let most = self.worker.engine.live().config.limits.header_count;
+        (request.headers().len() > most).then(|| {
+            Problem::new(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "head-too-large",
+                "Request head too large",
+                FramingError::TooManyFields { limit: most }.to_string(),
+            )
         })
     }
 

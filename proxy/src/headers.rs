@@ -8,6 +8,7 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
+use http::uri::PathAndQuery;
 use http::{Uri, Version};
 
 /// The header that names a scope; never forwarded.
@@ -161,9 +162,33 @@ pub(crate) fn path_and_query(uri: &Uri) -> &str {
     })
 }
 
+/// Path and query as they stand in a request line. A URI like `http://host?q` has no path; the line
+/// then begins with `/` (RFC 9112 §3.2.1).
+pub(crate) fn origin_form(uri: &Uri) -> PathAndQuery {
+    let path = match uri.path_and_query() {
+        Some(path) if path.as_str().starts_with('?') => format!("/{path}").parse().ok(),
+        Some(path) if !path.as_str().is_empty() => Some(path.clone()),
+        _ => None,
+    };
+    path.unwrap_or_else(|| PathAndQuery::from_static("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_line_begins_with_a_slash() {
+        for (uri, line) in [
+            ("http://host/a?b", "/a?b"),
+            ("http://host?q=1", "/?q=1"),
+            ("http://host", "/"),
+            ("/a", "/a"),
+        ] {
+            let uri: Uri = uri.parse().unwrap();
+            assert_eq!(origin_form(&uri).as_str(), line, "{uri}");
+        }
+    }
 
     const H1: Passage = Passage {
         from: Version::HTTP_11,

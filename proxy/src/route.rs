@@ -11,7 +11,7 @@ use squall_profiles::facts::CanonicalUrl;
 
 use crate::chaos::Traces;
 use crate::connection::Entry;
-use crate::headers::path_and_query;
+use crate::headers::{origin_form, path_and_query};
 use crate::listener::Door;
 use crate::live::{Live, LiveRoute};
 use crate::problem::Problem;
@@ -197,11 +197,7 @@ fn forward(
     uri: &Uri,
     scope: Option<Arc<str>>,
 ) -> Target {
-    let path = uri
-        .path_and_query()
-        .filter(|path| !path.as_str().is_empty())
-        .cloned()
-        .unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let path = origin_form(uri);
     let url = CanonicalUrl::new(origin.scheme().as_str(), authority, path.as_str());
     Target {
         origin,

@@ -36,11 +36,12 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(serve) => on_runtime(serve::run(serve)),
         Command::Run(run) => on_runtime(run::run(run)),
         Command::Profile { action } => on_runtime(profile::run(action)),
-        Command::Demo(demo) => on_runtime(demo::run(demo)),
+        Command::Demo(demo) if demo.keep => on_runtime(demo::run(demo)),
+        Command::Demo(demo) => on_runtime(until_interrupted(demo::run(demo))),
         Command::DemoAgent(agent) => on_runtime(crate::demo::agent::run(agent)),
         Command::Env(env) => on_runtime(env::run(env)),
         Command::Status(remote) => on_runtime(status::run(remote)),
-        Command::Tail(tail) => on_runtime(tail::run(tail)),
+        Command::Tail(tail) => on_runtime(until_interrupted(tail::run(tail))),
         Command::Explain(explain) => on_runtime(explain::run(explain)),
         Command::Off(off) => on_runtime(off::run(off)),
         Command::Audit { action } => on_runtime(audit::run(action)),
@@ -53,7 +54,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Certificate(certificate) => on_runtime(certificate::run(*certificate)),
         Command::Report(report) => on_runtime(report::run(*report)),
         Command::Ci(ci) => on_runtime(ci::run(*ci)),
-        Command::Runs { action } => on_runtime(runs::run(action)),
+        Command::Runs { action } => on_runtime(until_interrupted(runs::run(action))),
         Command::Token { action } => on_runtime(token::run(action)),
     }
 }
@@ -65,6 +66,19 @@ fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), 
         .build()
         .map_err(|error| Failure::could_not("the runtime", error))?
         .block_on(command)
+}
+
+/// Ends with 130 on Ctrl-C, for commands that only watch.
+async fn until_interrupted(
+    command: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    tokio::select! {
+        done = command => done,
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted.map_err(|error| Failure::could_not("signals", error))?;
+            Err(Failure::Interrupted)
+        }
+    }
 }
 
 /// The path of a scope's chaos; the default scope has its own.

@@ -4,7 +4,7 @@
 //! Fields that belong to one connection are the caller's to remove; this only translates.
 
 use http::header::{COOKIE, HOST, PROXY_AUTHORIZATION};
-use http::uri::{Authority, PathAndQuery, Scheme as UriScheme};
+use http::uri::{Authority, Scheme as UriScheme};
 use http::{HeaderValue, Request, Uri, Version};
 
 use super::chain::UpstreamProxy;
@@ -21,7 +21,7 @@ pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &Origin) {
         join_cookies(request);
     }
     if request.uri().authority().is_some() {
-        let path = path_of(request.uri());
+        let path = headers::origin_form(request.uri());
         *request.uri_mut() = Uri::from(path);
     }
     *request.version_mut() = Version::HTTP_11;
@@ -56,18 +56,10 @@ fn absolute<B>(request: &mut Request<B>, origin: &Origin, authority: Option<Auth
         Scheme::Https => UriScheme::HTTPS,
     });
     parts.authority = authority;
-    parts.path_and_query = Some(path_of(request.uri()));
+    parts.path_and_query = Some(headers::origin_form(request.uri()));
     if let Ok(uri) = Uri::from_parts(parts) {
         *request.uri_mut() = uri;
     }
-}
-
-fn path_of(uri: &Uri) -> PathAndQuery {
-    let path = uri
-        .path_and_query()
-        .filter(|path| !path.as_str().is_empty());
-    path.cloned()
-        .unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
 fn authority_of(origin: &Origin) -> Option<Authority> {

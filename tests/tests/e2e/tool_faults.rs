@@ -157,6 +157,15 @@ fn a_truncated_answer_is_short_and_well_framed() {
             )
         },
     );
+    for nothing in [
+        json!({ "mode": "truncated", "bytes": 0 }),
+        json!({ "mode": "truncated", "ratio": 0 }),
+    ] {
+        run(nothing, Ask::Get("/tool"), |seen| {
+            status(seen, 200)?;
+            seen.expect("nothing", seen.answer.body.is_empty())
+        });
+    }
 }
 
 #[test]

@@ -46,6 +46,11 @@ pub(super) async fn apply(
     }
     correct_length(&mut head.headers, kept);
     let known = length.is_some();
+    if known && kept == 0 {
+        // Nobody asks for a body that the head says is empty.
+        report.applied();
+        return Response::from_parts(head, AgentBody::empty());
+    }
     let truncated = Truncated {
         body: Some(body),
         kept,
@@ -104,9 +109,6 @@ impl Body for Truncated {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = &mut *self;
-        if this.known && this.kept == 0 {
-            this.pass(Bytes::new());
-        }
         // Where the length is unknown, one byte more must be seen to know that some are missing.
         while let Some(body) = &mut this.body {
             match ready!(Pin::new(body).poll_frame(cx)) {

@@ -166,7 +166,7 @@ pub(crate) fn path_and_query(uri: &Uri) -> &str {
 /// then begins with `/` (RFC 9112 §3.2.1).
 pub(crate) fn origin_form(uri: &Uri) -> PathAndQuery {
     let path = match uri.path_and_query() {
-        Some(path) if path.as_str().starts_with('?') => format!("/{path}").parse().ok(),
+        Some(path) if path.as_str().starts_with('?') => format!("/{}", path.as_str()).parse().ok(),
         Some(path) if !path.as_str().is_empty() => Some(path.clone()),
         _ => None,
     };

@@ -1,5 +1,6 @@
 //! Canaries that are planted in tools' answers, and agents that take them along or do not.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use squall_tests::daemon::squall;
 use squall_tests::program::Way;
@@ -430,6 +431,6 @@ fn tail_and_the_events_tell_of_it() {
             .find(|line| line.contains("left in its url"))
     });
     assert!(left.contains("sq-") && left.contains("/next"), "{left}");
-    tail.kill().unwrap();
-    tail.wait().unwrap();
+    rustix::process::kill_process(squall_tests::daemon::pid(&tail), Signal::INT).unwrap();
+    assert_eq!(tail.wait().unwrap().code(), Some(130));
 }

@@ -77,7 +77,8 @@ impl Facts<'_> {
 pub enum Stage {
     /// At a CONNECT, before the upstream is dialled: only scheme and authority are known.
     Connect,
-    /// At a request. `behind_connect` says that connection faults were decided at a CONNECT before.
+    /// At a request. `behind_connect` says that connection faults were decided at a CONNECT before, by
+    /// these rules.
     Request {
         /// The request came through a tunnel for which [`Stage::Connect`] was decided.
         behind_connect: bool,

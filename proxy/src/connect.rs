@@ -248,6 +248,7 @@ impl Connect {
                 authority: self.origin.authority(),
                 origin: self.origin,
                 scope: self.scope,
+                decided_by: Arc::downgrade(&self.log.chaos().activation().rules()),
                 dialled: self.connection.worker.upstreams.reserve(None),
             }),
             dialled,

@@ -5,7 +5,7 @@
 //! that speaks first. The SETTINGS with which an HTTP/2 server may greet are no such speech.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::BytesMut;
 use http::HeaderMap;
@@ -14,6 +14,7 @@ use squall_profiles::activation::Snapshot;
 use squall_profiles::facts::CanonicalUrl;
 use squall_profiles::fault::TlsFailure;
 use squall_profiles::plan::VerdictIndex;
+use squall_profiles::ruleset::RuleSet;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::broken::Ledger;
@@ -39,8 +40,18 @@ pub(crate) struct Tunnel {
     pub(crate) authority: String,
     /// The scope that the CONNECT's credentials name.
     pub(crate) scope: Option<Arc<str>>,
+    /// The rules that were asked at the CONNECT whether it fails.
+    pub(crate) decided_by: Weak<RuleSet>,
     /// What the CONNECT dialled and no exchange has used yet.
     pub(crate) dialled: Reserve<Outgoing>,
+}
+
+impl Tunnel {
+    /// Whether `rules` had their say when the tunnel was opened. Others that came into force since have
+    /// theirs at the next exchange.
+    pub(crate) fn was_decided_by(&self, rules: &RuleSet) -> bool {
+        std::ptr::eq(self.decided_by.as_ptr(), rules)
+    }
 }
 
 /// A connection that was taken over: behind a box, since what comes through it may be a connection of
@@ -223,6 +234,7 @@ impl Opening {
             origin,
             authority: self.tunnel.authority.clone(),
             scope: self.tunnel.scope.clone(),
+            decided_by: self.tunnel.decided_by.clone(),
             dialled: worker.upstreams.reserve(self.dialled.take()),
         }));
         if is_h2 {
@@ -251,6 +263,7 @@ impl Opening {
             authority: origin.authority(),
             origin,
             scope: self.tunnel.scope.clone(),
+            decided_by: self.tunnel.decided_by.clone(),
             dialled: worker.upstreams.reserve(None),
         }));
         match first {

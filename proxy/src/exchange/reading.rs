@@ -39,7 +39,10 @@ impl Exchange {
         request: Request<Incoming>,
     ) -> Result<(Request<RequestBody>, Option<Box<Decision>>), Broken> {
         let stage = Stage::Request {
-            behind_connect: matches!(self.connection.entry, Entry::Tunnel(_)),
+            behind_connect: match &self.connection.entry {
+                Entry::Tunnel(tunnel) => tunnel.was_decided_by(self.rules.rules()),
+                Entry::Door(_) => false,
+            },
         };
         let facts = self
             .seen

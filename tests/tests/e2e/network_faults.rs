@@ -211,6 +211,24 @@ fn the_second_request_of_a_connection_is_reset_and_the_first_is_not() {
 }
 
 #[test]
+fn a_connection_that_is_open_meets_rules_that_refuse_it_at_its_next_exchange() {
+    for (mode, outcome) in [("refuse", "applied"), ("dns_failure", "applied")] {
+        let stage = Stage::new();
+        let mut wire = stage.open(Path::Intercepted);
+        assert_eq!(wire.get("/json").status, 200, "{mode}");
+        stage
+            .daemon
+            .api
+            .chaos(&json!({ NETWORK: [{ "mode": mode }] }));
+        let refused = wire.get("/json");
+        assert_ne!(refused.status, 200, "{mode}: {refused:?}");
+        let exchange = exchange(&stage, 2);
+        assert_eq!(exchange["rules"][0]["mode"], mode, "{exchange}");
+        assert_eq!(exchange["rules"][0]["outcome"], outcome, "{exchange}");
+    }
+}
+
+#[test]
 fn a_rule_that_does_not_fire_leaves_no_rst_behind() {
     let stage = Stage::new();
     stage

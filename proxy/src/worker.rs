@@ -26,7 +26,7 @@ use crate::wire::Control;
 
 /// How often a worker looks for connections that have been idle too long and exchanges that are
 /// worth listing as open.
-const ROUND: Duration = Duration::from_secs(1);
+const ROUND: Duration = Duration::from_millis(250);
 
 /// A connection on its way to a worker.
 #[derive(Debug)]

@@ -90,7 +90,7 @@ fn told(judged: &RunRecord, report: &Path, paint: Paint) -> String {
     format!(
         "\n{}\n\n{}\n{}\nreport: {}\n",
         paint.strong(
-            "What it is held to, in the same weathers and where a booking's outcome is unclear"
+            "What it is held to, in the same weathers (drawn anew) and where a booking's outcome is unclear"
         ),
         render::matrix(judged, paint),
         render::closing(judged),

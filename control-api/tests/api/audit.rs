@@ -1,7 +1,7 @@
 //! The audit log: who changed what, and that nobody can change that unseen.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use squall_control_api::access::{Role, Token};
@@ -430,18 +430,4 @@ async fn chaos_ends_while_the_store_is_away_and_its_entry_comes_later() {
     );
     let ended = entries(&api, SECRET, "&action=DELETE%20/v1/chaos").await;
     assert_eq!(ended.len(), 3, "{ended:?}");
-}
-
-/// How long an entry takes; run by hand: `cargo nextest run --run-ignored all what_an_entry_costs`.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn what_an_entry_costs() {
-    let ground = Ground::sqlite();
-    let api = open(ground.open().await).await;
-    let none = json!({ "profile": "none" });
-    let began = Instant::now();
-    for _ in 0..150 {
-        ask(&api, SECRET, "PUT", "/v1/chaos", &none).await;
-    }
-    println!("{:?} a call", began.elapsed() / 150);
 }

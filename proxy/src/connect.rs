@@ -13,7 +13,7 @@ use http::uri::Authority;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
-use squall_profiles::activation::Decision;
+use squall_profiles::activation::{Decision, Snapshot};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind, Stage};
 use squall_profiles::fault::TlsFailure;
 use squall_profiles::plan::{Answer, VerdictIndex};
@@ -64,6 +64,8 @@ struct Connect {
     origin: Origin,
     url: CanonicalUrl,
     scope: Option<Arc<str>>,
+    /// In force when it came; a rule that comes while it waits or dials is none of its own.
+    rules: Snapshot,
     log: Rc<ExchangeLog>,
     /// What answers in the scope.
     tape: Option<Arc<Playing>>,
@@ -95,7 +97,8 @@ impl Connect {
             Method::CONNECT,
             origin.host_and_port(),
         );
-        note.rules = Arc::downgrade(&chaos.activation().rules());
+        let rules = chaos.activation().snapshot();
+        note.rules = Arc::downgrade(rules.rules());
         let tape = tape_of(&engine.chaos, &chaos);
         let log = ExchangeLog::open(&connection.worker, note, chaos);
         log.leaves(authority.as_str(), request.headers());
@@ -106,6 +109,7 @@ impl Connect {
             origin,
             url,
             scope,
+            rules,
             log,
             tape,
         })
@@ -142,7 +146,7 @@ impl Connect {
     }
 
     fn decide(&self, headers: &HeaderMap) -> Decision {
-        let rules = self.log.chaos().activation().snapshot();
+        let rules = &self.rules;
         if rules.is_empty() {
             return Decision::default();
         }
@@ -248,14 +252,14 @@ impl Connect {
                 authority: self.origin.authority(),
                 origin: self.origin,
                 scope: self.scope,
-                decided_by: Arc::downgrade(&self.log.chaos().activation().rules()),
+                decided_by: Arc::downgrade(self.rules.rules()),
                 dialled: self.connection.worker.upstreams.reserve(None),
             }),
             dialled,
             tls_failure,
             intercepted,
             tape: self.tape,
-            rules: self.log.chaos().activation().snapshot(),
+            rules: self.rules,
             log: self.log,
         };
         let takeover = Takeover::Connect(Box::new(opening));

@@ -107,7 +107,7 @@ impl Exchange {
         );
         note.dialect = seen.dialect.map(squall_dialects::Dialect::name);
         note.tool = seen.tool().map(Arc::from);
-        note.rules = Arc::downgrade(&chaos.activation().rules());
+        note.rules = Arc::downgrade(rules.rules());
         let log = ExchangeLog::open(&connection.worker, note, chaos);
         log.leaves(target.url.as_str(), request.headers());
         if seen.takes_history(request.method(), &target.url) {

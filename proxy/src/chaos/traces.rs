@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
@@ -14,37 +13,33 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The traces that stand for scopes; at most one for each scope.
 #[derive(Debug, Default)]
-pub struct Traces {
-    /// Whether there is any: read for every exchange that names no scope.
-    any: AtomicBool,
-    scopes: ArcSwap<HashMap<TraceId, Arc<str>>>,
-}
+pub struct Traces(ArcSwap<HashMap<TraceId, Arc<str>>>);
 
 impl Traces {
     /// A trace stands for a scope from now on, in place of the one that did.
     pub fn register(&self, trace: TraceId, scope: &str) {
         let scope: Arc<str> = scope.into();
-        self.scopes.rcu(|scopes| {
+        self.0.rcu(|scopes| {
             let mut scopes = without(scopes, &scope);
             scopes.insert(trace, Arc::clone(&scope));
             scopes
         });
-        self.any.store(true, Ordering::Release);
     }
 
     /// No trace stands for a scope any more.
     pub fn forget(&self, scope: &str) {
-        self.scopes.rcu(|scopes| without(scopes, scope));
+        self.0.rcu(|scopes| without(scopes, scope));
     }
 
     /// The scope of a request by its trace.
     pub(crate) fn scope_of(&self, headers: &HeaderMap) -> Option<Arc<str>> {
-        if !self.any.load(Ordering::Acquire) {
+        let scopes = self.0.load();
+        if scopes.is_empty() {
             return None;
         }
         let trace = headers.get(TRACEPARENT)?.to_str().ok()?;
         let trace = TraceId::of_traceparent(trace)?;
-        self.scopes.load().get(&trace).cloned()
+        scopes.get(&trace).cloned()
     }
 }
 

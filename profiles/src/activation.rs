@@ -248,7 +248,7 @@ impl Snapshot {
     }
 
     /// The rules in force for this exchange.
-    pub fn rules(&self) -> &RuleSet {
+    pub fn rules(&self) -> &Arc<RuleSet> {
         &self.live.rules
     }
 }

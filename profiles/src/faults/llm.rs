@@ -21,7 +21,6 @@ mod slow_stream;
 mod stream_cut;
 mod stream_error;
 mod stream_stall;
-mod timeout;
 mod truncated_response;
 mod unknown_tool_call;
 mod wrong_tool_arguments;
@@ -31,6 +30,8 @@ use std::fmt::Debug;
 use serde_json::{Map, Value};
 
 use super::mode::{FaultMode, family};
+// The same on the wire, whoever is asked.
+use super::network::timeout;
 use crate::dice::Dice;
 use crate::fault::{CallError, Rewrite, StreamFault, Tools, WrongCall};
 use crate::plan::{Plan, VerdictIndex};

@@ -8,7 +8,7 @@ mod refuse;
 mod reset_peer;
 mod slicer;
 mod slow_close;
-mod timeout;
+pub(super) mod timeout;
 mod tls_failure;
 
 use super::mode::family;

@@ -289,8 +289,7 @@ impl Splitter {
 #[derive(Debug)]
 pub struct Joiner {
     framing: Framing,
-    /// Something was emitted.
-    began: bool,
+    emitted: array::Emitted,
     /// The list is open.
     open: bool,
 }
@@ -300,7 +299,7 @@ impl Joiner {
     pub fn new(framing: Framing) -> Self {
         Self {
             framing,
-            began: false,
+            emitted: array::Emitted::Nothing,
             open: false,
         }
     }
@@ -315,23 +314,23 @@ impl Joiner {
         if !self.is_needed() {
             return frame;
         }
-        let joined = array::joined(frame, self.began);
+        let joined = array::joined(frame, self.emitted);
         if let Some(first) = array::mark(&joined) {
             self.open = match first {
                 b']' => false,
                 _ => self.open || first == b'[',
             };
-            self.began = true;
         }
+        self.emitted = self.emitted.and(&joined);
         joined
     }
 
     /// What the framing itself still needs of a stream that ends here; mostly nothing.
     pub fn close(&mut self) -> Bytes {
         let open = std::mem::take(&mut self.open);
-        match (self.framing, self.began) {
-            (Framing::Array, true) if open => Bytes::from_static(b"\n]\n"),
-            (Framing::Array, false) => Bytes::from_static(b"[]\n"),
+        let needed = open || self.emitted == array::Emitted::Nothing;
+        match self.framing {
+            Framing::Array if needed => Bytes::from_static(array::closing(self.emitted)),
             _ => Bytes::new(),
         }
     }

@@ -249,6 +249,8 @@ pub(crate) fn tree(text: &str) -> Result<serde_json::Value, serde_saphyr::Error>
         with_snippet: false,
         budget: budget,
         alias_limits: alias_limits,
+        // As the readers of profiles and suites have it: `no` is a word.
+        strict_booleans: true,
     };
     serde_saphyr::from_str_with_options(text, options)
 }
@@ -277,6 +279,13 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
+
+    #[test]
+    fn words_of_old_yaml_are_words() {
+        let read = tree("{name: y, negate: no, enabled: true}").expect("YAML");
+        let expected = serde_json::json!({ "name": "y", "negate": "no", "enabled": true });
+        assert_eq!(read, expected);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_come_is_not_waited_for_without_end() {

@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::{Position, ProfileError};
 pub use crate::profile::located::{At, ScalarKind, Tree};
+pub use crate::profile::scalar::flag_of_yaml_1_1;
 use crate::profile::shape;
 use crate::variables::{Expanded, Variables, expand, mentions_variable, recorded};
 
@@ -134,6 +135,15 @@ mod tests {
             let position = tree.nearest(pointer).position;
             assert_eq!(position, Position { line, column }, "{pointer}");
         }
+    }
+
+    #[test]
+    fn only_true_and_false_are_flags() {
+        let tree = read("f", "[y, n, yes, no, on, off, Y, NO, true, False, 'true']").expect("YAML");
+        let expected = json!([
+            "y", "n", "yes", "no", "on", "off", "Y", "NO", true, false, "true"
+        ]);
+        assert_eq!(tree.value.to_json(), expected);
     }
 
     #[test]

@@ -232,6 +232,11 @@ impl<'a> Reader<'a> {
                 (ScalarKind::Text, "false") if self.has_variable(node.position) => {
                     return Some(false);
                 }
+                (ScalarKind::Text, text) => {
+                    if let Some(value) = document::flag_of_yaml_1_1(text) {
+                        return Some(value);
+                    }
+                }
                 _ => {}
             },
             Tree::Null | Tree::List(_) | Tree::Map(_) => {}

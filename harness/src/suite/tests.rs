@@ -52,6 +52,30 @@ const AGENTS: &[&str] = &[
     "agent: {type: openai, endpoint: 'http://a.test/v1'}",
 ];
 
+#[test]
+fn words_of_old_yaml_are_names_and_where_a_flag_belongs_flags() {
+    let suite = parsed(&format!(
+        "{AGENT}golden_prompts: [y, no]\n\
+         invariants: [{{id: n, type: contains, value: off, negate: yes}}]\n\
+         contract: {{name: on, invariants: [{{id: y, type: completes}}], chaos_matrix: [{{name: y}}]}}\n"
+    ))
+    .expect("valid");
+    let turns: Vec<_> = suite
+        .golden_prompts
+        .iter()
+        .flat_map(Prompt::turns)
+        .collect();
+    assert_eq!(turns, ["y", "no"]);
+    assert_eq!(suite.invariants[0].id, "n");
+    assert!(suite.invariants[0].negate);
+    let Some(ContractPart::Written(contract)) = &suite.contract else {
+        panic!("{:?}", suite.contract)
+    };
+    assert_eq!(contract.name, "on");
+    assert_eq!(contract.invariants[0].id, "y");
+    assert_eq!(contract.scenarios[0].name, "y");
+}
+
 const OTHER_DEMANDS: &[&str] = &[
     "invariants: []",
     "invariants: {type: completes}",
@@ -70,7 +94,7 @@ const OTHER_DEMANDS: &[&str] = &[
     "invariants: [{type: similarity, expected: a, threshold: 80}]",
     "invariants: [{type: completes, severity: hihg}]",
     "invariants: [{type: completes, when: tools_faults_active}]",
-    "invariants: [{type: completes, negate: 'yes'}]",
+    "invariants: [{type: completes, negate: maybe}]",
     "invariants: [{type: completes, id: a}, {type: completes, id: a}]",
     "invariants: [{type: excludes_pattern, patterns: []}]",
     "invariants: [{type: json_schema, schema: {type: strng}}]",

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::located::{At, OneOrMany, Pairs, ScalarKind, Text, Tree, Word};
-use super::scalar::{Flag, Number};
+use super::scalar::{Flag, Number, flag_of_yaml_1_1};
 use super::shape::found_at;
 use crate::error::{self, Position, ProfileError};
 use crate::variables::mentions_variable;
@@ -223,6 +223,9 @@ impl Shape for Number {
 
 impl Shape for Flag {
     fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
+        if matches!(&node.value, Tree::Scalar { text, .. } if flag_of_yaml_1_1(text).is_some()) {
+            return;
+        }
         unquoted(
             node,
             ScalarKind::Flag,

@@ -184,11 +184,24 @@ impl<'de> Deserialize<'de> for Flag {
                 if mentions_variable(text) {
                     return Ok(Flag::Variable(text.to_owned()));
                 }
+                if let Some(value) = flag_of_yaml_1_1(text) {
+                    return Ok(Flag::Is(value));
+                }
                 Err(E::invalid_type(de::Unexpected::Str(text), &self))
             }
         }
 
         deserializer.deserialize_any(FlagVisitor)
+    }
+}
+
+/// What a word of YAML 1.1's says where a flag belongs, as readers of that version take it: `yes`, `no`,
+/// `on` and `off`, small, capitalised or in capitals. Elsewhere they are words.
+pub fn flag_of_yaml_1_1(word: &str) -> Option<bool> {
+    match word {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
+        _ => None,
     }
 }
 

@@ -116,6 +116,8 @@ pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         with_snippet: false,
         budget: budget,
         alias_limits: alias_limits,
+        // `y`, `no` and `on` are words (YAML 1.2.2 §10.3.2), and somebody's names.
+        strict_booleans: true,
     };
     serde_saphyr::from_str_with_options(text, options)
 }

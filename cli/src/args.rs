@@ -153,6 +153,9 @@ pub(crate) enum Command {
     DemoAgent(DemoAgent),
 }
 
+/// Where a daemon's control API is unless somebody says otherwise.
+pub(crate) const USUAL_SERVER: &str = "http://127.0.0.1:7071";
+
 /// How to reach a running daemon.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Remote {
@@ -161,7 +164,7 @@ pub(crate) struct Remote {
         long,
         value_name = "URL",
         env = "SQUALL_SERVER",
-        default_value = "http://127.0.0.1:7071"
+        default_value = USUAL_SERVER
     )]
     pub(crate) server: String,
     /// Token, where the daemon asks for one

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use squall_journal::run::{RunKind, RunRecord, RunState};
 
 use crate::args::{Site, Trial};
+use crate::baseline;
 use crate::client::{Client, Following, segment};
 use crate::daemon::signals::{Signals, Told};
 use crate::failure::Failure;
@@ -36,12 +37,12 @@ impl<'w> Wish<'w> {
         }
     }
 
-    fn asked(&self) -> Asked<'w> {
-        Asked {
+    fn asked(&self) -> Result<Asked<'w>, Failure> {
+        Ok(Asked {
             kind: self.kind,
-            options: options(self),
+            options: options(self)?,
             site: &self.trial.site,
-        }
+        })
     }
 }
 
@@ -74,7 +75,7 @@ pub(crate) async fn run(wish: &Wish<'_>) -> Result<(), Failure> {
         run,
         document,
         host,
-    } = Box::pin(judge(&wish.asked(), &suite)).await?;
+    } = Box::pin(judge(&wish.asked()?, &suite)).await?;
     let written = reports.write(host.client(), &run).await;
     host.close().await;
     if trial.json {
@@ -114,7 +115,7 @@ fn told_of(written: &Result<Vec<PathBuf>, Failure>) -> String {
 /// Has a run made, and prints its score alone.
 pub(crate) async fn score(wish: &Wish<'_>) -> Result<(), Failure> {
     let suite = LocalSuite::read(&wish.trial.suite.file)?;
-    let Judged { run, host, .. } = Box::pin(judge(&wish.asked(), &suite)).await?;
+    let Judged { run, host, .. } = Box::pin(judge(&wish.asked()?, &suite)).await?;
     host.close().await;
     if wish.trial.json {
         let document = json!({ "run": run.id, "state": run.state, "score": run.score });
@@ -239,8 +240,13 @@ fn path(id: &str) -> String {
 }
 
 /// What the command line says of how the suite is tried.
-fn options(wish: &Wish<'_>) -> Map<String, Value> {
+fn options(wish: &Wish<'_>) -> Result<Map<String, Value>, Failure> {
     let trial = wish.trial;
+    let baseline = trial
+        .baseline
+        .as_deref()
+        .map(baseline::option)
+        .transpose()?;
     let mut options = Map::new();
     let mut add = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -253,9 +259,9 @@ fn options(wish: &Wish<'_>) -> Map<String, Value> {
     add("profile", wish.profile.map(Value::from));
     add("min_score", trial.min_score.map(Value::from));
     add("repeat", trial.repeat.map(Value::from));
-    add("baseline", trial.baseline.as_deref().map(Value::from));
+    add("baseline", baseline);
     add("fail_on", trial.fail_on.map(|what| what.as_str().into()));
-    options
+    Ok(options)
 }
 
 /// What is posted.

@@ -6,6 +6,7 @@
 //! ```
 
 mod args;
+mod baseline;
 mod client;
 mod commands;
 mod config;

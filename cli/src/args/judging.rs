@@ -67,7 +67,7 @@ pub(crate) struct Trial {
     /// How often everything is done, 1 to 100; repeats tell what is flaky [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) repeat: Option<u64>,
-    /// Compare with this earlier run
+    /// Compare with this earlier run: its id, or its report in JSON
     #[arg(long, value_name = "RUN")]
     pub(crate) baseline: Option<String>,
     /// What else makes the command fail
@@ -199,7 +199,8 @@ pub(crate) struct Certificate {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CertificateAction {
-    /// Check that a certificate is what was signed; exits with 1 if a byte of it was changed
+    /// Check that a file is a certificate as it was signed; exits with 1 if it is none, or a byte of it
+    /// was changed
     Verify {
         /// The certificate
         file: PathBuf,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Record, Remote, scope, seed};
+use super::{Record, Remote, Site, scope, seed};
 use crate::config::quantity;
 
 #[derive(Debug, Args)]
@@ -22,10 +22,13 @@ pub(crate) struct Tail {
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Id of the exchange, from `squall tail`
+    /// Id of the exchange, from `squall tail` or a report
     pub(crate) exchange: String,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) site: Site,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use squall_harness::report::certificate::{self, Form, Genuine, NotGenuine, SigningKey};
+use squall_harness::report::certificate::{self, Form, Genuine, SigningKey};
 use squall_harness::report::{Format, Report};
 
 use crate::args::{Certificate, CertificateAction};
@@ -57,10 +57,25 @@ async fn issue(wanted: &Certificate) -> Result<(), Failure> {
     ))
 }
 
-/// Who is at work here.
+/// Who is at work here: as the environment says, else as the machine's list of users does, which also
+/// knows a container's.
 fn user() -> Option<String> {
     let named = ["USER", "USERNAME"].map(|name| std::env::var(name).ok());
-    named.into_iter().flatten().find(|name| !name.is_empty())
+    let named = named.into_iter().flatten().find(|name| !name.is_empty());
+    named.or_else(|| {
+        let users = std::fs::read_to_string("/etc/passwd").ok()?;
+        name_of(rustix::process::getuid().as_raw(), &users)
+    })
+}
+
+/// The name of a user by number, in a list of users as passwd(5) has it.
+fn name_of(number: u32, users: &str) -> Option<String> {
+    let mut names = users.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let (name, of) = (fields.next()?, fields.nth(1)?);
+        (of.parse() == Ok(number) && !name.is_empty()).then(|| name.to_owned())
+    });
+    names.next()
 }
 
 /// Says whether a certificate is what was signed, and by which key.
@@ -83,10 +98,7 @@ fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
             Ok(())
         }
         Ok(genuine) => output::print(&told(file, &genuine, Paint::stdout())),
-        // Whatever this file is, it never was one.
-        Err(error @ NotGenuine::Seals(0)) => {
-            Err(Failure::Usage(format!("{}: {error}", file.display())))
-        }
+        // Also where there is no seal: it may be the seal's mark that was changed.
         Err(error) => {
             let paint = Paint::stderr();
             eprintln!("{} {}: {error}", paint.bad("squall:"), file.display());
@@ -114,4 +126,17 @@ fn told(file: &Path, genuine: &Genuine, paint: Paint) -> String {
         render::state(statement.state, paint),
         clean(&statement.issued_at, 40),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_without_variables_is_named_by_number() {
+        let users = "root:x:0:0:root:/root:/bin/bash\n+nis\nada:x:1000:1000::/home/ada:/bin/sh\n";
+        for (number, name) in [(0, Some("root")), (1000, Some("ada")), (7, None)] {
+            assert_eq!(name_of(number, users).as_deref(), name);
+        }
+    }
 }

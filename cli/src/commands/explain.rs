@@ -2,26 +2,48 @@
 
 use std::fmt::Write;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use squall_journal::record::{
     CanaryRecord, ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord, SpentRecord,
 };
 
-use crate::args::Explain;
+use crate::args::{Explain, USUAL_SERVER};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
+use crate::host::Host;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
 use crate::render::{exchange, output};
 
 pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
-    let client = Client::new(&explain.remote)?;
-    let path = format!("/v1/exchanges/{}", segment(&explain.exchange));
-    if explain.remote.json {
-        return output::json(&client.get::<Value>(&path).await?);
+    if explain.json {
+        return output::json(&found::<Value>(&explain).await?);
     }
-    let explained: ExplainedRecord = client.get(&path).await?;
+    let explained: ExplainedRecord = found(&explain).await?;
     output::print(&text(&explained, Paint::stdout()))
+}
+
+/// The exchange as the daemon has it. Of a run that had a daemon of its own the store does, when nobody
+/// answers where a daemon usually is.
+async fn found<T: DeserializeOwned>(explain: &Explain) -> Result<T, Failure> {
+    let (site, id) = (&explain.site, &explain.exchange);
+    let path = format!("/v1/exchanges/{}", segment(id));
+    let server = site.server.as_deref();
+    let client = Client::to(server.unwrap_or(USUAL_SERVER), site.token.clone())?;
+    let nobody = match client.get(&path).await {
+        Err(nobody @ Failure::Unreachable { .. }) if server.is_none() => nobody,
+        asked => return asked,
+    };
+    let host = Box::pin(Host::open(site, None)).await?;
+    let stored = host.client().get(&path).await;
+    host.close().await;
+    stored.map_err(|failure| match failure {
+        Failure::Refused(problem) if problem.status == 404 => Failure::CouldNotRun(format!(
+            "{nobody}\nthe store of this machine has no exchange `{id}` either"
+        )),
+        failure => failure,
+    })
 }
 
 fn text(explained: &ExplainedRecord, paint: Paint) -> String {

@@ -76,8 +76,8 @@ struct OptionsRequest {
     /// How often everything is done.
     #[schemars(range(min = 1, max = 100))]
     repeat: Option<u64>,
-    /// Id of the run to compare with.
-    baseline: Option<String>,
+    /// The run to compare with: its id, or the run itself, as `GET /v1/runs/{id}` and reports have it.
+    baseline: Option<Baseline>,
     /// What else fails the run: `regression`, where it is worse than `baseline`.
     fail_on: Option<FailOn>,
     /// The contract, in the place of the suite's own.
@@ -90,6 +90,29 @@ struct OptionsRequest {
 pub(crate) enum FailOn {
     /// A cell fails that did not in the baseline, or the score is lower.
     Regression,
+}
+
+/// The run to compare with.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(untagged)]
+enum Baseline {
+    /// The id of one that the store has.
+    Id(String),
+    /// One that another store had.
+    Run(Arc<RunRecord>),
+}
+
+impl Baseline {
+    fn read(given: &Value) -> Option<Self> {
+        match given {
+            Value::String(id) if !id.is_empty() => Some(Self::Id(id.clone())),
+            Value::Object(_) => RunRecord::deserialize(given)
+                .ok()
+                .map(Arc::new)
+                .map(Self::Run),
+            _ => None,
+        }
+    }
 }
 
 /// What was asked for, read and looked up.
@@ -114,7 +137,7 @@ pub(crate) struct Options {
     /// 0 to 100.
     pub(crate) min_score: Option<f64>,
     pub(crate) repeat: Option<u64>,
-    baseline: Option<String>,
+    baseline: Option<Baseline>,
     pub(crate) fail_on: Option<FailOn>,
     contract: Option<String>,
 }
@@ -236,6 +259,7 @@ impl Reading<'_> {
             // A share of up to 1 is one of 100.
             Some(if score <= 1.0 { score * 100.0 } else { score })
         };
+        let a_run = "the id of a run, or a run as the API and reports have it";
         let seed = "a whole number from 0 to 18446744073709551615";
         Options {
             seed: self.option(members, "seed", seed, Value::as_u64),
@@ -246,7 +270,7 @@ impl Reading<'_> {
             profile: self.option(members, "profile", "the name of a profile", name),
             min_score: self.option(members, "min_score", "a number from 0 to 100", score),
             repeat: self.option(members, "repeat", "a number from 1 to 100", few),
-            baseline: self.option(members, "baseline", "the id of a run", name),
+            baseline: self.option(members, "baseline", a_run, Baseline::read),
             fail_on: self.option(members, "fail_on", "`regression`", |value| {
                 serde_json::from_value(value.clone()).ok()
             }),
@@ -351,7 +375,10 @@ impl Reading<'_> {
             let shown: String = name.chars().take(64).collect();
             self.add(
                 at,
-                format!("there is no contract `{shown}`; put it under /v1/contracts first"),
+                format!(
+                    "there is no contract `{shown}`; write it here in the place of its name, or put it under \
+                     /v1/contracts first; the commands also take a file, as in `./contract.yaml`"
+                ),
             );
             return Ok(None);
         };
@@ -366,11 +393,14 @@ impl Reading<'_> {
 
     /// The run to compare with.
     async fn baseline(&mut self, options: &Options) -> Result<Option<Arc<RunRecord>>, Problem> {
-        let Some(id) = &options.baseline else {
-            return Ok(None);
+        let (id, found) = match &options.baseline {
+            None => return Ok(None),
+            Some(Baseline::Run(run)) => (&run.id, Some(RunRecord::clone(run))),
+            Some(Baseline::Id(id)) => {
+                let found = self.state.runs.find(self.workspace, id).await;
+                (id, found.map_err(|error| Problem::store(&error))?)
+            }
         };
-        let found = self.state.runs.find(self.workspace, id).await;
-        let found = found.map_err(|error| Problem::store(&error))?;
         let shown: String = id.chars().take(40).collect();
         match found {
             Some(run) if run.state.is_over() => return Ok(Some(Arc::new(run))),

@@ -127,6 +127,21 @@ fn a_run_is_compared_with_an_earlier_one_and_only_what_is_worse_fails() {
     );
     assert_eq!(better.code, Some(0), "{better:#?}");
     assert_eq!(members(&better)["newly_failing"], "0", "{better:#?}");
+    // Where there is no store of earlier runs, its report is as good.
+    let kept = desk.directory.path().join("kept.json");
+    std::fs::rename(desk.directory.path().join("reports/squall-ci.json"), &kept).unwrap();
+    std::fs::remove_dir_all(desk.home()).unwrap();
+    let on_regression = ["--baseline", "kept.json", "--fail-on", "regression"];
+    let told = ci(&desk, &worse, &on_regression);
+    assert_eq!(told.code, Some(1), "{told:#?}");
+    assert_eq!(members(&told)["newly_failing"], "2", "{told:#?}");
+    assert!(told.out.contains(members(&better)["run"]), "{told:#?}");
+    let missing = ci(&desk, &worse, &["--baseline", "nowhere.json"]);
+    assert_eq!(missing.code, Some(2), "{missing:#?}");
+    assert!(
+        missing.err.contains("nowhere.json: cannot be read"),
+        "{missing:#?}"
+    );
     // A run that nobody knows, and a word that needs one.
     for more in [&["--baseline", "0194"][..], &["--fail-on", "regression"]] {
         let refused = ci(&desk, &good, more);

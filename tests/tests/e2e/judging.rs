@@ -1,6 +1,7 @@
 //! The commands that try agents, with a real agent in a process of its own and a daemon of their own.
 
 use std::path::Path;
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -53,6 +54,23 @@ fn an_agent_that_makes_things_up_fails() {
     ] {
         assert!(told.out.contains(part), "{part}: {told:#?}");
     }
+    // The line that is shown to learn more works, though the daemon went with the command.
+    let line = told
+        .out
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("squall explain "));
+    let explained = desk
+        .squall(&["explain", line.expect("an exchange")])
+        .output();
+    let explained = Told::from(explained.unwrap());
+    assert_eq!(explained.code, Some(0), "{explained:#?}");
+    assert!(explained.out.contains("error"), "{explained:#?}");
+    let unknown = Told::from(desk.squall(&["explain", "0194"]).output().unwrap());
+    assert_eq!(unknown.code, Some(3), "{unknown:#?}");
+    assert!(
+        unknown.err.contains("no exchange `0194` either"),
+        "{unknown:#?}"
+    );
     let score = desk.run(&["contract", "score"], &suite);
     assert_eq!(score.code, Some(1), "{score:#?}");
     assert!(score.out.trim().parse::<f64>().is_ok(), "{score:#?}");
@@ -114,6 +132,13 @@ fn what_a_run_came_to_is_signed_and_a_change_is_found() {
         let mut command = desk.squall(&["certificate"]);
         Told::from(command.args(arguments).output().unwrap())
     };
+    // Somebody is named also where no variable names them, as in a container.
+    let mut unnamed = desk.squall(&["certificate", id, "--output", "mine.html"]);
+    let unnamed = unnamed.env_remove("USER").env_remove("USERNAME").output();
+    let unnamed = Told::from(unnamed.unwrap());
+    let myself = Command::new("id").arg("-un").output().unwrap().stdout;
+    let by_me = format!("signed by {} with", String::from_utf8_lossy(&myself).trim());
+    assert!(unnamed.out.contains(&by_me), "{unnamed:#?}");
     for name in ["page.html", "page.pdf"] {
         let signed = certificate(&[id, "--output", name, "--tester", "somebody"]);
         assert_eq!(signed.code, Some(0), "{signed:#?}");
@@ -122,12 +147,17 @@ fn what_a_run_came_to_is_signed_and_a_change_is_found() {
         assert!(verified.out.contains("somebody"), "{verified:#?}");
         let file = desk.directory.path().join(name);
         let mut bytes = std::fs::read(&file).unwrap();
-        let end = bytes.len() - 3;
-        bytes[end] ^= 1;
-        std::fs::write(&file, bytes).unwrap();
-        assert_eq!(certificate(&["verify", name]).code, Some(1), "{name}");
+        let mark = b"SQUALL-CERTIFICATE-1:";
+        let mark = bytes.windows(mark.len()).position(|part| part == mark);
+        for at in [bytes.len() - 3, mark.unwrap()] {
+            bytes[at] ^= 1;
+            std::fs::write(&file, &bytes).unwrap();
+            assert_eq!(certificate(&["verify", name]).code, Some(1), "{name} {at}");
+            bytes[at] ^= 1;
+        }
     }
-    assert_eq!(certificate(&["verify", "suite.yaml"]).code, Some(2));
+    assert_eq!(certificate(&["verify", "suite.yaml"]).code, Some(1));
+    assert_eq!(certificate(&["verify", "nowhere.pdf"]).code, Some(2));
     assert_eq!(certificate(&[id, "--output", "page.txt"]).code, Some(2));
 }
 

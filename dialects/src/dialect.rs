@@ -43,6 +43,12 @@ pub trait Dialect: Debug + Send + Sync {
     /// What a request's conversation says, and where.
     fn conversation<'d>(&self, body: &'d Document<'d>) -> Conversation<'d>;
 
+    /// Whether the provider may keep the conversation, so that a request brings results of tools without
+    /// the calls that name those.
+    fn keeps_conversations(&self) -> bool {
+        false
+    }
+
     /// A message as it stands in the list of messages, as JSON, by which the user says `text`.
     fn user_message(&self, text: &str) -> String;
 

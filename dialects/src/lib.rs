@@ -12,7 +12,9 @@
 
 mod anthropic;
 mod bedrock;
+mod called;
 pub mod dialect;
+mod documents;
 pub mod endpoint;
 mod figures;
 mod gemini;
@@ -29,6 +31,7 @@ pub mod tally;
 pub mod tokens;
 mod waits;
 
+pub use called::CalledTools;
 pub use dialect::{
     AnswerForm, BadCall, Credential, Dialect, EndOfChoice, ErrorContext, Event, Part, Target,
     Transcript, WireReply, media_type,

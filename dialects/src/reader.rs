@@ -1,17 +1,10 @@
 //! What the journal says about a model call, read beside the forwarding path.
 
-use crate::dialect::{AnswerForm, Dialect, Event, Target};
-use crate::json::{Document, close_string};
+use crate::dialect::{AnswerForm, Dialect, Target};
+use crate::documents::Documents;
 use crate::model::Finish;
-use crate::stream::{Frame, Framing, Splitter};
 use crate::tally::{Tally, shortened};
 use crate::tokens::Counting;
-
-/// Bytes of an answer that is one JSON document, up to which it is read; a longer one is not.
-pub const ANSWER_LIMIT: usize = 1 << 20;
-
-/// Bytes of one event of a stream, up to which it is read; a longer one is passed over.
-pub const EVENT_LIMIT: usize = 256 << 10;
 
 /// What was read of a model call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,16 +44,7 @@ pub struct Reader {
     model: Option<String>,
     stream: bool,
     tally: Tally,
-    answer: Answer,
-}
-
-/// An answer as far as it has come.
-#[derive(Debug)]
-enum Answer {
-    /// No head yet, or one that cannot be read.
-    Unread,
-    Json(Vec<u8>),
-    Stream(Framing, Splitter),
+    documents: Documents,
 }
 
 impl Reader {
@@ -76,7 +60,7 @@ impl Reader {
             model: request.model.map(|model| shortened(&model)),
             stream: request.stream,
             tally: Tally::new(dialect, counting),
-            answer: Answer::Unread,
+            documents: Documents::new(dialect, None),
         }
     }
 
@@ -100,45 +84,23 @@ impl Reader {
 
     /// The answer's head has come; `None` when its form or its coding cannot be read.
     pub fn head(&mut self, form: Option<AnswerForm>) {
-        self.answer = match form {
-            Some(AnswerForm::Json) => Answer::Json(Vec::new()),
-            Some(AnswerForm::Stream(framing)) => {
-                if self.model.is_none() {
-                    self.stream = true;
-                }
-                Answer::Stream(framing, Splitter::new(framing, EVENT_LIMIT))
-            }
-            None => Answer::Unread,
-        };
+        if self.model.is_none() && matches!(form, Some(AnswerForm::Stream(_))) {
+            self.stream = true;
+        }
+        self.documents = Documents::new(self.dialect, form);
     }
 
     /// Some bytes of the answer's body, without content coding.
     pub fn push(&mut self, chunk: &[u8]) {
-        match &mut self.answer {
-            Answer::Unread => {}
-            Answer::Json(body) if body.len() + chunk.len() > ANSWER_LIMIT => {
-                self.answer = Answer::Unread;
-            }
-            Answer::Json(body) => body.extend_from_slice(chunk),
-            Answer::Stream(_, splitter) => {
-                let frames = splitter.push(chunk);
-                self.events(&frames);
-            }
-        }
+        let tally = &mut self.tally;
+        self.documents.push(chunk, |reading| tally.note(reading));
     }
 
     /// The last bytes of an answer of which some before were left out: read from the first event that
     /// is known to begin, in framings where that can be told.
     pub fn resume(&mut self, rest: &[u8]) {
-        let begin = match &self.answer {
-            Answer::Stream(framing, _) => Some(*framing).zip(next_event(*framing, rest)),
-            Answer::Unread | Answer::Json(_) => None,
-        };
-        self.answer = Answer::Unread;
-        if let Some((framing, begin)) = begin {
-            self.answer = Answer::Stream(framing, Splitter::new(framing, EVENT_LIMIT));
-            self.push(&rest[begin..]);
-        }
+        let tally = &mut self.tally;
+        self.documents.resume(rest, |reading| tally.note(reading));
     }
 
     /// The model, as far as it is known.
@@ -158,64 +120,20 @@ impl Reader {
 
     /// The answer was read already, and this is what it said.
     pub fn was_read(&mut self, tally: Tally) {
-        self.answer = Answer::Unread;
+        self.documents = Documents::new(self.dialect, None);
         self.tally = tally;
     }
 
     /// The answer is over: a whole one is read now. Nothing that is pushed later is read.
     pub fn end(&mut self) {
-        match std::mem::replace(&mut self.answer, Answer::Unread) {
-            Answer::Unread => {}
-            Answer::Json(body) => self.document(body),
-            Answer::Stream(_, mut splitter) => self.events(&splitter.finish()),
-        }
+        let tally = &mut self.tally;
+        self.documents.end(|reading| tally.note(reading));
     }
 
     /// The answer is over, or broken off: what was read.
     pub fn finish(mut self) -> ModelCall {
         self.end();
         self.tally.call(self.model, self.stream)
-    }
-
-    /// Reads a whole answer; of one that broke off what has come of it.
-    fn document(&mut self, mut body: Vec<u8>) {
-        if let Ok(document) = Document::parse(&body) {
-            self.tally.note(&self.dialect.read_answer(&document));
-            return;
-        }
-        close_string(&mut body);
-        if let Some(document) = Document::parse_prefix(&body) {
-            let mut reading = self.dialect.read_answer(&document);
-            // It has not ended, whatever it says of that at its beginning.
-            reading.finishes.clear();
-            self.tally.note(&reading);
-        }
-    }
-
-    fn events(&mut self, frames: &[Frame]) {
-        for frame in frames {
-            if let Some(data) = frame.data()
-                && let Ok(document) = Document::parse(&data)
-            {
-                let reading = self.dialect.read_event(Event::of(frame, &document));
-                self.tally.note(&reading);
-            }
-        }
-    }
-}
-
-/// Where an event begins for sure in a stretch of a stream.
-fn next_event(framing: Framing, rest: &[u8]) -> Option<usize> {
-    let behind = |end: &[u8]| {
-        let mut stretches = rest.windows(end.len());
-        stretches
-            .position(|bytes| bytes == end)
-            .map(|at| at + end.len())
-    };
-    match framing {
-        Framing::Sse => behind(b"\n\n").into_iter().chain(behind(b"\r\n\r\n")).min(),
-        Framing::Lines => behind(b"\n"),
-        Framing::Array | Framing::AwsEvents | Framing::AwsChunks => None,
     }
 }
 
@@ -225,6 +143,8 @@ mod tests {
 
     use super::*;
     use crate::by_name;
+    use crate::documents::{ANSWER_LIMIT, EVENT_LIMIT};
+    use crate::stream::Framing;
     use crate::tally::{NAME_LIMIT, TOOL_CALL_LIMIT};
 
     const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);
@@ -260,7 +180,7 @@ mod tests {
             for chunk in ["{\"usage\":{\"completion_tokens\":7}", &padding, "}"] {
                 reader.push(chunk.as_bytes());
             }
-            assert_eq!(matches!(reader.answer, Answer::Unread), expected.is_none());
+            assert_eq!(reader.documents.reads(), expected.is_some());
             assert_eq!(reader.finish().output_tokens, expected);
         }
     }

@@ -48,6 +48,11 @@ impl Dialect for OpenAiResponses {
         request::conversation(body.root())
     }
 
+    fn keeps_conversations(&self) -> bool {
+        // `previous_response_id`, `conversation`.
+        true
+    }
+
     fn user_message(&self, text: &str) -> String {
         format!("{{\"role\":\"user\",\"content\":{}}}", quote(text))
     }

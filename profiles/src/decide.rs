@@ -241,11 +241,7 @@ impl Snapshot {
                         &rules.rules()[rule],
                         0,
                         None,
-                        Outcome::Bypassed(
-                            "the request's body was not read (it is only up to `inspect_limit`, and \
-                             not compressed), so it is not known whether the rule matches"
-                                .to_owned(),
-                        ),
+                        Outcome::Bypassed(unknown(facts).to_owned()),
                     );
                 }
                 (Candidate::Rule(_), Holds::Yes) => matching.push(*number),
@@ -500,6 +496,17 @@ fn draw(
             },
             Some(drawn),
         ))
+    }
+}
+
+/// Why it is not known whether a rule matches.
+fn unknown(facts: &Facts<'_>) -> &'static str {
+    if facts.brings_nameless_results() {
+        "the request brings results of calls that neither it nor an answer which Squall saw under these \
+         rules names the tools of, so it is not known whether the rule matches; `*` is every tool"
+    } else {
+        "the request's body was not read (it is only up to `inspect_limit`, and not compressed), so it is \
+         not known whether the rule matches"
     }
 }
 

@@ -167,11 +167,6 @@ fn tools_found(rule: &Rule, facts: &Facts<'_>) -> String {
     let in_results = rule.matching.touches.in_results();
     match (facts.results.filter(|_| in_results), facts.tools) {
         (Some([]), _) => "the request brings no new result of a tool".to_owned(),
-        (Some(brought), _) if brought.iter().all(String::is_empty) => {
-            "the request brings new results, but not the calls that name the tools; `*` is every \
-             tool"
-                .to_owned()
-        }
         (Some(brought), _) => format!("the request brings new results of {}", names(brought)),
         (None, []) => "the exchange has no tool's name".to_owned(),
         (None, tools) => format!("the tool is {}", names(tools)),

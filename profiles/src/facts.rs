@@ -58,13 +58,19 @@ pub struct Facts<'a> {
     /// Whether the agent asked for a stream, once the body is read.
     pub stream: Option<bool>,
     /// Of a model call: the tools whose results it brings and the model has not seen yet, once the
-    /// body is read; empty names for those that go without. `None`: nobody looked.
+    /// body is read; empty names for those of which it is not known. `None`: nobody looked.
     pub results: Option<&'a [String]>,
     /// The request's body, decoded, when it was read ahead.
     pub body: Option<&'a [u8]>,
 }
 
 impl Facts<'_> {
+    /// Whether a model call brings results of tools of which nobody knows which.
+    pub(crate) fn brings_nameless_results(&self) -> bool {
+        self.results
+            .is_some_and(|tools| tools.iter().any(String::is_empty))
+    }
+
     /// Whether the body will tell what is asked of an MCP server, or whether it is one.
     pub(crate) fn mcp_is_open(&self) -> bool {
         let may = self.kind == Kind::Mcp || self.may_be_mcp;

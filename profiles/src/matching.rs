@@ -299,7 +299,11 @@ impl Match {
         let tool = self.tool.as_deref();
         let wanted = |name: &String| tool.is_none_or(|tool| tool.name.matches(name));
         let results = facts.results.map(|results| results.iter().any(wanted));
-        when_read(facts, results)
+        match when_read(facts, results) {
+            // It may be the tool's.
+            Holds::No if facts.brings_nameless_results() => Holds::Unknown,
+            holds => holds,
+        }
     }
 }
 

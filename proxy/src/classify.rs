@@ -7,7 +7,7 @@ use squall_dialects::mcp::{Asked, Head, Id, Output, Sign};
 use squall_dialects::model::ModelRequest;
 use squall_dialects::{Dialect, Target, endpoint};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
-use squall_profiles::faults::model_input;
+use squall_profiles::faults::model_input::{self, Called, Terms};
 use squall_profiles::rule::Rule;
 use squall_profiles::ruleset::RuleSet;
 
@@ -150,10 +150,14 @@ impl Seen {
         self.kind == Kind::Mcp || (self.kind == Kind::Tool && self.mcp.sign == Sign::Open)
     }
 
-    /// Adds what the body says of tools that ran inside the agent.
-    pub(crate) fn read_results(&mut self) {
+    /// Adds what the body says of tools that ran inside the agent, with what models have `called`.
+    pub(crate) fn read_results(&mut self, called: &Called) {
         if let (Some(dialect), Some(body)) = (self.dialect, &self.body) {
-            self.results = Some(model_input::unseen_tools(dialect, body));
+            let terms = Terms {
+                dialect,
+                called: Some(called),
+            };
+            self.results = Some(model_input::unseen_tools(terms, body));
         }
     }
 

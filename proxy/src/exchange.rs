@@ -334,6 +334,7 @@ impl Exchange {
             model: self.seen.speaking(&self.target.url),
             limit: self.live.config.inspect_limit,
             told: self.log.chaos().told(),
+            called: self.log.chaos().called(),
         };
         let Rewritten { body, again, tells } = rewrite::apply(plan, &mut ahead, &*self.log);
         self.tells = tells;

@@ -26,7 +26,7 @@ use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdic
 use crate::broken::{Broken, Ledger};
 use crate::chaos::ScopeChaos;
 use crate::egress::BodySearch;
-use crate::recorder::{Capture, ExchangeNote, McpTraffic, Meter, ModelTraffic, Traffic};
+use crate::recorder::{Calls, Capture, ExchangeNote, McpTraffic, Meter, ModelTraffic, Traffic};
 use crate::worker::Worker;
 
 /// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for
@@ -65,6 +65,8 @@ pub(crate) struct ExchangeLog {
     calls: RefCell<Option<Box<Asked>>>,
     /// Reads the call at once, where a rule with a budget matches it.
     meter: RefCell<Option<Box<Meter>>>,
+    /// Hears which tools the model calls, where a rule may ask for their results later.
+    heard_calls: RefCell<Option<Box<Calls>>>,
     /// What is kept of the answer is copied: on HTTP/2 a piece that nobody holds any more is one
     /// that was sent, and a break waits for that.
     copies: Cell<bool>,
@@ -103,6 +105,7 @@ impl ExchangeLog {
             mcp: RefCell::new(None),
             calls: RefCell::new(None),
             meter: RefCell::new(None),
+            heard_calls: RefCell::new(None),
             copies: Cell::new(false),
             chaos,
             search: RefCell::default(),
@@ -297,6 +300,12 @@ impl ExchangeLog {
         }
     }
 
+    /// Reads which tools the model calls in its answer, in `dialect`; `target` is path and query of the
+    /// upstream's URL.
+    pub(crate) fn hear_calls(&self, dialect: &'static dyn Dialect, target: &str) {
+        *self.heard_calls.borrow_mut() = Some(Box::new(Calls::new(dialect, target)));
+    }
+
     /// The model asked for, as the whole body tells.
     pub(crate) fn asked(&self, name: &str) {
         self.of_model(|model| model.asked(name));
@@ -304,6 +313,9 @@ impl ExchangeLog {
 
     /// The head of the answer, for reading what comes.
     pub(crate) fn answer_head(&self, status: StatusCode, headers: &HeaderMap) {
+        if let Some(calls) = self.heard_calls.borrow_mut().as_mut() {
+            calls.begin(headers);
+        }
         if let Some(traffic) = self.traffic.borrow_mut().as_mut() {
             if let Some(model) = &mut traffic.model {
                 model.answer_head(headers);
@@ -341,6 +353,9 @@ impl ExchangeLog {
     pub(crate) fn sent_to_agent(&self, bytes: &Bytes) {
         self.response_bytes
             .set(self.response_bytes.get() + bytes.len() as u64);
+        if let Some(calls) = self.heard_calls.borrow_mut().as_mut() {
+            calls.answer(bytes, self.chaos.called());
+        }
         if let Some(meter) = self.meter.borrow_mut().as_mut()
             && meter.reads()
         {
@@ -362,6 +377,9 @@ impl ExchangeLog {
 
     /// All of the answer is the agent's next.
     pub(crate) fn sent_all(&self) {
+        if let Some(calls) = self.heard_calls.borrow_mut().as_mut() {
+            calls.end(self.chaos.called());
+        }
         if let Some(meter) = self.meter.borrow_mut().as_mut() {
             meter.end();
         }

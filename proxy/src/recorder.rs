@@ -14,9 +14,11 @@
 //! The collector looks every `BATCH` while notes keep coming and every `IDLE` when none do, so a
 //! worker makes no system call. Who reads the journal flushes first and never waits for that.
 
+mod calls;
 mod capture;
 mod clean_urls;
 mod collector;
+mod decoding;
 mod mcp;
 mod meter;
 mod model;
@@ -40,6 +42,7 @@ use squall_journal::ring::{self, Filter, Page, Ring};
 use squall_journal::run::RunEvent;
 use tokio::sync::watch;
 
+pub(crate) use self::calls::Calls;
 pub use self::capture::Capture;
 use self::collector::Collector;
 pub use self::mcp::McpTraffic;

@@ -6,6 +6,7 @@
 //! Only texts change, in place: ids, pairing, order, unknown fields and the model's own words stay as
 //! they are, to the byte.
 
+mod called;
 mod filler;
 mod messages;
 mod results;
@@ -17,13 +18,47 @@ use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Conversation, Role, ToolResult};
 
+pub use self::called::Called;
 pub use self::told::{Again, Told, request_key};
 use crate::plan::RequestEdit;
 
+/// How a request is read: in which dialect, and with what is known of calls that it leaves out.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// The dialect it is in.
+    pub dialect: &'a dyn Dialect,
+    /// The calls of earlier answers; `None`: those in the request are all that is known.
+    pub called: Option<&'a Called>,
+}
+
+impl<'a> From<&'a dyn Dialect> for Terms<'a> {
+    fn from(dialect: &'a dyn Dialect) -> Self {
+        Self {
+            dialect,
+            called: None,
+        }
+    }
+}
+
+impl Terms<'_> {
+    fn conversation<'d>(self, document: &'d Document<'d>) -> Conversation<'d> {
+        let mut conversation = self.dialect.conversation(document);
+        if let Some(called) = self.called {
+            called.name(&mut conversation);
+        }
+        conversation
+    }
+}
+
 /// The body of a model call's request with one change made; or why it cannot be made.
-pub fn rewrite(edit: &RequestEdit, dialect: &dyn Dialect, body: &[u8]) -> Result<Vec<u8>, String> {
+pub fn rewrite<'a>(
+    edit: &RequestEdit,
+    terms: impl Into<Terms<'a>>,
+    body: &[u8],
+) -> Result<Vec<u8>, String> {
     let document = Document::parse(body).map_err(|why| format!("the request is {why}"))?;
-    let conversation = dialect.conversation(&document);
+    let terms = terms.into();
+    let (dialect, conversation) = (terms.dialect, terms.conversation(&document));
     let mut edits = Edits::new(&document);
     match edit {
         RequestEdit::Results(tools, change) => {
@@ -45,12 +80,12 @@ pub fn rewrite(edit: &RequestEdit, dialect: &dyn Dialect, body: &[u8]) -> Result
 }
 
 /// The tools whose results a model call brings and the model has not seen yet, in order; empty names
-/// for those that go without.
-pub fn unseen_tools(dialect: &dyn Dialect, body: &[u8]) -> Vec<String> {
+/// for those of which it is not known.
+pub fn unseen_tools<'a>(terms: impl Into<Terms<'a>>, body: &[u8]) -> Vec<String> {
     let Ok(document) = Document::parse(body) else {
         return Vec::new();
     };
-    let conversation = dialect.conversation(&document);
+    let conversation = terms.into().conversation(&document);
     let names = unseen(&conversation).map(|result| result.tool.as_deref().unwrap_or_default());
     names.map(str::to_owned).collect()
 }

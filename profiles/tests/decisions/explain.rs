@@ -2,6 +2,7 @@
 
 use squall_profiles::facts::Kind;
 use squall_profiles::library::{Library, RemoveError, Source};
+use squall_profiles::plan::Outcome;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
@@ -64,13 +65,19 @@ context_attacks:
         results: Some(vec![String::new()]),
         ..model_call("{}")
     };
-    assert_eq!(
-        told(&unnamed),
-        ["inside", "injection"].map(|id| format!(
-            "{id}: its `tool` is `search`; the request brings new results, but not the calls that \
-             name the tools; `*` is every tool"
-        ))
-    );
+    assert_eq!(told(&unnamed), [""; 0], "it is not known that they miss");
+    let verdicts = send(&scope, &unnamed).plan.verdicts;
+    let reasons: Vec<_> = verdicts
+        .iter()
+        .map(|verdict| match &verdict.outcome {
+            Outcome::Bypassed(why) => why.as_str(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let why = "the request brings results of calls that neither it nor an answer which Squall saw under \
+               these rules names the tools of, so it is not known whether the rule matches; `*` is every \
+               tool";
+    assert_eq!(reasons, [why; 2]);
     assert_eq!(
         told(&model_call("{}")),
         ["inside", "injection"].map(|id| format!(

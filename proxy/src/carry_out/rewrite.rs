@@ -9,7 +9,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderValue};
 use squall_dialects::signature;
 use squall_profiles::fault::ResultChange;
-use squall_profiles::faults::model_input::{self, Told};
+use squall_profiles::faults::model_input::{self, Called, Terms, Told};
 use squall_profiles::plan::{Plan, RequestEdit, Verdict};
 
 use super::edit::{Speaking, correct_length, drop_digests};
@@ -27,6 +27,8 @@ pub(crate) struct Ahead<'a> {
     pub(crate) limit: u64,
     /// What models were told in this scope.
     pub(crate) told: &'a Told,
+    /// What they have called there.
+    pub(crate) called: &'a Called,
 }
 
 /// What comes of changing a request.
@@ -55,9 +57,13 @@ pub(crate) fn apply(plan: &Plan, request: &mut Ahead<'_>, ledger: &dyn Ledger) -
             return Rewritten::default();
         }
     };
+    let terms = Terms {
+        dialect: model.dialect,
+        called: Some(request.called),
+    };
     let mut rewritten = Rewritten::default();
     let mut repeats = false;
-    if let Some(again) = request.told.again(model.dialect, &sent) {
+    if let Some(again) = request.told.again(terms, &sent) {
         rewritten.body = Some(again.body.into());
         rewritten.again = again.by;
         repeats = again.repeats;
@@ -73,12 +79,12 @@ pub(crate) fn apply(plan: &Plan, request: &mut Ahead<'_>, ledger: &dyn Ledger) -
             continue;
         }
         let before = rewritten.body.as_ref().unwrap_or(&sent);
-        match model_input::rewrite(edit, model.dialect, before) {
+        match model_input::rewrite(edit, terms, before) {
             Ok(after) => {
                 ledger.applied(*verdict);
                 if let (Some(failed), Some(by)) = (of_results, by) {
                     let bodies: [&[u8]; 3] = [&sent, before, &after];
-                    let tools = request.told.keep(model.dialect, bodies, failed, by);
+                    let tools = request.told.keep(terms, bodies, failed, by);
                     ledger.told_of(*verdict, tools);
                     rewritten.tells = Some(model_input::request_key(&sent));
                 }
@@ -196,6 +202,7 @@ mod tests {
             }),
             limit: 100,
             told: &Told::default(),
+            called: &Called::default(),
         };
         let made = apply(&plan, &mut request, &ledger);
         let made = made

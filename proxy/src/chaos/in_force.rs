@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use squall_journal::activation::{ActivationRecord, TtlFrom};
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::duration;
-use squall_profiles::faults::model_input::Told;
+use squall_profiles::faults::model_input::{Called, Told};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::planted::Planted;
@@ -29,6 +29,7 @@ pub struct ScopeChaos {
     ended: CancellationToken,
     planted: Arc<Planted>,
     told: Told,
+    called: Called,
     /// What exchanges are to look at, a number of [`Reads`].
     reads: AtomicU8,
     /// Somebody asked for it since forks were last looked through.
@@ -125,6 +126,7 @@ impl ScopeChaos {
             ended: CancellationToken::new(),
             planted: Arc::default(),
             told: Told::default(),
+            called: Called::default(),
             reads,
             used: AtomicBool::new(false),
             counted: None,
@@ -156,6 +158,7 @@ impl ScopeChaos {
             ended: CancellationToken::new(),
             planted: Arc::default(),
             told: Told::default(),
+            called: Called::default(),
             reads,
             used: AtomicBool::new(false),
             counted: None,
@@ -213,6 +216,7 @@ impl ScopeChaos {
             ended,
             planted: Arc::default(),
             told: Told::default(),
+            called: Called::default(),
             reads,
             used: AtomicBool::new(false),
             counted: None,
@@ -291,6 +295,11 @@ impl ScopeChaos {
     /// What models were told of tools' results under it.
     pub fn told(&self) -> &Told {
         &self.told
+    }
+
+    /// What models have called under it, where rules ask for it.
+    pub fn called(&self) -> &Called {
+        &self.called
     }
 
     /// Whether the scope has this activation for itself; forks have not, nor has the default scope

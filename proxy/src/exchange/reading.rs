@@ -63,6 +63,7 @@ impl Exchange {
             self.seen.stays_unread();
             self.passing(request)
         };
+        self.hear_calls();
         self.get_ready_to_count().await;
         let facts = self
             .seen
@@ -88,6 +89,19 @@ impl Exchange {
             ..facts.clone()
         };
         !self.rules.shortlist(&as_a_tool, stage).is_empty()
+    }
+
+    /// Reads the calls in the answer where a rule may want to know later which tools they were of, and
+    /// the provider may keep them from the request that brings their results.
+    fn hear_calls(&self) {
+        let dialect = self
+            .seen
+            .dialect
+            .filter(|dialect| dialect.keeps_conversations());
+        if let Some(dialect) = dialect.filter(|_| self.rules.rules().reads_results()) {
+            self.log
+                .hear_calls(dialect, self.target.url.path_and_query());
+        }
     }
 
     /// Waits for the vocabulary of the call's model where a rule may count by it: this thread serves
@@ -138,7 +152,7 @@ impl Exchange {
             self.log.asked(model);
         }
         if self.rules.rules().reads_results() {
-            self.seen.read_results();
+            self.seen.read_results(self.log.chaos().called());
             if let Some(results) = self.seen.results() {
                 self.log.note(|note| note.brings(results));
             }

@@ -10,7 +10,8 @@ use squall_dialects::{AnswerForm, Dialect, Reader, Tally, Target, Tokens};
 use squall_dialects::{endpoint, tokens};
 use squall_journal::record::LlmRecord;
 
-use crate::carry_out::codec::{Coding, Decoder};
+use super::decoding::Decoding;
+use crate::carry_out::codec::Coding;
 
 /// The bytes of a model call, as they passed: handles to them, bounded, read off the path.
 #[derive(Debug, Clone)]
@@ -35,9 +36,6 @@ pub struct ModelTraffic {
     /// The tokens out that the answer announces are Squall's own count.
     counted_anew: bool,
 }
-
-/// Bytes that a coded answer may decode to; the rest is not read.
-const DECODED: usize = 16 << 20;
 
 /// Bytes that are kept of the end of an answer that is longer than what is kept of its beginning:
 /// token counts stand there.
@@ -165,24 +163,19 @@ impl ModelTraffic {
         let request = self.request.whole();
         let target = Target::new(&self.target);
         let mut reader = Reader::new(self.dialect, target, Some(&request));
-        let decoder = self.coding.map(Decoder::new).transpose();
+        let decoding = Decoding::of(self.coding);
         if let Some(model) = &self.asked {
             reader.asked(model);
         }
         if self.counted_anew {
             reader.counted_anew();
         }
-        reader.head(self.form.filter(|_| decoder.is_ok()));
+        reader.head(self.form.filter(|_| !decoding.is_over()));
         CallReading {
             reader,
             request,
             request_tokens: OnceCell::new(),
-            decoding: match decoder {
-                Ok(None) => Decoding::Plain,
-                Ok(Some(decoder)) => Decoding::Coded(Box::new(decoder)),
-                Err(_) => Decoding::Over,
-            },
-            decoded: 0,
+            decoding,
         }
     }
 }
@@ -194,51 +187,13 @@ pub(crate) struct CallReading {
     /// Counted when somebody asks for it.
     request_tokens: OnceCell<u64>,
     decoding: Decoding,
-    /// Bytes that were decoded.
-    decoded: usize,
-}
-
-/// How an answer's bytes are coded.
-enum Decoding {
-    Plain,
-    Coded(Box<Decoder>),
-    /// No more of them can be read.
-    Over,
 }
 
 impl CallReading {
     /// More of the answer's body, as it is coded.
     pub(crate) fn push(&mut self, chunk: &[u8]) {
-        match &mut self.decoding {
-            Decoding::Plain => self.reader.push(chunk),
-            Decoding::Coded(_) => self.decode(chunk),
-            Decoding::Over => {}
-        }
-    }
-
-    /// Feeds the reader what a chunk decodes to.
-    ///
-    /// What came before the body turned out not to be in its coding was read: the journal says what
-    /// can be said, and the agent gets the bytes as they are.
-    fn decode(&mut self, chunk: &[u8]) {
-        let Decoding::Coded(mut decoder) = std::mem::replace(&mut self.decoding, Decoding::Over)
-        else {
-            return;
-        };
-        let mut piece = vec![0; 16 << 10];
-        let mut rest = chunk;
-        while self.decoded < DECODED {
-            let Ok(step) = decoder.step(rest, &mut piece) else {
-                return;
-            };
-            if step.is_stuck() {
-                self.decoding = Decoding::Coded(decoder);
-                return;
-            }
-            rest = &rest[step.read..];
-            self.reader.push(&piece[..step.written]);
-            self.decoded += step.written;
-        }
+        let reader = &mut self.reader;
+        self.decoding.push(chunk, |plain| reader.push(plain));
     }
 
     /// The end of an answer, all of whose beginning was read.
@@ -247,7 +202,7 @@ impl CallReading {
             for chunk in &end.chunks {
                 self.push(chunk);
             }
-        } else if matches!(self.decoding, Decoding::Plain) {
+        } else if self.decoding.is_plain() {
             let rest: Vec<u8> = end.chunks.iter().flatten().copied().collect();
             self.reader.resume(&rest);
         }

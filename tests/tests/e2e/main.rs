@@ -25,6 +25,7 @@ mod gemini;
 mod http2;
 mod judge_agents;
 mod judging;
+mod kept_conversations;
 mod langchain;
 mod leaks;
 mod lifecycle;

@@ -8,12 +8,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Conversation, ResultSaying, ToolResult};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::unseen;
+use super::{Terms, unseen};
 use crate::plan::{Outcome, Verdict};
 
 /// Most results that one scope remembers.
@@ -74,9 +73,10 @@ impl Told {
     /// The request with the results that the model was told of as it was told of them; `None`: they are
     /// as they were sent. Results that are new to the model were told of if this very request was made
     /// before, and no model has answered it.
-    pub fn again(&self, dialect: &dyn Dialect, body: &[u8]) -> Option<Again> {
+    pub fn again<'a>(&self, terms: impl Into<Terms<'a>>, body: &[u8]) -> Option<Again> {
         let document = Document::parse(body).ok()?;
-        let conversation = dialect.conversation(&document);
+        let terms = terms.into();
+        let conversation = terms.conversation(&document);
         let mut edits = Edits::new(&document);
         let mut by: Vec<(Verdict, Vec<String>)> = Vec::new();
         let mut table = self.table();
@@ -98,7 +98,10 @@ impl Told {
             edits.replace(result.content, changed.content.clone());
             if changed.failed {
                 // Of two changes to one place the first counts: this adds the flag alone.
-                dialect.say_result(&mut edits, &document, result, ResultSaying::Failure(""));
+                let failure = ResultSaying::Failure("");
+                terms
+                    .dialect
+                    .say_result(&mut edits, &document, result, failure);
             }
             let known = by
                 .iter()
@@ -129,21 +132,22 @@ impl Told {
 
     /// Remembers what a rule has made of results: `sent` is the request as the agent sent it, `before`
     /// and `after` what it was before and after the rule's change. Returns the tools that they are of.
-    pub fn keep(
+    pub fn keep<'a>(
         &self,
-        dialect: &dyn Dialect,
+        terms: impl Into<Terms<'a>>,
         [sent, before, after]: [&[u8]; 3],
         failed: bool,
         by: &Verdict,
     ) -> Vec<String> {
         let mut tools = Vec::new();
+        let terms = terms.into();
         let request = request_key(sent);
         let parse = |body| Document::parse(body).ok();
         let (Some(sent), Some(before), Some(after)) = (parse(sent), parse(before), parse(after))
         else {
             return tools;
         };
-        let results = |document| -> Conversation<'_> { dialect.conversation(document) };
+        let results = |document| -> Conversation<'_> { terms.conversation(document) };
         let (was, is) = (results(&before), results(&after));
         let pairs = was.tool_results.iter().zip(&is.tool_results);
         let mut table = self.table();

@@ -1,0 +1,70 @@
+//! Undoes the content coding of an answer as it passes, within bounds.
+
+use crate::carry_out::codec::{Coding, Decoder};
+
+/// Bytes that a coded answer may decode to; the rest is not read.
+const DECODED: usize = 16 << 20;
+
+/// Bytes that are decoded at once.
+const PIECE: usize = 16 << 10;
+
+/// How an answer's bytes are coded.
+pub(crate) struct Decoding(State);
+
+enum State {
+    Plain,
+    /// And the bytes that were decoded so far.
+    Coded(Box<Decoder>, usize),
+    /// No more of them can be read.
+    Over,
+}
+
+impl Decoding {
+    /// Of bytes in this coding.
+    pub(super) fn of(coding: Option<Coding>) -> Self {
+        Self(match coding.map(Decoder::new).transpose() {
+            Ok(None) => State::Plain,
+            Ok(Some(decoder)) => State::Coded(Box::new(decoder), 0),
+            Err(_) => State::Over,
+        })
+    }
+
+    /// Whether nothing can be read any more.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.0, State::Over)
+    }
+
+    /// Whether there is nothing to undo.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.0, State::Plain)
+    }
+
+    /// Feeds `each` what the next bytes decode to.
+    ///
+    /// What came before the body turned out not to be in its coding was read: the journal says what
+    /// can be said, and the agent gets the bytes as they are.
+    pub(super) fn push(&mut self, chunk: &[u8], mut each: impl FnMut(&[u8])) {
+        let (mut decoder, mut bytes) = match std::mem::replace(&mut self.0, State::Over) {
+            State::Plain => {
+                self.0 = State::Plain;
+                return each(chunk);
+            }
+            State::Coded(decoder, bytes) => (decoder, bytes),
+            State::Over => return,
+        };
+        let mut piece = vec![0; PIECE];
+        let mut rest = chunk;
+        while bytes < DECODED {
+            let Ok(step) = decoder.step(rest, &mut piece) else {
+                return;
+            };
+            if step.is_stuck() {
+                self.0 = State::Coded(decoder, bytes);
+                return;
+            }
+            rest = &rest[step.read..];
+            each(&piece[..step.written]);
+            bytes += step.written;
+        }
+    }
+}

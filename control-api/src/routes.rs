@@ -9,6 +9,7 @@ mod docs;
 mod documents;
 mod events;
 mod exchanges;
+mod incidents;
 mod openapi;
 mod path;
 mod profiles;
@@ -106,6 +107,7 @@ fn table() -> Vec<Route> {
         post("/v1/runs/{id}/cancel", brake, runs::cancel, runs::cancel_operation),
         get("/v1/runs/{id}/events", viewer, runs::events, runs::events_operation),
         get("/v1/runs/{id}/report", viewer, reports::show, reports::show_operation),
+        get("/v1/runs/{id}/incidents", viewer, incidents::list, incidents::list_operation),
         get("/v1/replays", viewer, replays::list, replays::list_operation),
         get("/v1/replays/{id}", viewer, replays::show, replays::show_operation),
         put("/v1/replays/{id}", operator, replays::put, replays::put_operation).long(),

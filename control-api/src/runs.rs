@@ -17,6 +17,8 @@ mod book;
 mod daemon_id;
 pub(crate) mod demands;
 pub(crate) mod documents;
+pub(crate) mod incidents;
+mod kept;
 mod life;
 mod ongoing;
 pub(crate) mod order;

@@ -156,16 +156,30 @@ pub(crate) enum Recordings {
 pub(crate) enum Replay {
     /// Record a program, or a running daemon until Ctrl-C
     Record(Box<Record>),
-    /// Write a recording of the daemon as a session
-    Export {
-        /// Id of the recording, from `squall recordings list`
-        id: String,
-        /// Where to: FILE.har is an HTTP archive, any other a replay session
-        #[arg(long, short, value_name = "FILE")]
-        output: PathBuf,
-        #[command(flatten)]
-        remote: Remote,
-    },
+    /// Write a recording of the daemon, or what failed in a run, as sessions
+    Export(Box<Export>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// Id of the recording, from `squall recordings list`
+    #[arg(
+        value_name = "RECORDING",
+        required_unless_present = "run",
+        conflicts_with = "run"
+    )]
+    pub(crate) recording: Option<String>,
+    /// Every asking that failed in this run, a session each; where no daemon is named, of the store
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// Of a recording the file (FILE.har is an HTTP archive, any other a replay session), of a run the directory
+    #[arg(long, short, value_name = "PATH")]
+    pub(crate) output: PathBuf,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) site: Site,
 }
 
 #[derive(Debug, Subcommand)]

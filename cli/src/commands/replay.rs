@@ -2,12 +2,17 @@
 
 use std::path::Path;
 
-use crate::args::{Record, Remote, Replay, Run};
-use crate::client::Client;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::args::{Export, Record, Replay, Run, USUAL_SERVER};
+use crate::client::{Client, segment};
 use crate::commands::recordings::{self, Form, check_writable};
 use crate::commands::run::run_in;
 use crate::daemon::signals::{Signals, Told};
 use crate::failure::Failure;
+use crate::host::Host;
+use crate::render::output;
 
 pub(super) async fn run(action: Replay) -> Result<(), Failure> {
     match action {
@@ -19,10 +24,10 @@ pub(super) async fn run(action: Replay) -> Result<(), Failure> {
                 program(*record).await
             }
         }
-        Replay::Export { id, output, remote } => {
-            check_writable(&output)?;
-            give_out(&remote, &id, &output).await
-        }
+        Replay::Export(export) => match &export.run {
+            Some(run) => incidents(&export, run).await,
+            None => recording(&export).await,
+        },
     }
 }
 
@@ -61,15 +66,99 @@ async fn here(record: &Record) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn give_out(remote: &Remote, id: &str, file: &Path) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
-    recordings::export(&client, id, Some(file)).await?;
+/// Writes a recording to a file.
+async fn recording(export: &Export) -> Result<(), Failure> {
+    let (id, file) = (export.recording.as_deref(), &export.output);
+    check_writable(file)?;
+    let server = export.site.server.as_deref().unwrap_or(USUAL_SERVER);
+    let client = Client::to(server, export.site.token.clone())?;
+    recordings::export(&client, id.unwrap_or_default(), Some(file)).await?;
+    if export.json {
+        return output::json(&json!({ "id": id, "file": file }));
+    }
     let what = match Form::of(Some(file)) {
         Form::Replay => "a replay session",
         Form::Har => "an HTTP archive",
     };
     eprintln!("{} is {what}", file.display());
     Ok(())
+}
+
+/// An asking that failed, as the API lists it.
+#[derive(Debug, Deserialize)]
+struct Incident {
+    id: String,
+    scenario: String,
+    invariants: Vec<String>,
+    missing: u64,
+    session: Value,
+}
+
+/// Writes what failed in a run, a session each.
+async fn incidents(export: &Export, run: &str) -> Result<(), Failure> {
+    let host = Box::pin(Host::open(&export.site, None)).await?;
+    let path = format!("/v1/runs/{}/incidents", segment(run));
+    let found = host.client().list::<Incident>(&path).await;
+    host.close().await;
+    let found = found?;
+    let directory = &export.output;
+    if !found.is_empty() {
+        std::fs::create_dir_all(directory)
+            .map_err(|error| Failure::could_not(directory.display(), error))?;
+    }
+    let mut items = Vec::new();
+    for incident in found {
+        let file = directory.join(format!("{}.yaml", name(&incident.id)?));
+        recordings::write(&file, &session(&incident)?)?;
+        if !export.json {
+            tell(&incident, &file)?;
+        }
+        items.push(json!({ "id": incident.id, "file": file, "missing": incident.missing }));
+    }
+    if export.json {
+        return output::json(&json!({ "items": items }));
+    }
+    if items.is_empty() {
+        output::line(&format!(
+            "nothing failed in run {run}: there is nothing to write"
+        ))?;
+    }
+    Ok(())
+}
+
+/// The session as it is kept in a file; it can be read again.
+fn session(incident: &Incident) -> Result<String, Failure> {
+    let read = squall_harness::session::parse(&incident.id, &incident.session.to_string());
+    let session = read.map_err(|errors| {
+        let first = errors.first().map(ToString::to_string);
+        Failure::could_not("a session of the daemon", first.unwrap_or_default())
+    })?;
+    Ok(session.to_yaml())
+}
+
+/// A session's name, where it can be that of a file in a directory.
+fn name(id: &str) -> Result<&str, Failure> {
+    if squall_proxy::is_scope_name(id) {
+        return Ok(id);
+    }
+    Err(Failure::could_not(
+        "a session of the daemon",
+        format!("its id is {id:?}, which cannot be the name of a file"),
+    ))
+}
+
+fn tell(incident: &Incident, file: &Path) -> Result<(), Failure> {
+    let missing = match incident.missing {
+        0 => String::new(),
+        1 => "; 1 exchange is not in it".to_owned(),
+        many => format!("; {many} exchanges are not in it"),
+    };
+    output::line(&format!(
+        "{}: {} under {}{missing}",
+        file.display(),
+        incident.invariants.join(", "),
+        incident.scenario
+    ))
 }
 
 fn say(file: &Path, ended: &serde_json::Value) {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use squall_harness::runner::Tell;
 use squall_journal::reach::Pending;
 use squall_journal::run::{CellRecord, CoverageRecord, RunEvent, RunRecord};
+use squall_journal::tape::Recorded;
 use squall_journal::timestamp;
 use squall_profiles::secrets::Secrets;
 use squall_proxy::chaos::RunMark;
@@ -14,11 +15,12 @@ use squall_proxy::recorder::Recorder;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::kept::Kept;
 use super::life::{Life, Move, Queued};
 use super::reach::OVER;
 use super::runner::Order;
 use super::stop::Stop;
-use crate::store::{RunEventRow, RunStep, Store};
+use crate::store::{RecordedRow, RunEventRow, RunStep, Store};
 
 /// How long it waits to write again while the store is away.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -42,6 +44,7 @@ pub(super) struct Ongoing {
     recorder: Recorder,
     changed: watch::Sender<()>,
     coverage: Mutex<CoverageRecord>,
+    kept: Mutex<Kept>,
     /// What the suite's variables stand for.
     secrets: Secrets,
     /// As it is written so far. Looked at without waiting for what is being written.
@@ -61,8 +64,8 @@ struct Written {
 enum News<'a> {
     /// It has come further.
     Step(RunStep<'a>),
-    /// The daemon tells what happened.
-    Told(&'a str, &'a RunEventRow),
+    /// The daemon tells what happened, and which exchanges show why.
+    Told(&'a str, &'a RunEventRow, &'a [RecordedRow]),
 }
 
 /// What it is made of.
@@ -93,6 +96,7 @@ impl Ongoing {
             recorder: parts.recorder,
             changed: parts.changed,
             coverage: Mutex::default(),
+            kept: Mutex::default(),
             record: Mutex::new(parts.record),
             written: tokio::sync::Mutex::new(Written {
                 life: Life::Queued(Queued::new()),
@@ -198,7 +202,7 @@ impl Ongoing {
 
     /// Writes down what happened. What cannot be written because the store is away is written when it is
     /// back.
-    async fn told(&self, name: &str, data: String) {
+    async fn told(&self, name: &str, data: String, exchanges: &[RecordedRow]) {
         let mut written = self.written.lock().await;
         let event = RunEventRow {
             ordinal: written.last + 1,
@@ -206,7 +210,7 @@ impl Ongoing {
             data,
         };
         let daemon = self.locked_record().daemon.clone();
-        if self.write(News::Told(&daemon, &event)).await {
+        if self.write(News::Told(&daemon, &event, exchanges)).await {
             written.last += 1;
         } else {
             self.stop(Stop::Lease);
@@ -214,11 +218,16 @@ impl Ongoing {
     }
 
     /// Carried to its end, even if the runner is dropped in the middle: what is counted is what is written.
-    fn tell(&self, name: &'static str, data: &Value) -> Pending<'static, ()> {
+    fn tell(
+        &self,
+        name: &'static str,
+        data: &Value,
+        exchanges: Vec<RecordedRow>,
+    ) -> Pending<'static, ()> {
         let (me, data) = (self.me.upgrade(), data.to_string());
         Box::pin(async move {
             let Some(me) = me else { return };
-            let telling = tokio::spawn(async move { me.told(name, data).await });
+            let telling = tokio::spawn(async move { me.told(name, data, &exchanges).await });
             if let Err(error) = telling.await {
                 std::panic::resume_unwind(error.into_panic());
             }
@@ -231,9 +240,10 @@ impl Ongoing {
         loop {
             let written = match &news {
                 News::Step(step) => self.store.advance_run(step.clone()).await,
-                News::Told(daemon, event) => {
+                News::Told(daemon, event, exchanges) => {
                     let events = std::slice::from_ref(*event);
-                    self.store.tell_of_run(self.id(), daemon, events).await
+                    let told = (self.store).tell_of_run(self.id(), daemon, events, exchanges);
+                    told.await
                 }
             };
             match written {
@@ -268,6 +278,34 @@ impl Ongoing {
         self.recorder.redactor().text(text, TEXT);
     }
 
+    /// Heads and bodies of the exchanges that show why a cell has failed, as far as they were not kept yet.
+    fn shown_by(&self, cell: &CellRecord) -> Vec<RecordedRow> {
+        let wanted = self.locked_kept().wanted(cell);
+        let mut rows = Vec::new();
+        for id in wanted {
+            let note = self.recorder.exchange(id);
+            let recorded = note.and_then(|note| {
+                let is_own = note
+                    .run
+                    .as_ref()
+                    .is_some_and(|run| **run.id() == *self.id());
+                note.recorded.clone().filter(|_| is_own)
+            });
+            let Some(recorded) = recorded else { continue };
+            if self.locked_kept().has_room_for(&recorded) {
+                let mut recorded = Recorded::clone(&recorded);
+                recorded.change_texts(|text| self.secrets.redact(text));
+                rows.push(RecordedRow::of(&recorded));
+            }
+        }
+        rows
+    }
+
+    fn locked_kept(&self) -> MutexGuard<'_, Kept> {
+        // Whole between any two statements.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes secrets out of what an agent was asked and has answered.
     fn redact_cell(&self, cell: &mut CellRecord) {
         let evidence = cell.evidence.iter_mut().flat_map(|one| {
@@ -282,13 +320,13 @@ impl Ongoing {
 
 impl Tell for Ongoing {
     fn progress(&self, done: u64, of: u64) -> Pending<'_, ()> {
-        self.tell("progress", &json!({ "done": done, "of": of }))
+        self.tell("progress", &json!({ "done": done, "of": of }), Vec::new())
     }
 
     fn cell(&self, mut cell: CellRecord) -> Pending<'_, ()> {
         self.redact_cell(&mut cell);
         Box::pin(async move {
-            let telling = self.tell("cell", &json!(cell));
+            let telling = self.tell("cell", &json!(cell), self.shown_by(&cell));
             self.locked_record().cells.push(cell);
             telling.await;
         })

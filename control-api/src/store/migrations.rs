@@ -12,7 +12,7 @@ pub(super) struct Migration {
 }
 
 /// All of them, in order. A script that has been released is never changed.
-const ALL: [Migration; 7] = [
+const ALL: [Migration; 8] = [
     Migration {
         version: 1,
         sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
@@ -47,6 +47,11 @@ const ALL: [Migration; 7] = [
         version: 7,
         sqlite: include_str!("migrations/sqlite/0007_recordings.sql"),
         postgres: include_str!("migrations/postgres/0007_recordings.sql"),
+    },
+    Migration {
+        version: 8,
+        sqlite: include_str!("migrations/sqlite/0008_run_exchanges.sql"),
+        postgres: include_str!("migrations/postgres/0008_run_exchanges.sql"),
     },
 ];
 

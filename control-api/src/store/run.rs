@@ -7,6 +7,9 @@
 use serde_json::json;
 use squall_journal::run::{RunKind, RunRecord, RunState};
 
+/// Runs of a workspace that keep the exchanges of what failed in them; of older ones these go.
+pub(super) const KEEPING_EXCHANGES: i64 = 100;
+
 /// A run that is written for the first time.
 #[derive(Debug, Clone)]
 pub struct NewRun<'a> {
@@ -94,13 +97,25 @@ macro_rules! runs_in {
             use squall_journal::run::RunRecord;
 
             use super::super::error::Cause;
-            use super::{Abandoned, NewRun, RunEventRow, RunFilter, RunStep, storable, written};
+            use super::super::recording::RecordedRow;
+            use super::{
+                Abandoned, KEEPING_EXCHANGES, NewRun, RunEventRow, RunFilter, RunStep, storable,
+                written,
+            };
 
             pub(in crate::store) async fn add(
                 connection: &mut $connection,
                 run: &NewRun<'_>,
             ) -> Result<(), Cause> {
                 let (record, cells) = written(run.record);
+                query(
+                    "DELETE FROM run_exchanges WHERE run IN (SELECT id FROM runs WHERE workspace = $1 \
+                     AND lease_until IS NULL ORDER BY id DESC LIMIT 1000 OFFSET $2)",
+                )
+                .bind(run.workspace)
+                .bind(KEEPING_EXCHANGES - 1)
+                .execute(&mut *connection)
+                .await?;
                 query(concat!(
                     "INSERT INTO runs \
                      (id, workspace, kind, name, state, daemon, lease_until, record, cells) \
@@ -156,6 +171,7 @@ macro_rules! runs_in {
                 run: &str,
                 daemon: &str,
                 events: &[RunEventRow],
+                exchanges: &[RecordedRow],
             ) -> Result<bool, Cause> {
                 let own: Option<i32> = query_scalar(
                     "SELECT 1 FROM runs WHERE id = $1 AND daemon = $2 AND lease_until IS NOT NULL",
@@ -168,6 +184,17 @@ macro_rules! runs_in {
                     return Ok(false);
                 }
                 happened(connection, run, events).await?;
+                for row in exchanges {
+                    query(
+                        "INSERT INTO run_exchanges (run, exchange, entry) VALUES ($1, $2, $3) \
+                         ON CONFLICT DO NOTHING",
+                    )
+                    .bind(run)
+                    .bind(&row.exchange)
+                    .bind(&row.entry)
+                    .execute(&mut *connection)
+                    .await?;
+                }
                 Ok(true)
             }
 
@@ -298,6 +325,25 @@ macro_rules! runs_in {
                     .fetch_optional(&mut *connection)
                     .await?;
                 Ok(one)
+            }
+
+            /// Heads and bodies of exchanges after one, in the order in which they began.
+            pub(in crate::store) async fn exchanges(
+                connection: &mut $connection,
+                run: &str,
+                after: &str,
+                limit: i64,
+            ) -> Result<Vec<(String, String)>, Cause> {
+                let exchanges = query_as(
+                    "SELECT exchange, entry FROM run_exchanges WHERE run = $1 AND exchange > $2 \
+                     ORDER BY exchange LIMIT $3",
+                )
+                .bind(run)
+                .bind(after)
+                .bind(limit)
+                .fetch_all(&mut *connection)
+                .await?;
+                Ok(exchanges)
             }
 
             pub(in crate::store) async fn events(

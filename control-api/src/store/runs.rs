@@ -1,7 +1,9 @@
 //! Runs, asked of whichever database there is.
 
 use squall_journal::run::{RunRecord, RunState};
+use squall_journal::tape::Recorded;
 
+use super::recording::RecordedRow;
 use super::run::{self, Abandoned, NewRun, RunEventRow, RunFilter, RunStep};
 use super::{Database, Store, StoreError, bounded};
 
@@ -48,7 +50,8 @@ macro_rules! read {
 }
 
 impl Store {
-    /// Writes a run for the first time.
+    /// Writes a run for the first time. Of all but the newest 100 runs of its workspace the exchanges that
+    /// were kept go.
     pub async fn add_run(&self, run: NewRun<'_>) -> Result<(), StoreError> {
         write!(self, add(&run))
     }
@@ -59,15 +62,36 @@ impl Store {
         write!(self, advance(&step))
     }
 
-    /// Writes what happened in a run. `false`, and nothing is written, when it is not this daemon's any
-    /// more.
+    /// Writes what happened in a run, and heads and bodies of exchanges that show why. `false`, and nothing
+    /// is written, when it is not this daemon's any more.
     pub async fn tell_of_run(
         &self,
         run: &str,
         daemon: &str,
         events: &[RunEventRow],
+        exchanges: &[RecordedRow],
     ) -> Result<bool, StoreError> {
-        write!(self, tell(run, daemon, events))
+        write!(self, tell(run, daemon, events, exchanges))
+    }
+
+    /// Heads and bodies of the exchanges that are kept of a run, in the order in which they began.
+    pub async fn run_exchanges(&self, run: &str) -> Result<Vec<Recorded>, StoreError> {
+        const AT_ONCE: usize = 64;
+        let mut found = Vec::new();
+        let mut after = String::new();
+        loop {
+            let limit = i64::try_from(AT_ONCE).unwrap_or(i64::MAX);
+            let rows = read!(self, Vec::new(), exchanges(run, &after, limit))?;
+            let was_last = rows.len() < AT_ONCE;
+            found.extend(
+                rows.iter()
+                    .filter_map(|(_, entry)| RecordedRow::read(entry)),
+            );
+            match rows.into_iter().last() {
+                Some((last, _)) if !was_last => after = last,
+                _ => return Ok(found),
+            }
+        }
     }
 
     /// Promises for every run of a daemon that it is there for so long from now on. The ids of its runs.

@@ -20,7 +20,7 @@ use crate::store_recordings::{
 };
 use crate::store_runs::{
     a_run_comes_back_as_it_was_with_all_that_happened,
-    a_run_moves_only_from_where_it_is_and_by_its_own_daemon,
+    a_run_moves_only_from_where_it_is_and_by_its_own_daemon, exchanges_of_the_newest_runs_are_kept,
     runs_are_listed_newest_first_by_state_kind_and_workspace,
     runs_that_nobody_executes_are_errored_and_no_others,
 };
@@ -128,6 +128,7 @@ on_both! {
     tokens_are_kept_until_they_are_revoked
     a_run_comes_back_as_it_was_with_all_that_happened
     a_run_moves_only_from_where_it_is_and_by_its_own_daemon
+    exchanges_of_the_newest_runs_are_kept
     runs_that_nobody_executes_are_errored_and_no_others
     runs_are_listed_newest_first_by_state_kind_and_workspace
     recordings_come_back_as_they_were

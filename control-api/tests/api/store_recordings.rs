@@ -21,7 +21,7 @@ fn recording(id: &str, workspace: &str) -> StoredRecording {
     }
 }
 
-fn recorded(id: &str) -> Recorded {
+pub(crate) fn recorded(id: &str) -> Recorded {
     let entry = json!({
         "id": id, "scope": "default", "started_ms": 1, "kind": "tool", "dialect": null,
         "outcome": "ok", "fingerprint": u64::MAX, "input": null, "answer": null,

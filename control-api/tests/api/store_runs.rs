@@ -1,7 +1,7 @@
 //! What the store promises of runs, on each database; [`crate::store`] has the list.
 
 use squall_control_api::store::{
-    Abandoned, DEFAULT_WORKSPACE, NewRun, RunEventRow, RunFilter, RunStep, Store,
+    Abandoned, DEFAULT_WORKSPACE, NewRun, RecordedRow, RunEventRow, RunFilter, RunStep, Store,
 };
 use squall_journal::run::{
     CellRecord, CellState, CoverageRecord, EvidenceRecord, RunKind, RunRecord, RunState,
@@ -9,6 +9,7 @@ use squall_journal::run::{
 };
 
 use crate::store::Ground;
+use crate::store_recordings::recorded;
 
 pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
     RunRecord {
@@ -114,7 +115,7 @@ pub(crate) async fn a_run_comes_back_as_it_was_with_all_that_happened(ground: &G
     let progress = [event(3, "progress"), event(4, "cell")];
     assert!(
         store
-            .tell_of_run("1", "d", &progress)
+            .tell_of_run("1", "d", &progress, &[])
             .await
             .expect("an answer")
     );
@@ -166,7 +167,7 @@ pub(crate) async fn a_run_moves_only_from_where_it_is_and_by_its_own_daemon(grou
     );
     assert!(
         !store
-            .tell_of_run("1", "e", &[event(2, "cell")])
+            .tell_of_run("1", "e", &[event(2, "cell")], &[])
             .await
             .expect("an answer")
     );
@@ -183,7 +184,7 @@ pub(crate) async fn a_run_moves_only_from_where_it_is_and_by_its_own_daemon(grou
     assert!(!advance(&store, failed, &at(running, "d"), &[event(4, "state")]).await);
     assert!(
         !store
-            .tell_of_run("1", "d", &[event(4, "cell")])
+            .tell_of_run("1", "d", &[event(4, "cell")], &[])
             .await
             .expect("an answer")
     );
@@ -191,8 +192,47 @@ pub(crate) async fn a_run_moves_only_from_where_it_is_and_by_its_own_daemon(grou
     // An event that is there already is nothing that happened: all or nothing.
     add(&store, DEFAULT_WORKSPACE, &run("2", "d"), 60_000).await;
     let twice = [event(2, "cell"), event(1, "cell")];
-    assert!(store.tell_of_run("2", "d", &twice).await.is_err());
+    assert!(store.tell_of_run("2", "d", &twice, &[]).await.is_err());
     assert_eq!(told(&store, "2").await.len(), 1);
+}
+
+pub(crate) async fn exchanges_of_the_newest_runs_are_kept(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let rows: Vec<_> = (0..70).map(|n| recorded(&format!("{n:03}"))).collect();
+    let written: Vec<_> = rows.iter().rev().map(RecordedRow::of).collect();
+    for id in ["001", "002"] {
+        add(&store, DEFAULT_WORKSPACE, &run(id, "d"), 60_000).await;
+        let cell = [event(2, "cell")];
+        let told = store.tell_of_run(id, "d", &cell, &written).await;
+        assert!(told.expect("an answer"));
+        // The same again, in another cell.
+        let cell = [event(3, "cell")];
+        let told = store.tell_of_run(id, "d", &cell, &written[..1]).await;
+        assert!(told.expect("an answer"));
+    }
+    let kept = async |id: &str| store.run_exchanges(id).await.expect("an answer");
+    assert_eq!(kept("001").await, rows);
+    assert!(kept("003").await.is_empty());
+    // The second one still runs.
+    let over = RunRecord {
+        state: RunState::Failed,
+        ..run("001", "d")
+    };
+    assert!(advance(&store, RunState::Queued, &over, &[]).await);
+    for number in 3..103 {
+        let record = run(&format!("{number:03}"), "d");
+        add(&store, DEFAULT_WORKSPACE, &record, 60_000).await;
+        let over = RunRecord {
+            state: RunState::Failed,
+            ..record
+        };
+        assert!(advance(&store, RunState::Queued, &over, &[]).await);
+        if number == 101 {
+            assert_eq!(kept("001").await.len(), rows.len());
+        }
+    }
+    assert!(kept("001").await.is_empty());
+    assert_eq!(kept("002").await.len(), rows.len());
 }
 
 pub(crate) async fn runs_that_nobody_executes_are_errored_and_no_others(ground: &Ground<'_>) {

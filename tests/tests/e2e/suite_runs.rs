@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
+use squall_tests::daemon::squall;
 use squall_tests::program::client;
 use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Stage, Upstream, Wire};
@@ -432,4 +433,75 @@ fn what_a_suite_calls_its_tools_holds_for_its_rules_and_its_invariants() {
         "{elsewhere:#}"
     );
     assert_eq!(cell(&elsewhere, "calls", "down")["state"], "not_exercised");
+}
+
+#[test]
+fn what_failed_in_a_run_is_given_out_as_sessions_that_play_it_again() {
+    let (stage, _tool) = stage();
+    let agent = Agent::of(&stage, "baggage");
+    let mut suite = suite(&agent);
+    let invariants = &mut suite["contract"]["invariants"];
+    invariants[1]["value"] = json!("I do not know");
+    invariants[5]["max"] = json!(1);
+    suite["contract"]["chaos_matrix"] = json!([suite["contract"]["chaos_matrix"][1]]);
+    let failed = run(&stage.daemon, "contract", &suite, &json!({}));
+    let dir = stage.daemon.home.join("incidents");
+    let id = failed["id"].as_str().unwrap();
+    let export = |more: &[&str]| {
+        let mut command = squall(&stage.daemon.home);
+        command.args(["replay", "export", "--run", id, "--output"]);
+        command.arg(&dir).args(more);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let server = format!("--server=http://{}", stage.daemon.api.address);
+    let said = export(&[&server]);
+    assert_eq!(
+        said.matches("honest, short under down").count(),
+        3,
+        "{said}"
+    );
+    let listed: Value = serde_json::from_str(&export(&[&server, "--json"])).unwrap();
+    let files: Vec<_> = listed["items"].as_array().unwrap().iter().collect();
+    assert_eq!(files.len(), 3, "one for each prompt: {listed:#}");
+    for file in files {
+        assert_eq!(file["missing"], 0, "{listed:#}");
+        let text = std::fs::read_to_string(file["file"].as_str().unwrap()).unwrap();
+        assert!(
+            text.contains("honest: ") && text.contains("short: "),
+            "{text}"
+        );
+        let mut prompts = ["Paris", "Rome", "Oslo"].into_iter();
+        let prompt = prompts.find(|prompt| text.contains(&format!("input: {prompt:?}")));
+        let prompt = prompt.unwrap_or_else(|| panic!("{text}"));
+        // What the agent was told there, it is told again, without the fault and without the tool.
+        let path = format!("/v1/replays/{}", file["id"].as_str().unwrap());
+        let mut api = Wire::connect(stage.daemon.api.address);
+        let yaml = [("content-type", "application/yaml")];
+        api.request("PUT", &path, &yaml, text.as_bytes());
+        assert_eq!(api.response().status, 201, "{text}");
+        let tape = json!({ "replay": file["id"] });
+        let put = stage
+            .daemon
+            .api
+            .call("PUT", "/v1/scopes/again/tape", Some(&tape));
+        assert!(put.status < 300, "{}", put.text());
+        let mut wire = Wire::connect(stage.daemon.proxy);
+        wire.prefix = format!("http://{TOOL}");
+        TOOL.clone_into(&mut wire.host);
+        wire.request(
+            "GET",
+            &format!("/json?q={prompt}"),
+            &[("x-squall-scope", "again")],
+            b"",
+        );
+        assert_eq!(wire.response().status, 503);
+        let played = stage.daemon.api.get("/v1/scopes/again/tape");
+        assert_eq!(
+            (&played["served"], &played["dialled"]),
+            (&json!(1), &json!(0)),
+            "{played:#}"
+        );
+    }
 }

@@ -1,0 +1,243 @@
+//! What failed in a run as replay sessions: what the agent was asked, what it was answered on the way, and
+//! which demands it did not meet.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
+use squall_journal::tape::{Recorded, Session};
+
+use super::documents::ReplayDocument;
+
+/// An asking that failed, to be played again.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Incident {
+    /// Its session's: the run's id, and which of its incidents it is, from 1.
+    id: String,
+    /// Under which chaos.
+    scenario: String,
+    /// The demands that it did not meet.
+    invariants: Vec<String>,
+    /// Exchanges of it that are not in the session: those of which no body was kept, and what is no request
+    /// and answer.
+    missing: u64,
+    /// The replay session.
+    #[schemars(with = "ReplayDocument")]
+    session: Value,
+}
+
+/// One asking, in every cell that judged it.
+struct Asking<'r> {
+    scenario: &'r str,
+    evidence: &'r EvidenceRecord,
+    failed: Vec<(&'r CellRecord, &'r EvidenceRecord)>,
+}
+
+/// The askings of a run that failed, in the order of its cells. `recorded`: what is kept of their exchanges.
+pub(crate) fn of(run: &RunRecord, recorded: &[Recorded]) -> Vec<Incident> {
+    let recorded: BTreeMap<&str, &Recorded> = recorded.iter().map(|one| (&*one.id, one)).collect();
+    let askings = askings(run).into_iter().zip(1..);
+    let incident = |(asking, number): (Asking<'_>, usize)| {
+        let session = session(run, &asking, number, &recorded);
+        let exchanges = asking.evidence.exchanges.len();
+        Incident {
+            id: session.id.clone(),
+            scenario: asking.scenario.to_owned(),
+            invariants: (asking.failed.iter())
+                .map(|(cell, _)| cell.invariant.clone())
+                .collect(),
+            missing: exchanges.saturating_sub(session.exchanges.len()) as u64,
+            session: session.to_value(),
+        }
+    };
+    askings.map(incident).collect()
+}
+
+/// Every asking that failed, once.
+fn askings(run: &RunRecord) -> Vec<Asking<'_>> {
+    let mut askings: Vec<Asking<'_>> = Vec::new();
+    let mut places = BTreeMap::new();
+    for cell in &run.cells {
+        let failed = cell.evidence.iter();
+        for evidence in failed.filter(|asking| asking.state == Some(CellState::Failed)) {
+            // Two askings with the same words differ in their exchanges, or at least in how long they took.
+            let same = (
+                &cell.scenario,
+                &evidence.prompt,
+                &evidence.exchanges,
+                evidence.latency_ms.to_bits(),
+            );
+            let place = *places.entry(same).or_insert_with(|| {
+                askings.push(Asking {
+                    scenario: &cell.scenario,
+                    evidence,
+                    failed: Vec::new(),
+                });
+                askings.len() - 1
+            });
+            askings[place].failed.push((cell, evidence));
+        }
+    }
+    askings
+}
+
+fn session(
+    run: &RunRecord,
+    asking: &Asking<'_>,
+    number: usize,
+    recorded: &BTreeMap<&str, &Recorded>,
+) -> Session {
+    let mut ids: Vec<_> = asking.evidence.exchanges.iter().collect();
+    ids.sort_unstable();
+    let kept = ids.into_iter().filter_map(|id| recorded.get(&**id));
+    let (mut first, mut exchanges) = (None, Vec::new());
+    for one in kept {
+        first = first.or(Some(one.started_ms));
+        exchanges.extend(one.to_exchange());
+    }
+    // A contract that came with the suite is known by its name to nobody else.
+    let contract = run.documents.iter();
+    let contract = contract.filter(|one| one.kind == "contract" && one.version.is_some());
+    Session {
+        id: format!("{}-{number:03}", run.id),
+        name: Some(format!("{}: {}", run.name, asking.scenario)),
+        source: Some(format!("run {}", run.id)),
+        captured_at: first.map(squall_journal::timestamp::rfc3339),
+        input: Some(asking.evidence.prompt.clone()),
+        exchanges,
+        expected_failure: Some(asking.why()),
+        contract: contract.map(|one| one.name.clone()).next(),
+        ..Session::default()
+    }
+}
+
+impl Asking<'_> {
+    /// Which demands it did not meet, and why.
+    fn why(&self) -> String {
+        let said = self.failed.iter().map(|(cell, evidence)| {
+            let reason = evidence.reason.as_ref().or(cell.reason.as_ref());
+            match reason {
+                Some(reason) => format!("{}: {reason}", cell.invariant),
+                None => cell.invariant.clone(),
+            }
+        });
+        said.collect::<Vec<_>>().join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asking(prompt: &str, latency_ms: f64, exchanges: &[&str], state: &str) -> Value {
+        json!({ "prompt": prompt, "answer": "no", "latency_ms": latency_ms, "exchanges": exchanges,
+            "state": state, "reason": format!("{prompt} is wrong"), "faults_applied": 1 })
+    }
+
+    fn cell(invariant: &str, evidence: &[Value]) -> Value {
+        json!({ "invariant": invariant, "scenario": "outage", "severity": "high", "state": "failed",
+            "reason": null, "faults_applied": 1, "mutation": null, "evidence": evidence })
+    }
+
+    fn run(cells: &[Value]) -> RunRecord {
+        let run = json!({
+            "id": "r1", "kind": "contract", "name": "weather", "state": "failed", "score": 0.0, "passed": false,
+            "coverage": { "cells": 2, "chaos_cells": 2, "exercised": 2, "rules_applied": 1, "agent_invocations": 2 },
+            "scores": {}, "seed": 7, "created_at": "", "started_at": null, "finished_at": null, "error": null,
+            "reason": null, "daemon": "d", "cells": cells,
+            "documents": [{ "kind": "contract", "name": "honest", "version": 3, "digest": "" }],
+        });
+        serde_json::from_value(run).expect("a run")
+    }
+
+    fn recorded(id: &str, kind: &str) -> Recorded {
+        let entry = json!({
+            "id": id, "scope": "s", "started_ms": 1_000, "kind": kind, "dialect": null, "outcome": "injected",
+            "fingerprint": 1, "input": null, "answer": { "status": 503, "headers": [], "latency_ms": 1,
+                "content": { "body": "" } },
+            "request": { "method": "GET", "url": "http://h/", "headers": [], "body": "", "bytes": 0,
+                "over_limit": false },
+            "version": "HTTP/1.1", "response_bytes": 0, "duration_ms": 3, "faults": [],
+        });
+        serde_json::from_value(entry).expect("an exchange")
+    }
+
+    #[test]
+    fn an_asking_that_failed_is_one_session_whatever_it_failed() {
+        let rome = |state| asking("Rome", 1.0, &["b", "a", "tunnel", "gone"], state);
+        let again = asking("Rome", 2.0, &["c"], "failed");
+        let run = run(&[
+            cell(
+                "honest",
+                &[rome("failed"), asking("Oslo", 1.0, &[], "passed")],
+            ),
+            cell("short", &[rome("failed"), again]),
+            cell(
+                "completes",
+                &[rome("passed"), asking("Oslo", 1.0, &[], "failed")],
+            ),
+        ]);
+        let kept = [
+            recorded("a", "tool"),
+            recorded("b", "tool"),
+            recorded("tunnel", "other"),
+        ];
+        let told: Vec<_> = of(&run, &kept)
+            .into_iter()
+            .map(|one| {
+                let session = &one.session;
+                let exchanges = session["exchanges"].as_array().map_or(0, Vec::len);
+                let texts = [
+                    &session["input"],
+                    &session["expected_failure"],
+                    &session["contract"],
+                ];
+                let texts = texts.map(|text| text.as_str().unwrap_or_default().to_owned());
+                (
+                    one.id,
+                    one.invariants,
+                    exchanges,
+                    one.missing,
+                    texts.join("|"),
+                )
+            })
+            .collect();
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let expected = [
+            (
+                "r1-001",
+                names(&["honest", "short"]),
+                2,
+                2,
+                "Rome|honest: Rome is wrong; short: Rome is wrong|honest",
+            ),
+            (
+                "r1-002",
+                names(&["short"]),
+                0,
+                1,
+                "Rome|short: Rome is wrong|honest",
+            ),
+            (
+                "r1-003",
+                names(&["completes"]),
+                0,
+                0,
+                "Oslo|completes: Oslo is wrong|honest",
+            ),
+        ];
+        let expected = expected.map(|(id, names, exchanges, missing, texts)| {
+            (id.to_owned(), names, exchanges, missing, texts.to_owned())
+        });
+        assert_eq!(told, expected);
+    }
+}

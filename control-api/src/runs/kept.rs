@@ -1,0 +1,38 @@
+//! What a run keeps of the traffic of askings that failed.
+
+use std::collections::BTreeSet;
+
+use squall_journal::id::ExchangeId;
+use squall_journal::run::{CellRecord, CellState};
+use squall_journal::tape::Recorded;
+
+/// Greatest sum of heads and bodies that a run keeps, bytes.
+const BYTES: usize = 32 << 20;
+
+/// Which exchanges are kept already, and how much they are.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    looked_at: BTreeSet<ExchangeId>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// The exchanges of a cell's failed askings that nobody has asked for yet.
+    pub(super) fn wanted(&mut self, cell: &CellRecord) -> Vec<ExchangeId> {
+        let failed = cell.evidence.iter();
+        let failed = failed.filter(|asking| asking.state == Some(CellState::Failed));
+        let ids = failed.flat_map(|asking| &asking.exchanges);
+        let ids = ids.filter_map(|id| id.parse().ok());
+        ids.filter(|id| self.looked_at.insert(*id)).collect()
+    }
+
+    /// Whether one more fits; it counts then.
+    pub(super) fn has_room_for(&mut self, recorded: &Recorded) -> bool {
+        let bytes = self.bytes + recorded.weight();
+        let fits = bytes <= BYTES;
+        if fits {
+            self.bytes = bytes;
+        }
+        fits
+    }
+}

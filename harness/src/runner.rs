@@ -13,6 +13,7 @@
 //! on, so that two runs with one seed give the same cells at any concurrency.
 
 mod ask;
+mod counting;
 mod idle;
 mod jobs;
 mod judge;
@@ -135,7 +136,8 @@ async fn carried_out(
         .collect();
     warnings.extend(probed.warnings);
     if !plan.resets {
-        warnings.extend(memory::remembers(all()));
+        warnings
+            .extend(memory::remembers(all()).or_else(|| memory::shows(counting::counts(all()))));
     }
     Ok(Ran {
         parts: scenarios.parts(),

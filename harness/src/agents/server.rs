@@ -1,6 +1,7 @@
 //! An agent with an endpoint that Squall starts: `agent.start`.
 
 use std::process::{ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use reqwest::Client;
@@ -35,7 +36,19 @@ pub(super) struct Started {
     start: Start,
     variables: ProxyVariables,
     client: Client,
+    /// How long it may take until it is ready.
+    ready_within: Duration,
     server: Mutex<Option<Server>>,
+    /// Why it was not ready in time, if it once was not: nobody waits for that again.
+    never_ready: OnceLock<String>,
+}
+
+/// Why it does not run.
+enum NotRunning {
+    /// It was not ready in time.
+    NotReady(String),
+    /// It could not be started, or ended at once.
+    NotStarted(String),
 }
 
 struct Server {
@@ -51,7 +64,9 @@ impl Started {
             start,
             variables,
             client: client(),
+            ready_within: READY,
             server: Mutex::default(),
+            never_ready: OnceLock::new(),
         }
     }
 
@@ -63,22 +78,31 @@ impl Started {
         {
             return Ok(());
         }
+        if let Some(why) = self.never_ready.get() {
+            return Err(why.clone());
+        }
         // One that has ended leaves nothing behind.
         *server = None;
-        *server = Some(self.begun().await?);
-        Ok(())
+        match self.begun().await {
+            Ok(begun) => {
+                *server = Some(begun);
+                Ok(())
+            }
+            Err(NotRunning::NotStarted(why)) => Err(why),
+            Err(NotRunning::NotReady(why)) => Err(self.never_ready.get_or_init(|| why).clone()),
+        }
     }
 
-    async fn begun(&self) -> Result<Server, String> {
+    async fn begun(&self) -> Result<Server, NotRunning> {
         let ready_url = &self.start.ready_url;
         if self.is_ready().await.is_ok() {
-            return Err(format!(
+            return Err(NotRunning::NotStarted(format!(
                 "something answers at `ready_url: {ready_url}` before the agent was started; end it, \
                  or remove `start` from the suite"
-            ));
+            )));
         }
-        let mut server = self.spawn()?;
-        let patience = Instant::now() + READY;
+        let mut server = self.spawn().map_err(NotRunning::NotStarted)?;
+        let patience = Instant::now() + self.ready_within;
         loop {
             let not_yet = match self.is_ready().await {
                 Ok(()) => return Ok(server),
@@ -86,15 +110,17 @@ impl Started {
             };
             if let Some(status) = server.ended() {
                 let said = server.said.told_at_the_end().await;
-                return Err(format!("it ended with {status}{said}"));
+                return Err(NotRunning::NotStarted(format!(
+                    "it ended with {status}{said}"
+                )));
             }
             if Instant::now() >= patience {
-                let within = READY.as_secs();
+                let within = self.ready_within.as_secs();
                 let said = server.said.told();
-                return Err(format!(
+                return Err(NotRunning::NotReady(format!(
                     "`ready_url: {ready_url}` was not answered with 2xx within {within} s \
                      ({not_yet}){said}"
-                ));
+                )));
             }
             tokio::time::sleep(LOOK).await;
         }

@@ -46,6 +46,8 @@ pub(super) struct Asked {
     pub(super) wrong: Option<String>,
     /// Nobody was there.
     pub(super) unreachable: Option<AskError>,
+    /// In which scope it was asked.
+    pub(super) scope: String,
 }
 
 impl Asked {
@@ -189,7 +191,8 @@ impl<'r> Asking<'r> {
             while let Some(unit) = take() {
                 let mut before = Before::default();
                 for job in unit {
-                    let asked = self.asked(scope, &job, &mut before).await?;
+                    let mut asked = self.asked(scope, &job, &mut before).await?;
+                    asked.scope.clone_from(scope);
                     self.one_more().await;
                     // There is room for all. Nobody listens once the run has failed elsewhere.
                     let _ = done.try_send((job, asked));
@@ -231,26 +234,29 @@ impl<'r> Asking<'r> {
     /// Asks once while two scopes are watched; what was seen in each.
     pub(super) async fn asked_in_both(
         &self,
-        (own, shared): (&str, &str),
+        (scope, shared): (&str, &str),
         job: &Job<'_>,
     ) -> Result<(Asked, In), RunError> {
-        if let Err(error) = self.driver.reset(own).await {
+        if let Err(error) = self.driver.reset(scope).await {
             return Ok((Asked::not_reset(error), In::Neither));
         }
-        let in_own = self.reach.begin(own, self.wanted(job)).await?;
+        let in_own = self.reach.begin(scope, self.wanted(job)).await?;
         let in_shared = self
             .reach
             .begin(shared, self.wanted_without_trace(job))
             .await?;
-        let told = self.driver.ask(&self.invocation(own, job)).await;
+        let told = self.driver.ask(&self.invocation(scope, job)).await;
         let own = self.seen(in_own.activation.as_deref()).await?;
         let shared = self.seen(in_shared.activation.as_deref()).await?;
         self.one_more().await;
-        Ok(match (own.exchanges.len(), shared.exchanges.len()) {
-            (0, 0) => (Asked::of(told, own), In::Neither),
-            (0, _) => (Asked::of(told, shared), In::Shared),
-            (_, others) => (Asked::of(told, own), In::Own { others }),
-        })
+        let (seen, at) = match (own.exchanges.len(), shared.exchanges.len()) {
+            (0, 0) => (own, In::Neither),
+            (0, _) => (shared, In::Shared),
+            (_, others) => (own, In::Own { others }),
+        };
+        let mut asked = Asked::of(told, seen);
+        scope.clone_into(&mut asked.scope);
+        Ok((asked, at))
     }
 
     async fn seen(&self, activation: Option<&str>) -> Result<Seen, RunError> {

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 
 use super::Tried;
+use super::counting::Counted;
+use crate::suite::Prompt;
 
 /// Shortest text of a model's that tells askings apart, characters.
 const TELLING: usize = 4;
@@ -25,15 +27,34 @@ pub(super) fn remembers<'r>(tried: impl Iterator<Item = &'r Tried<'r>> + Clone) 
         let history = turns.first().and_then(|turn| turn.history.as_ref());
         let of_another = |text: &String| said.get(text).is_some_and(|by| *by != place);
         if history.is_some_and(|history| history.iter().any(of_another)) {
-            let prompt: String = job.prompt.text().chars().take(60).collect();
-            return Some(format!(
-                "the agent remembers: asked `{prompt}`, it began by telling its model what the model had said \
-                 in another asking. Without `agent.reset_endpoint`, `reset_function` or `reset_command` no \
-                 asking stands for itself"
+            return Some(told(
+                job.prompt,
+                "it began by telling its model what the model had said in another asking",
             ));
         }
     }
     None
+}
+
+/// The same of an agent whose answers count.
+pub(super) fn shows(counted: Option<Counted<'_>>) -> Option<String> {
+    let Counted {
+        prompt,
+        before,
+        after,
+    } = counted?;
+    let how = format!(
+        "it said {before}, and asked the same again {after} in the same words; it counts, or what it calls does"
+    );
+    Some(told(prompt, &how))
+}
+
+fn told(prompt: &Prompt, how: &str) -> String {
+    let prompt: String = prompt.text().chars().take(60).collect();
+    format!(
+        "the agent remembers: asked `{prompt}`, {how}. Without `agent.reset_endpoint`, `reset_function` or \
+         `reset_command` no asking stands for itself"
+    )
 }
 
 #[cfg(test)]
@@ -41,7 +62,6 @@ mod tests {
     use super::super::jobs::Job;
     use super::*;
     use crate::runner::Asked;
-    use crate::suite::Prompt;
     use crate::trace::testing::{Sent, trace};
 
     fn call(messages: &str, said: &str) -> Sent {

@@ -53,8 +53,14 @@ pub(super) async fn probe<'s, 'p>(
         slots.map(|slot| scopes.slot(slot)).collect()
     };
     let Some(shared) = scopes.shared else {
-        let units = jobs.into_iter().map(|job| vec![job]).collect();
-        let clean = asking.work_through(units, &own()).await?;
+        let mut units: Vec<_> = jobs.into_iter().map(|job| vec![job]).collect();
+        let rest = units.split_off(units.len().min(1));
+        let mut clean = asking.work_through(units, &own()).await?;
+        // Whoever is not there when everything begins is not waited for again and again.
+        if let Some(why) = clean.iter().find_map(|(_, one)| one.unreachable.clone()) {
+            return Err(RunError::Unreachable(why));
+        }
+        clean.extend(asking.work_through(rest, &own()).await?);
         let seen = clean.iter().any(|(_, asked)| asked.was_seen());
         return Ok(Probed {
             slots: own(),

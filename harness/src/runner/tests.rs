@@ -479,6 +479,28 @@ async fn an_agent_that_is_down_ends_the_run_and_its_chaos() {
 }
 
 #[tokio::test]
+async fn an_agent_that_is_down_is_asked_once_in_whatever_scopes() {
+    let world = World {
+        is_down: true,
+        ..World::default()
+    };
+    let suite = suite_of(SUITE);
+    let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))]);
+    let alone = tokio::sync::Mutex::default();
+    for shared in [Some("default"), None] {
+        world.state(|state| state.begun.clear());
+        let scopes = Scopes {
+            shared,
+            ..scopes(3, &alone)
+        };
+        let ran = run(&plan, &world, &world, &scopes, &Silent).await;
+        ran.expect_err("nobody there");
+        let scopes = 1 + usize::from(shared.is_some());
+        world.state(|state| assert_eq!(state.begun.len(), scopes, "{shared:?}"));
+    }
+}
+
+#[tokio::test]
 async fn an_agent_that_cannot_be_started_ends_the_run_in_its_own_words() {
     let world = World {
         does_not_start: true,

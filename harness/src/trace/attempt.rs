@@ -33,6 +33,8 @@ pub struct Attempt {
     pub began: Duration,
     /// When the answer had ended; `None`: it never did.
     pub ended: Option<Duration>,
+    /// Whether it may have been the agent that ended it: it got no answer, or not all of one.
+    pub(super) was_hung_up: bool,
     /// What the agent got; `None`: no answer.
     pub status: Option<u16>,
     /// What two requests have in common that are the same; `None`: the body was not read.
@@ -103,6 +105,7 @@ impl Attempt {
                 .collect(),
             began: seen.began,
             ended: seen.ended,
+            was_hung_up: record.outcome == Outcome::ClientGone || record.status.is_none(),
             status: record.status,
             identity: identity(seen),
             key: header("idempotency-key"),

@@ -48,8 +48,24 @@ fn is_retry(earlier: &Attempt, later: &Attempt) -> bool {
         .failure
         .as_ref()
         .is_some_and(|failure| failure.class != Class::Reported);
-    let ended = earlier.ended.is_some_and(|ended| ended <= later.began);
-    failed && ended && earlier.identity.is_some() && earlier.identity == later.identity
+    failed
+        && had_ended(earlier, later)
+        && earlier.identity.is_some()
+        && earlier.identity == later.identity
+}
+
+/// How much later than the agent itself Squall may hear that it has hung up.
+const HEARD_WITHIN: Duration = Duration::from_millis(100);
+
+fn had_ended(earlier: &Attempt, later: &Attempt) -> bool {
+    let late = if earlier.was_hung_up {
+        HEARD_WITHIN
+    } else {
+        Duration::ZERO
+    };
+    earlier
+        .ended
+        .is_some_and(|ended| ended <= later.began + late)
 }
 
 /// From the end of an attempt to the beginning of the next.
@@ -60,6 +76,8 @@ pub(crate) fn gap(earlier: &Attempt, later: &Attempt) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use squall_journal::record::Outcome;
+
     use crate::trace::testing::{Sent, trace};
 
     #[test]
@@ -69,6 +87,11 @@ mod tests {
         let known_by_draws = |fingerprint: &str| {
             let mut sent = failed().unread();
             sent.record.fingerprint = Some(fingerprint.into());
+            sent
+        };
+        let given_up = || {
+            let mut sent = failed();
+            (sent.record.outcome, sent.record.status) = (Outcome::ClientGone, None);
             sent
         };
         let by_sdk = |id: &str| failed().header("amz-sdk-invocation-id", id);
@@ -85,6 +108,8 @@ mod tests {
             (vec![failed().unread(), failed().unread()], 2),
             (vec![by_sdk("a"), by_sdk("b"), by_sdk("a")], 2),
             (vec![failed().at(0).took(500), failed().at(100)], 2),
+            (vec![given_up().at(0).took(540), failed().at(500)], 1),
+            (vec![given_up().at(0).took(700), failed().at(500)], 2),
         ] {
             assert_eq!(trace(&sent).calls().len(), calls, "{sent:#?}");
         }

@@ -133,3 +133,27 @@ async fn what_answers_already_is_not_taken_for_it() {
         "{failed}"
     );
 }
+
+#[tokio::test]
+async fn one_that_is_never_ready_is_waited_for_once() {
+    let folder = folder_with("server.py", AGENT);
+    let port = free_port();
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let start = Start {
+        command: ["sleep", "60"].map(str::to_owned).to_vec(),
+        ready_url: format!("{endpoint}/ready"),
+    };
+    let inner = driver_in(folder.path(), &format!("endpoint: '{endpoint}/ask'"));
+    let mut agent = Started::new(inner, start, std::sync::Arc::new(|_| Vec::new()));
+    agent.ready_within = Duration::ZERO;
+    let failed = asked(&agent, "hi").await.expect_err("it is not ready");
+    assert!(
+        failed.to_string().contains("was not answered with 2xx"),
+        "{failed}"
+    );
+    // Would it be started again, this would stand in its way.
+    let other = driver(&folder, port, &served(&folder, port));
+    asked(&*other, "hi").await.expect("an answer");
+    let again = asked(&agent, "hi").await.expect_err("it is not ready");
+    assert_eq!(again, failed);
+}

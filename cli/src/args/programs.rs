@@ -20,7 +20,7 @@ pub(crate) struct Demo {
         long,
         value_name = "N",
         env = "SQUALL_SEED",
-        default_value_t = 6,
+        default_value_t = 40,
         value_parser = seed,
         allow_negative_numbers = true
     )]

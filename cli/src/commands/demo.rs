@@ -18,8 +18,8 @@ use crate::demo::trial::{self, Trial};
 use crate::demo::{TASK, World, contract, report};
 use crate::failure::Failure;
 use crate::pointing;
+use crate::render::output;
 use crate::render::paint::Paint;
-use crate::render::{output, run as render};
 use crate::reports;
 
 /// The weathers, calm first: each a built-in profile, in force for a scope of that name.
@@ -60,7 +60,7 @@ pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
     } else {
         let paint = Paint::stdout();
         output::print(&report::text(&trials, demo.seed, paint))?;
-        output::print(&told(&judged, &demo.output, paint))?;
+        output::print(&report::held_to(&judged, &demo.output, paint))?;
     }
     if demo.keep {
         keep(&daemon).await?;
@@ -83,19 +83,6 @@ async fn judge(daemon: &Daemon, client: &Client, demo: &Demo) -> Result<RunRecor
     let file = &demo.output;
     std::fs::write(file, page).map_err(|error| Failure::could_not(file.display(), error))?;
     Ok(judged)
-}
-
-/// The contract's part of what is told.
-fn told(judged: &RunRecord, report: &Path, paint: Paint) -> String {
-    format!(
-        "\n{}\n\n{}\n{}\nreport: {}\n",
-        paint.strong(
-            "What it is held to, in the same weathers (drawn anew) and where a booking's outcome is unclear"
-        ),
-        render::matrix(judged, paint),
-        render::closing(judged),
-        report.display()
-    )
 }
 
 /// The daemon, with the world's names. Kept running, it has the usual ports if they are free.
@@ -131,7 +118,7 @@ async fn one(
     weather: &str,
     seed: u64,
 ) -> Result<Trial, Failure> {
-    let wanted = json!({ "profile": weather, "seed": seed });
+    let wanted = json!({ "profile": weather, "seed": seed, "key": contract::key(weather) });
     let _: Value = client.put(&chaos_path(Some(weather)), &wanted).await?;
     trial::run(
         weather,

@@ -20,6 +20,9 @@ pub(crate) async fn run(client: &Client, suite: &Value, seed: u64) -> Result<Run
     client.get(&format!("/v1/runs/{}", segment(id))).await
 }
 
+/// The scenario without chaos.
+const CALM: &str = "calm";
+
 /// What an answer holds that was not cut off: how the trip ends, or that there is none.
 const TOLD: &str = r"good\s+trip!|try\s+again\.|is\s+booked\.";
 
@@ -53,9 +56,16 @@ pub(crate) fn suite(program: &Path, weathers: &[&str]) -> Value {
 /// A built-in profile as a scenario; `none` is the clean one.
 fn scenario(weather: &str) -> Value {
     match weather {
-        "none" => json!({ "name": "calm" }),
+        "none" => json!({ "name": CALM }),
         profile => json!({ "name": profile, "extends": [profile] }),
     }
+}
+
+/// What a weather's draws hang on where the contract is run: the first prompt of its scenario, the first
+/// time. What hangs on the same draws the same.
+pub(crate) fn key(weather: &str) -> String {
+    let scenario = if weather == "none" { CALM } else { weather };
+    format!("{scenario}/prompt-1/1")
 }
 
 /// The booking is made, and the agent hears that it failed: once, so that asking again succeeds.

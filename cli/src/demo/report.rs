@@ -1,15 +1,18 @@
 //! The demo's results, for people and as a document.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use squall_journal::record::{ExchangeRecord, Kind};
+use squall_journal::run::RunRecord;
 
 use super::TASK;
 use super::findings::{self, Finding};
 use super::trial::Trial;
 use crate::render::exchange::{applied, ending, milliseconds};
 use crate::render::paint::Paint;
+use crate::render::run;
 use crate::render::table::{Table, wrap};
 
 /// Columns of running text.
@@ -52,6 +55,19 @@ pub(crate) fn text(trials: &[Trial], seed: u64, paint: Paint) -> String {
         ))
     );
     text
+}
+
+/// What the agent is held to, below [`text`]: the contract's matrix, its closing line, where its report is.
+pub(crate) fn held_to(judged: &RunRecord, report: &Path, paint: Paint) -> String {
+    format!(
+        "\n{}\n\n{}\n{}\nreport: {}\n",
+        paint.strong(
+            "What it is held to, with the same draws, and where a booking's outcome is unclear"
+        ),
+        run::matrix(judged, paint),
+        run::closing(judged),
+        report.display()
+    )
 }
 
 /// One row per trial.
@@ -223,5 +239,26 @@ mod tests {
             )
         };
         insta::assert_snapshot!(text(&[clean, stormy], 42, Paint::plain()));
+    }
+
+    #[test]
+    fn below_it_stands_what_the_agent_is_held_to() {
+        let cell = |invariant: &str, scenario: &str, state: &str| {
+            json!({ "invariant": invariant, "scenario": scenario, "severity": "critical", "state": state,
+                    "reason": null, "faults_applied": 1, "mutation": null, "evidence": [] })
+        };
+        let judged = json!({
+            "id": "0193a1b2c3d4000000010042", "kind": "contract", "name": "demo", "state": "failed",
+            "score": 66.6, "passed": false, "coverage": squall_journal::run::CoverageRecord::default(),
+            "scores": squall_journal::run::ScoresRecord::default(), "seed": 6,
+            "created_at": "", "started_at": null, "finished_at": null, "error": null, "reason": null,
+            "daemon": "", "documents": [],
+            "cells": [cell("answers", "calm", "passed"), cell("answers", "flaky_network", "passed"),
+                      cell("books-once", "calm", "not_exercised"),
+                      cell("books-once", "flaky_network", "failed")],
+        });
+        let judged: RunRecord = serde_json::from_value(judged).expect("a run");
+        let report = Path::new("squall-demo.html");
+        insta::assert_snapshot!(held_to(&judged, report, Paint::plain()));
     }
 }

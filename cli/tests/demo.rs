@@ -1,0 +1,60 @@
+//! What `squall demo` shows whoever tries it first: the words, and that they come out so again.
+
+use std::process::{Command, Stdio};
+
+/// What the default seed shows: the same faults each time, and what the agent makes of them.
+#[test]
+fn the_demo_says_where_the_agent_broke_and_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_squall"));
+    demo.arg("demo")
+        .current_dir(directory.path())
+        .stdin(Stdio::null());
+    let ours = std::env::vars_os().map(|(name, _)| name);
+    for name in ours.filter(|name| name.to_string_lossy().starts_with("SQUALL_")) {
+        demo.env_remove(name);
+    }
+    demo.env("SQUALL_HOME", directory.path().join("home"));
+    let output = demo.env("NO_COLOR", "1").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    insta::assert_snapshot!(masked(&said));
+    let report = std::fs::read_to_string(directory.path().join("squall-demo.html")).unwrap();
+    assert!(report.contains("books-once"), "{report}");
+}
+
+/// Without what is other each time: ids, and in the rows of the first table times, and so widths.
+fn masked(said: &str) -> String {
+    let mut lines = Vec::new();
+    let mut in_table = false;
+    for line in said.lines() {
+        in_table = line.starts_with("WEATHER") || (in_table && !line.is_empty());
+        if in_table {
+            lines.push(without_time(line));
+        } else {
+            let words = line.split_inclusive(' ').map(without_id);
+            lines.push(words.collect::<String>().trim_end().to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+fn without_id(word: &str) -> String {
+    let id = word.trim_end().trim_start_matches("run=");
+    let is_one = id.len() == 24 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_one {
+        word.replace(id, "ID")
+    } else {
+        word.to_owned()
+    }
+}
+
+fn without_time(row: &str) -> String {
+    let words: Vec<_> = row.split_whitespace().collect();
+    let is_unit = |at: usize| matches!(words.get(at), Some(&("ms" | "s")));
+    let kept = (0..words.len()).filter(|at| !is_unit(*at));
+    let kept: Vec<_> = kept
+        .map(|at| if is_unit(at + 1) { "TIME" } else { words[at] })
+        .collect();
+    kept.join(" ")
+}

@@ -227,7 +227,9 @@ where
             takeover: RefCell::new(None),
         });
         connection.carries_a_tunnel();
-        let header_bytes = u32::try_from(live.config.limits.header_bytes).unwrap_or(u32::MAX);
+        // h2 refuses what is beyond its bound with a bare 431; what is between is told why.
+        let header_bytes = live.config.limits.header_bytes.saturating_mul(4);
+        let header_bytes = u32::try_from(header_bytes).unwrap_or(u32::MAX);
         let mut served = pin!(
             hyper::server::conn::http2::Builder::new(LocalExecutor)
                 .timer(TokioTimer::new())
@@ -301,13 +303,8 @@ impl hyper::service::Service<Request<Incoming>> for Agent {
         if let Some(guard) = &connection.guard {
             connection.spelt.set(guard.next_spelt());
         }
-        if let Some(problem) = connection.rejected(&request) {
-            let refusal = if connection.is_h2() {
-                connection.refuse(&problem, request.method(), request.uri())
-            } else {
-                // What stands for the head that was refused says nothing of it.
-                connection.refuse(&problem, &Method::default(), &Uri::default())
-            };
+        if let Some((problem, method, uri)) = connection.rejected(&request) {
+            let refusal = connection.refuse(&problem, &method, &uri);
             return Box::pin(ready(Ok(refusal)));
         }
         if !changes_protocol(&request) {
@@ -380,41 +377,37 @@ impl Connection {
         self.guard.as_ref()?.body_error()
     }
 
-    /// The answer to a request that stands for a head which the guard refused.
-    pub(crate) fn rejected(&self, request: &Request<Incoming>) -> Option<Problem> {
+    /// The answer to a request that stands for a head which was refused, and what that asked for.
+    fn rejected(&self, request: &Request<Incoming>) -> Option<(Problem, Method, Uri)> {
         let Some(guard) = &self.guard else {
-            return self.too_many_fields(request);
+            let problem = self.head_too_large(request)?;
+            return Some((problem, request.method().clone(), request.uri().clone()));
         };
         let rejection = guard.take_rejection(request.uri().path())?;
-        let detail = rejection.reason.to_string();
-        Some(match rejection.status {
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Problem::new(
-                rejection.status,
-                "head-too-large",
-                "Request head too large",
-                detail,
-            ),
-            StatusCode::REQUEST_TIMEOUT => Problem::new(
-                rejection.status,
-                "head-timeout",
-                "Request head too slow",
-                detail,
-            ),
-            status => Problem::new(status, "bad-framing", "Bad request framing", detail),
-        })
+        let (method, uri) = rejection.asked.unwrap_or_default();
+        let (slug, title) = match rejection.status {
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => HEAD_TOO_LARGE,
+            StatusCode::REQUEST_TIMEOUT => ("head-timeout", "Request head too slow"),
+            _ => ("bad-framing", "Bad request framing"),
+        };
+        let problem = Problem::new(rejection.status, slug, title, rejection.reason.to_string());
+        Some((problem, method, uri))
     }
 
     /// On HTTP/2, whose heads no guard has read.
-    fn too_many_fields(&self, request: &Request<Incoming>) -> Option<Problem> {
-        let most = self.worker.engine.live().config.limits.header_count;
-        (request.headers().len() > most).then(|| {
-            Problem::new(
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "head-too-large",
-                "Request head too large",
-                FramingError::TooManyFields { limit: most }.to_string(),
-            )
-        })
+    fn head_too_large(&self, request: &Request<Incoming>) -> Option<Problem> {
+        let limits = &self.worker.engine.live().config.limits;
+        let (count, bytes) = (limits.header_count, limits.header_bytes);
+        let reason = if request.headers().len() > count {
+            FramingError::TooManyFields { limit: count }
+        } else if header_list_size(request) > bytes {
+            FramingError::HeadTooLarge { limit: bytes }
+        } else {
+            return None;
+        };
+        let (slug, title) = HEAD_TOO_LARGE;
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        Some(Problem::new(status, slug, title, reason.to_string()))
     }
 
     /// Refuses what never became an exchange; it is written down all the same.
@@ -499,6 +492,20 @@ impl Connection {
             inspect: self.worker.engine.inspect.clone(),
         }
     }
+}
+
+/// The kind and the title of the problem of a head beyond its bounds.
+const HEAD_TOO_LARGE: (&str, &str) = ("head-too-large", "Request head too large");
+
+/// The size of a head as HTTP/2 counts it: names, values and 32 bytes a field (RFC 9113 §6.5.2).
+fn header_list_size(request: &Request<Incoming>) -> usize {
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + 32);
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len());
+    fields.sum::<usize>() + target
 }
 
 /// The scope of a CONNECT: only credentials can name it.

@@ -81,8 +81,8 @@ pub trait Side: Unpin {
     fn advance(&mut self, bytes: &[u8]) -> Progress;
     /// What to do with the next read.
     fn gate(&mut self, context: &Context<'_>) -> Gate;
-    /// Something is refused: what is read in its place, or `None` when the read fails.
-    fn refused(&mut self, error: FramingError) -> Option<Bytes>;
+    /// What begins with `rest` is refused: what is read in its place, or `None` when the read fails.
+    fn refused(&mut self, error: FramingError, rest: &[u8]) -> Option<Bytes>;
     /// The stream ended or failed.
     fn ended(&mut self, how: Result<(), &io::Error>);
     /// When a head that begins now has to be complete.
@@ -124,8 +124,9 @@ impl<T, S: Side> Guard<T, S> {
         match progress.next {
             Next::More | Next::Undecided => {}
             Next::Refused(error) => {
+                let instead = self.side.refused(error, &self.held[self.ready..]);
                 self.held.truncate(self.ready);
-                match self.side.refused(error) {
+                match instead {
                     Some(instead) => {
                         self.held.extend_from_slice(&instead);
                         self.ready = self.held.len();

@@ -151,26 +151,27 @@ fn an_agent_speaks_http_2_by_prior_knowledge_on_every_listener() {
 }
 
 #[test]
-fn heads_of_too_many_fields_are_431_with_a_problem() {
-    let config = json!({ "proxy": { "limits": { "header_count": 5 } } });
+fn heads_beyond_the_limits_are_431_with_a_problem() {
+    let limits = json!({ "header_count": 5, "header_bytes": "8KiB" });
+    let config = json!({ "proxy": { "limits": limits } });
     let stage = Stage::with(&config, standard::serve);
     block(async {
         let mut sender = h2c::<Empty<Bytes>>(stage.daemon.proxy).await;
-        for (fields, status) in [(5, 200), (6, 431)] {
+        for (fields, length, status) in [(5, 1, 200), (6, 1, 431), (2, 3000, 200), (3, 3000, 431)] {
             let url = format!("http://{}/json", stage.plain.address);
             let mut request = Request::get(url).version(Version::HTTP_2);
             for field in 0..fields {
-                request = request.header(format!("x-{field}"), "1");
+                request = request.header(format!("x-{field}"), "1".repeat(length));
             }
             let request = request.body(Empty::new()).unwrap();
             let answer = sender.send_request(request).await.unwrap();
-            assert_eq!(answer.status(), status, "{fields} fields");
+            assert_eq!(answer.status(), status, "{fields} fields of {length}");
             if status == 431 {
                 assert_eq!(answer.headers()["content-type"], "application/problem+json");
             }
         }
     });
-    let refused = stage.daemon.api.wait_for_exchanges(2);
+    let refused = stage.daemon.api.wait_for_exchanges(4);
     let refused = refused.iter().find(|one| one["status"] == 431).unwrap();
     assert_eq!(refused["outcome"], "denied", "{refused}");
     let url = refused["url"].as_str().unwrap();

@@ -339,9 +339,16 @@ fn heads_beyond_the_limits_are_431() {
     let names: Vec<String> = (0..30).map(|at| format!("X-{at}")).collect();
     let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
     let mut wire = stage.open(Path::Forward);
-    wire.request("GET", "/json", &many, b"");
+    wire.request("DELETE", "/json", &many, b"");
     assert_eq!(wire.response().status, 431);
     assert_eq!(stage.plain.opened(), 0);
+    // What they asked for is in the journal, though nothing came of it.
+    let asked = stage.daemon.api.wait_for_exchanges(2);
+    let url = format!("http://{}/json", stage.plain.address);
+    for method in ["GET", "DELETE"] {
+        let asked = asked.iter().find(|one| one["method"] == method).unwrap();
+        assert_eq!((&asked["url"], &asked["outcome"]), (&json!(url), &json!("denied")));
+    }
     let mut wire = stage.open(Path::Forward);
     wire.request("GET", "/json", &many[..10], b"");
     assert_eq!(wire.response().status, 200);

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode, Uri};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 
@@ -18,18 +18,20 @@ use crate::h1::framing::{Position, Progress, Requests, Spelt};
 use crate::h1::{FramingError, Limits};
 
 /// A request head that was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
     /// What the agent is told: 400, or 408, 414 or 431 where a bound was passed.
     pub status: StatusCode,
     /// Why.
     pub reason: FramingError,
+    /// What it asked for; `None` where not even its first line can be read.
+    pub asked: Option<(Method, Uri)>,
 }
 
 /// What the guard of a connection and the service on it tell each other.
 #[derive(Debug)]
 pub struct RequestState {
-    rejection: Cell<Option<Rejection>>,
+    rejection: RefCell<Option<Box<Rejection>>>,
     body_error: Cell<Option<FramingError>>,
     position: Cell<Position>,
     granted: Cell<Option<bool>>,
@@ -46,12 +48,9 @@ impl RequestState {
     /// The path of such a request cannot be guessed, so no agent can send it; it exists once.
     pub fn take_rejection(&self, path: &str) -> Option<Rejection> {
         // Nearly always there is none: one look at a cell.
-        let rejection = self.rejection.get()?;
-        if path.as_bytes() != sentinel().path() {
-            return None;
-        }
-        self.rejection.set(None);
-        Some(rejection)
+        let mut rejection = self.rejection.borrow_mut();
+        let rejection = rejection.take_if(|_| path.as_bytes() == sentinel().path())?;
+        Some(*rejection)
     }
 
     /// How the next request's head is spelt: to be called once for each that is served, in order, or
@@ -107,7 +106,7 @@ impl<T> RequestGuard<T> {
     /// refused with 408. Needs a runtime with a clock.
     pub fn new(inner: T, limits: Limits, head_timeout: Option<Duration>) -> Self {
         let state = Rc::new(RequestState {
-            rejection: Cell::new(None),
+            rejection: RefCell::default(),
             body_error: Cell::new(None),
             position: Cell::new(Position::Between),
             granted: Cell::new(None),
@@ -164,7 +163,7 @@ impl Side for RequestSide {
         }
     }
 
-    fn refused(&mut self, error: FramingError) -> Option<Bytes> {
+    fn refused(&mut self, error: FramingError, rest: &[u8]) -> Option<Bytes> {
         self.lingers = true;
         self.state.position.set(Position::Refused);
         if !self.tracker.is_head_refused() {
@@ -172,9 +171,10 @@ impl Side for RequestSide {
             return None;
         }
         self.state.spelt.borrow_mut().push_back(Spelt::default());
-        self.state.rejection.set(Some(Rejection {
+        *self.state.rejection.borrow_mut() = Some(Box::new(Rejection {
             status: error.status(),
             reason: error,
+            asked: asked(rest),
         }));
         Some(Bytes::from_static(sentinel().0.as_bytes()))
     }
@@ -222,4 +222,16 @@ fn sentinel() -> &'static Sentinel {
             "{method}/{token:032x} HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n"
         ))
     })
+}
+
+/// What a head asks for by its first line, whatever is wrong with the rest of it.
+fn asked(head: &[u8]) -> Option<(Method, Uri)> {
+    let line = head.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
+    let mut words = line.split(|byte| *byte == b' ');
+    let method = Method::from_bytes(words.next()?).ok()?;
+    let target = Uri::try_from(words.next()?).ok()?;
+    words
+        .next()?
+        .starts_with(b"HTTP/1.")
+        .then_some((method, target))
 }

@@ -8,16 +8,22 @@
 //! ```
 
 mod embeddings;
+mod folder;
 mod program;
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
 use squall_journal::reach::Pending;
 
-use crate::model::{ModelClient, Wish};
+use tokio::sync::OnceCell;
+
+use self::folder::StaticModel;
+use crate::model::{ModelClient, ModelError, Wish};
 use crate::suite::{Embeddings, Model, Suite};
 
 /// Questions that are asked at the same time.
@@ -58,11 +64,39 @@ pub(crate) enum Reply {
     Vector(Vec<f32>),
 }
 
+/// Why nothing came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// Nobody is there.
+    Absent(String),
+    /// What came is of no use.
+    Useless(String),
+}
+
+impl Silence {
+    fn why(&self) -> &str {
+        match self {
+            Self::Absent(why) | Self::Useless(why) => why,
+        }
+    }
+}
+
+impl From<ModelError> for Silence {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::Unreachable { .. } => Self::Absent(error.to_string()),
+            ModelError::Refused { .. } | ModelError::Unread { .. } => {
+                Self::Useless(error.to_string())
+            }
+        }
+    }
+}
+
 /// Every reply of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Told {
     embeds: bool,
-    replies: HashMap<Question, Result<Reply, String>>,
+    replies: HashMap<Question, Result<Reply, Silence>>,
 }
 
 impl Told {
@@ -108,17 +142,40 @@ impl Told {
     fn reply(&self, question: &Question) -> Result<&Reply, &str> {
         match self.replies.get(question) {
             Some(Ok(reply)) => Ok(reply),
-            Some(Err(why)) => Err(why),
+            Some(Err(silence)) => Err(silence.why()),
             None => Err("nobody was asked"),
         }
+    }
+
+    /// Why nothing could be learnt from the model, or of embeddings: nobody was there, whatever was asked.
+    /// `None`: somebody was, or nobody was asked.
+    pub(crate) fn absent(&self) -> Option<&str> {
+        let of_model = |question: &Question| matches!(question, Question::Model { .. });
+        let of_embeddings = |question: &Question| matches!(question, Question::Embedding(_));
+        self.always_absent(of_model)
+            .or_else(|| self.always_absent(of_embeddings))
+    }
+
+    fn always_absent(&self, among: impl Fn(&Question) -> bool) -> Option<&str> {
+        let asked = self.replies.iter().filter(|(question, _)| among(question));
+        let absent = asked.map(|(_, reply)| match reply {
+            Err(Silence::Absent(why)) => Some(why.as_str()),
+            Ok(_) | Err(Silence::Useless(_)) => None,
+        });
+        // Whichever comes first by its words: a map has no order.
+        absent.collect::<Option<Vec<_>>>()?.into_iter().min()
     }
 }
 
 /// Whom a suite's invariants may ask.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Outside<'a> {
     model: Option<&'a Model>,
     embeddings: Option<&'a Embeddings>,
+    /// Where relative folders begin.
+    folder: PathBuf,
+    /// The model in a folder, once it is read.
+    read: Arc<OnceCell<Result<StaticModel, String>>>,
 }
 
 impl<'a> Outside<'a> {
@@ -127,6 +184,16 @@ impl<'a> Outside<'a> {
         Self {
             model: suite.model.as_ref(),
             embeddings: suite.embeddings.as_ref(),
+            ..Self::default()
+        }
+    }
+
+    /// The same, with relative folders below this one; without it, below the one that this process runs in.
+    #[must_use]
+    pub fn below(self, folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            ..self
         }
     }
 
@@ -150,10 +217,17 @@ impl<'a> Outside<'a> {
                 }
             }
         }
-        if let Some(embeddings) = self.embeddings {
-            for some in texts.chunks(embeddings::AT_A_TIME) {
-                askings.push(Box::pin(embeddings::ask(embeddings, some.to_vec())));
+        match self.embeddings {
+            Some(Embeddings::Endpoint(endpoint)) => {
+                for some in texts.chunks(embeddings::AT_A_TIME) {
+                    askings.push(Box::pin(embeddings::ask(endpoint, some.to_vec())));
+                }
             }
+            Some(Embeddings::Folder(folder)) if !texts.is_empty() => {
+                let folder = self.folder.join(folder);
+                askings.push(Box::pin(folder::ask(Arc::clone(&self.read), folder, texts)));
+            }
+            Some(Embeddings::Folder(_)) | None => {}
         }
         let mut replies = stream::iter(askings).buffer_unordered(AT_ONCE);
         while let Some(some) = replies.next().await {
@@ -164,14 +238,16 @@ impl<'a> Outside<'a> {
     }
 }
 
-type Asked = (Question, Result<Reply, String>);
+type Asked = (Question, Result<Reply, Silence>);
 
 async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Asked> {
     let Question::Model { system, prompt } = &question else {
         return Vec::new();
     };
     let reply = match model {
-        None => Err("the suite names no model; write `model: {provider: …, name: …}`".to_owned()),
+        None => Err(Silence::Useless(
+            "the suite names no model; write `model: {provider: …, name: …}`".to_owned(),
+        )),
         Some(model) => {
             let wish = Wish {
                 system,
@@ -181,7 +257,7 @@ async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Asked
                 json: true,
             };
             let said = model.ask(&wish).await;
-            said.map(Reply::Text).map_err(|error| error.to_string())
+            said.map(Reply::Text).map_err(Silence::from)
         }
     };
     vec![(question, reply)]

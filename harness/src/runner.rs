@@ -60,6 +60,9 @@ pub struct Ran {
     /// Askings of which not all that went over the wire was seen: the journal lost some of it, or it was
     /// still open at the end.
     pub incomplete: u64,
+    /// Why no invariant learnt what it had to ask the suite's model for, or of embeddings; `None`: some did, or
+    /// none had to.
+    pub unreachable: Option<String>,
     /// What makes the run worth less than it looks.
     pub warnings: Vec<String>,
 }
@@ -145,6 +148,7 @@ async fn carried_out(
         stability: scenarios.stability(),
         coverage: scenarios.coverage(),
         incomplete,
+        unreachable: scenarios.unreachable(),
         warnings,
     })
 }

@@ -39,7 +39,7 @@ use squall_profiles::variables::{Expanded, Variables};
 
 pub use self::agent::Agent;
 pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
-pub use self::embeddings::Embeddings;
+pub use self::embeddings::{Embeddings, EmbeddingsEndpoint};
 use self::files::Laid;
 pub use self::files::Open;
 pub use self::machine::{Touched, touched_by_contract};

@@ -106,4 +106,7 @@ pub enum RunError {
     /// The agent cannot be asked at all.
     #[error("{0}")]
     Agent(String),
+    /// Nothing could be learnt from the suite's model, or of embeddings.
+    #[error("nobody was there to judge: {0}")]
+    Model(String),
 }

@@ -51,7 +51,7 @@ const KINDS: [RunKind; 4] = [
 
 impl SuiteRunner {
     /// One for every kind. `variables` point programs at the proxy, for agents that are started here, and
-    /// `folder` is where Python modules are looked for.
+    /// `folder` is where Python modules are looked for, and where relative folders begin.
     pub fn all(variables: &ProxyVariables, folder: &Path) -> Vec<Arc<dyn Runner>> {
         let runner = |kind| -> Arc<dyn Runner> {
             Arc::new(Self {
@@ -76,7 +76,7 @@ impl SuiteRunner {
         let verdict = if order.kind == RunKind::Verify {
             verified(order, &*driver, tools).await
         } else {
-            tried(order, &*driver, at_once, tools).await
+            tried(order, &*driver, at_once, &self.folder, tools).await
         };
         driver.stop().await;
         verdict
@@ -149,9 +149,11 @@ async fn tried(
     order: &Order,
     driver: &dyn Driver,
     at_once: NonZeroUsize,
+    folder: &Path,
     tools: &Tools<'_>,
 ) -> Result<Verdict, RunError> {
-    let planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
+    let mut planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
+    planned.plan.outside = planned.plan.outside.below(folder);
     let scopes = Scopes {
         own: &order.scope,
         at_once,
@@ -164,7 +166,13 @@ async fn tried(
         runner::RunError::Unreachable(error) => RunError::Agent(error.to_string()),
     })?;
     ran.warnings.extend(planned.warnings);
-    Ok(verdict(order, ran))
+    let unreachable = ran.unreachable.take();
+    let verdict = verdict(order, ran);
+    match unreachable {
+        // What failed has failed, whatever could not be asked.
+        Some(why) if verdict.passed != Some(false) => Err(RunError::Model(why)),
+        Some(_) | None => Ok(verdict),
+    }
 }
 
 fn verdict(order: &Order, ran: Ran) -> Verdict {

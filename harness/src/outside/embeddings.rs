@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Question, Reply};
+use super::{Asked, Question, Reply, Silence};
 use crate::agents::turn::client;
 use crate::model::{Answered, Endpoint};
-use crate::suite::Embeddings;
+use crate::suite::EmbeddingsEndpoint;
 
 /// Texts of one request.
 pub(super) const AT_A_TIME: usize = 32;
 
-pub(super) async fn ask(embeddings: &Embeddings, texts: Vec<String>) -> Vec<Asked> {
+pub(super) async fn ask(embeddings: &EmbeddingsEndpoint, texts: Vec<String>) -> Vec<Asked> {
     let vectors = vectors(embeddings, &texts).await;
     let asked = texts.into_iter().enumerate().map(|(place, text)| {
         let reply = match &vectors {
@@ -22,7 +22,10 @@ pub(super) async fn ask(embeddings: &Embeddings, texts: Vec<String>) -> Vec<Aske
     asked.collect()
 }
 
-async fn vectors(embeddings: &Embeddings, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
+async fn vectors(
+    embeddings: &EmbeddingsEndpoint,
+    texts: &[String],
+) -> Result<Vec<Vec<f32>>, Silence> {
     let base = embeddings.base_url.trim_end_matches('/');
     let key = embeddings.api_key.iter();
     let headers = key
@@ -31,12 +34,11 @@ async fn vectors(embeddings: &Embeddings, texts: &[String]) -> Result<Vec<Vec<f3
     let body = json!({ "model": embeddings.name, "input": texts });
     let client = client();
     let endpoint = Endpoint::new(&client, format!("{base}/embeddings"), headers);
-    let Answered { endpoint, document } = endpoint
-        .post(&body)
-        .await
-        .map_err(|error| error.to_string())?;
-    read(&document, texts.len())
-        .ok_or_else(|| format!("the answer of {endpoint} has no embedding for every text"))
+    let Answered { endpoint, document } = endpoint.post(&body).await?;
+    read(&document, texts.len()).ok_or_else(|| {
+        let why = format!("the answer of {endpoint} has no embedding for every text");
+        Silence::Useless(why)
+    })
 }
 
 /// One for each text, in their order: the answer's own order is told by `index`.

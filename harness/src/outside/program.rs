@@ -1,6 +1,6 @@
 //! A program that judges: it reads on stdin, and says its verdict on stdout.
 
-use super::{Asked, Question, Reply};
+use super::{Asked, Question, Reply, Silence};
 use crate::agents::program::{self, NotEnded};
 
 /// It runs with Squall's own environment, none of the agent's proxy variables in it, and is ended with all
@@ -35,5 +35,5 @@ pub(super) async fn ask(question: Question) -> Vec<Asked> {
             Err(format!("the program could not be listened to: {error}"))
         }
     };
-    vec![(question, reply)]
+    vec![(question, reply.map_err(Silence::Useless))]
 }

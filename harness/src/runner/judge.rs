@@ -51,6 +51,11 @@ impl<'r, 'p> Judge<'r, 'p> {
         }
     }
 
+    /// Why nobody outside was there that invariants had to ask.
+    pub(super) fn unreachable(&self) -> Option<&str> {
+        self.told.absent()
+    }
+
     /// Judges a scenario of which these are all the askings. Asks whatever its invariants want to know and no
     /// scenario before it did.
     pub(super) async fn scenario(

@@ -78,6 +78,11 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         &self.tried
     }
 
+    /// Why nobody outside was there that invariants had to ask.
+    pub(super) fn unreachable(&self) -> Option<String> {
+        self.judge.unreachable().map(str::to_owned)
+    }
+
     /// Every part with its cells, scenario by scenario.
     pub(super) fn parts(&self) -> Vec<RanPart> {
         let parts = self.plan.parts.iter().enumerate();

@@ -501,6 +501,27 @@ async fn an_agent_that_is_down_is_asked_once_in_whatever_scopes() {
 }
 
 #[tokio::test]
+async fn a_judge_that_is_never_there_is_told_of() {
+    let of = async |head: &str| {
+        let text = format!(
+            "{head}\nagent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [one]\n\
+             contract: {{name: c, invariants: [{{id: a, type: completes}}, \
+             {{id: b, type: similarity, expected: x}}], chaos_matrix: [{{name: calm}}]}}\n"
+        );
+        run_contract(&World::default(), &text, 1)
+            .await
+            .expect("a run")
+    };
+    let ran = of("embeddings: {folder: /no/such/model}").await;
+    let why = ran.unreachable.clone().expect("nobody there");
+    let expected = "`embeddings.folder`: /no/such/model/tokenizer.json: ";
+    assert!(why.starts_with(expected), "{why}");
+    assert_eq!(state_of(&ran, "b", "calm"), CellState::Error);
+    assert_eq!(state_of(&ran, "a", "calm"), CellState::Passed);
+    assert_eq!(of("").await.unreachable, None);
+}
+
+#[tokio::test]
 async fn an_agent_that_cannot_be_started_ends_the_run_in_its_own_words() {
     let world = World {
         does_not_start: true,

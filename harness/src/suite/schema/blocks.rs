@@ -1,6 +1,6 @@
 //! How the agent is reached, who helps, and the small blocks.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::shapes::{Field, block, flag, named, number, some, text, texts, whole, words};
 use crate::suite::mutations::MutationType;
@@ -219,13 +219,26 @@ pub(super) fn tools_block() -> Value {
 }
 
 pub(super) fn embeddings_block() -> Value {
-    let what = "An endpoint that gives embeddings, as OpenAI's does.";
+    let what = "By what texts are compared: an endpoint that gives embeddings, as OpenAI's does, or a static model \
+                in a folder.";
     let fields = vec![
         ("name", "Name of the model.", text()),
         ("base_url", "The API that it belongs to.", text()),
         ("api_key", "Key of the provider: `${VAR}`.", text()),
+        (
+            "folder",
+            "A folder with `tokenizer.json` and `model.safetensors`, instead of an endpoint.",
+            text(),
+        ),
     ];
-    block(what, &["name", "base_url"], fields)
+    let mut schema = block(what, &[], fields);
+    let none = || json!({ "type": "null" });
+    let no_endpoint = json!({ "name": none(), "base_url": none(), "api_key": none() });
+    schema["anyOf"] = json!([
+        { "required": ["folder"], "properties": no_endpoint },
+        { "required": ["name", "base_url"], "properties": { "folder": none() } },
+    ]);
+    schema
 }
 
 pub(super) fn output_block() -> Value {

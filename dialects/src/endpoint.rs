@@ -93,6 +93,23 @@ const KEPT: &[&str] = &[
     "/publishers/*/models/*:streamRawPredict",
 ];
 
+/// Members of model calls that say who asks, or what the provider is to file the call under, and that
+/// no model reads. Definitions of tools are none: they repeat what servers say of their tools.
+const BESIDE_HISTORY: &[&str] = &[
+    "labels",
+    "metadata",
+    "model",
+    "prompt_cache_key",
+    "requestMetadata",
+    "safety_identifier",
+    "session_id",
+    "user",
+    "user_id",
+];
+
+/// The longest of their names, bytes.
+pub const LONGEST_BESIDE_HISTORY: usize = 32;
+
 /// The dialect of a request to an endpoint that the user says speaks `named`, as far as its head can
 /// tell. `None`: it is no model call.
 ///
@@ -136,6 +153,12 @@ pub fn takes_history(method: &Method, target: Target<'_>) -> bool {
     let path = target.path();
     let is_kept = || KEPT.iter().any(|end| ends_like(path, end));
     method == Method::POST && (HISTORY.iter().any(|end| path.ends_with(end)) || is_kept())
+}
+
+/// Whether a member of a model call's outermost object is no history: nothing that a model reads, in
+/// any dialect.
+pub fn is_beside_history(member: &[u8]) -> bool {
+    BESIDE_HISTORY.iter().any(|name| name.as_bytes() == member)
 }
 
 /// Whether the last pieces of a path are such as these.
@@ -301,6 +324,16 @@ mod tests {
                 body.as_bytes(),
             );
             assert_eq!(found.map(Dialect::name), expected, "{name} {path} {body}");
+        }
+    }
+
+    #[test]
+    fn names_of_what_no_model_reads_are_short() {
+        let longest = BESIDE_HISTORY.iter().map(|name| name.len()).max();
+        assert!(longest <= Some(LONGEST_BESIDE_HISTORY));
+        assert!(is_beside_history(b"metadata"));
+        for history in ["messages", "input", "contents", "system", "tools"] {
+            assert!(!is_beside_history(history.as_bytes()), "{history}");
         }
     }
 

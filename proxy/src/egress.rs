@@ -3,10 +3,12 @@
 //! Nothing is held back: a piece is looked at where it is, then it is gone. What has to be unwrapped
 //! goes through a small buffer.
 
+mod beside_history;
 mod frames;
 
 use squall_profiles::canary::{Found, Search};
 
+use self::beside_history::{BesideHistory, Piece};
 use self::frames::Frames;
 use crate::carry_out::codec::{Coding, Decoder, NotInCoding};
 
@@ -18,8 +20,31 @@ const PIECE: usize = 4 << 10;
 
 /// A search through one request's body.
 pub(crate) struct BodySearch {
-    search: Search,
+    search: Searched,
     wrapping: Wrapping,
+}
+
+/// What is said, without what stands around it.
+struct Searched {
+    search: Search,
+    /// Of a model call only what is no history is looked at.
+    beside_history: Option<BesideHistory>,
+}
+
+impl Searched {
+    fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
+        let Self {
+            search,
+            beside_history,
+        } = self;
+        match beside_history {
+            None => search.push(bytes, found),
+            Some(members) => members.push(bytes, |piece| match piece {
+                Piece::Of(bytes) => search.push(bytes, &mut found),
+                Piece::End => *search = Search::new(),
+            }),
+        }
+    }
 }
 
 /// What stands around what is said.
@@ -59,9 +84,17 @@ impl BodySearch {
 
     fn within(wrapping: Wrapping) -> Self {
         Self {
-            search: Search::new(),
+            search: Searched {
+                search: Search::new(),
+                beside_history: None,
+            },
             wrapping,
         }
+    }
+
+    /// The body is a model call's: what it repeats of tools is passed over.
+    pub(crate) fn pass_over_history(&mut self) {
+        self.search.beside_history.get_or_insert_default();
     }
 
     /// The next bytes as they are on the wire.

@@ -66,15 +66,16 @@ impl ExchangeLog {
         }
     }
 
-    /// Looks for planted canaries in the next bytes of the body, as they pass. A model call's body is
+    /// Looks for planted canaries in the next bytes of the body, as they pass. What a model reads is
     /// history: it may repeat what tools have said.
     pub(super) fn look_in_body(&self, bytes: &[u8]) {
         let kind = self.note.borrow().as_ref().map(|note| note.kind);
-        if kind.is_none_or(|kind| kind == Kind::Llm) {
-            return;
-        }
+        let Some(kind) = kind else { return };
         let mut search = self.search.borrow_mut();
         let search = search.get_or_insert_with(|| Box::new(BodySearch::plain()));
+        if kind == Kind::Llm {
+            search.pass_over_history();
+        }
         search.push(bytes, |found| self.left(found, Place::Body));
     }
 

@@ -188,6 +188,36 @@ fn a_conversation_that_is_counted_or_queued_is_no_egress() {
 }
 
 #[test]
+fn what_no_model_reads_of_a_model_call_is_egress() {
+    let stage = Stage::new();
+    let paths = ["/v1/chat/completions"];
+    for (number, (member, value, expected)) in [
+        ("user", json!("CANARY"), true),
+        ("metadata", json!({ "note": "about CANARY" }), true),
+        ("prompt_cache_key", json!("CANARY"), true),
+        (
+            "messages",
+            json!([{ "role": "user", "content": "CANARY" }]),
+            false,
+        ),
+        (
+            "tools",
+            json!([{ "type": "function", "function": { "name": "a",
+            "description": "CANARY" } }]),
+            false,
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut body = json!({ "model": "any", "messages": [] });
+        body[member] = value;
+        let seen = posted(&stage, &format!("beside-{number}"), &paths, &body);
+        assert_eq!(seen, [("llm".to_owned(), expected)], "{member}");
+    }
+}
+
+#[test]
 fn what_a_named_gateway_is_sent_beside_model_calls_is_egress() {
     let stage = gateway();
     let asked = json!({ "model": "any", "messages": [{ "role": "user", "content": "CANARY" }] });

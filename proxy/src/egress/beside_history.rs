@@ -1,0 +1,154 @@
+//! What a model call says beside its history: who asks, and what the call is to be filed under.
+//!
+//! The body of a model call may repeat whatever tools have said; what no model reads may not. Told by
+//! the members of the outermost object, as the bytes pass.
+
+use squall_dialects::endpoint::{LONGEST_BESIDE_HISTORY, is_beside_history};
+
+/// Finds those members in a body of JSON. Of what is no JSON it says nothing reliable, and never fails.
+#[derive(Debug, Default)]
+pub(super) struct BesideHistory {
+    depth: usize,
+    text: Text,
+    /// The outermost value is an object.
+    in_object: bool,
+    /// What comes is a member's name.
+    awaits_name: bool,
+    /// The name, as far as it has come and is short enough to be one of those.
+    name: Vec<u8>,
+    /// What comes is the value of such a member.
+    open: bool,
+}
+
+/// Where in a string it is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Text {
+    #[default]
+    Outside,
+    Inside,
+    /// Behind a backslash.
+    Escaped,
+}
+
+/// A piece of what is no history.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// More of a member's value.
+    Of(&'a [u8]),
+    /// The member is over.
+    End,
+}
+
+impl BesideHistory {
+    /// The next bytes of the body.
+    pub(super) fn push<'a>(&mut self, bytes: &'a [u8], mut found: impl FnMut(Piece<'a>)) {
+        let mut begin = 0;
+        for (at, byte) in bytes.iter().enumerate() {
+            let was_open = self.open;
+            self.step(*byte);
+            match (was_open, self.open) {
+                (false, true) => begin = at + 1,
+                (true, false) => {
+                    found(Piece::Of(&bytes[begin..at]));
+                    found(Piece::End);
+                }
+                (true, true) | (false, false) => {}
+            }
+        }
+        if self.open && begin < bytes.len() {
+            found(Piece::Of(&bytes[begin..]));
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        match (self.text, byte) {
+            (Text::Escaped, _) => self.text = Text::Inside,
+            (Text::Inside, b'\\') => self.text = Text::Escaped,
+            (Text::Inside, b'"') => self.text = Text::Outside,
+            (Text::Inside, _) => {}
+            (Text::Outside, _) => return self.structure(byte),
+        }
+        let of_name = self.awaits_name && self.depth == 1 && self.text == Text::Inside;
+        if of_name && self.name.len() <= LONGEST_BESIDE_HISTORY {
+            self.name.push(byte);
+        }
+    }
+
+    fn structure(&mut self, byte: u8) {
+        match byte {
+            b'"' => {
+                self.text = Text::Inside;
+                if self.awaits_name && self.depth == 1 {
+                    self.name.clear();
+                }
+            }
+            b'{' | b'[' => {
+                self.depth += 1;
+                if self.depth == 1 {
+                    self.in_object = byte == b'{';
+                    self.awaits_name = self.in_object;
+                }
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.open &= self.depth > 0;
+            }
+            b':' if self.depth == 1 && self.awaits_name => {
+                self.awaits_name = false;
+                self.open = is_beside_history(&self.name);
+            }
+            b',' if self.depth == 1 => {
+                self.awaits_name = self.in_object;
+                self.open = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beside(body: &str, size: usize) -> Vec<String> {
+        let mut members = vec![Vec::new()];
+        let mut beside = BesideHistory::default();
+        for chunk in body.as_bytes().chunks(size) {
+            beside.push(chunk, |piece| match piece {
+                Piece::Of(bytes) => members.last_mut().expect("one").extend_from_slice(bytes),
+                Piece::End => members.push(Vec::new()),
+            });
+        }
+        let texts = members.into_iter().map(String::from_utf8);
+        texts
+            .map(|text| text.expect("cut between characters").trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect()
+    }
+
+    #[test]
+    fn only_what_no_model_reads_is_found_however_the_body_is_cut() {
+        for (body, expected) in [
+            (
+                r#"{"messages":[{"content":"a","user":"b"}],"user" : "c"}"#,
+                &[r#""c""#][..],
+            ),
+            (
+                r#"{ "metadata": {"user":"a","b":["x",{"y":1}]}, "user":"d\",x","tools":[{"metadata":1}],"model":"m" }"#,
+                &[r#"{"user":"a","b":["x",{"y":1}]}"#, r#""d\",x""#, r#""m""#],
+            ),
+            (r#"{"input":"\"user\":\"a\"","users":"b","use":"c"}"#, &[]),
+            (r#"[{"user":"a"}]"#, &[]),
+            (
+                r#"{"a_name_that_is_longer_than_all_of_them_are":1,"user":"é"}"#,
+                &["\"é\""],
+            ),
+            ("user", &[]),
+            ("}}],:", &[]),
+        ] {
+            for size in [1, 2, 3, 1000] {
+                assert_eq!(beside(body, size), expected, "{body} by {size}");
+            }
+        }
+    }
+}

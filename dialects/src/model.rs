@@ -188,12 +188,20 @@ pub struct ToolResult<'d> {
     pub message: usize,
     /// Where it stands: the message, item, block or part that answers the call.
     pub place: NodeId,
-    /// Where its content stands: a string, a list of parts or an object, whatever it is there.
+    /// Where its content stands: a string, a list of parts or an object, whatever it is there; the same as
+    /// `place` where it has none.
     pub content: NodeId,
     /// The texts in it.
     pub texts: Vec<Said<'d>>,
     /// What tools said as JSON, where it stands in a wrapping of the provider's.
     pub values: Vec<NodeId>,
+}
+
+impl ToolResult<'_> {
+    /// Whether it has no content: the tool said nothing.
+    pub fn says_nothing(&self) -> bool {
+        self.content == self.place
+    }
 }
 
 /// A text, and the JSON string it stands in.

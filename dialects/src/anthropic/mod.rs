@@ -59,11 +59,22 @@ impl Dialect for Anthropic {
         result: &ToolResult<'_>,
         saying: ResultSaying<'_>,
     ) {
-        edits.replace(result.content, quote(saying.text()));
+        let block = body.value(result.place);
+        let said = quote(saying.text());
+        let behind = if result.says_nothing() {
+            let Some(last) = block.members().last() else {
+                return;
+            };
+            edits.insert_after(last.id(), "content", &said);
+            last.id()
+        } else {
+            edits.replace(result.content, said);
+            result.content
+        };
         if let ResultSaying::Failure(_) = saying {
-            match body.value(result.place).get("is_error") {
+            match block.get("is_error") {
                 Some(flag) => edits.replace(flag.id(), "true"),
-                None => edits.insert_after(result.content, "is_error", "true"),
+                None => edits.insert_after(behind, "is_error", "true"),
             }
         }
     }

@@ -53,18 +53,16 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
                     }
                 }
                 Some("tool_result") => {
-                    // A tool may have nothing to say: then there is no content to change.
-                    let Some(content) = block.get("content") else {
-                        continue;
-                    };
+                    // A tool may have nothing to say: then there is no content.
+                    let content = block.get("content");
                     let call = block.get("tool_use_id").and_then(Value::as_str);
                     conversation.tool_results.push(ToolResult {
                         tool: call.as_ref().and_then(|call| called.get(call).cloned()),
                         call,
                         message: conversation.messages.len(),
                         place: block.id(),
-                        content: content.id(),
-                        texts: texts(content),
+                        content: content.unwrap_or(block).id(),
+                        texts: content.map(texts).unwrap_or_default(),
                         values: Vec::new(),
                     });
                 }

@@ -72,6 +72,41 @@ fn a_request_says_what_is_asked_for() {
 }
 
 #[test]
+fn a_tool_that_said_nothing_can_be_made_to_say_something() {
+    let body = |result: &str| {
+        format!(
+            r#"{{"messages":[{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a"{result}}}]}}]}}"#
+        )
+    };
+    for (before, saying, after) in [
+        ("", ResultSaying::Output("x"), r#","content":"x""#),
+        (
+            "",
+            ResultSaying::Failure("x"),
+            r#","content":"x","is_error":true"#,
+        ),
+        (
+            r#","is_error":false"#,
+            ResultSaying::Failure("x"),
+            r#","is_error":true,"content":"x""#,
+        ),
+    ] {
+        let written = body(before);
+        let document = Document::parse(written.as_bytes()).expect("JSON");
+        let conversation = Anthropic.conversation(&document);
+        let result = &conversation.tool_results[0];
+        assert!(result.says_nothing());
+        assert_eq!(conversation.messages[0].role, Role::Tool);
+        let mut edits = Edits::new(&document);
+        Anthropic.say_result(&mut edits, &document, result, saying);
+        assert_eq!(
+            String::from_utf8(edits.apply()).expect("UTF-8"),
+            body(after)
+        );
+    }
+}
+
+#[test]
 fn a_conversation_is_read_with_its_places() {
     let document = Document::parse(REQUEST.as_bytes()).expect("JSON");
     let conversation = Anthropic.conversation(&document);

@@ -71,11 +71,15 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     };
     // Names of the tools that were called, by the calls' ids.
     let mut called: HashMap<Cow<'_, str>, Cow<'_, str>> = HashMap::new();
+    // The tool of the only call in the message before.
+    let mut just_called = None;
     for message in messages.items() {
-        for call in items(message.get("tool_calls")) {
+        let before = just_called.take();
+        for (number, call) in items(message.get("tool_calls")).enumerate() {
             let tool = call
                 .get("function")
                 .and_then(|tool| tool.get("name")?.as_str());
+            just_called = tool.clone().filter(|_| number == 0);
             if let (Some(id), Some(tool)) = (call.get("id").and_then(Value::as_str), tool) {
                 called.insert(id, tool);
             }
@@ -92,8 +96,11 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         };
         if let (Role::Tool, Some(content)) = (role, message.get("content")) {
             let call = message.get("tool_call_id").and_then(Value::as_str);
-            let tool = message.get("tool_name").and_then(Value::as_str);
+            // Older clients say `name`, and those that say neither leave it to the order.
+            let mut names = ["tool_name", "name"].into_iter();
+            let tool = names.find_map(|key| message.get(key)?.as_str());
             let tool = tool.or_else(|| called.get(call.as_ref()?).cloned());
+            let tool = tool.or(before.filter(|_| call.is_none()));
             conversation.tool_results.push(ToolResult {
                 tool,
                 call,

@@ -124,6 +124,46 @@ fn a_request_says_what_is_asked_for_and_streams_unless_it_says_no() {
 }
 
 #[test]
+fn a_result_is_of_the_tool_that_it_names_or_that_was_called_just_before() {
+    let call = |tool: &str| format!(r#"{{"function":{{"name":"{tool}","arguments":{{}}}}}}"#);
+    let calls = |calls: &str| format!(r#"{{"role":"assistant","tool_calls":[{calls}]}}"#);
+    let (one, two) = (
+        calls(&call("a")),
+        calls(&format!("{},{}", call("a"), call("b"))),
+    );
+    let result = |more: &str| format!(r#"{{"role":"tool",{more}"content":"fine"}}"#);
+    let nameless = result("");
+    for (messages, expected) in [
+        (
+            format!("{one},{}", result(r#""tool_name":"c","#)),
+            &[Some("c")][..],
+        ),
+        (format!("{one},{}", result(r#""name":"c","#)), &[Some("c")]),
+        (format!("{one},{nameless}"), &[Some("a")]),
+        // Two calls, or something between: nobody says which.
+        (format!("{two},{nameless},{nameless}"), &[None, None]),
+        (format!("{one},{nameless},{nameless}"), &[Some("a"), None]),
+        (
+            format!(r#"{one},{{"role":"user","content":"Go on."}},{nameless}"#),
+            &[None],
+        ),
+        (
+            format!("{one},{}", result(r#""tool_call_id":"x","#)),
+            &[None],
+        ),
+    ] {
+        let body = format!(r#"{{"model":"m","messages":[{messages}]}}"#);
+        let document = Document::parse(body.as_bytes()).expect("JSON");
+        let results = Ollama.conversation(&document).tool_results;
+        let tools: Vec<_> = results
+            .iter()
+            .map(|result| result.tool.as_deref())
+            .collect();
+        assert_eq!(tools, expected, "{messages}");
+    }
+}
+
+#[test]
 fn a_conversation_is_read_with_its_places() {
     let document = Document::parse(CHAT.as_bytes()).expect("JSON");
     let conversation = Ollama.conversation(&document);

@@ -4,7 +4,7 @@ use squall_profiles::activation::{Activation, Decision};
 use squall_profiles::facts::Kind;
 use squall_profiles::fault::{Placement, Position, ResultChange, Strategy, Tools, Turn};
 use squall_profiles::faults::model_input::{Again, Told, request_key, rewrite};
-use squall_profiles::plan::{Answer, Edit, Outcome, RequestEdit};
+use squall_profiles::plan::{Amount, Answer, Edit, Outcome, RequestEdit};
 
 use crate::scope::*;
 
@@ -432,6 +432,44 @@ fn a_failure_stays_flagged_and_instructions_keep_their_canary() {
         memory.is_empty(),
         "so what was told is of another conversation"
     );
+}
+
+#[test]
+fn a_result_that_said_nothing_fails_again_and_has_nothing_to_truncate() {
+    let dialect = squall_dialects::by_name("anthropic").expect("a dialect");
+    let body = |result: &str, more: &str| {
+        format!(
+            r#"{{"model":"m","max_tokens":9,"messages":[{{"role":"user","content":"Go"}},
+{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"search","input":{{}}}}]}},
+{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a"{result}}}]}}{more}]}}"#
+        )
+    };
+    let more = r#",{"role":"assistant","content":"Well."},{"role":"user","content":"And?"}"#;
+    let (first, failed) = (body("", ""), r#","content":"DOWN","is_error":true"#);
+    let scope = scope("tool_faults: [{ mode: error, body: DOWN, at: model_input }]");
+    let verdict = send(&scope, &brings(&["search"])).plan.verdicts.remove(0);
+    let memory = Told::default();
+    let edit = |change| RequestEdit::Results(Tools::default(), change);
+    let failure = edit(ResultChange::Failure("DOWN".into()));
+    let after = rewrite(&failure, dialect, first.as_bytes()).expect("a result");
+    assert_eq!(String::from_utf8_lossy(&after), body(failed, ""));
+    let bodies = [first.as_bytes(), first.as_bytes(), &after];
+    memory.keep(dialect, bodies, true, &verdict);
+    let again = memory.again(dialect, body("", more).as_bytes());
+    let again = again.expect("told before").body;
+    assert_eq!(String::from_utf8_lossy(&again), body(failed, more));
+    let why =
+        |change| rewrite(&edit(change), dialect, first.as_bytes()).expect_err("nothing there");
+    for change in [
+        ResultChange::Truncate(Amount::Bytes(1)),
+        ResultChange::Output(String::new()),
+        ResultChange::Stale,
+    ] {
+        assert_eq!(
+            why(change),
+            "the tool's result says nothing that could be changed"
+        );
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub(super) fn change(
     for result in of_tools(tools, conversation) {
         let done = match change {
             ResultChange::Instruction(_) if carries_canary(body, result) => Err(CARRIES.to_owned()),
+            _ if result.says_nothing() && asks_for_words(change) => Err(SILENT.to_owned()),
             ResultChange::Output(text) | ResultChange::Instruction(text) => {
                 dialect.say_result(edits, body, result, ResultSaying::Output(text));
                 Ok(())
@@ -59,12 +60,13 @@ pub(super) fn inject(
     let results: Vec<_> = of_tools(tools, conversation).collect();
     let clean: Vec<_> = results
         .iter()
-        .filter(|result| !carries_canary(body, result))
+        .filter(|result| !carries_canary(body, result) && !result.says_nothing())
         .collect();
     let count = u64::try_from(clean.len()).unwrap_or(u64::MAX);
     let Some(at) = injection.choice.checked_rem(count) else {
         return Err(match results.len() {
             0 => NONE_HERE.to_owned(),
+            _ if results.iter().all(|result| result.says_nothing()) => SILENT.to_owned(),
             _ => CARRIES.to_owned(),
         });
     };
@@ -80,7 +82,20 @@ pub(super) fn inject(
 }
 
 const CARRIES: &str = "the tool's result carries an injected instruction already";
+const SILENT: &str = "the tool's result says nothing that could be changed";
 const NONE_HERE: &str = "the request brings no tool's result that the rule is about";
+
+/// Whether a change needs something that the tool has said.
+fn asks_for_words(change: &ResultChange) -> bool {
+    match change {
+        ResultChange::Output(text) => text.is_empty(),
+        ResultChange::Instruction(_) | ResultChange::Failure(_) => false,
+        ResultChange::Truncate(_)
+        | ResultChange::Drift(_)
+        | ResultChange::Stale
+        | ResultChange::Swapped => true,
+    }
+}
 
 fn carries_canary(body: &Document<'_>, result: &ToolResult<'_>) -> bool {
     has_canary(body.value(result.content).raw())
@@ -223,6 +238,7 @@ fn replace(
     result: &ToolResult<'_>,
     edits: &mut Edits<'_>,
 ) -> Result<(), String> {
+    let by = by.filter(|by| !by.says_nothing());
     let by = by.ok_or("the conversation holds no other result to give in its place")?;
     edits.replace(result.content, body.value(by.content).raw());
     Ok(())

@@ -36,7 +36,7 @@ struct Table {
 
 #[derive(Debug)]
 struct Changed {
-    /// The result's content, JSON.
+    /// The result's content, JSON; of one that said nothing, the whole result.
     content: String,
     /// It was flagged as a failure.
     failed: bool,
@@ -96,7 +96,8 @@ impl Told {
                 repeats = true;
             }
             edits.replace(result.content, changed.content.clone());
-            if changed.failed {
+            // What stands for a result that said nothing is all of it, flag included.
+            if changed.failed && !result.says_nothing() {
                 // Of two changes to one place the first counts: this adds the flag alone.
                 let failure = ResultSaying::Failure("");
                 terms
@@ -152,7 +153,8 @@ impl Told {
         let pairs = was.tool_results.iter().zip(&is.tool_results);
         let mut table = self.table();
         for (original, (was, is)) in results(&sent).tool_results.iter().zip(pairs) {
-            let content = after.value(is.content).raw();
+            let whole = original.says_nothing();
+            let content = after.value(if whole { is.place } else { is.content }).raw();
             if before.value(was.content).raw() != content {
                 let by = Verdict {
                     outcome: Outcome::Applied,

@@ -39,7 +39,8 @@ impl Dialect for Gemini {
 
     fn confirms(&self, body: Value<'_>) -> bool {
         let contents = body.get("contents");
-        contents.is_some_and(|contents| contents.kind() == Kind::Array)
+        // A list, or the only item of one.
+        contents.is_some_and(|contents| matches!(contents.kind(), Kind::Array | Kind::Object))
     }
 
     fn request(&self, target: Target<'_>, body: Value<'_>) -> ModelRequest {

@@ -18,14 +18,14 @@ pub(super) fn read(call: Option<Call<'_>>, root: Value<'_>) -> ModelRequest {
         // Every event counts, none of its own.
         usage_in_stream: false,
         choices: choices.unwrap_or(1).max(1),
-        messages: items(root.get("contents")).count(),
-        tools: items(root.get("tools")).flat_map(tool_names).collect(),
+        messages: each(root.get("contents")).count(),
+        tools: each(root.get("tools")).flat_map(tool_names).collect(),
     }
 }
 
 /// `{"functionDeclarations": [{"name": …}, …]}`
 fn tool_names(tool: Value<'_>) -> impl Iterator<Item = String> {
-    let declared = items(either(
+    let declared = each(either(
         tool,
         "functionDeclarations",
         "function_declarations",
@@ -40,10 +40,10 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         system: system.map(texts).unwrap_or_default(),
         ..Conversation::default()
     };
-    for content in items(root.get("contents")) {
+    for content in each(root.get("contents")) {
         let results = conversation.tool_results.len();
         let message = conversation.messages.len();
-        for part in items(content.get("parts")) {
+        for part in each(content.get("parts")) {
             let response = either(part, "functionResponse", "function_response");
             let result = response.and_then(|response| tool_result(response, message));
             conversation.tool_results.extend(result);
@@ -93,7 +93,7 @@ fn strings<'d>(value: Value<'d>, found: &mut Vec<Said<'d>>) {
 
 /// The texts of a content's parts, but for thoughts.
 fn texts(content: Value<'_>) -> Vec<Said<'_>> {
-    let parts = items(content.get("parts"));
+    let parts = each(content.get("parts"));
     let spoken = parts.filter(|part| !is_thought(*part));
     spoken
         .filter_map(|part| Said::of(part.get("text")?))
@@ -104,6 +104,12 @@ fn texts(content: Value<'_>) -> Vec<Said<'_>> {
 pub(super) fn is_thought(part: Value<'_>) -> bool {
     let thought = part.get("thought").and_then(Value::as_bool);
     thought.unwrap_or_default()
+}
+
+/// The items of a request's list; Google's APIs take a single one without its list, too.
+fn each(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    let alone = list.filter(|list| list.kind() == Kind::Object);
+    alone.into_iter().chain(items(list))
 }
 
 pub(super) fn items(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {

@@ -24,6 +24,22 @@ const REQUEST: &str = corpus!("request_tools.json");
 const MODEL: &str = "gemini-3-flash-preview";
 
 #[test]
+fn a_single_content_or_part_needs_no_list() {
+    let body = r#"{"systemInstruction":{"parts":{"text":"Be brief."}},"contents":{"role":"user","parts":{"text":"Hi"}},"tools":{"functionDeclarations":{"name":"weather"}}}"#;
+    let document = Document::parse(body.as_bytes()).expect("JSON");
+    assert!(Gemini.confirms(document.root()));
+    let conversation = Gemini.conversation(&document);
+    assert_eq!(conversation.system[0].text, "Be brief.");
+    assert_eq!(conversation.messages[0].texts[0].text, "Hi");
+    let target = Target::new("/v1beta/models/gemini-pro:generateContent");
+    let request = Gemini.request(target, document.root());
+    assert_eq!(
+        (request.messages, &*request.tools),
+        (1, &["weather".to_owned()][..])
+    );
+}
+
+#[test]
 fn a_call_is_known_by_the_method_behind_its_model() {
     for (method, path, known) in [
         (Method::POST, GENERATE, true),

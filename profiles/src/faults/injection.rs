@@ -4,6 +4,10 @@
 //! taken: words with spaces between them, the more the better; no ids, URLs, dates or single words
 //! while there is anything else.
 
+mod xml;
+
+use std::collections::HashSet;
+
 use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 use squall_dialects::mcp;
 
@@ -15,8 +19,12 @@ use crate::fault::{Injection, Placement};
 pub enum Form {
     /// JSON.
     Json,
+    /// A document of JSON a line.
+    Lines,
     /// HTML.
     Html,
+    /// XML.
+    Xml,
     /// Markdown, or nothing in particular.
     Text,
 }
@@ -31,6 +39,8 @@ impl Form {
         let start = text.get(..15).unwrap_or(text).to_ascii_lowercase();
         if start.starts_with("<!doctype html") || start.starts_with("<html") {
             Self::Html
+        } else if start.starts_with("<?xml") {
+            Self::Xml
         } else {
             Self::Text
         }
@@ -121,9 +131,33 @@ pub fn injected(injection: &Injection, text: &str, form: Form) -> Result<String,
             inject_below(injection, &mut edits, document.root())?;
             String::from_utf8(edits.apply()).map_err(|error| error.to_string())
         }
+        Form::Lines => in_lines(injection, text),
         Form::Html => Ok(in_html(injection, text)),
+        Form::Xml => xml::in_xml(injection, text),
         Form::Text => Ok(in_text(injection, text)),
     }
+}
+
+/// In the last line of JSON that has a place for it.
+fn in_lines(injection: &Injection, text: &str) -> Result<String, String> {
+    let mut end = text.len();
+    let mut why = "the tool's answer has no line of JSON".to_owned();
+    for line in text.split_inclusive('\n').rev() {
+        let start = end - line.len();
+        let said = line.trim();
+        if !said.is_empty() {
+            match injected(injection, said, Form::Json) {
+                Ok(put) => {
+                    let place = start + (line.len() - line.trim_start().len());
+                    let (before, after) = (&text[..place], &text[place + said.len()..]);
+                    return Ok([before, &put, after].concat());
+                }
+                Err(reason) => why = reason,
+            }
+        }
+        end = start;
+    }
+    Err(why)
 }
 
 /// Puts the instruction somewhere below `root`; or tells why there is no place for it.
@@ -297,6 +331,15 @@ fn prose(root: Value<'_>) -> Option<Value<'_>> {
         open.extend(value.members());
         open.extend(value.items());
         open[first..].reverse();
+        // Of members with one key readers take the last.
+        if value.kind() == Kind::Object {
+            let mut keys = HashSet::new();
+            let mut number = 0;
+            open.retain(|member| {
+                number += 1;
+                number <= first || keys.insert(member.key())
+            });
+        }
     }
     best.map(|(_, value)| value)
 }
@@ -409,6 +452,11 @@ mod tests {
                 r#"{"description":"fine","reference_id":"three words here"}"#,
                 "/description",
             ),
+            // Nobody reads the first of them.
+            (
+                r#"{"body":"Green tea is grown in the hills.","body":"Closed","a":"Open on Mondays"}"#,
+                "/a",
+            ),
         ] {
             let put = put(Placement::Field, json).expect(json);
             let before: serde_json::Value = serde_json::from_str(json).unwrap();
@@ -427,6 +475,25 @@ mod tests {
             assert_eq!(
                 put(Placement::Field, json).expect_err(json),
                 "the tool's answer has no text to put an instruction into"
+            );
+        }
+    }
+
+    #[test]
+    fn of_lines_the_last_that_says_something_is_taken() {
+        let lines = "{\"a\":\"Some words here\"}\r\n{\"a\":\"More words here\"}\n[1]\n\n";
+        let injection = Injection {
+            text: SAID.to_owned(),
+            placement: Placement::Field,
+            choice: 0,
+        };
+        let put = in_answer(&injection, lines, Form::Lines).expect("a text");
+        let said = format!("More words here {}", SAID.replace('"', "\\\""));
+        assert_eq!(put, lines.replace("More words here", &said));
+        for nothing in ["", "\n", "words\n", "[1]\n[2]"] {
+            assert!(
+                in_answer(&injection, nothing, Form::Lines).is_err(),
+                "{nothing}"
             );
         }
     }

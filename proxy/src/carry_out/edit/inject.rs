@@ -1,5 +1,6 @@
 //! Instructions put into tools' answers.
 
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use squall_dialects::media_type;
 use squall_profiles::fault::Injection;
@@ -34,21 +35,95 @@ fn form(headers: &HeaderMap) -> Option<Form> {
     match &*media_type {
         "application/json" => Some(Form::Json),
         "text/html" | "application/xhtml+xml" => Some(Form::Html),
+        "application/xml" | "text/xml" => Some(Form::Xml),
         other if other.ends_with("+json") => Some(Form::Json),
+        other if other.ends_with("+xml") => Some(Form::Xml),
+        other if is_lines(other) => Some(Form::Lines),
         // Servers call JSON by the name of text, too.
         _ => None,
     }
 }
 
+fn is_lines(media_type: &str) -> bool {
+    matches!(
+        media_type,
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl"
+    )
+}
+
 /// Why there is nothing to put words into, as far as the head tells.
 fn unreadable(headers: &HeaderMap) -> Option<String> {
-    let media_type = media_type(headers)?;
-    let readable = media_type.starts_with("text/")
+    // Where the server says nothing, the body tells.
+    let media_type = media_type(headers).filter(|media_type| !media_type.is_empty())?;
+    if media_type == "text/event-stream" {
+        return Some("the answer is a stream of events, which pass on as they come".to_owned());
+    }
+    if is_lines(&media_type) && !headers.contains_key(CONTENT_LENGTH) {
+        return Some("the answer is a stream of lines, which pass on as they come".to_owned());
+    }
+    let of_texts = media_type.starts_with("text/")
         || matches!(
             &*media_type,
-            "application/json" | "application/xhtml+xml" | "application/markdown"
-        )
-        || media_type.ends_with("+json");
-    (!readable || media_type == "text/event-stream")
+            "application/json" | "application/xml" | "application/markdown"
+        );
+    let of_documents = ["+json", "+xml"]
+        .iter()
+        .any(|end| media_type.ends_with(end))
+        && !media_type.starts_with("image/");
+    let readable = of_texts || of_documents || is_lines(&media_type);
+    (!readable)
         .then(|| format!("the answer is `{media_type}`, which has no place for an instruction"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use http::header::CONTENT_TYPE;
+
+    use super::*;
+
+    #[test]
+    fn what_the_head_tells_of_the_body_decides() {
+        let no_place =
+            |kind: &str| format!("the answer is `{kind}`, which has no place for an instruction");
+        let passes =
+            |what: &str| format!("the answer is a stream of {what}, which pass on as they come");
+        for (kind, known_length, expected) in [
+            (None, false, Ok(None)),
+            (Some(""), false, Ok(None)),
+            (Some("text/plain"), false, Ok(None)),
+            (
+                Some("application/json; charset=utf-8"),
+                false,
+                Ok(Some(Form::Json)),
+            ),
+            (
+                Some("application/problem+json"),
+                false,
+                Ok(Some(Form::Json)),
+            ),
+            (Some("application/rss+xml"), false, Ok(Some(Form::Xml))),
+            (Some("text/xml"), false, Ok(Some(Form::Xml))),
+            (Some("application/xhtml+xml"), false, Ok(Some(Form::Html))),
+            (Some("application/x-ndjson"), true, Ok(Some(Form::Lines))),
+            (Some("application/x-ndjson"), false, Err(passes("lines"))),
+            (Some("text/event-stream"), true, Err(passes("events"))),
+            (Some("image/svg+xml"), true, Err(no_place("image/svg+xml"))),
+            (
+                Some("application/pdf"),
+                true,
+                Err(no_place("application/pdf")),
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(kind) = kind {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            }
+            if known_length {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("9"));
+            }
+            let found = unreadable(&headers).map_or_else(|| Ok(form(&headers)), Err);
+            assert_eq!(found, expected, "{kind:?}");
+        }
+    }
 }

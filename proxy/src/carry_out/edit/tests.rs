@@ -735,7 +735,7 @@ fn what_has_no_place_for_an_instruction_passes() {
         (
             "text/event-stream",
             "data: {}\n\n",
-            "the answer is `text/event-stream`, which has no place for an instruction",
+            "the answer is a stream of events, which pass on as they come",
         ),
         (
             "application/json",

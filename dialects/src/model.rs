@@ -301,6 +301,8 @@ pub struct Reading<'d> {
     /// Values that repeat a choice's words token by token, such as log probabilities: they are
     /// set to null where words are cut.
     pub mirrors: Vec<(u64, NodeId)>,
+    /// Where it says what the words of a text rest on, such as citations: it goes with them.
+    pub sources: Vec<Source>,
     /// Token counts.
     pub usage: Option<Usage>,
     /// True when the provider announces by this event that token counts will follow the end of
@@ -312,6 +314,19 @@ pub struct Reading<'d> {
     pub introduces: bool,
     /// This event ends the stream.
     pub ends: bool,
+}
+
+/// What the words of a text rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// Which alternative answer the text belongs to, from 0.
+    pub choice: u64,
+    /// Which part of it the text is, as of [`Delta::part`].
+    pub part: u64,
+    /// Where it stands.
+    pub place: NodeId,
+    /// It is a list that providers send empty, too; else they leave it out where there is nothing.
+    pub may_be_empty: bool,
 }
 
 /// A piece of what the model wrote.

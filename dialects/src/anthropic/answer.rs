@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::request::kind;
 use crate::json::{Kind, Value};
-use crate::model::{Delta, DeltaKind, Edge, Finish, Finished, Reading, Usage};
+use crate::model::{Delta, DeltaKind, Edge, Finish, Finished, Reading, Source, Usage};
 
 /// Reads a whole `message`, or the error in its place.
 pub(super) fn read(root: Value<'_>) -> Reading<'_> {
@@ -16,6 +16,14 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     let content = root.get("content");
     for (part, block) in (0..).zip(content.into_iter().flat_map(Value::items)) {
         read_block(block, part, &mut reading.deltas);
+        let citations = block.get("citations");
+        let citations = citations.filter(|list| list.items().next().is_some());
+        reading.sources.extend(citations.map(|list| Source {
+            choice: 0,
+            part,
+            place: list.id(),
+            may_be_empty: false,
+        }));
     }
     reading.finishes.extend(finished(root));
     let shown = reading

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use super::request::{is_thought, items};
 use crate::json::{Kind, NodeId, Value};
-use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Usage, number_of_whole_call};
+use crate::model::{
+    Delta, DeltaKind, Finish, Finished, Reading, Source, Usage, number_of_whole_call,
+};
 
 /// Reads a `GenerateContentResponse`, or an error in its place.
 pub(super) fn read(root: Value<'_>) -> Reading<'_> {
@@ -47,6 +49,15 @@ fn read_candidate<'d>(candidate: Value<'d>, choice: u64, reading: &mut Reading<'
         let there = candidate.get(repeated).filter(|value| !value.is_null());
         let mirror = there.map(|value| (choice, value.id()));
         reading.mirrors.extend(mirror);
+    }
+    for rests_on in ["groundingMetadata", "citationMetadata"] {
+        let there = candidate.get(rests_on).filter(|value| !value.is_null());
+        reading.sources.extend(there.map(|value| Source {
+            choice,
+            part: 0,
+            place: value.id(),
+            may_be_empty: false,
+        }));
     }
     if let Some(reason) = candidate.get("finishReason")
         && let Some(word) = reason.as_str()

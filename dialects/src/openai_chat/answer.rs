@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::json::{Kind, Value};
-use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Usage};
+use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Source, Usage};
 
 /// Fields of a message or delta that hold text of the model's, in the order in which models write
 /// them: thinking first. The reasoning fields are those of compatible servers, which are told apart by
@@ -31,6 +31,14 @@ pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
         if let Some(said) = choice.get(said) {
             reading.introduces |= said.get("role").is_some();
             read_said(said, index, &mut reading.deltas);
+            let annotations = said.get("annotations");
+            let annotations = annotations.filter(|list| list.items().next().is_some());
+            reading.sources.extend(annotations.map(|list| Source {
+                choice: index,
+                part: 0,
+                place: list.id(),
+                may_be_empty: true,
+            }));
         }
         if let Some(logprobs) = choice.get("logprobs").filter(|value| !value.is_null()) {
             reading.mirrors.push((index, logprobs.id()));

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::request::kind;
-use crate::json::{Kind, Value};
-use crate::model::{Delta, DeltaKind, Edge, Finish, Finished, Reading, Usage};
+use crate::json::{Kind, NodeId, Value};
+use crate::model::{Delta, DeltaKind, Edge, Finish, Finished, Reading, Source, Usage};
 
 /// Parts of one item that are told apart. A part's number is its item's, times this, and its own.
 const PARTS: u64 = 1 << 16;
@@ -58,6 +58,7 @@ pub(super) fn read_event(root: Value<'_>) -> Reading<'_> {
             reading.edges.push(edge(item, &kind, thinks));
             if let Some(value) = root.get("item") {
                 read_item(value, item, &mut reading.deltas);
+                reading.sources.extend(annotations(value, item));
             }
         }
         "response.content_part.added"
@@ -70,7 +71,10 @@ pub(super) fn read_event(root: Value<'_>) -> Reading<'_> {
             reading
                 .deltas
                 .extend(value.and_then(|value| content(value, part)));
+            let annotated = value.and_then(|value| annotated(value, part));
+            reading.sources.extend(annotated);
         }
+        "response.output_text.annotation.added" => reading.sources.push(source(root.id(), part)),
         "error" => reading.error = error(root.get("error").unwrap_or(root)),
         _ => {
             if let Some(response) = root.get("response") {
@@ -134,6 +138,7 @@ fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>, in_event: b
     for (number, item) in (0..).zip(output) {
         let mut deltas = Vec::new();
         read_item(item, number * PARTS, &mut deltas);
+        reading.sources.extend(annotations(item, number * PARTS));
         calls |= deltas.iter().any(|delta| delta.kind == DeltaKind::ToolName);
         // What stands in a part of the item goes with that.
         let inside = deltas.into_iter().map(|delta| match delta.removed_with {
@@ -215,6 +220,30 @@ fn read_item<'d>(item: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
             deltas.extend(said.map(|(delta, value)| delta.inside_part(value, item)));
         }
         _ => {}
+    }
+}
+
+/// The annotations in the parts of an item.
+fn annotations(item: Value<'_>, part: u64) -> impl Iterator<Item = Source> {
+    let parts = item.get("content").into_iter().flat_map(Value::items);
+    (part..)
+        .zip(parts)
+        .filter_map(|(part, value)| annotated(value, part))
+}
+
+/// The annotations of a part, if it has any.
+fn annotated(value: Value<'_>, part: u64) -> Option<Source> {
+    let list = value.get("annotations")?;
+    list.items().next()?;
+    Some(source(list.id(), part))
+}
+
+fn source(place: NodeId, part: u64) -> Source {
+    Source {
+        choice: 0,
+        part,
+        place,
+        may_be_empty: true,
     }
 }
 

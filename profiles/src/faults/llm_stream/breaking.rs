@@ -66,6 +66,7 @@ impl Breaking {
         }
         if !edits.is_empty() {
             budget::forget_mirrors(&mut edits, &event.reading, |_| true);
+            budget::forget_sources(&mut edits, &event.reading, |_, _| true);
             if let Some(usage) = &event.reading.usage {
                 let gone: u64 = gone.iter().map(|(delta, _)| delta.tokens()).sum();
                 let kept = self.kept(gone);

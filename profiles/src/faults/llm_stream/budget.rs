@@ -1,7 +1,7 @@
 //! How much of what a model wrote may stay, and cutting it there.
 
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
-use squall_dialects::model::{Delta, DeltaKind, Reading, Usage};
+use squall_dialects::model::{Delta, DeltaKind, Reading, Source, Usage};
 
 use super::call::Call;
 use super::events::Event;
@@ -135,6 +135,22 @@ pub(super) fn forget_mirrors(
         .filter(|(choice, _)| was_cut(*choice))
     {
         edits.replace(*mirror, "null");
+    }
+}
+
+/// Takes out what the words of texts rest on that are not there any more.
+pub(super) fn forget_sources(
+    edits: &mut Edits<'_>,
+    reading: &Reading<'_>,
+    is_gone: impl Fn(u64, u64) -> bool,
+) {
+    let gone = |source: &&Source| is_gone(source.choice, source.part);
+    for source in reading.sources.iter().filter(gone) {
+        if source.may_be_empty {
+            edits.replace(source.place, "[]");
+        } else {
+            edits.remove(source.place);
+        }
     }
 }
 

@@ -292,6 +292,11 @@ impl EarlyEnd {
         budget::forget_mirrors(&mut cutting.edits, &event.reading, |index| {
             cut.contains(&index)
         });
+        let over = |choice: u64| {
+            let known = self.choices.get(&choice);
+            known.is_some_and(|choice| choice.state == ChoiceState::Truncated)
+        };
+        budget::forget_sources(&mut cutting.edits, &event.reading, |choice, _| over(choice));
     }
 
     /// Lets thinking pass whole, unless its choice was ended before; false then.
@@ -494,6 +499,7 @@ impl EarlyEnd {
             budget::cut(&mut edits, event.document, delta, Share::Nothing);
         }
         budget::forget_mirrors(&mut edits, &event.reading, |_| true);
+        budget::forget_sources(&mut edits, &event.reading, |_, _| true);
         let mut name = None;
         for finished in &event.reading.finishes {
             let finish = Some(&self.how.finish);
@@ -513,6 +519,8 @@ impl EarlyEnd {
     fn wait(&self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
         let mut cutting = Cutting::new(event);
         let ends = !event.reading.finishes.is_empty() || event.reading.ends;
+        // What later words rest on is no news of those that the agent got.
+        cutting.keep &= event.reading.sources.is_empty();
         cutting.keep |= ends || event.reading.introduces;
         for edge in &event.reading.edges {
             cutting.keep |= edge.closes && self.said.has_begun(edge.choice, edge.part);
@@ -543,6 +551,15 @@ impl EarlyEnd {
             }
         }
         budget::forget_mirrors(&mut cutting.edits, &event.reading, |_| true);
+        let texts = event.reading.deltas.iter();
+        let texts = texts.filter(|delta| delta.kind == DeltaKind::Text);
+        let whole: Vec<_> = texts
+            .filter(|delta| delta.repeats && self.said.is_whole(delta))
+            .map(|delta| (delta.choice, delta.part))
+            .collect();
+        budget::forget_sources(&mut cutting.edits, &event.reading, |choice, part| {
+            !whole.contains(&(choice, part))
+        });
         if let Some(usage) = &event.reading.usage {
             self.count_anew(&mut cutting.edits, usage, call);
         }

@@ -11,6 +11,7 @@ mod answers;
 mod calls;
 mod dialects;
 mod forms;
+mod sources;
 mod thinking;
 
 const SSE: AnswerForm = AnswerForm::Stream(Framing::Sse);

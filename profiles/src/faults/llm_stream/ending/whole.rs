@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::{Delta, Reading};
+use squall_dialects::model::{Delta, DeltaKind, Reading};
 use squall_dialects::tokens;
 
 use super::super::budget::{self, Budget, Kept, Share};
@@ -44,6 +44,7 @@ fn truncated(
 ) -> bool {
     let mut budgets: BTreeMap<u64, Budget> = BTreeMap::new();
     let mut cut: BTreeSet<u64> = BTreeSet::new();
+    let mut shortened: BTreeSet<(u64, u64)> = BTreeSet::new();
     for delta in &reading.deltas {
         let budget = budgets
             .entry(delta.choice)
@@ -62,6 +63,9 @@ fn truncated(
                 call.dialect
                     .remove_results_behind(edits, document, delta.part);
             }
+            if delta.kind == DeltaKind::Text {
+                shortened.insert((delta.choice, delta.part));
+            }
             budget::cut(edits, document, delta, share);
             budget::mark_cut(edits, document, delta, share, call);
         }
@@ -74,6 +78,9 @@ fn truncated(
             .put_finish(edits, document, finished, Some(&how.finish));
     }
     budget::forget_mirrors(edits, reading, |choice| cut.contains(&choice));
+    budget::forget_sources(edits, reading, |choice, part| {
+        shortened.contains(&(choice, part))
+    });
     if let Some(usage) = reading.usage.as_ref().filter(|_| !cut.is_empty()) {
         let kept = budgets.values().map(Kept::of).sum();
         budget::count_anew(edits, usage, kept);
@@ -106,6 +113,7 @@ fn replaced(
             .dialect
             .say(edits, document, choice, instead.saying(call), &how.finish)
         {
+            budget::forget_sources(edits, reading, |of, _| of == choice);
             said.words += text;
             said.thought += first_thoughts(reading, choice);
             edited = true;

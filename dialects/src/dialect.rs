@@ -174,6 +174,13 @@ pub trait Dialect: Debug + Send + Sync {
         BadCall::Untold
     }
 
+    /// How this provider tells that a model called `tool` with `arguments` that are no JSON, where it looks
+    /// at them before it gives them as a string. [`BadCall::Untold`]: it gives them as they are.
+    fn bad_text_call(&self, tool: &str, arguments: &str, context: &ErrorContext<'_>) -> BadCall {
+        let _ = (tool, arguments, context);
+        BadCall::Untold
+    }
+
     /// The number that an event bears, where a stream's events are numbered one by one.
     fn number<'d>(&self, event: Event<'d>) -> Option<Value<'d>> {
         let _ = event;
@@ -202,11 +209,13 @@ pub trait Dialect: Debug + Send + Sync {
     ) -> Option<Made>;
 }
 
-/// Where a request goes, as far as dialects care: path and query of the upstream's URL.
+/// Where a request goes, as far as dialects care: path and query of the upstream's URL, and the host where
+/// a path that many share is not enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'a> {
     path: &'a str,
     query: &'a str,
+    host: &'a str,
 }
 
 impl<'a> Target<'a> {
@@ -222,7 +231,25 @@ impl<'a> Target<'a> {
         Self {
             path: path.strip_suffix('/').unwrap_or(path),
             query,
+            host: "",
         }
+    }
+
+    /// The same at this host. No dialect is recognised by it: it tells apart whose errors a dialect's
+    /// are, where a path is several providers'.
+    #[must_use]
+    pub fn at(self, host: &'a str) -> Self {
+        Self { host, ..self }
+    }
+
+    /// The host, in lower case; empty where nobody said.
+    pub fn host(self) -> &'a str {
+        self.host
+    }
+
+    /// Everything behind the `?`, not decoded; empty where there is nothing.
+    pub fn query(self) -> &'a str {
+        self.query
     }
 
     /// The path, without a slash at its end; not decoded.
@@ -321,6 +348,8 @@ pub enum BadCall {
         status: StatusCode,
         /// The error, as JSON.
         error: String,
+        /// The name of the event that carries it in a stream, if it has one.
+        event: Option<&'static str>,
     },
 }
 

@@ -225,7 +225,7 @@ impl Seen {
     pub(crate) fn speaking<'a>(&'a self, url: &'a CanonicalUrl) -> Option<Speaking<'a>> {
         self.dialect.map(|dialect| Speaking {
             dialect,
-            target: Target::new(url.path_and_query()),
+            target: Target::new(url.path_and_query()).at(url.host()),
             request: self.call.as_ref(),
             body: self.body.as_deref(),
             credential: None,

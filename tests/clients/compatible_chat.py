@@ -7,8 +7,11 @@ import ssl
 
 import told
 
-flags = told.arguments(stream=False, client="groq")
+flags = told.arguments(stream=False, tools=False, client="groq")
 REQUEST = {"model": "test-model", "messages": [{"role": "user", "content": "Say something."}]}
+if flags.tools:
+    weather = {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+    REQUEST["tools"] = [{"type": "function", "function": weather}]
 
 
 def surroundings():
@@ -70,7 +73,8 @@ def run():
 
 def tell(text, finish, events):
     events = [event.model_dump(mode="json") for event in events]
-    told.say(ok=True, text=text, finish=finish, events=events)
+    refuses = any(words in (text or "") for words in ("can't", "cannot", "isn't", "not able", "won't be able"))
+    told.say(ok=True, text=text, refuses=refuses, finish=finish, events=events)
 
 
 told.run(run)

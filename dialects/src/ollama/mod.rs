@@ -114,6 +114,7 @@ impl Dialect for Ollama {
         BadCall::Fails {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             error: error::bad_call(arguments),
+            event: None,
         }
     }
 

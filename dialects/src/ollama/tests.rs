@@ -46,7 +46,7 @@ fn a_call_that_cannot_be_parsed_is_told_in_the_words_of_go() {
         ),
     ] {
         let answer = Document::parse(b"{}").expect("JSON");
-        let BadCall::Fails { status, error } = Ollama.bad_call(answer.root(), arguments) else {
+        let BadCall::Fails { status, error, .. } = Ollama.bad_call(answer.root(), arguments) else {
             panic!("{arguments}");
         };
         assert_eq!(status, 500);

@@ -661,6 +661,59 @@ fn a_provider_is_told_by_its_path_and_model() {
     }
 }
 
+#[test]
+fn mistral_is_told_by_its_path_and_host_together() {
+    let path = "/v1/chat/completions";
+    for (path, host, expected) in [
+        (path, "api.mistral.ai", Some(Variation::Mistral)),
+        (path, "mistral.ai", Some(Variation::Mistral)),
+        (path, "notmistral.ai", None),
+        (path, "mistral.ai.example", None),
+        ("/gateway/v1/chat/completions", "api.mistral.ai", None),
+        (path, "", None),
+    ] {
+        let found = Variation::of(Target::new(path).at(host), Some("mistral-small-latest"));
+        assert_eq!(found, expected, "{host}{path}");
+    }
+}
+
+#[test]
+fn groq_tells_of_a_call_that_is_none_by_an_error() {
+    let target = Target::new("/openai/v1/chat/completions");
+    for stream in [false, true] {
+        let context = ErrorContext {
+            target,
+            model: Some("llama-3.3-70b-versatile"),
+            stream,
+            ..ErrorContext::default()
+        };
+        let told = PLAIN.bad_text_call("weather", "{\"city\":", &context);
+        let BadCall::Fails {
+            status,
+            error,
+            event,
+        } = told
+        else {
+            panic!("{told:?}");
+        };
+        assert_eq!((status.as_u16(), event), (400, Some("error")));
+        let error = Document::parse(error.as_bytes()).expect("JSON");
+        let said = |key| error.root().get("error").and_then(|error| error.get(key));
+        assert_eq!(
+            said("code").and_then(Value::as_str).as_deref(),
+            Some("tool_use_failed")
+        );
+        let failed = said("failed_generation").and_then(Value::as_str);
+        assert_eq!(
+            failed.as_deref(),
+            Some("<function=weather>{\"city\":</function>")
+        );
+        assert_eq!(said("status_code").is_some(), stream);
+    }
+    let openai = PLAIN.bad_text_call("weather", "{", &ErrorContext::default());
+    assert_eq!(openai, BadCall::Untold);
+}
+
 /// Every provider's errors, by the name that the config calls it.
 #[test]
 fn every_providers_errors_read_like_its_own() {
@@ -711,7 +764,10 @@ fn every_provider_reports_an_error_in_a_stream_in_its_own_way() {
     );
     let last = Document::parse(last.as_bytes()).expect("JSON");
     let expected = [
-        (None, r#"{"error":{"message":"The server"#),
+        (
+            None,
+            r#"{"error":{"message":"The server had an error while processing your request. Sorry about that! You can retry your request, or contact us through an Azure"#,
+        ),
         (
             Some("error"),
             r#"{"error":{"message":"Internal Server Error","type":"internal_server_error"}}"#,

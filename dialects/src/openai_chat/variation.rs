@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | Azure OpenAI | `…/openai/deployments/…`, or an `api-version` | `{"error": {"code": "429", "message"}}` |
 //! | Groq | `…/openai/v1/chat/completions` | OpenAI's, without `param` |
-//! | Mistral | the configuration: its path is OpenAI's | `{"object": "error", "message", "type", "code"}` |
+//! | Mistral | `/v1/chat/completions` at a host of Mistral's: the path alone is OpenAI's | `{"object": "error", "message", "type", "code"}` |
 //! | `OpenRouter` | `…/api/v1/chat/completions`, models with a `/` | `{"error": {"code": 429, "message", "metadata"}}` |
 //!
 //! Where a provider hands on the model's own error, it is OpenAI's. Answers need no variation: what
@@ -18,12 +18,15 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::error::go_duration;
-use crate::dialect::{ErrorContext, Event, Target, WireReply};
+use crate::dialect::{BadCall, ErrorContext, Event, Target, WireReply};
 use crate::figures::{irregular, uuid};
 use crate::json::{Value, quote};
 use crate::model::{LimitFigures, LimitScope, ModelError, OtherLimit};
 use crate::stream::Made;
 use crate::waits::{whole_millis, whole_seconds};
+
+/// The domain whose hosts serve Mistral's API.
+const MISTRAL: &str = "mistral.ai";
 
 /// A provider that speaks this dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +53,10 @@ impl Variation {
     /// does exactly as it does.
     pub(super) fn of(target: Target<'_>, model: Option<&str>) -> Option<Self> {
         let path = target.path();
+        let is_mistrals = |host: &str| host == MISTRAL || host.ends_with(&format!(".{MISTRAL}"));
+        if path == "/v1/chat/completions" && is_mistrals(target.host()) {
+            return Some(Self::Mistral);
+        }
         let deployed = path.contains("/openai/deployments/");
         if deployed || target.parameter("api-version").is_some() {
             return Some(Self::Azure);
@@ -69,6 +76,19 @@ impl Variation {
         match self {
             Self::Azure | Self::OpenRouter => true,
             Self::Groq | Self::Mistral => false,
+        }
+    }
+
+    /// How this provider tells that a model called `tool` with `arguments` that are no JSON: Groq looks at
+    /// them, the others give them as they are.
+    pub(super) fn bad_call(self, tool: &str, arguments: &str, stream: bool) -> BadCall {
+        match self {
+            Self::Groq => BadCall::Fails {
+                status: StatusCode::BAD_REQUEST,
+                error: groq_bad_call(tool, arguments, stream),
+                event: Some("error"),
+            },
+            Self::Azure | Self::Mistral | Self::OpenRouter => BadCall::Untold,
         }
     }
 
@@ -102,7 +122,17 @@ impl Variation {
         after: Option<Event<'_>>,
     ) -> Option<Made> {
         match self {
-            Self::Azure => None,
+            Self::Azure => match error {
+                // The model's own errors are OpenAI's.
+                ModelError::ContextLength | ModelError::Timeout => None,
+                ModelError::RateLimit { .. }
+                | ModelError::QuotaExhausted
+                | ModelError::ContentFilter
+                | ModelError::Auth
+                | ModelError::ModelNotFound
+                | ModelError::ServerError { .. }
+                | ModelError::Overloaded => Some(Made::data(azure(error, context).body)),
+            },
             Self::Groq => Some(Made::event("error", groq(error, context).body.trim_end())),
             Self::Mistral => Some(Made::data(mistral(error, context).body)),
             Self::OpenRouter => Some(Made::data(openrouter_chunk(error, after))),
@@ -276,6 +306,17 @@ fn groq(error: &ModelError, context: &ErrorContext<'_>) -> Told {
         body: format!("{{\"error\":{{\"message\":{message},\"type\":{kind}{code}}}}}\n"),
         headers,
     }
+}
+
+/// What Groq says of a call that is none: a stream says the status, too.
+fn groq_bad_call(tool: &str, arguments: &str, stream: bool) -> String {
+    let generation = quote(&format!("<function={tool}>{arguments}</function>"));
+    let status = if stream { ",\"status_code\":400" } else { "" };
+    format!(
+        "{{\"error\":{{\"message\":\"Failed to call a function. Please adjust your prompt. See \
+         'failed_generation' for more details.\",\"type\":\"invalid_request_error\",\
+         \"code\":\"tool_use_failed\",\"failed_generation\":{generation}{status}}}}}"
+    )
 }
 
 fn groq_model<'a>(context: &ErrorContext<'a>) -> &'a str {

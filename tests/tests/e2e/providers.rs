@@ -2,8 +2,8 @@
 //! looks like from an agent.
 
 use serde_json::{Value, json};
-use squall_tests::upstream::bedrock;
 use squall_tests::upstream::chat::WORDS;
+use squall_tests::upstream::{Upstream, bedrock};
 use squall_tests::{Path, Stage};
 
 use crate::official::{Case, Client};
@@ -153,6 +153,20 @@ fn groqs_client_takes_each_fault_for_the_provider_s() {
         truncated(WHOLE),
         truncated(STREAM),
         cut("RemoteProtocolError"),
+        refused(WHOLE),
+        refused(STREAM),
+        Case {
+            arguments: &["--tools"],
+            rule: json!({ "mode": "malformed_tool_call" }),
+            told: json!({ "ok": false, "error": "BadRequestError", "status": 400 }),
+            attempts: 1,
+        },
+        Case {
+            arguments: &["--tools", "--stream"],
+            rule: json!({ "mode": "malformed_tool_call" }),
+            told: json!({ "ok": false, "error": "APIError" }),
+            attempts: 1,
+        },
     ];
     GROQ.tells(&stage(), Path::Reverse, &cases);
 }
@@ -186,8 +200,33 @@ fn mistrals_client_takes_each_fault_for_the_provider_s() {
         truncated(WHOLE),
         truncated(STREAM),
         cut("RemoteProtocolError"),
+        refused(WHOLE),
+        refused(STREAM),
     ];
     MISTRAL.tells(&stage(), Path::Reverse, &cases);
+}
+
+#[test]
+fn mistral_s_own_endpoint_needs_no_name() {
+    let upstream = Upstream::start(None, bedrock::serve);
+    let config = json!({ "proxy": { "connect_to": {
+        "api.mistral.ai:80": upstream.address.to_string(),
+        "api.example.test:80": upstream.address.to_string(),
+    } } });
+    let stage = Stage::with(&config, bedrock::serve);
+    stage
+        .daemon
+        .api
+        .chaos(&json!({ "llm_faults": [{ "mode": "rate_limit" }] }));
+    let body = r#"{"model":"mistral-small-latest","messages":[]}"#;
+    for (host, is_mistrals) in [("api.mistral.ai", true), ("api.example.test", false)] {
+        let mut wire = stage.daemon.connect();
+        wire.prefix = format!("http://{host}");
+        wire.host = host.to_owned();
+        let answer = wire.post("/v1/chat/completions", body);
+        assert_eq!(answer.status, 429, "{answer:?}");
+        assert_eq!(answer.text() == MISTRALS_LIMIT, is_mistrals, "{answer:?}");
+    }
 }
 
 #[test]
@@ -262,6 +301,16 @@ fn openais_client_takes_each_fault_for_openrouters() {
         },
     ];
     OPENROUTER.tells(&stage(), Path::Reverse, &cases);
+}
+
+/// These clients show no field for refusals: they are said as text.
+fn refused(arguments: &'static [&'static str]) -> Case {
+    Case {
+        arguments,
+        rule: json!({ "mode": "refusal" }),
+        told: json!({ "ok": true, "refuses": true, "finish": "stop" }),
+        attempts: 1,
+    }
 }
 
 fn truncated(arguments: &'static [&'static str]) -> Case {

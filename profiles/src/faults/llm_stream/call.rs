@@ -23,7 +23,9 @@ pub(super) struct Call {
     pub(super) tools: Vec<String>,
     draw: u64,
     account: u64,
+    /// Path and query.
     target: String,
+    host: String,
     model: Option<String>,
     stream: bool,
     input_tokens: Option<u64>,
@@ -42,6 +44,7 @@ impl Call {
             draw: 0,
             account: 0,
             target: String::new(),
+            host: String::new(),
             model: None,
             stream: false,
             input_tokens: None,
@@ -60,7 +63,8 @@ impl Call {
 
     pub(super) fn about(&mut self, context: &ErrorContext<'_>) {
         (self.draw, self.account) = (context.draw, context.account);
-        context.target.path().clone_into(&mut self.target);
+        self.target = format!("{}?{}", context.target.path(), context.target.query());
+        context.target.host().clone_into(&mut self.host);
         self.model = context.model.map(str::to_owned);
         self.stream = context.stream;
         self.input_tokens = context.input_tokens;
@@ -79,7 +83,7 @@ impl Call {
             account: self.account,
             // No error in a stream names a key: it was good when the stream began.
             credential: None,
-            target: Target::new(&self.target),
+            target: Target::new(&self.target).at(&self.host),
             model: self.model.as_deref(),
             stream: self.stream,
             input_tokens: self.input_tokens,

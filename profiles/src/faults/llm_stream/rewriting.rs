@@ -128,7 +128,12 @@ impl Rewriting {
         for (at, (event, edited)) in events.iter().zip(&edits).enumerate() {
             match &self.done.failed {
                 Some(failed) if failed.page == at => {
-                    steps.extend(event.made(&[Made::data(failed.error.clone())]));
+                    let error = failed.error.clone();
+                    let made = match failed.event {
+                        Some(name) => Made::event(name, error),
+                        None => Made::data(error),
+                    };
+                    steps.extend(event.made(&[made]));
                     steps.push(Step::Finish);
                     return;
                 }

@@ -44,6 +44,8 @@ pub(super) struct Failed {
     pub(super) page: usize,
     pub(super) status: StatusCode,
     pub(super) error: String,
+    /// The name of the event that carries it.
+    pub(super) event: Option<&'static str>,
 }
 
 impl Done {
@@ -123,6 +125,7 @@ pub(super) enum New {
     Error {
         status: StatusCode,
         error: String,
+        event: Option<&'static str>,
     },
 }
 
@@ -153,7 +156,7 @@ pub(super) fn rewrite_pages<'p>(
         if done.over {
             break;
         }
-        let new = match rewritten(rewrite, &pieces, pages, call) {
+        let new = match rewritten(rewrite, &pieces, pages, &done.called, call) {
             Ok(new) => new,
             Err(why) => {
                 done.why.get_or_insert(why);
@@ -170,11 +173,16 @@ pub(super) fn rewrite_pages<'p>(
             New::End => done
                 .bad
                 .extend(pieces.iter().map(|(_, delta)| delta.choice)),
-            New::Error { status, error } => {
+            New::Error {
+                status,
+                error,
+                event,
+            } => {
                 done.failed = pieces.first().map(|(page, _)| Failed {
                     page: *page,
                     status,
                     error,
+                    event,
                 });
             }
         }
@@ -234,6 +242,7 @@ fn rewritten(
     rewrite: &Rewrite,
     pieces: &[Piece<'_>],
     pages: &[Page<'_>],
+    called: &Called,
     call: &Call,
 ) -> Result<New, String> {
     let text: String = pieces.iter().map(|(_, delta)| &*delta.text).collect();
@@ -249,14 +258,28 @@ fn rewritten(
         CallError::WrongArguments => tools::wrong(&text, wrong.choice).map(New::Text),
         CallError::MalformedArguments => {
             let malformed = tools::malformed(&text, wrong.choice);
-            if pieces.iter().all(|piece| is_text(piece, pages)) {
-                return Ok(New::Text(malformed));
-            }
-            let answer = pieces.first().map(|(page, _)| pages[*page].document.root());
-            let told = answer.map(|answer| call.dialect.bad_call(answer, &malformed));
+            let is_string = pieces.iter().all(|piece| is_text(piece, pages));
+            let told = pieces.first().map(|(page, delta)| {
+                if is_string {
+                    let (tool, context) = (called.tool(delta), call.error_context());
+                    call.dialect.bad_text_call(tool, &malformed, &context)
+                } else {
+                    let answer = pages[*page].document.root();
+                    call.dialect.bad_call(answer, &malformed)
+                }
+            });
             match told.unwrap_or(BadCall::Untold) {
                 BadCall::Ends => Ok(New::End),
-                BadCall::Fails { status, error } => Ok(New::Error { status, error }),
+                BadCall::Fails {
+                    status,
+                    error,
+                    event,
+                } => Ok(New::Error {
+                    status,
+                    error,
+                    event,
+                }),
+                BadCall::Untold if is_string => Ok(New::Text(malformed)),
                 BadCall::Untold => Err(
                     "this provider gives arguments as JSON, not as text that may be none".into(),
                 ),

@@ -378,6 +378,21 @@ fn two_files_with_one_profile_are_an_error_that_names_both() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_hides_nothing_of_the_others() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.yaml", "tool_faults: [{ mode: eror }]\n");
+    let output = sandbox.run(&["profile", "validate", "missing.yaml", "a.yaml"]);
+    assert_eq!(output.status.code(), Some(2));
+    for said in ["missing.yaml: cannot be read", "a.yaml:1:", "`eror`"] {
+        assert!(
+            stderr(&output).contains(said),
+            "{said}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
 fn a_private_daemon_needs_no_port_of_the_configuration() {
     let sandbox = Sandbox::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

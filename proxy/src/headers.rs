@@ -38,9 +38,13 @@ impl Passage {
 pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
     let trailers = has(headers, &TE) && accepts_trailers(headers);
     clean(headers, passage, |name| {
-        *name == PROXY_AUTHORIZATION || *name == SCOPE || *name == HTTP2_SETTINGS || *name == TE
+        *name == PROXY_AUTHORIZATION
+            || *name == SCOPE
+            || *name == HTTP2_SETTINGS
+            || (*name == TE && !trailers)
     });
     if trailers {
+        // In the place of the one that stands there.
         headers.insert(TE, HeaderValue::from_static("trailers"));
         if passage.to <= Version::HTTP_11 && !passage.upgrade {
             headers.insert(CONNECTION, HeaderValue::from_static("te"));
@@ -271,7 +275,16 @@ mod tests {
             (
                 &[("te", "trailers"), ("a", "1")],
                 H1,
-                &[("a", "1"), ("te", "trailers"), ("connection", "te")],
+                &[("te", "trailers"), ("a", "1"), ("connection", "te")],
+            ),
+            (
+                &[("te", "gzip, trailers"), ("a", "1"), ("te", "deflate")],
+                Passage {
+                    from: Version::HTTP_2,
+                    to: Version::HTTP_2,
+                    upgrade: false,
+                },
+                &[("te", "trailers"), ("a", "1")],
             ),
             (
                 &[("connection", "host"), ("host", "h")],

@@ -87,26 +87,23 @@ fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
     let mut reports = Vec::new();
     let mut invalid = false;
     // Files given together may extend each other, in any order: they are all added first.
-    let texts = files
-        .iter()
-        .map(|file| read(file))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut refused = Vec::new();
-    for (file, text) in files.iter().zip(&texts) {
-        let added = library.with_file(&file.display().to_string(), text, environment());
-        refused.push(match added {
-            Ok(more) => {
-                library = more;
-                Vec::new()
-            }
-            Err(errors) => errors.iter().map(ToString::to_string).collect(),
-        });
+    let mut added = Vec::with_capacity(files.len());
+    for file in files {
+        let text = text::read(file).map_err(|error| vec![error.in_file(file)]);
+        added.push(text.and_then(|text| {
+            let name = file.display().to_string();
+            let more = library.with_file(&name, &text, environment());
+            library = more.map_err(|errors| {
+                let told = errors.iter().map(ToString::to_string);
+                told.collect::<Vec<_>>()
+            })?;
+            Ok(text)
+        }));
     }
-    for ((file, text), refused) in files.iter().zip(&texts).zip(refused) {
-        let (errors, warnings) = if refused.is_empty() {
-            check(&library, file, text)
-        } else {
-            (refused, Vec::new())
+    for (file, text) in files.iter().zip(added) {
+        let (errors, warnings) = match text {
+            Ok(text) => check(&library, file, &text),
+            Err(errors) => (errors, Vec::new()),
         };
         invalid |= !errors.is_empty();
         reports.push((file, errors, warnings));

@@ -79,6 +79,14 @@ impl Delay {
         }
     }
 
+    /// [`Self::draw`]; why there is nothing to wait for, where that is nothing.
+    pub(crate) fn draw_some(&self, dice: &mut Dice) -> Result<Duration, String> {
+        match self.draw(dice) {
+            Duration::ZERO => Err("the delay is 0 ms".to_owned()),
+            wait => Ok(wait),
+        }
+    }
+
     /// How long this exchange waits.
     pub fn draw(&self, dice: &mut Dice) -> Duration {
         let jitter = whole_micros(self.jitter);
@@ -214,6 +222,22 @@ mod tests {
                 (low..=high).contains(&found),
                 "{distribution:?} at {at}: {found}"
             );
+        }
+    }
+
+    #[test]
+    fn a_wait_of_nothing_is_none() {
+        let mut dice = Dice::new(RuleKey::new(1, "", ""), Fingerprint(1), 1);
+        for (fixed, expected) in [
+            (0, Err("the delay is 0 ms".to_owned())),
+            (5, Ok(Duration::from_millis(5))),
+        ] {
+            let delay = Delay {
+                fixed: Duration::from_millis(fixed),
+                jitter: Duration::ZERO,
+                distribution: Distribution::Uniform,
+            };
+            assert_eq!(delay.draw_some(&mut dice), expected);
         }
     }
 

@@ -29,7 +29,7 @@ impl FaultMode for Latency {
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
-        plan.wait(verdict, self.1, self.0.draw(dice));
+        plan.wait(verdict, self.1, self.0.draw_some(dice)?);
         Ok(())
     }
 

@@ -25,7 +25,7 @@ impl FaultMode for Slow {
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
-        plan.wait(verdict, self.1, self.0.draw(dice));
+        plan.wait(verdict, self.1, self.0.draw_some(dice)?);
         Ok(())
     }
 

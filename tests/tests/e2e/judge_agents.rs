@@ -11,6 +11,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
+use squall_tests::daemon::squall;
 use squall_tests::program::client;
 use squall_tests::upstream::shop;
 use squall_tests::{Daemon, Upstream};
@@ -76,8 +77,14 @@ fn open(stack: Stack) -> Shop {
 }
 
 impl Shop {
-    /// A run of one agent against all invariants in these scenarios; its path.
-    fn ask(&self, agent: &str, cases: &[Case], wanted: &BTreeSet<&str>) -> String {
+    /// A run of one agent against all invariants in these scenarios, asked these prompts; its path.
+    fn ask(
+        &self,
+        agent: &str,
+        cases: &[Case],
+        wanted: &BTreeSet<&str>,
+        prompts: &[&str],
+    ) -> String {
         let invariants: Vec<_> = (cases.iter())
             // A program for every answer of every agent would take the core from the agents.
             .filter(|case| case.kind != "command" || ["good", "command"].contains(&agent))
@@ -104,7 +111,7 @@ impl Shop {
             "name": agent,
             "agent": { "endpoint": endpoint, "timeout": 60_000 },
             "model": { "provider": "ollama", "base_url": format!("http://{}", self.world.address) },
-            "golden_prompts": PROMPTS,
+            "golden_prompts": prompts,
             "prices": { "shop-*": { "input": 1.0, "output": 4.0 } },
             "contract": { "name": agent, "invariants": invariants, "chaos_matrix": matrix },
         });
@@ -151,7 +158,7 @@ fn of<'c>(cells: &'c Cells, invariant: &str, scenario: &str) -> (&'c str, &'c st
 fn hold(stack: Stack, cases: &[Case]) {
     let shop = open(stack);
     let everything = scenarios().into_iter().map(|(name, _)| name).collect();
-    let good = cells(&shop.over(&shop.ask("good", cases, &everything)));
+    let good = cells(&shop.over(&shop.ask("good", cases, &everything, &PROMPTS)));
     let mut wrong = Vec::new();
     for ((invariant, scenario), (state, reason)) in &good {
         if state == "failed" || state == "error" {
@@ -160,7 +167,10 @@ fn hold(stack: Stack, cases: &[Case]) {
             ));
         }
     }
-    let ask = |case: &Case| shop.ask(case.kind, cases, &case.shows.iter().copied().collect());
+    let ask = |case: &Case| {
+        let shows = case.shows.iter().copied().collect();
+        shop.ask(case.kind, cases, &shows, &[case.prompt()])
+    };
     let asked: BTreeMap<_, _> = cases.iter().map(|case| (case.kind, ask(case))).collect();
     let mut matrix = String::new();
     for case in cases {
@@ -203,6 +213,22 @@ fn hold(stack: Stack, cases: &[Case]) {
         "{stack:?}\ninvariant                       in the scenarios that show its bug    fails beside it\n{matrix}"
     );
     assert!(wrong.is_empty(), "{}\n{matrix}", wrong.join("\n"));
+}
+
+#[test]
+fn every_type_of_invariant_has_an_agent_that_breaks_it() {
+    let home = tempfile::tempdir().unwrap();
+    let output = squall(home.path()).args(["schema", "suite"]).output();
+    let schema: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let known = &schema["$defs"]["invariant"]["properties"]["type"]["anyOf"][0]["anyOf"][0]["enum"];
+    let known: BTreeSet<_> = (known.as_array().unwrap().iter())
+        .filter_map(Value::as_str)
+        // Another word for `refusal_check`.
+        .filter(|name| *name != "refusal")
+        .collect();
+    let cases = [on_the_answer(), on_the_wire()];
+    let planted: BTreeSet<_> = cases.iter().flatten().map(|case| case.kind).collect();
+    assert_eq!(known, planted);
 }
 
 #[test]

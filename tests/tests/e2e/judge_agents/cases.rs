@@ -69,6 +69,17 @@ pub(super) struct Case {
     pub(super) reason: &'static str,
 }
 
+impl Case {
+    /// What the agent is asked that breaks it: the first prompt that it is about. The good one is asked all.
+    pub(super) fn prompt(&self) -> &'static str {
+        let about = self.parameters["prompt_filter"]
+            .as_str()
+            .unwrap_or_default();
+        let prompt = PROMPTS.iter().find(|prompt| prompt.contains(about));
+        prompt.expect("a prompt that it is about")
+    }
+}
+
 fn case(
     kind: &'static str,
     parameters: Value,

@@ -337,7 +337,7 @@ mod tests {
     use squall_journal::run::{CoverageRecord, ScoresRecord};
 
     #[test]
-    fn every_end_of_a_run_has_its_exit_code() {
+    fn g50_every_end_of_a_run_has_its_exit_code() {
         for (state, expected) in [
             (RunState::Passed, None),
             (RunState::Failed, Some(1)),

@@ -1,5 +1,8 @@
 //! What flakestorm leaves open and a judge has to close, a test each, named after its number: what is read
-//! in suites, what invariants say, what scores come to. Those of runs are beside the runner.
+//! in suites, what invariants say, what scores come to. Those of runs are beside the runner, those of faults
+//! in `profiles/tests/decisions`, those of reports, commands and whole runs beside what they are about:
+//! `grep -rn "fn g[0-9]"` finds them all. 16 and 42 to 44 are about mutations, 34 to 41 about replays; 56, 58, 59
+//! and 61 are about code, tests and pages that Squall has no twin of.
 
 use squall_profiles::variables::Variables;
 

@@ -542,7 +542,53 @@ tool_faults: [{ mode: slow }, { mode: slow, delay_ms: 3, at: response }]",
 }
 
 #[test]
-fn the_first_rule_that_decides_the_answer_wins() {
+fn g12_what_a_connection_a_stream_or_a_provider_does_can_be_made_to_happen() {
+    for (of, rules) in [
+        (
+            network as fn(&str) -> Plan,
+            &[
+                "{ mode: refuse }",
+                "{ mode: reset_peer, after_bytes: 10 }",
+                "{ mode: limit_data, bytes: 10 }",
+                "{ mode: slow_close, delay_ms: 5 }",
+                "{ mode: dns_failure }",
+                "{ mode: slicer, average_size: 8, delay_us: 5 }",
+                "{ mode: bandwidth, rate_kbps: 8 }",
+                "{ mode: timeout, delay_ms: 5 }",
+            ][..],
+        ),
+        (
+            llm,
+            &[
+                "{ mode: stream_stall, after_tokens: 3, delay_ms: 5 }",
+                "{ mode: stream_cut, after_tokens: 3 }",
+                "{ mode: stream_error, after_tokens: 3 }",
+                "{ mode: missing_terminator }",
+                "{ mode: duplicate_chunk }",
+                "{ mode: rate_limit }",
+                "{ mode: overloaded }",
+            ],
+        ),
+        (
+            tool,
+            &[
+                "{ mode: schema_drift, drift: retype }",
+                "{ mode: stale }",
+                "{ mode: swapped }",
+                "{ mode: silent_noop }",
+            ],
+        ),
+    ] {
+        for rule in rules {
+            assert!(!of(rule).is_empty(), "{rule}");
+        }
+        let never = rules[0].replace('}', ", probability: 0 }");
+        assert!(of(&never).is_empty(), "{never}");
+    }
+}
+
+#[test]
+fn g11_the_first_rule_that_decides_the_answer_wins() {
     for (chaos, request, expected) in [
         (
             "tool_faults: [{ id: a, mode: error }, { id: b, mode: empty }]",

@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn editing_one_rule_moves_no_others_draws(
+    fn g15_editing_one_rule_moves_no_others_draws(
         seed: u64,
         numbers in prop::collection::vec(0u8..4, 1..40),
         edited in prop_oneof![

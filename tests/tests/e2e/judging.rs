@@ -71,9 +71,6 @@ fn an_agent_that_makes_things_up_fails() {
         unknown.err.contains("no exchange `0194` either"),
         "{unknown:#?}"
     );
-    let score = desk.run(&["contract", "score"], &suite);
-    assert_eq!(score.code, Some(1), "{score:#?}");
-    assert!(score.out.trim().parse::<f64>().is_ok(), "{score:#?}");
     let json = desk.run(&["chaos", "--json", "--seed", "7"], &suite);
     let document: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(
@@ -81,6 +78,17 @@ fn an_agent_that_makes_things_up_fails() {
         (&json!("failed"), &json!(7))
     );
     assert_eq!(document["name"], "suite");
+}
+
+#[test]
+fn g49_a_score_stands_alone_on_stdout() {
+    let desk = Desk::new();
+    let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "sunny"));
+    let score = desk.run(&["contract", "score"], &suite);
+    assert_eq!(score.code, Some(1), "{score:#?}");
+    let written = score.out.strip_suffix('\n').expect("one line");
+    let number: f64 = written.parse().expect("a number and nothing else");
+    assert!((0.0..100.0).contains(&number), "{score:#?}");
 }
 
 #[test]

@@ -347,7 +347,10 @@ fn heads_beyond_the_limits_are_431() {
     let url = format!("http://{}/json", stage.plain.address);
     for method in ["GET", "DELETE"] {
         let asked = asked.iter().find(|one| one["method"] == method).unwrap();
-        assert_eq!((&asked["url"], &asked["outcome"]), (&json!(url), &json!("denied")));
+        assert_eq!(
+            (&asked["url"], &asked["outcome"]),
+            (&json!(url), &json!("denied"))
+        );
     }
     let mut wire = stage.open(Path::Forward);
     wire.request("GET", "/json", &many[..10], b"");

@@ -20,6 +20,7 @@ use squall_profiles::rule::Rule;
 
 use self::capped::Capped;
 pub use self::runs::Runs;
+use crate::upstream::REASONS;
 
 /// Every kind, in the order of its variants.
 const KINDS: [Kind; 4] = [Kind::Llm, Kind::Tool, Kind::Mcp, Kind::Other];
@@ -121,6 +122,15 @@ impl Metrics {
             "kind",
             DURATIONS,
         );
+        let upstream_errors = families.counters(
+            "squall_upstream_errors_total",
+            "Upstreams that failed by themselves",
+            &["reason"],
+        );
+        // Rates and alerts want a series before its first failure.
+        for reason in REASONS {
+            upstream_errors.with_label_values(&[reason]);
+        }
         let skipped = families.counters(
             "squall_rules_skipped_total",
             "Eligible rules that were not applied: their trigger did not fire, or they could not be",
@@ -168,11 +178,7 @@ impl Metrics {
             ),
             not_drawn: skipped.with_label_values(&["not_drawn"]),
             bypassed: skipped.with_label_values(&["bypassed"]),
-            upstream_errors: families.counters(
-                "squall_upstream_errors_total",
-                "Upstreams that failed by themselves",
-                &["reason"],
-            ),
+            upstream_errors,
             connections: ["agent", "upstream"].map(|side| connections.with_label_values(&[side])),
             leaves: families.counter(
                 "squall_leaf_certificates_minted_total",
@@ -220,7 +226,7 @@ impl Metrics {
         self.injected_delay.observe(by.as_secs_f64());
     }
 
-    /// An upstream failed by itself; `reason` is one of a fixed set of words (`connect`, `tls`, …).
+    /// An upstream failed by itself; `reason` is one of [`REASONS`].
     pub fn upstream_error(&self, reason: &'static str) {
         self.upstream_errors.with_label_values(&[reason]).inc();
     }
@@ -369,6 +375,7 @@ mod tests {
             "squall_injected_delay_seconds_count 0",
             "squall_rules_skipped_total{reason=\"bypassed\"} 0",
             "squall_rules_skipped_total{reason=\"not_drawn\"} 0",
+            "squall_upstream_errors_total{reason=\"connect_timeout\"} 0",
             "squall_open_connections{side=\"agent\"} 0",
             "squall_open_connections{side=\"upstream\"} 0",
             "squall_leaf_certificates_minted_total 0",

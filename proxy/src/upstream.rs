@@ -47,7 +47,7 @@ use tokio::time::Instant;
 
 pub use self::body::Received;
 pub use self::destination::OwnListeners;
-pub use self::error::{Cause, ToAgent, UpstreamError};
+pub use self::error::{Cause, REASONS, ToAgent, UpstreamError};
 pub use self::http1::Switched;
 pub(crate) use self::origin::flaw;
 pub use self::origin::{Origin, Scheme};

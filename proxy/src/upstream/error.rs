@@ -70,6 +70,27 @@ pub enum ToAgent {
     Break(Broken),
 }
 
+/// What may be the `reason` of `squall_upstream_errors_total`.
+pub const REASONS: [&str; 17] = [
+    "dns",
+    "refused",
+    "connect_timeout",
+    "unreachable",
+    "tls_expired",
+    "tls_wrong_host",
+    "tls_unknown_issuer",
+    "tls_handshake",
+    "proxy_refused",
+    "response_timeout",
+    "reset",
+    "closed",
+    "framing",
+    "h2",
+    "denied",
+    "loop",
+    "request_body",
+];
+
 impl UpstreamError {
     pub(crate) fn new(origin: &Origin, cause: Cause) -> Self {
         Self {
@@ -83,7 +104,7 @@ impl UpstreamError {
         &self.cause
     }
 
-    /// One of a fixed set of words: the `reason` of `squall_upstream_errors_total`.
+    /// One of [`REASONS`]: the `reason` of `squall_upstream_errors_total`.
     pub fn reason(&self) -> &'static str {
         match self.cause {
             Cause::Dns(_) => "dns",
@@ -379,6 +400,7 @@ mod tests {
         let origin = Origin::new(Scheme::Https, "up.example", 443);
         let lines = causes.map(|cause| {
             let error = UpstreamError::new(&origin, cause);
+            assert!(REASONS.contains(&error.reason()), "{}", error.reason());
             let shown = match error.to_agent() {
                 ToAgent::Problem(status) => format!("{} {}", status.as_u16(), error.title()),
                 ToAgent::Break(b) => format!("{:?}, {:?} on HTTP/2", b.ending(), b.reason()),

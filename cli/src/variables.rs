@@ -1,12 +1,23 @@
 //! The variable that every option has: `SQUALL_` and its name in capitals, `--log-level` as
 //! `SQUALL_LOG_LEVEL`. The option wins.
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, OsStr, Resettable};
 use clap::{Arg, ArgAction, Command};
 
 /// Gives a variable to every option, of the command and of all below it, that has none yet.
 pub(crate) fn given(command: Command) -> Command {
-    command.mut_args(with_variable).mut_subcommands(given)
+    command
+        .mut_args(|argument| set(with_variable(argument)))
+        .mut_subcommands(given)
+}
+
+/// The option without its variable where that is set to nothing, as where a secret of a CI is missing.
+fn set(argument: Arg) -> Arg {
+    let value = argument.get_env().and_then(std::env::var_os);
+    if value.is_some_and(|value| value.is_empty()) {
+        return argument.env(Resettable::<OsStr>::Reset);
+    }
+    argument
 }
 
 fn with_variable(argument: Arg) -> Arg {

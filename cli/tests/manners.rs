@@ -143,6 +143,18 @@ fn a_token_that_is_set_to_nothing_is_none() {
 }
 
 #[test]
+fn a_variable_that_is_set_to_nothing_is_not_set() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.squall(&["status"]);
+    let output = command.env("SQUALL_SERVER", "").output().unwrap();
+    // That of the usual address, where nobody listens here, if anybody.
+    assert_ne!(output.status.code(), Some(2), "{}", stderr(&output));
+    let mut command = sandbox.squall(&["run", "--", "true"]);
+    let output = command.env("SQUALL_SEED", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
 fn a_program_s_exit_code_is_ours() {
     let sandbox = Sandbox::new();
     sandbox.write("not-executable", "");

@@ -144,12 +144,24 @@ pub(crate) enum Recordings {
     Export {
         /// Its id
         id: String,
-        /// Where to; default: the replay session to stdout
+        /// Where to; default: stdout
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Its form; default: what the file's name says, on stdout `replay`
+        #[arg(long, value_name = "FORM")]
+        format: Option<RecordingFormat>,
         #[command(flatten)]
         remote: Remote,
     },
+}
+
+/// A form of recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RecordingFormat {
+    /// A replay session, YAML
+    Replay,
+    /// An HTTP archive, HAR 1.2
+    Har,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::{Recordings, Remote};
+use crate::args::{RecordingFormat, Recordings, Remote};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::render::output;
@@ -35,8 +35,14 @@ pub(super) async fn run(action: Recordings) -> Result<(), Failure> {
             remote,
         } => start(scope.as_deref(), name.as_deref(), &remote).await,
         Recordings::Stop { id, remote } => stop(&id, &remote).await,
-        Recordings::Export { id, output, remote } => {
-            export(&Client::new(&remote)?, &id, output.as_deref()).await
+        Recordings::Export {
+            id,
+            output,
+            format,
+            remote,
+        } => {
+            let form = format.map_or_else(|| Form::of(output.as_deref()), Form::from);
+            export_as(&Client::new(&remote)?, &id, output.as_deref(), form).await
         }
     }
 }
@@ -127,7 +133,15 @@ pub(super) fn holds(exchanges: u64, left_out: u64) -> String {
 
 /// Writes a recording to a file, in the form that its name says, or its session to stdout.
 pub(super) async fn export(client: &Client, id: &str, file: Option<&Path>) -> Result<(), Failure> {
-    let form = Form::of(file);
+    export_as(client, id, file, Form::of(file)).await
+}
+
+async fn export_as(
+    client: &Client,
+    id: &str,
+    file: Option<&Path>,
+    form: Form,
+) -> Result<(), Failure> {
     let path = format!("{RECORDINGS}/{}?format={}", segment(id), form.name());
     let text = client.get_text(&path, form.media_type()).await?;
     match file {
@@ -143,6 +157,15 @@ pub(crate) enum Form {
     Replay,
     /// An HTTP archive.
     Har,
+}
+
+impl From<RecordingFormat> for Form {
+    fn from(format: RecordingFormat) -> Self {
+        match format {
+            RecordingFormat::Replay => Self::Replay,
+            RecordingFormat::Har => Self::Har,
+        }
+    }
 }
 
 impl Form {

@@ -14,6 +14,7 @@ use super::{Config, ConfigErrors, Role};
 fn variables(name: &str) -> Result<String, VarError> {
     match name {
         "SQUALL_CI_TOKEN" => Ok("s3cret".into()),
+        "SQUALL_SHORT_TOKEN" => Ok("abc12".into()),
         "PORT" => Ok("9090".into()),
         _ => Err(VarError::NotPresent),
     }
@@ -128,6 +129,7 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  tokens: [{ name: ci, role: admin, token: \"${NOPE:-abc}\" }, { name: b, role: admin, token: \"x${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: root, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: squall, role: admin, workspace: a.b, token: \"${SQUALL_CI_TOKEN}\" }]\n",
+        "api:\n  tokens: [{ name: ci, role: admin, token: \"${SQUALL_SHORT_TOKEN}\" }]\n",
         "api:\n  env: [\"$KEY\", A-B]\n",
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
         "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7 }\n",

@@ -15,6 +15,9 @@ use super::raw::{
 };
 use super::{Config, Halt, Safety, Token, quantity, words};
 
+/// Fewest characters of a token that the configuration names: who may guess does so slowly, but does.
+const SHORTEST_TOKEN: usize = 6;
+
 /// Turns scalars into values and keeps what it could not turn.
 pub(crate) struct Typing<'a> {
     variables: Variables<'a>,
@@ -286,8 +289,15 @@ impl Typing<'_> {
         let (Some(name), Some(role), Some(secret)) = (name, role, secret) else {
             return;
         };
-        if secret.is_empty() {
-            self.complain(raw.token.at, format!("the token of `{name}` is empty"));
+        if secret.len() < SHORTEST_TOKEN {
+            self.complain(
+                raw.token.at,
+                format!(
+                    "the token of `{name}` has {} characters; give it at least {SHORTEST_TOKEN}, such as those of \
+                     `openssl rand -hex 32`",
+                    secret.len()
+                ),
+            );
         }
         let mut workspace = DEFAULT_WORKSPACE.to_owned();
         self.set(&mut workspace, raw.workspace.as_ref(), words::workspace);

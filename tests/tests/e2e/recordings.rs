@@ -691,6 +691,9 @@ fn recordings_are_begun_listed_ended_and_given_out_by_commands() {
     );
     let yaml = run(&["recordings", "export", &id]);
     assert!(yaml.contains("name: \"an incident\""), "{yaml}");
+    let har = run(&["recordings", "export", &id, "--format", "har"]);
+    let har: Value = serde_json::from_str(&har).unwrap();
+    assert_eq!(har["log"]["entries"].as_array().unwrap().len(), 1);
     for name in ["out.har", "out.yml"] {
         let file = dir.path().join(name);
         let file = file.to_str().unwrap();

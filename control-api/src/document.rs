@@ -146,6 +146,7 @@ impl Document {
     /// is refused: YAML takes more.
     pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, Problem> {
         let sent = || trust.variables(|variables| profile::parse_file(name, &self.text, variables));
+        self.check_bounds()?;
         let profile = match self.form {
             Form::Unstated | Form::Yaml | Form::Enclosed => sent(),
             Form::Json => {
@@ -223,12 +224,39 @@ impl Document {
         Ok(tree)
     }
 
+    /// What is nested too deep, or blown up by aliases, cannot be read, whatever it is meant as.
+    fn check_bounds(&self) -> Result<(), Problem> {
+        match tree(&self.text) {
+            Err(error) if is_out_of_bounds(&error) => {
+                Err(self.unreadable(format!("the document cannot be read: {error}")))
+            }
+            Ok(tree) if depth(&tree) > DEPTH => {
+                Err(self.unreadable(format!("the document is nested deeper than {DEPTH} levels")))
+            }
+            // What is wrong otherwise is said with its place.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// What cannot be read is malformed; within a document that can, it makes no sense.
     fn unreadable(&self, detail: String) -> Problem {
         if self.form == Form::Enclosed {
             return Problem::invalid(vec![Detail::at("/document", detail)]);
         }
         Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
+    }
+}
+
+/// Whether a text is refused for its depth, its length or what its aliases make of it.
+fn is_out_of_bounds(error: &serde_saphyr::Error) -> bool {
+    use serde_saphyr::Error as E;
+    match error {
+        E::AliasError { error, .. } => is_out_of_bounds(error),
+        E::Budget { .. }
+        | E::AliasReplayCounterOverflow { .. }
+        | E::AliasReplayLimitExceeded { .. }
+        | E::AliasExpansionLimitExceeded { .. } => true,
+        _ => false,
     }
 }
 

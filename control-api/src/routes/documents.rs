@@ -211,6 +211,9 @@ impl<'a> Documents<'a> {
         if !wrong.is_empty() {
             return Err(Problem::invalid(wrong));
         }
+        if kind == DocumentKind::Replay {
+            self.check_contract(&document).await?;
+        }
         let edited = self.edit(name.clone(), Some(document.text), headers).await;
         let edited = edited?;
         let status = if edited.created {
@@ -225,6 +228,28 @@ impl<'a> Documents<'a> {
         });
         let version = HeaderValue::from(edited.version);
         Ok((status, [(ETAG, edited.tag), (VERSION, version)], body).into_response())
+    }
+
+    /// The contract that a replay session names must be there.
+    async fn check_contract(&self, session: &Document) -> Result<(), Problem> {
+        let tree = session.tree()?;
+        let Some(contract) = tree.get("contract").and_then(Value::as_str) else {
+            return Ok(());
+        };
+        let contracts = Collection {
+            kind: DocumentKind::Contract,
+            ..self.collection.clone()
+        };
+        let stored = &self.state.documents;
+        let found = stored.newest(&contracts, contract).await;
+        if found.map_err(|error| Problem::store(&error))?.is_some() {
+            return Ok(());
+        }
+        let contract: String = contract.chars().take(64).collect();
+        let detail = format!(
+            "there is no contract `{contract}`; put it with `PUT /v1/contracts/{{name}}`, or name none"
+        );
+        Err(Problem::invalid(vec![Detail::at("/contract", detail)]))
     }
 
     /// Deletes one; its versions stay.

@@ -265,12 +265,31 @@ async fn a_document_is_bounded_in_size_depth_and_aliases() {
         assert!(refused.to_string().contains("alias"), "{refused}");
     }
     let json = [("content-type", "application/json")];
-    let refused = api.ask("PUT", "/v1/suites/s", &json, deep).await;
-    refused.problem(400, "malformed");
+    for path in ["/v1/suites/s", "/v1/replays/s", "/v1/profiles/s"] {
+        let refused = api.ask("PUT", path, &json, deep.clone()).await;
+        refused.problem(400, "malformed");
+        for text in [deep.as_str(), &bomb] {
+            api.put_yaml(path, text).await.problem(400, "malformed");
+        }
+    }
     let long = format!("# {}\n", "x".repeat(1 << 20));
     api.put_yaml("/v1/suites/s", &long)
         .await
         .problem(413, "too-large");
+}
+
+#[tokio::test]
+async fn a_replay_names_no_contract_but_one_that_is_there() {
+    let api = Api::new();
+    let session = json!({ "id": "r", "input": "Weather?", "contract": "honest" });
+    let put = async |path: &str, body: &Value| api.put(path, body.clone()).await;
+    let refused = put("/v1/replays/r", &session).await;
+    let refused = refused.problem(422, "invalid");
+    assert_eq!(refused["errors"][0]["pointer"], "/contract", "{refused}");
+    let contract =
+        json!({ "invariants": [{ "id": "bounded", "type": "max_calls", "tool": "x", "max": 3 }] });
+    assert_eq!(put("/v1/contracts/honest", &contract).await.status, 201);
+    assert_eq!(put("/v1/replays/r", &session).await.status, 201);
 }
 
 #[tokio::test]

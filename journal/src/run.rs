@@ -162,6 +162,12 @@ pub struct RunRecord {
     pub seed: u64,
     /// When it was asked for, RFC 3339.
     pub created_at: String,
+    /// When somebody said yes to it, RFC 3339; `null` where nobody has, or need.
+    #[serde(default)]
+    pub approved_at: Option<String>,
+    /// Who did: a token's name; `null` where no token was asked for.
+    #[serde(default)]
+    pub approved_by: Option<String>,
     /// When it came to its turn, RFC 3339; `null` before.
     pub started_at: Option<String>,
     /// When it was over, RFC 3339; `null` before.

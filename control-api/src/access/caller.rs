@@ -90,6 +90,11 @@ impl Caller {
         format!("{} {}", self.name(), since.unwrap_or_default())
     }
 
+    /// The name of its token; `None` where none is asked for.
+    pub(crate) fn token_name(&self) -> Option<&str> {
+        self.token.as_deref().map(Token::name)
+    }
+
     /// Who it is, for the log.
     pub(crate) fn name(&self) -> &str {
         self.token.as_ref().map_or("-", |token| token.name())

@@ -97,8 +97,8 @@ pub(crate) async fn guard(
     let carried = tokio::spawn(async move {
         let response = next.run(request).await;
         if response.extensions().get::<Repeated>().is_some() {
-            let detail = "nothing was done: the answer to this Idempotency-Key was given again";
-            call.changed::<()>(None, None, detail.to_owned());
+            // Nothing was done, so there is nothing to write down.
+            return response;
         }
         let patience = match needs {
             Needs::Brake => BRAKE_PATIENCE,

@@ -154,7 +154,26 @@ impl AuditLog {
 
     /// Writes down what happened without anybody's call: soon, and in its turn.
     pub fn happened(&self, action: &str, target: &str, outcome: Outcome, detail: &str) {
-        self.changed(action, target, outcome, detail, Digests::default());
+        self.happened_in(DEFAULT_WORKSPACE, action, target, outcome, detail);
+    }
+
+    /// The same in a workspace, whose log it then is in.
+    pub(crate) fn happened_in(
+        &self,
+        workspace: &str,
+        action: &str,
+        target: &str,
+        outcome: Outcome,
+        detail: &str,
+    ) {
+        self.push_own(
+            workspace,
+            action,
+            target,
+            outcome,
+            detail,
+            Digests::default(),
+        );
     }
 
     /// The same of something that was changed.
@@ -166,9 +185,21 @@ impl AuditLog {
         detail: &str,
         digests: Digests,
     ) {
+        self.push_own(DEFAULT_WORKSPACE, action, target, outcome, detail, digests);
+    }
+
+    fn push_own(
+        &self,
+        workspace: &str,
+        action: &str,
+        target: &str,
+        outcome: Outcome,
+        detail: &str,
+        digests: Digests,
+    ) {
         self.push(Draft {
             at: self.now(),
-            workspace: DEFAULT_WORKSPACE.to_owned(),
+            workspace: workspace.to_owned(),
             actor: ITSELF.to_owned(),
             source: "-".to_owned(),
             action: action.to_owned(),

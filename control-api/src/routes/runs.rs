@@ -136,7 +136,10 @@ pub(super) async fn approve(
 ) -> Result<Json<RunRecord>, Problem> {
     params.finish()?;
     let before = before(&state, &caller, &id).await;
-    let approved = state.runs.approve(caller.workspace(), &id).await;
+    let approved = state
+        .runs
+        .approve(caller.workspace(), &id, caller.token_name())
+        .await;
     let run = approved.map_err(|error| match error {
         NotApproved::Unknown => unknown(&id),
         NotApproved::NotAsked(state) => Problem::conflict(format!(

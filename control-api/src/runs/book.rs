@@ -31,8 +31,11 @@ use crate::store::{RunEventRow, RunFilter, Store, StoreError};
 /// Runs under way at once.
 const AT_ONCE: usize = 4;
 
-/// How long whoever cancels a run waits for its end.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long whoever approves or cancels a run waits until that is written.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a daemon that stops waits for its runs' ends.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the runs of a daemon are made of.
 pub struct RunsParts {
@@ -104,11 +107,11 @@ impl Runs {
             .unwrap_or_else(PoisonError::into_inner) = approval;
     }
 
-    /// Writes down what has become of a run by itself.
-    fn note(&self, action: &str, run: &str, why: &str) {
+    /// Writes down what has become of a run of a workspace by itself.
+    fn note(&self, workspace: &str, action: &str, run: &str, why: &str) {
         let target = format!("/v1/runs/{run}");
         self.audit
-            .happened(action, &target, audit::Outcome::Done, why);
+            .happened_in(workspace, action, &target, audit::Outcome::Done, why);
     }
 
     /// Ends a run before its end: chaos first.
@@ -176,7 +179,7 @@ impl Runs {
                 run.over.cancelled().await;
             }
         };
-        if tokio::time::timeout(PATIENCE, over).await.is_err() {
+        if tokio::time::timeout(LAST_PATIENCE, over).await.is_err() {
             tracing::warn!("the end of some runs could not be written; they will be errored");
         }
     }

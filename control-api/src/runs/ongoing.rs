@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use squall_harness::runner::Tell;
 use squall_journal::reach::Pending;
-use squall_journal::run::{CellRecord, CoverageRecord, RunEvent, RunRecord};
+use squall_journal::run::{CellRecord, CoverageRecord, RunEvent, RunRecord, RunState};
 use squall_journal::tape::Recorded;
 use squall_journal::timestamp;
 use squall_profiles::secrets::Secrets;
@@ -78,10 +78,14 @@ pub(super) struct Parts {
     /// Told when something has happened.
     pub(super) changed: watch::Sender<()>,
     pub(super) record: RunRecord,
+    /// Where it is in its life.
+    pub(super) life: Life,
+    /// Things that have happened in it.
+    pub(super) happened: usize,
 }
 
 impl Ongoing {
-    /// A run that was just written down, with the first thing that happened in it.
+    /// A run that is being written down, with what happened in it first.
     pub(super) fn new(parts: Parts) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -99,8 +103,8 @@ impl Ongoing {
             kept: Mutex::default(),
             record: Mutex::new(parts.record),
             written: tokio::sync::Mutex::new(Written {
-                life: Life::Queued(Queued::new()),
-                last: 1,
+                life: parts.life,
+                last: i64::try_from(parts.happened).unwrap_or(i64::MAX),
             }),
         })
     }
@@ -198,6 +202,29 @@ impl Ongoing {
         *self.locked_record() = after;
         self.recorder.publish_run(&self.workspace, event);
         true
+    }
+
+    /// Somebody says yes to it. That is told at once, and written as soon as the store takes it.
+    pub(super) async fn approve(&self, by: Option<&str>, at: String) {
+        {
+            let mut record = self.locked_record();
+            record.approved_at = Some(at);
+            record.approved_by = by.map(str::to_owned);
+        }
+        self.approved.cancel();
+        let _turn = self.written.lock().await;
+        let record = self.record();
+        // Once it has come further, that was written with it.
+        if record.state == RunState::AwaitingApproval {
+            let step = RunStep {
+                from: record.state,
+                record: &record,
+                events: &[],
+            };
+            if !self.write(News::Step(step)).await {
+                self.stop(Stop::Lease);
+            }
+        }
     }
 
     /// Writes down what happened. What cannot be written because the store is away is written when it is

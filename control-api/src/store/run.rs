@@ -19,8 +19,8 @@ pub struct NewRun<'a> {
     pub record: &'a RunRecord,
     /// How long its daemon is trusted to be there, milliseconds.
     pub lease_ms: i64,
-    /// The first thing that happened.
-    pub event: RunEventRow,
+    /// What happened first.
+    pub events: &'a [RunEventRow],
 }
 
 /// What is written of a run that has come further.
@@ -132,7 +132,7 @@ macro_rules! runs_in {
                 .bind(cells)
                 .execute(&mut *connection)
                 .await?;
-                happened(connection, &run.record.id, std::slice::from_ref(&run.event)).await
+                happened(connection, &run.record.id, run.events).await
             }
 
             /// `false` when the run is not the daemon's own any more, or in another state.

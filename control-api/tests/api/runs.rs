@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use http::Request;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use squall_control_api::access::{Role, Token};
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place, Store};
 use squall_control_api::{Approval, Order, RunError, Runner, Tools, Verdict, problem::Detail};
 use squall_journal::reach::{Observe, Pending, Rules, Wanted};
@@ -448,7 +449,14 @@ async fn what_the_config_lists_waits_for_a_yes() {
             assert_eq!(bench.begun.available_permits(), 0);
             let approved = bench.api.post(&format!("{path}/approve"), json!({})).await;
             assert_eq!(approved.status, 200, "{approved:?}");
-            assert_eq!(approved.json()["state"], "running");
+            let approved = approved.json();
+            assert_eq!(approved["state"], "running");
+            assert!(approved["approved_at"].is_string(), "{approved:#}");
+            assert_eq!(
+                approved["approved_by"],
+                Value::Null,
+                "no token was asked for"
+            );
         }
         bench.begun().await;
         bench.say(Word::Pass);
@@ -464,6 +472,64 @@ async fn what_the_config_lists_waits_for_a_yes() {
     let cancelled = bench.api.post(&format!("{path}/cancel"), json!({})).await;
     assert_eq!(cancelled.json()["state"], "cancelled");
     assert_eq!(cancelled.json()["started_at"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_run_that_is_approved_says_so_while_it_waits_for_its_turn_and_who_did() {
+    let bench = Bench::with(Store::in_memory(), Defaults::default(), &["weather"]).await;
+    let boss = Token::new("boss", Role::Admin, "hunter2");
+    let mut paths = Vec::new();
+    for _ in 0..5 {
+        paths.push(bench.ask().await);
+    }
+    bench.api.state.access.configure(vec![boss]);
+    let bearer = [("authorization", "Bearer hunter2")];
+    let mut approved = Value::Null;
+    for path in &paths {
+        let path = format!("{path}/approve");
+        let answer = bench.api.ask("POST", &path, &bearer, "").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        approved = answer.json();
+    }
+    assert_eq!(approved["state"], "awaiting_approval", "four run at once");
+    let waits = "/v1/runs?state=awaiting_approval";
+    let listed = bench.api.ask("GET", waits, &bearer, "").await.json();
+    let listed = &listed["items"][0];
+    assert_eq!(listed["id"], approved["id"], "{listed:#}");
+    for run in [listed, &approved] {
+        assert!(run["approved_at"].is_string(), "{run:#}");
+        assert_eq!(run["approved_by"], "boss", "{run:#}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_of_a_workspace_tells_how_its_runs_were_ended() {
+    let bench = Bench::new().await;
+    let tokens = [("boss", "default"), ("blue", "blue")];
+    let tokens =
+        tokens.map(|(name, workspace)| Token::new(name, Role::Admin, name).of_workspace(workspace));
+    bench.api.state.access.configure(tokens.into());
+    let ask = async |who: &str, method: &str, path: &str, body: &str| {
+        let bearer = format!("Bearer {who}");
+        let headers = [
+            ("authorization", &*bearer),
+            ("content-type", "application/json"),
+        ];
+        let answer = bench.api.ask(method, path, &headers, body.to_owned()).await;
+        assert!(answer.status < 300, "{method} {path}: {answer:?}");
+        answer
+    };
+    let asked = ask("blue", "POST", "/v1/runs", &wish().to_string()).await;
+    bench.begun().await;
+    ask("blue", "DELETE", "/v1/chaos?all=true", "").await;
+    let path = asked.header("location").to_owned();
+    eventually("the run's end in its workspace's log", async || {
+        // Nobody else writes here.
+        bench.api.state.audit.stop().await;
+        let told = ask("blue", "GET", "/v1/audit?action=run%20ended", "").await;
+        (told.json()["items"][0]["target"] == path).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

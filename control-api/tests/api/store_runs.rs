@@ -30,6 +30,8 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         checks: Vec::new(),
         seed: u64::MAX,
         created_at: "2026-11-22T12:00:00.000Z".to_owned(),
+        approved_at: None,
+        approved_by: None,
         started_at: None,
         finished_at: None,
         error: None,
@@ -55,7 +57,7 @@ pub(crate) async fn add(store: &Store, workspace: &str, record: &RunRecord, leas
         workspace,
         record,
         lease_ms,
-        event,
+        events: std::slice::from_ref(&event),
     });
     added.await.expect("it is written");
 }

@@ -92,6 +92,8 @@ mod tests {
             min_score: None,
             seed: 42,
             created_at: String::new(),
+            approved_at: None,
+            approved_by: None,
             started_at: None,
             finished_at: None,
             error: None,

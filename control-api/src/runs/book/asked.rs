@@ -40,6 +40,7 @@ impl Runs {
         &self,
         workspace: &str,
         id: &str,
+        by: Option<&str>,
     ) -> Result<RunRecord, NotApproved> {
         let Some(run) = self.own(workspace, id) else {
             return match self.find(workspace, id).await.map_err(NotApproved::Store)? {
@@ -54,14 +55,14 @@ impl Runs {
             RunState::AwaitingApproval => {
                 let has_a_turn = self.turns.available_permits() > 0;
                 let mut changes = self.changes();
-                run.approved.cancel();
                 let begun = async {
+                    run.approve(by, self.now()).await;
                     while has_a_turn
                         && run.record().state == RunState::AwaitingApproval
                         && changes.changed().await.is_ok()
                     {}
                 };
-                // A store that is away keeps its beginning from being written.
+                // A store that is away keeps that from being written.
                 let _ = tokio::time::timeout(PATIENCE, begun).await;
                 Ok(run.record())
             }

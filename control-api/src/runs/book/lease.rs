@@ -75,7 +75,7 @@ impl Runs {
         let given_up = self.store.give_up_runs(which, why, &at, events).await?;
         for (workspace, record) in given_up {
             tracing::warn!(run = record.id, "the run is errored: {why}");
-            self.note("run errored", &record.id, why);
+            self.note(&workspace, "run errored", &record.id, why);
             let event = event_of(&record, at.clone());
             self.recorder.publish_run(&workspace, event);
             self.metrics.runs().ended(record.kind, record.state, None);

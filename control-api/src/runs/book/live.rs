@@ -148,7 +148,7 @@ impl Runs {
             tracing::info!(run = run.id(), "the run was ended: {}", stopped.why());
             // Who calls to cancel one is in the audit log with the call.
             if stopped != Stop::Cancelled {
-                self.note("run ended", run.id(), stopped.why());
+                self.note(&run.workspace, "run ended", run.id(), stopped.why());
             }
         }
     }

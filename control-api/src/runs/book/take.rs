@@ -9,7 +9,7 @@ use squall_harness::scores::Bar;
 use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRecord};
 
 use super::super::agent_name::agent_name;
-use super::super::life::Life;
+use super::super::life::{Life, Queued};
 use super::super::ongoing::{Ongoing, Parts, event_of};
 use super::super::order::{FailOn, Wish};
 use super::super::runner::{Order, Runner};
@@ -77,6 +77,20 @@ impl Runs {
         runner: Arc<dyn Runner>,
     ) -> Result<RunRecord, NotAdded> {
         let mark = self.reach.open(&order.id, &workspace);
+        let waits = self.needs_a_yes(&order, &record.name);
+        let (life, states) = beginning(waits);
+        let events: Vec<_> = states
+            .iter()
+            .map(|state| RunRecord {
+                state: *state,
+                ..record.clone()
+            })
+            .map(|record| event_of(&record, record.created_at.clone()))
+            .collect();
+        let record = RunRecord {
+            state: events.last().map_or(record.state, |event| event.state),
+            ..record
+        };
         let run = Ongoing::new(Parts {
             order,
             workspace,
@@ -85,6 +99,8 @@ impl Runs {
             recorder: self.recorder.clone(),
             changed: self.changed.clone(),
             record: record.clone(),
+            life,
+            happened: events.len(),
         });
         {
             let mut ongoing = self.ongoing();
@@ -94,25 +110,28 @@ impl Runs {
             }
             ongoing.insert(run.id().to_owned(), Arc::clone(&run));
         }
-        let event = event_of(&record, record.created_at.clone());
+        let rows: Vec<_> = (1..)
+            .zip(&events)
+            .map(|(ordinal, event)| RunEventRow {
+                ordinal,
+                name: "state".to_owned(),
+                data: json!(event).to_string(),
+            })
+            .collect();
         let new = NewRun {
             workspace: &run.workspace,
             record: &record,
             lease_ms: lease_ms(),
-            event: RunEventRow {
-                ordinal: 1,
-                name: "state".to_owned(),
-                data: json!(event).to_string(),
-            },
+            events: &rows,
         };
         if let Err(error) = self.store.add_run(new).await {
             self.forget(&run);
             return Err(NotAdded::Store(error));
         }
-        self.recorder.publish_run(&run.workspace, event);
-        if self.needs_a_yes(&run.order, &record.name) {
-            run.move_on(Life::hold, |_| {}).await;
-        } else {
+        for event in events {
+            self.recorder.publish_run(&run.workspace, event);
+        }
+        if !waits {
             run.approved.cancel();
         }
         let record = run.record();
@@ -164,6 +183,8 @@ impl Runs {
             checks: Vec::new(),
             seed: order.seed,
             created_at: self.now(),
+            approved_at: None,
+            approved_by: None,
             started_at: None,
             finished_at: None,
             error: None,
@@ -197,4 +218,14 @@ impl Runs {
         let touched = touched.iter().map(String::as_str);
         approval.wanted_for(touched).is_some()
     }
+}
+
+/// How a run begins, and by which states: written at once, so that no store can go away between them.
+fn beginning(waits: bool) -> (Life, Vec<RunState>) {
+    let queued = Life::Queued(Queued::new());
+    if !waits {
+        return (queued, vec![RunState::Queued]);
+    }
+    let (held, moved) = queued.hold().expect("what is queued can be held");
+    (held, vec![moved.from(), moved.to()])
 }

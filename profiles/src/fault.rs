@@ -52,6 +52,7 @@ macro_rules! ask {
 impl Fault {
     /// Reads the parameters of a mode; what is wrong with them is noted.
     pub(crate) fn read(mode: &Mode, raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        mode.wants(raw, reader);
         match (mode.read)(raw, reader)? {
             Self::Tool(fault) if in_model_input(raw) => {
                 let told = Self::Told(Tools::read(raw), fault);

@@ -19,18 +19,41 @@ pub fn profile_schema() -> Value {
         for family in [Family::Network, Family::Tool, Family::Llm] {
             let pointer = format!("{holder}/properties/{}/items", family.as_str());
             if let Some(items) = schema.pointer_mut(&pointer) {
-                let names: Vec<_> = modes::of_family(family).map(|mode| mode.name).collect();
-                *items = json!({
-                    "$ref": "#/$defs/Rule",
-                    "properties": { "mode": { "enum": names } },
-                    "required": ["mode"],
-                });
+                *items = rule_schema(family);
             }
         }
     }
     if let Some(category) = schema.pointer_mut("/$defs/Rule/properties/categories/items") {
         let names: Vec<_> = library().iter().map(|category| &category.name).collect();
         category["enum"] = json!(names);
+    }
+    schema
+}
+
+/// A rule of a family, which names its mode and what that cannot do without.
+fn rule_schema(family: Family) -> Value {
+    let names: Vec<_> = modes::of_family(family).map(|mode| mode.name).collect();
+    let mut schema = json!({
+        "$ref": "#/$defs/Rule",
+        "properties": { "mode": { "enum": names } },
+        "required": ["mode"],
+    });
+    let needing = modes::of_family(family).filter(|mode| !mode.needs.is_empty());
+    let needs: Vec<_> = needing
+        .map(|mode| {
+            let one_of = mode
+                .needs
+                .iter()
+                .map(|field| json!({ "required": [field] }));
+            let one_of: Vec<_> = one_of.collect();
+            json!({
+                "if": { "properties": { "mode": { "const": mode.name } } },
+                "then": { "anyOf": one_of },
+            })
+        })
+        .collect();
+    if !needs.is_empty() {
+        schema["allOf"] = json!(needs);
     }
     schema
 }
@@ -76,6 +99,24 @@ mod tests {
         assert_eq!(listed.len(), library().len());
         assert!(listed.contains(&json!("role_play")));
         assert!(rule["payloads"]["items"].get("enum").is_none());
+    }
+
+    #[test]
+    fn what_a_mode_cannot_do_without_is_required() {
+        let schema = profile_schema();
+        let rules = &schema["properties"]["network_faults"]["items"]["allOf"];
+        let rules = rules.as_array().expect("conditions");
+        for (mode, needs) in [
+            ("limit_data", json!([{ "required": ["bytes"] }])),
+            (
+                "latency",
+                json!([{ "required": ["delay_ms"] }, { "required": ["jitter_ms"] }]),
+            ),
+        ] {
+            let of = |rule: &&Value| rule["if"]["properties"]["mode"]["const"] == mode;
+            let rule = rules.iter().find(of).expect(mode);
+            assert_eq!(rule["then"]["anyOf"], needs, "{mode}");
+        }
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(crate) trait FaultMode: Debug + Clone + PartialEq {
     /// The parameters it takes, beside match and trigger: fields of a rule.
     const PARAMETERS: &'static [&'static str] = &[];
 
+    /// Of these at least one has to be written; none: every parameter has a default.
+    const NEEDS: &'static [&'static str] = &[];
+
     /// What of an exchange it touches, where that is not the call itself.
     const TOUCHES: Touches = Touches::Calls;
 

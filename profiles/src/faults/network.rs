@@ -12,8 +12,6 @@ pub(super) mod timeout;
 mod tls_failure;
 
 use super::mode::family;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 family! {
     /// One way a connection can go wrong.
@@ -28,18 +26,4 @@ family! {
     refuse::Refuse,
     dns_failure::DnsFailure,
     tls_failure::TlsFailure,
-}
-
-/// Notes that a mode lacks a parameter it cannot do without.
-fn missing(raw: &RawRule, reader: &mut Reader, mode: &str, parameter: &str) {
-    let position = raw
-        .mode
-        .as_ref()
-        .map(|mode| mode.position)
-        .unwrap_or_default();
-    reader.error(
-        "mode",
-        position,
-        format!("mode `{mode}` needs `{parameter}`"),
-    );
 }

@@ -21,6 +21,8 @@ pub(crate) struct Mode {
     pub(crate) name: &'static str,
     /// The parameters it takes, beside match and trigger.
     pub(crate) parameters: &'static [&'static str],
+    /// Of these at least one has to be written, if there are any.
+    pub(crate) needs: &'static [&'static str],
     /// What of an exchange it touches, where that does not hang on the rule.
     pub(crate) touches: Touches,
     /// Whether `tool` names calls in a model's answer.
@@ -114,11 +116,25 @@ impl Mode {
             family,
             name: F::NAME,
             parameters: F::PARAMETERS,
+            needs: F::NEEDS,
             touches: F::TOUCHES,
             of_calls: F::OF_CALLS,
             can_be_told: F::TOLD.is_some(),
             read,
         }
+    }
+
+    /// Notes what a rule of this mode cannot do without and does not say.
+    pub(crate) fn wants(&self, raw: &RawRule, reader: &mut Reader) {
+        let is_said = |(field, _): &(&'static str, _)| self.needs.contains(field);
+        if self.needs.is_empty() || raw.written().iter().any(is_said) {
+            return;
+        }
+        let position = raw.mode.as_ref().map(|mode| mode.position);
+        let needs = self.needs.iter().map(|field| format!("`{field}`"));
+        let needs = needs.collect::<Vec<_>>().join(" or ");
+        let message = format!("mode `{}` needs {needs}", self.name);
+        reader.error("mode", position.unwrap_or_default(), message);
     }
 
     /// Whether a rule of this mode may have that field.

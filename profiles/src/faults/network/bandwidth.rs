@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::missing;
 use crate::dice::Dice;
 use crate::fault::Throttle;
 use crate::faults::mode::FaultMode;
@@ -35,11 +34,9 @@ const DIRECTIONS: &[(&str, Direction)] = &[
 impl FaultMode for Bandwidth {
     const NAME: &'static str = "bandwidth";
     const PARAMETERS: &'static [&'static str] = &["rate_kbps", "direction"];
+    const NEEDS: &'static [&'static str] = &["rate_kbps"];
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        if raw.rate_kbps.is_none() {
-            missing(raw, reader, Self::NAME, "rate_kbps");
-        }
         let rate = reader.count("rate_kbps", raw.rate_kbps.as_ref(), 1);
         let direction = reader.word("direction", raw.direction.as_ref(), DIRECTIONS);
         let bytes_per_second = rate.unwrap_or(1).saturating_mul(125);

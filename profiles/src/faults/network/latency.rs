@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::missing;
 use crate::dice::Dice;
 use crate::faults::delay::{DELAY, Delay, Place};
 use crate::faults::mode::FaultMode;
@@ -19,11 +18,9 @@ pub struct Latency(Delay, Place);
 impl FaultMode for Latency {
     const NAME: &'static str = "latency";
     const PARAMETERS: &'static [&'static str] = DELAY;
+    const NEEDS: &'static [&'static str] = &["delay_ms", "jitter_ms"];
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        if raw.delay_ms.is_none() && raw.jitter_ms.is_none() {
-            missing(raw, reader, Self::NAME, "delay_ms");
-        }
         let delay = Delay::read(raw, reader, Duration::ZERO);
         Some(Self(delay, Place::read(raw, reader)))
     }

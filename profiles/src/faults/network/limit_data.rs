@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::missing;
 use crate::dice::Dice;
 use crate::faults::mode::FaultMode;
 use crate::plan::{Cut, Ending, Plan, VerdictIndex};
@@ -19,11 +18,9 @@ pub struct LimitData {
 impl FaultMode for LimitData {
     const NAME: &'static str = "limit_data";
     const PARAMETERS: &'static [&'static str] = &["bytes"];
+    const NEEDS: &'static [&'static str] = &["bytes"];
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        if raw.bytes.is_none() {
-            missing(raw, reader, Self::NAME, "bytes");
-        }
         let bytes = reader.count("bytes", raw.bytes.as_ref(), 0);
         Some(Self {
             bytes: bytes.unwrap_or_default(),

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::missing;
 use crate::dice::Dice;
 use crate::fault::Slices;
 use crate::faults::mode::FaultMode;
@@ -17,11 +16,9 @@ pub struct Slicer(Slices);
 impl FaultMode for Slicer {
     const NAME: &'static str = "slicer";
     const PARAMETERS: &'static [&'static str] = &["average_size", "size_variation", "delay_us"];
+    const NEEDS: &'static [&'static str] = &["average_size"];
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        if raw.average_size.is_none() {
-            missing(raw, reader, Self::NAME, "average_size");
-        }
         let average_size = reader.count("average_size", raw.average_size.as_ref(), 1);
         let variation = raw.size_variation.as_ref();
         let size_variation = reader.count("size_variation", variation, 0).unwrap_or(0);

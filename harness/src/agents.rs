@@ -162,6 +162,9 @@ pub enum AskError {
         /// Shape of its first event, without its values.
         shape: String,
     },
+    /// The answer is longer than what is read of one: nothing can be said of the rest.
+    #[error("the answer is longer than 8 MiB, which is the most that is read of one")]
+    TooLong,
     /// The answer is not where the suite says.
     #[error("`response_path: {path}` {why}; the answer is {shape}")]
     NotThere {

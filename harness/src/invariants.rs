@@ -29,6 +29,7 @@ mod similarity;
 mod valid_json;
 mod wire;
 
+pub(crate) use self::wire::METHODS;
 use std::fmt::Debug;
 
 use squall_profiles::error::{Position, ProfileError};

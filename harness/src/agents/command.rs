@@ -58,11 +58,10 @@ impl CommandDriver {
                     break;
                 }
             };
-            answer.error = if ended.too_long {
-                Some("the answer is longer than 8 MiB".to_owned())
-            } else {
-                (!ended.status.success()).then(|| ended.why())
-            };
+            if ended.too_long {
+                return Err(AskError::TooLong);
+            }
+            answer.error = (!ended.status.success()).then(|| ended.why());
             ended
                 .said
                 .trim_end_matches(['\r', '\n'])

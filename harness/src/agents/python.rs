@@ -80,6 +80,7 @@ impl PythonDriver {
                     answer.error = extract::reported_failure(&said);
                     answer.text = extract::answer(&said, None)?;
                 }
+                Err(Failed::TooLong) => return Err(AskError::TooLong),
                 Err(failed) => answer.error = Some(self.told(&failed)),
             }
             if answer.error.is_some() {
@@ -100,6 +101,7 @@ impl PythonDriver {
             Failed::Raised(what) => {
                 format!("the agent raised {}", without_secrets(what.clone()))
             }
+            Failed::TooLong => AskError::TooLong.to_string(),
             Failed::Ended(why) => format!("the agent's process {why}"),
         }
     }

@@ -110,6 +110,7 @@ async fn by_function(name: &str, workers: &Workers, scope: &str) -> Result<(), R
         Ok(_) => Ok(()),
         Err(Failed::TooSlow) => failed(too_slow()),
         Err(Failed::Raised(what)) => failed(what),
+        Err(Failed::TooLong) => failed("it said more than 8 MiB".to_owned()),
         Err(Failed::Ended(why)) => failed(format!("the process {why}")),
     }
 }

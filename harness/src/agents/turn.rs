@@ -102,13 +102,7 @@ impl Caller {
         let text = match body(response).await {
             Ok(text) => text,
             Err(Unread::Broken(error)) => return Ok(self.broken(&error)),
-            Err(Unread::TooLong) => {
-                let why = format!("the answer is longer than {LONGEST} bytes");
-                return Ok(Turn::Failed {
-                    text: String::new(),
-                    why,
-                });
-            }
+            Err(Unread::TooLong) => return Err(AskError::TooLong),
         };
         if !status.is_success() {
             let why = format!("the agent answered with status {}", status.as_u16());

@@ -25,6 +25,7 @@ mod tool_order;
 mod truncated_stream_not_consumed;
 mod wishes;
 
+pub(crate) use self::no_duplicate_side_effects::METHODS;
 use squall_profiles::document::At;
 use squall_profiles::glob::Glob;
 

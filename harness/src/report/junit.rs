@@ -276,8 +276,13 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
 fn injected(injection: &Injection<'_>) -> String {
     let rule = injection.rule;
     format!(
-        "injected: {} ({}, {} of {}) into {}, {} times",
-        rule.rule, rule.mode, rule.family, rule.profile, injection.on, injection.times
+        "injected: {} ({}, {} of {}) into {}, {}",
+        rule.rule,
+        rule.mode,
+        rule.family,
+        rule.profile,
+        injection.on,
+        words::counted(injection.times as u64, "time", "times")
     )
 }
 

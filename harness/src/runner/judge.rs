@@ -93,7 +93,10 @@ impl<'r, 'p> Judge<'r, 'p> {
                 }
             }
             let cell = cell(invariant, &trial.name, trial.active.any(), &samples);
-            judged.cells.push(cell);
+            judged.cells.push(CellRecord {
+                invariant: part.name_of(invariant),
+                ..cell
+            });
             // Meanwhile others are asked, and what they take is measured.
             tokio::task::yield_now().await;
         }

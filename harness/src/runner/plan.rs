@@ -42,6 +42,8 @@ pub struct Part<'a> {
     pub component: Component,
     /// What must hold.
     pub invariants: &'a [Invariant],
+    /// What must hold in another part: what has the name of one of these and is another has a name of its own.
+    pub others: &'a [Invariant],
     /// Under which chaos.
     pub trials: Vec<Trial>,
     /// How often a prompt is sent.
@@ -115,11 +117,21 @@ impl<'a> Plan<'a> {
 }
 
 impl<'a> Part<'a> {
+    /// What an invariant's cells are called.
+    pub(super) fn name_of(&self, invariant: &Invariant) -> String {
+        let mut name = invariant.id.clone();
+        while self.others.iter().any(|other| other.id == name) {
+            name.push_str(" (prompts)");
+        }
+        name
+    }
+
     /// Golden prompts under one scenario, judged by these invariants.
     pub fn chaos(invariants: &'a [Invariant], trial: Trial) -> Self {
         Self {
             component: Component::Chaos,
             invariants,
+            others: &[],
             trials: vec![trial],
             isolation: Isolation::Scenario,
         }
@@ -131,6 +143,7 @@ impl<'a> Part<'a> {
         Self {
             component: Component::Contract,
             invariants: &contract.invariants,
+            others: &[],
             trials: scenarios
                 .map(|one| Trial {
                     active: one.active,

@@ -698,13 +698,17 @@ async fn repeats_are_judged_together_and_told_how_far_they_agree() {
 #[tokio::test]
 async fn parts_share_what_was_asked_without_chaos() {
     let text = format!(
-        "{SUITE}invariants: [{{type: completes}}]\nchaos: {{tool_faults: [{{tool: '*', mode: error}}]}}\n"
+        "{SUITE}invariants: [{{id: completes, type: output_not_empty}}]\nchaos: {{tool_faults: [{{tool: '*', mode: error}}]}}\n"
     );
     let suite = suite_of(&text);
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
+    let contract = contract_of(&suite);
     let parts = vec![
-        Part::chaos(&suite.invariants, trial),
-        Part::contract(contract_of(&suite)),
+        Part {
+            others: &contract.invariants,
+            ..Part::chaos(&suite.invariants, trial)
+        },
+        Part::contract(contract),
     ];
     let plan = Plan::new(&suite, "run-1", parts);
     let world = World::default();
@@ -718,6 +722,9 @@ async fn parts_share_what_was_asked_without_chaos() {
         .map(|part| part.matrix.cells.len())
         .collect();
     assert_eq!(cells, [1, 30]);
+    // Another demand of the same name has a row of its own.
+    let first = |part: usize| ran.parts[part].matrix.cells[0].invariant.as_str();
+    assert_eq!([first(0), first(1)], ["completes (prompts)", "completes"]);
     assert_eq!(ran.stability, None);
     assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
 }

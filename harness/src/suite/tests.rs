@@ -53,6 +53,12 @@ const AGENTS: &[&str] = &[
 ];
 
 #[test]
+fn a_header_that_says_how_many_is_no_secret() {
+    let agent = "agent: {endpoint: 'http://a.test/', headers: {X-Token-Count: '5'}}\n";
+    parsed(&format!("{agent}{PROMPTS}{DEMANDS}")).expect("valid");
+}
+
+#[test]
 fn words_of_old_yaml_are_names_and_where_a_flag_belongs_flags() {
     let suite = parsed(&format!(
         "{AGENT}golden_prompts: [y, no]\n\
@@ -77,6 +83,7 @@ fn words_of_old_yaml_are_names_and_where_a_flag_belongs_flags() {
 }
 
 const OTHER_DEMANDS: &[&str] = &[
+    "invariants: [{type: no_duplicate_side_effects, methods: [POSTT]}]",
     "invariants: []",
     "invariants: {type: completes}",
     "invariants: [completes]",

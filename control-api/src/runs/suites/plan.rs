@@ -90,7 +90,12 @@ fn everything(order: &Order) -> Result<Vec<Part<'_>>, Detail> {
             name,
             ..chaos.clone()
         };
-        parts.push(Part::chaos(judging(suite)?, trial));
+        // Without invariants of their own prompts are judged by the contract's, which are the same then.
+        let others = contract.filter(|_| !suite.invariants.is_empty());
+        parts.push(Part {
+            others: others.map_or(&[], |contract| &contract.invariants[..]),
+            ..Part::chaos(judging(suite)?, trial)
+        });
     }
     parts.extend(contract.map(Part::contract));
     if parts.is_empty() {

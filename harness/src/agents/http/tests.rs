@@ -20,6 +20,13 @@ async fn ask(fields: &str, prompt: &str) -> Result<Answer, AskError> {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_not_read_whole_cannot_be_judged() {
+    let server = Server::start(vec![answers(&"x".repeat(9 << 20))]).await;
+    let told = ask(&format!("endpoint: '{}'", server.url), "hi").await;
+    assert_eq!(told, Err(AskError::TooLong));
+}
+
+#[tokio::test]
 async fn a_prompt_is_sent_and_the_answer_found() {
     let server = Server::start(vec![answers(r#"{"output": "hi there"}"#)]).await;
     let answer = ask(

@@ -112,6 +112,21 @@ class Model:
     async def ainvoke(self, given, config):
         return Message("the model got " + given)
 
+class Referring:
+    def get_input_jsonschema(self):
+        return {"$ref": '#/$defs/Question', "$defs": {"Question": {"properties": {"question": {}}}}}
+
+    def get_input_schema(self):
+        return None
+
+    async def ainvoke(self, given, config):
+        return "referred " + given["question"]
+
+referring = Referring()
+
+def long(prompt):
+    return "x" * (9 << 20)
+
 def make():
     return Model()
 "#;
@@ -140,6 +155,21 @@ async fn asked(driver: &dyn Driver, scope: &str, turns: &[&str]) -> Answer {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_not_read_whole_cannot_be_judged() {
+    let folder = folder();
+    for agent in [
+        driver(&folder, "endpoint: 'my_agent:long'"),
+        driver_in(
+            folder.path(),
+            "type: command, command: [sh, -c, 'head -c 9000000 /dev/zero']",
+        ),
+    ] {
+        let told = agent.ask(&invocation("a", &["hi"])).await;
+        assert_eq!(told, Err(AskError::TooLong));
+    }
+}
+
+#[tokio::test]
 async fn whatever_the_object_is_the_answer_comes_back() {
     let folder = folder();
     for (fields, expected) in [
@@ -160,6 +190,7 @@ async fn whatever_the_object_is_the_answer_comes_back() {
             "endpoint: 'my_agent:make', type: langchain",
             "the model got hi",
         ),
+        ("endpoint: 'my_agent:referring'", "referred hi"),
         ("endpoint: 'my_agent:odd'", r#"["nan","?",1,""]"#),
     ] {
         let fields = if fields.contains("type:") {

@@ -54,9 +54,22 @@ def schema_of(agent):
     for name in ("get_input_jsonschema", "get_input_schema"):
         try:
             schema = getattr(agent, name)()
-            return schema if isinstance(schema, dict) else schema.model_json_schema()
+            return resolved(schema if isinstance(schema, dict) else schema.model_json_schema())
         except Exception:
             continue
+    return {}
+
+
+def resolved(schema):
+    """The schema that a reference of a whole one leads to: `#/$defs/NAME`."""
+    whole = schema
+    for _ in range(8):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        schema = whole
+        for step in reference[2:].split("/"):
+            schema = schema[step.replace("~1", "/").replace("~0", "~")]
     return {}
 
 

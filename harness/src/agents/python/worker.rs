@@ -50,6 +50,8 @@ pub(in crate::agents) enum Failed {
     Raised(String),
     /// It took too long, and the worker is of no more use.
     TooSlow,
+    /// It answered with more than is read, and the worker is of no more use.
+    TooLong,
     /// The worker is gone, or talks nonsense.
     Ended(String),
 }
@@ -107,6 +109,7 @@ impl Worker {
                 LOADING.as_secs(),
                 worker.complaints.told()
             )),
+            Err(Failed::TooLong) => Err(format!("`{named}` said more than 8 MiB")),
             Err(Failed::Ended(why)) => Err(format!("`{named}` {why}")),
         }
     }
@@ -133,7 +136,7 @@ impl Worker {
             Ok(Ok(line)) => line,
         };
         if line.len() > LONGEST {
-            return Err(Failed::Ended("gave an answer longer than 8 MiB".to_owned()));
+            return Err(Failed::TooLong);
         }
         if !line.ends_with(b"\n") {
             return Err(Failed::Ended(self.end().await));

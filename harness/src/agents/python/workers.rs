@@ -65,7 +65,10 @@ impl Taken<'_> {
         within: Duration,
     ) -> Result<Value, Failed> {
         let answer = self.worker.ask(question, within).await;
-        self.is_spent |= matches!(answer, Err(Failed::TooSlow | Failed::Ended(_)));
+        self.is_spent |= matches!(
+            answer,
+            Err(Failed::TooSlow | Failed::TooLong | Failed::Ended(_))
+        );
         answer
     }
 

@@ -44,6 +44,10 @@ impl Check for Honours {
         match (waits, asked) {
             (0, 0) => Verdict::Insufficient("no answer asked for a pause".to_owned()),
             (0, _) => no_retries(&self.0, subject.trace),
+            (1, _) => holds(
+                subject.trace,
+                "1 retry waited as it was asked to".to_owned(),
+            ),
             (waits, _) => holds(
                 subject.trace,
                 format!("{waits} retries waited as they were asked to"),

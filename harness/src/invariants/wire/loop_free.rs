@@ -76,7 +76,11 @@ impl Check for LoopFree {
         let most = counts.values().max().copied().unwrap_or(0);
         holds(
             subject.trace,
-            format!("no call was made more than {most} times"),
+            match most {
+                0 => "no call was made".to_owned(),
+                1 => "no call was made twice".to_owned(),
+                more => format!("no call was made more than {more} times"),
+            },
         )
     }
 }

@@ -5,6 +5,7 @@
 //! nothing.
 
 use squall_journal::record::Kind as ExchangeKind;
+use squall_profiles::error::did_you_mean;
 
 use super::{Narrow, holds, is_nameless, no_retries, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
@@ -21,6 +22,25 @@ pub(super) const NO_DUPLICATE_SIDE_EFFECTS: Kind = wire("no_duplicate_side_effec
     }))
 });
 
+/// Methods of RFC 9110 §9 and RFC 5789, and those of `WebDAV` that change something.
+pub(crate) const METHODS: [&str; 15] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "DELETE",
+    "CONNECT",
+    "OPTIONS",
+    "TRACE",
+    "PATCH",
+    "COPY",
+    "LOCK",
+    "MKCOL",
+    "MOVE",
+    "PROPPATCH",
+    "UNLOCK",
+];
+
 fn methods(fields: &mut Fields<'_, '_, '_>) -> Vec<String> {
     let written = fields.texts("methods", "request methods, like `[POST]`");
     let Some(written) = written else {
@@ -29,8 +49,9 @@ fn methods(fields: &mut Fields<'_, '_, '_>) -> Vec<String> {
             .to_vec();
     };
     for method in &written {
-        if !method.value.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-            let message = format!("`{}` is no request method", method.value);
+        if !METHODS.contains(&method.value.to_ascii_uppercase().as_str()) {
+            let nearest = did_you_mean(&method.value.to_ascii_uppercase(), METHODS);
+            let message = format!("`{}` is no request method{nearest}", method.value);
             fields.reader.error(method.position, message);
         }
     }

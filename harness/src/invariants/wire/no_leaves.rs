@@ -70,8 +70,16 @@ impl Check for NoLeaves {
                 "the request of {} was not looked at",
                 attempt.name()
             )),
-            None => holds(subject.trace, format!("{looked} requests hold none")),
+            None => holds(subject.trace, searched(looked)),
         }
+    }
+}
+
+fn searched(requests: usize) -> String {
+    match requests {
+        0 => "no request went where none may go".to_owned(),
+        1 => "1 request was searched, and holds none".to_owned(),
+        more => format!("{more} requests were searched, and hold none"),
     }
 }
 

@@ -38,7 +38,11 @@ impl Check for RetriesBounded {
             );
         };
         let retries = worst.len() as u64 - 1;
-        let told = format!("{} was tried again {retries} times", worst[0].name());
+        let times = match retries {
+            1 => "once".to_owned(),
+            more => format!("{more} times"),
+        };
+        let told = format!("{} was tried again {times}", worst[0].name());
         if retries > self.most {
             return Verdict::Fails(format!("{told}, allowed are {}", self.most));
         }

@@ -71,7 +71,11 @@ pub(super) fn parameter(name: &str) -> Value {
         "threshold" | "similarity_threshold" => number(0.0, Some(1.0)),
         "usd" => number(0.0, None),
         "dangerous_prompts" | "case_sensitive" => flag(),
-        "values" | "patterns" | "tools" | "allow" | "hosts" | "methods" | "command" => texts(),
+        "values" | "patterns" | "tools" | "allow" | "hosts" | "command" => texts(),
+        "methods" => {
+            let method = || words(invariants::METHODS);
+            either([method(), some(method())])
+        }
         "schema" => either([json!({ "type": ["object", "boolean"] }), text()]),
         _ => text(),
     }

@@ -189,6 +189,11 @@ pub(super) fn rewrite_pages<'p>(
         for (page, delta) in &pieces {
             let (edits, reading) = (&mut edited[*page].edits, pages[*page].reading);
             budget::forget_mirrors(edits, reading, |choice| choice == delta.choice);
+            if matches!(rewrite, Rewrite::Drift(_)) {
+                // They count in letters of the old words.
+                let of_it = (delta.choice, delta.part);
+                budget::forget_sources(edits, reading, |choice, part| (choice, part) == of_it);
+            }
         }
         done.touched = true;
         // A model that is wrong about one call is not wrong about all.

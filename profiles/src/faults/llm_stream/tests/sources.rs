@@ -6,6 +6,16 @@ use super::*;
 
 const TEXT: &str = "The quick brown fox jumps over the lazy dog and sleeps for hours.";
 
+/// Half as long.
+const SHORTER: Rewrite = Rewrite::Drift(ResponseDrift {
+    kind: TextDrift::Length {
+        factor: 2.0,
+        compress: true,
+    },
+    severity: Severity::Moderate,
+    choice: 0,
+});
+
 /// A whole answer of a dialect, where its sources stand, and what stands there once they are gone.
 fn answers() -> [(&'static str, String, &'static str, Option<&'static str>); 4] {
     [
@@ -52,7 +62,7 @@ fn changed(fault: &StreamFault, dialect: &str, answer: &str) -> Value {
 }
 
 #[test]
-fn they_go_with_a_text_that_is_cut_or_replaced() {
+fn they_go_with_a_text_that_is_cut_or_worded_anew() {
     for (dialect, answer, place, gone) in answers() {
         let gone = gone.map(|json| serde_json::from_str::<Value>(json).expect("JSON"));
         for fault in [
@@ -60,6 +70,7 @@ fn they_go_with_a_text_that_is_cut_or_replaced() {
             StreamFault::Instead(Instead::Nothing),
             StreamFault::Instead(Instead::Refusal { choice: 0 }),
             StreamFault::Instead(Instead::Filtered),
+            StreamFault::Rewrite(SHORTER),
         ] {
             let after = changed(&fault, dialect, &answer);
             // Where all of the text's part went, they went with it.

@@ -4,10 +4,10 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
-use clap::Args;
+use anyhow::{Context as _, Result, ensure};
+use clap::{Args, ValueEnum};
 
 use crate::load::{Work, full};
 use crate::route::Route;
@@ -31,17 +31,34 @@ pub struct Operations {
     #[arg(long)]
     postgres: Option<String>,
     /// Seconds per measurement
-    #[arg(long, default_value_t = 30.0)]
+    #[arg(long, default_value_t = 12.0)]
     seconds: f64,
     /// Turns of the daemon with a store and of the one without
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Exchanges that memory is watched over
     #[arg(long, default_value_t = 1_000_000)]
     exchanges: u64,
+    /// Only these parts, one after the other with commas; default: all
+    #[arg(long, value_delimiter = ',')]
+    part: Vec<Part>,
+    /// Give up after so many minutes
+    #[arg(long, default_value_t = 12)]
+    minutes: u64,
     /// Write the figures here, in Markdown
     #[arg(long)]
     markdown: PathBuf,
+}
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// What `SQLite` takes and costs
+    Sqlite,
+    /// What `PostgreSQL` takes and costs
+    Postgres,
+    /// Memory while exchanges go through
+    Memory,
 }
 
 /// One figure.
@@ -54,18 +71,29 @@ struct Figure {
 pub fn run(wanted: &Operations) -> Result<()> {
     let stretch = Duration::from_secs_f64(wanted.seconds);
     let stage = Stage::bare(wanted.rounds, stretch)?;
-    let mut stores = vec![("SQLite", "sqlite")];
-    if let Some(url) = &wanted.postgres {
+    let until = Instant::now() + Duration::from_secs(60 * wanted.minutes);
+    let is_wanted = |part| wanted.part.is_empty() || wanted.part.contains(&part);
+    let mut stores = Vec::new();
+    if is_wanted(Part::Sqlite) {
+        stores.push(("SQLite", "sqlite"));
+    }
+    if let Some(url) = wanted
+        .postgres
+        .as_ref()
+        .filter(|_| is_wanted(Part::Postgres))
+    {
         stores.push(("PostgreSQL", url));
     }
     let mut figures = Vec::new();
     for (name, url) in stores {
         eprintln!("measuring {name}");
-        figures.push(writes(&stage, wanted, name, url)?);
-        figures.push(throughput(&stage, wanted, name, url)?);
+        figures.push(writes(&stage, wanted, until, name, url)?);
+        figures.push(throughput(&stage, wanted, until, name, url)?);
     }
-    eprintln!("measuring memory");
-    figures.push(memory(&stage, wanted)?);
+    if is_wanted(Part::Memory) {
+        eprintln!("measuring memory");
+        figures.push(memory(&stage, wanted, until)?);
+    }
     let mut text = String::from("| | |\n|---|---|\n");
     for figure in figures {
         // Writing to a String cannot fail.
@@ -78,7 +106,13 @@ pub fn run(wanted: &Operations) -> Result<()> {
 
 /// The greatest rate of exchanges, each written down, that loses none: what the store takes under full load,
 /// and from there down until a whole stretch goes by without a drop.
-fn writes(stage: &Stage, wanted: &Operations, name: &str, url: &str) -> Result<Figure> {
+fn writes(
+    stage: &Stage,
+    wanted: &Operations,
+    until: Instant,
+    name: &str,
+    url: &str,
+) -> Result<Figure> {
     let exchanges = "all";
     let squall = start(stage, wanted, name, Store::At { url, exchanges })?;
     let route = Route::to(squall.reverse);
@@ -95,6 +129,7 @@ fn writes(stage: &Stage, wanted: &Operations, name: &str, url: &str) -> Result<F
     // What was written is that of the load and its warm-up.
     let mut rate = u32::try_from(loaded.stored / stage.stretch.as_secs().max(1))?;
     for _ in 0..20 {
+        in_time(until)?;
         let before = settled(&squall)?;
         crate::steady::paced(&route, &route.get("/"), rate, PACERS, stage.stretch)?;
         let paced = settled(&squall)?.since(before);
@@ -108,19 +143,28 @@ fn writes(stage: &Stage, wanted: &Operations, name: &str, url: &str) -> Result<F
             );
             return Ok(Figure { what, reached });
         }
-        rate -= rate / 10;
+        // No more than it has taken now.
+        let taken = u32::try_from(paced.stored / stage.stretch.as_secs().max(1))?;
+        rate = (rate - rate / 10).min(taken);
     }
     anyhow::bail!("{name} drops at every rate down to {rate} a second")
 }
 
 /// Exchanges a second of a daemon with a store over those of one without, turn by turn.
-fn throughput(stage: &Stage, wanted: &Operations, name: &str, url: &str) -> Result<Figure> {
+fn throughput(
+    stage: &Stage,
+    wanted: &Operations,
+    until: Instant,
+    name: &str,
+    url: &str,
+) -> Result<Figure> {
     let exchanges = "faulted";
     let with = start(stage, wanted, "with", Store::At { url, exchanges })?;
     let without = start(stage, wanted, "without", Store::Memory)?;
     let mut ratios = Vec::new();
     let mut rates = Vec::new();
     for _ in 0..stage.rounds {
+        in_time(until)?;
         let rate = |squall: &Squall| -> Result<f64> {
             let route = Route::to(squall.reverse);
             let work = Work::Request(route.get("/"));
@@ -145,7 +189,7 @@ fn throughput(stage: &Stage, wanted: &Operations, name: &str, url: &str) -> Resu
 }
 
 /// Resident memory while exchanges go through a daemon as it comes.
-fn memory(stage: &Stage, wanted: &Operations) -> Result<Figure> {
+fn memory(stage: &Stage, wanted: &Operations, until: Instant) -> Result<Figure> {
     let squall = start(stage, wanted, "memory", Store::Default)?;
     let route = Route::to(squall.reverse);
     let work = Work::Request(route.get("/"));
@@ -153,6 +197,7 @@ fn memory(stage: &Stage, wanted: &Operations) -> Result<Figure> {
     let mut told = Vec::new();
     let mut next = 1;
     while next <= 4 {
+        in_time(until)?;
         let gone = squall.counted("squall_exchanges_total", "")?;
         if gone < wanted.exchanges * next / 4 {
             full(&route, &work, CONNECTIONS, slice, None)?;
@@ -166,6 +211,15 @@ fn memory(stage: &Stage, wanted: &Operations) -> Result<Figure> {
         what: "resident memory in MiB, a daemon as it comes".to_owned(),
         reached: told.join(", "),
     })
+}
+
+/// Whether there is time for more.
+fn in_time(until: Instant) -> Result<()> {
+    ensure!(
+        Instant::now() < until,
+        "the time is over: let the machine do nothing else, or measure parts with `--part`"
+    );
+    Ok(())
 }
 
 fn start(stage: &Stage, wanted: &Operations, name: &str, store: Store<'_>) -> Result<Squall> {

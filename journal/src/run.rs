@@ -199,8 +199,22 @@ pub struct DocumentVersion {
     /// Which version, from 1; `null` for what has none: a built-in profile, a file's, a suite that came
     /// with the run.
     pub version: Option<i64>,
+    /// What a suite says of its own version; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_version: Option<String>,
     /// The text's SHA-256, 64 hex digits.
     pub digest: String,
+}
+
+impl DocumentVersion {
+    /// The version for people: its number, and what it says of itself.
+    pub fn told_version(&self) -> Option<String> {
+        match (self.version, &self.own_version) {
+            (Some(number), Some(own)) => Some(format!("{number} ({own})")),
+            (Some(number), None) => Some(number.to_string()),
+            (None, own) => own.clone(),
+        }
+    }
 }
 
 /// What was tried.

@@ -115,8 +115,8 @@ fn times(run: &RunRecord) -> String {
 fn document(document: &DocumentVersion) -> String {
     let DocumentVersion { kind, name, .. } = document;
     let name = clean(name, WIDTH);
-    match document.version {
-        Some(version) => format!("{kind} `{name}`, version {version}"),
+    match document.told_version() {
+        Some(version) => format!("{kind} `{name}`, version {}", clean(&version, WIDTH)),
         None => format!("{kind} `{name}`"),
     }
 }

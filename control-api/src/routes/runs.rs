@@ -230,7 +230,7 @@ async fn before(state: &ApiState, caller: &Caller, id: &str) -> Option<RunRecord
 /// Which run, for the audit log.
 fn told(run: &RunRecord) -> String {
     let told = |one: &DocumentVersion| {
-        let version = one.version.map(|version| format!(" v{version}"));
+        let version = one.told_version().map(|version| format!(" v{version}"));
         format!(
             ", {} `{}`{}",
             one.kind,

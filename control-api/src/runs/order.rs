@@ -316,6 +316,7 @@ impl Reading<'_> {
                 let name = suite["name"].as_str().unwrap_or("inline");
                 let name: String = name.chars().take(64).collect();
                 self.note("suite", &name, None, &suite.to_string());
+                self.note_own_version(suite);
                 return Ok(Some((name, suite.clone())));
             }
             (None, Some(Value::String(name))) => {
@@ -489,6 +490,9 @@ impl Reading<'_> {
             Problem::internal(format!("the stored document cannot be read: {error}"))
         })?;
         self.note(kind.as_str(), name, Some(found.version), &found.body);
+        if kind == DocumentKind::Suite {
+            self.note_own_version(&tree);
+        }
         Ok(Some(tree))
     }
 
@@ -525,7 +529,20 @@ impl Reading<'_> {
             kind: kind.to_owned(),
             name: name.to_owned(),
             version,
+            own_version: None,
             digest: store::digest_of(text),
         });
+    }
+
+    /// What the suite that was just noted says of its own version.
+    fn note_own_version(&mut self, suite: &Value) {
+        let own = match &suite["version"] {
+            Value::String(own) => Some(own.clone()),
+            Value::Number(own) => Some(own.to_string()),
+            _ => None,
+        };
+        if let Some(noted) = self.documents.last_mut() {
+            noted.own_version = own.map(|own| own.chars().take(64).collect());
+        }
     }
 }

@@ -614,6 +614,7 @@ async fn the_versions_that_a_run_is_made_of_are_written_down() {
     let bench = Bench::new().await;
     let mut suite = suite();
     suite["contract"] = json!("bookings");
+    suite["version"] = json!("2.1");
     let contract = json!({
         "invariants": [{ "id": "done", "type": "completes" }],
         "chaos_matrix": [{ "name": "clean" }, { "name": "outage", "extends": ["wide"] }],
@@ -637,6 +638,7 @@ async fn the_versions_that_a_run_is_made_of_are_written_down() {
     bench.api.put("/v1/contracts/bookings", contract).await;
     let run = bench.api.post("/v1/runs", wish).await.json();
     let documents = run["documents"].as_array().expect("documents");
+    assert_eq!(documents[0]["own_version"], "2.1");
     let versions: Vec<_> = documents
         .iter()
         .map(|one| {

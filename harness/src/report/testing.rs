@@ -217,7 +217,7 @@ pub(super) fn run() -> RunRecord {
         "seed": 7, "created_at": "2026-11-22T12:00:00.000Z", "started_at": "2026-11-22T12:00:00.010Z",
         "finished_at": "2026-11-22T12:00:03.500Z", "error": null, "reason": null, "daemon": "d",
         "documents": [
-            { "kind": "suite", "name": "checkout & co", "version": 3, "digest": "5e".repeat(32) },
+            { "kind": "suite", "name": "checkout & co", "version": 3, "own_version": "2.1", "digest": "5e".repeat(32) },
             { "kind": "profile", "name": "api_outage", "version": null, "digest": "a0".repeat(32) },
         ],
         "agent": "http http://127.0.0.1:8000/ask", "min_score": 90.0,

@@ -184,11 +184,8 @@ pub(super) fn origin(section: &mut Markup, report: &Report, _: &Wire<'_>) {
                     tbody.element("tr").holding(|row| {
                         row.with_text("td", &document.kind);
                         row.element("th").with("scope", "row").text(&document.name);
-                        let version = document.version;
-                        row.with_text(
-                            "td",
-                            &version.map_or_else(|| "–".to_owned(), |n| n.to_string()),
-                        );
+                        let version = document.told_version();
+                        row.with_text("td", &version.unwrap_or_else(|| "–".to_owned()));
                         row.element("td")
                             .holding(|td| td.with_text("code", &document.digest));
                     });

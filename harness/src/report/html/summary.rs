@@ -54,16 +54,17 @@ fn score(card: &mut Markup, report: &Report) {
         }
     });
     if let Some(score) = run.score {
-        let class = if run.passed == Some(false) {
-            "failed"
-        } else {
-            "passed"
+        let class = match run.passed {
+            Some(true) => "passed",
+            Some(false) => "failed",
+            // A number that nothing is proved by is neither good nor bad.
+            None => "",
         };
         meter(card, score, class, run.min_score);
     }
     let asked = match run.min_score {
         Some(least) => format!("{} were asked for.", words::score(least)),
-        None => "No score was asked for.".to_owned(),
+        None => "No least score is demanded.".to_owned(),
     };
     card.element("p").with("class", "soft").text(&asked);
 }
@@ -129,4 +130,25 @@ fn meter(card: &mut Markup, share: f64, class: &str, least: Option<f64>) {
             line.with("vector-effect", "non-scaling-stroke").empty();
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::Format;
+    use crate::report::testing::fixture;
+
+    #[test]
+    fn a_score_that_proves_nothing_looks_neither_good_nor_bad() {
+        for (passed, class) in [
+            (Some(true), "fill passed"),
+            (Some(false), "fill failed"),
+            (None, "fill"),
+        ] {
+            let mut report = fixture();
+            report.run.passed = passed;
+            let page = report.render(Format::Html);
+            let bar = page.split("class=\"meter\"").nth(1).expect("the score's");
+            assert!(bar.contains(&format!("<rect class=\"{class}\"")), "{bar}");
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub(super) struct ChaosRequest {
     chaos: Option<ChaosRules>,
     /// What variables in `chaos` stand for, beside those that the config's `api.env` lists: used, and never
     /// stored, logged or returned.
-    #[schemars(schema_with = "values")]
+    #[schemars(schema_with = "values", default)]
     secrets: Option<BTreeMap<String, String>>,
     /// Of every draw; the config's, else 42.
     seed: Option<u64>,

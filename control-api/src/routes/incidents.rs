@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use schemars::JsonSchema;
 
 use super::path::RunName;
 use super::runs::unknown;
@@ -12,6 +13,12 @@ use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
 use crate::runs::incidents::{self, Incident};
+
+/// What the parameter `cursor` may be.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "says what `cursor` takes")]
+struct Before(#[schemars(range(min = 0, max = 1_000_000_000))] u32);
 
 /// The askings of a run that failed, in the order of its cells.
 pub(super) async fn list(
@@ -49,7 +56,7 @@ pub(super) fn list_operation() -> Operation {
             "One for each asking that failed: what the agent was asked, what it was answered on the way (answers that \
              faults made are among them), and which demands it did not meet. Of a run that is not over, those so far.",
         )
-        .pages::<Incident>("Its failed askings")
+        .pages_by::<Before, Incident>("Its failed askings")
         .problems([404])
         .asks_store()
 }

@@ -1,8 +1,8 @@
 """Turns the functions that a run called into a linker script, for `scripts/link-order`.
 
 A function is named by its mangled name up to the hash, so that the file outlives changes elsewhere in
-its crate; one of many that share that name (instances of generic code) by its hash as well, which
-holds for as long as the versions of crates and compiler do. A name that no function has any more does
+its crate; one of many that share that name (instances of generic code used everywhere) by its hash as
+well, which holds for as long as the versions of crates and compiler do. A name that no function has any more does
 nothing.
 """
 
@@ -12,6 +12,8 @@ import sys
 from collections import defaultdict
 
 HASH = re.compile(r"17h[0-9a-f]{16}E")
+# Bytes of other functions that may come along for a name without a hash.
+ALONG = 8 << 10
 # The disambiguators of crates in names of the newer mangling.
 CRATE = re.compile(r"Cs[0-9A-Za-z]{8,13}_")
 HEAD = """\
@@ -45,7 +47,7 @@ def patterns(called, sizes):
             wanted[stem(name)].append(name)
     for name, instances in sorted(wanted.items()):
         size = sum(sizes[instance] for instance in instances)
-        if alike[name] <= 2 * size or alike[name] - size < 256:
+        if alike[name] - size <= ALONG:
             yield name
         else:
             yield from sorted(instances)

@@ -269,7 +269,7 @@ impl Exchange {
             Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
         };
         if let Some(request) = self.tells.filter(|_| answer.status().is_success()) {
-            self.log.chaos().told().answered(request);
+            self.log.tells(request);
         }
         // Rules may have changed how it is laid out: what counts is what the agent gets.
         self.log.answer_head(answer.status(), answer.headers());

@@ -44,6 +44,8 @@ pub(crate) struct ExchangeLog {
     delays: RefCell<Vec<VerdictIndex>>,
     /// Rules whose changes of earlier exchanges were made again.
     again: RefCell<Vec<Verdict>>,
+    /// What tells the request from others, where a model is told something else of tools' results.
+    tells: Cell<Option<u64>>,
     /// What rules plant once they are applied.
     canaries: RefCell<Vec<Planting>>,
     started: Instant,
@@ -91,6 +93,7 @@ impl ExchangeLog {
             delays: RefCell::default(),
             canaries: RefCell::default(),
             again: RefCell::default(),
+            tells: Cell::default(),
             started: note.started,
             note: RefCell::new(Some(Arc::new(note))),
             injected: Cell::default(),
@@ -407,9 +410,23 @@ impl ExchangeLog {
         self.note(|note| note.status = Some(status));
     }
 
+    /// The exchange tells a model something else of tools' results, and gets a good answer: once it has
+    /// come to its end, the model knows them.
+    pub(crate) fn tells(&self, request: u64) {
+        self.tells.set(Some(request));
+    }
+
+    /// The last of the answer goes to the agent now, and nothing is missing of it.
+    pub(crate) fn sent_whole(&self) {
+        self.sent_all();
+        if let Some(request) = self.tells.take() {
+            self.chaos().told().answered(request);
+        }
+    }
+
     /// The answer was passed on to its end.
     pub(crate) fn complete(&self) {
-        self.sent_all();
+        self.sent_whole();
         self.end(Outcome::Ok, None);
     }
 

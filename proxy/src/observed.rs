@@ -125,7 +125,7 @@ impl Body for Observed {
                     log.sent_to_agent(bytes);
                     // hyper need not ask again: then these are the last it hands on.
                     if this.body.is_end_stream() {
-                        log.sent_all();
+                        log.sent_whole();
                     }
                 }
                 if let Some(trailers) = frame.trailers_ref()

@@ -172,7 +172,7 @@ pub(super) async fn cancel(
 ) -> Result<Json<RunRecord>, Problem> {
     params.finish()?;
     let cancelled = state.runs.cancel(caller.workspace(), &id).await;
-    let run = cancelled.map_err(|error| match error {
+    let (before, run) = cancelled.map_err(|error| match error {
         NotCancelled::Unknown => unknown(&id),
         NotCancelled::Over(state) => {
             Problem::conflict(format!("the run is over: it is {}", state.as_str()))
@@ -180,8 +180,7 @@ pub(super) async fn cancel(
         NotCancelled::Elsewhere(daemon) => elsewhere(&daemon),
         NotCancelled::Store(error) => Problem::store(&error),
     })?;
-    // What it was before is not asked for: nothing comes before the brake.
-    caller.changed(None, Some(&run), told(&run));
+    caller.changed(Some(&before), Some(&run), told(&run));
     Ok(Json(run))
 }
 

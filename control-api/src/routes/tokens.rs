@@ -290,10 +290,13 @@ fn unknown(member: &str) -> Option<Detail> {
     Some(Detail::at(format!("/{shown}"), detail))
 }
 
-const NAMES: &str = "`name` must be 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, and neither \
-                     `squall` nor `-`, which stand for others in the audit log";
+const NAMES: &str = "`name` must be 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first of \
+                     them a letter or a digit, and not `squall`, which stands for another in the audit log";
 
 fn is_token_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=64).contains(&name.len()) && name.bytes().all(fits) && !RESERVED.contains(&name)
+    (1..=64).contains(&name.len())
+        && name.bytes().all(fits)
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && !RESERVED.contains(&name)
 }

@@ -402,6 +402,12 @@ async fn cancelling_ends_chaos_first_and_illegal_moves_are_409() {
     }
     let metrics = bench.api.state.metrics.render().expect("renders");
     assert!(metrics.contains("squall_runs_cut_short_total{kind=\"chaos\",reason=\"cancel\"} 1"));
+    let audit = bench.api.get("/v1/audit").await.json();
+    let entries = audit["items"].as_array().expect("entries").iter();
+    let mut cancelled = entries.filter(|one| one["target"] == cancel && one["outcome"] == "done");
+    let cancelled = cancelled.next().expect("an entry");
+    assert!(cancelled["before"].is_string() && cancelled["after"].is_string());
+    assert_ne!(cancelled["before"], cancelled["after"]);
 }
 
 #[tokio::test]

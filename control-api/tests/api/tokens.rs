@@ -186,6 +186,8 @@ async fn what_makes_no_token_says_where() {
             json!({ "name": "a b", "role": "root" }),
             vec!["/name", "/role"],
         ),
+        // No client can name it in a path.
+        (json!({ "name": "..", "role": "admin" }), vec!["/name"]),
         (
             json!({ "name": "a".repeat(65), "role": "admin" }),
             vec!["/name"],

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::program::{self, NotEnded};
 use super::python::{Failed, Spec, Workers};
 use super::turn::{client, why};
-use super::{ResetError, Surroundings, baggage};
+use super::{AskError, ResetError, Surroundings, baggage};
 use crate::suite::Agent;
 use crate::suite::agent::Reset;
 
@@ -70,6 +70,12 @@ impl Resetter {
                 endpoint: endpoint.to_owned(),
                 status: response.status().as_u16(),
             }),
+            // Who cannot forget because nobody is there cannot be asked either.
+            Err(error) if error.is_connect() => Err(ResetError::NotThere(AskError::Unreachable {
+                endpoint: endpoint.to_owned(),
+                tries: 1,
+                why: why(&error),
+            })),
             Err(error) => Err(ResetError::Unanswered {
                 endpoint: endpoint.to_owned(),
                 why: why(&error),

@@ -14,7 +14,7 @@ pub(super) fn advice(cell: &CellRecord, stories: &[Story<'_>]) -> Option<String>
             "It fails without chaos too, so chaos is not to blame: mend the agent, or what is demanded of it, first."
                 .to_owned(),
         ),
-        CellState::Failed => Some(of_a_failure(stories)),
+        CellState::Failed => Some(of_a_failure(cell.reason.as_deref(), stories)),
         CellState::Error => Some(
             "This says nothing about the agent: mend what kept it from being judged, and run again."
                 .to_owned(),
@@ -23,10 +23,14 @@ pub(super) fn advice(cell: &CellRecord, stories: &[Story<'_>]) -> Option<String>
     }
 }
 
-fn of_a_failure(stories: &[Story<'_>]) -> String {
+fn of_a_failure(reason: Option<&str>, stories: &[Story<'_>]) -> String {
     let injections: Vec<_> = stories.iter().flat_map(Story::injections).collect();
-    let worst = injections.iter().find(|injection| !injection.mended);
-    let Some(cause) = worst.or(injections.first()) else {
+    // Of several that weigh the same, the first.
+    let Some(cause) = injections
+        .iter()
+        .rev()
+        .max_by_key(|one| weight(reason, one))
+    else {
         let unseen: usize = stories.iter().map(|story| story.missing).sum();
         return match unseen {
             0 => "No fault was at work in this asking: it is the agent's own doing.".to_owned(),
@@ -36,6 +40,19 @@ fn of_a_failure(stories: &[Story<'_>]) -> String {
         };
     };
     format!("{} {}", happened(cause), remedy(cause.rule))
+}
+
+/// What makes an injection the likelier cause, the weightiest first: the check's reason names what it hit,
+/// it did harm, nothing made up for it, and it did more than delay.
+fn weight(reason: Option<&str>, injection: &Injection<'_>) -> [bool; 4] {
+    let rule = injection.rule;
+    let delays = of_mode(&rule.family, &rule.mode) == Some(OF_DELAYS);
+    [
+        reason.is_some_and(|reason| reason.contains(&injection.on)),
+        injection.harmed || !delays,
+        !injection.mended,
+        !delays,
+    ]
 }
 
 /// What was injected, and what the agent did then.
@@ -99,6 +116,9 @@ fn of_nothing(stories: &[Story<'_>]) -> String {
     }
 }
 
+/// What an agent does well about a fault that only takes time.
+const OF_DELAYS: &str = "Give each call a time-out of its own, shorter than the whole answer's, and answer with what there is.";
+
 /// What an agent does well about a fault.
 fn remedy(rule: &RuleRecord) -> &'static str {
     of_mode(&rule.family, &rule.mode).unwrap_or(
@@ -120,9 +140,7 @@ fn of_mode(family: &str, mode: &str) -> Option<&'static str> {
         }
         ("network_faults", "latency" | "bandwidth" | "slicer" | "slow_close")
         | ("tool_faults", "slow" | "endless_progress")
-        | ("llm_faults", "slow_stream") => {
-            "Give each call a time-out of its own, shorter than the whole answer's, and answer with what there is."
-        }
+        | ("llm_faults", "slow_stream") => OF_DELAYS,
         (_, "timeout") | ("llm_faults", "stream_stall") => {
             "Set a time-out on this call, also between the parts of a stream, and go on without it when it is over."
         }
@@ -237,6 +255,38 @@ mod tests {
                 assert!(of_mode(family, &mode).is_some(), "{family} {mode}");
             }
         }
+    }
+
+    #[test]
+    fn what_did_harm_is_blamed_before_what_only_took_time() {
+        let rule = |family: &str, mode: &str| -> RuleRecord {
+            serde_json::from_value(serde_json::json!({
+                "profile": "p", "rule": mode, "family": family, "mode": mode, "outcome": "applied",
+                "reason": null, "ordinal": 1, "drawn": null, "parameters": {},
+            }))
+            .expect("a rule")
+        };
+        let latency = rule("network_faults", "latency");
+        let reset = rule("network_faults", "reset_peer");
+        let of = |rule, on: &str, mended, harmed| Injection {
+            rule,
+            on: on.to_owned(),
+            got: "200".to_owned(),
+            times: 1,
+            again: 0,
+            mended,
+            harmed,
+        };
+        let slow_search = of(&latency, "search", false, false);
+        let slow_booking = of(&latency, "book", false, true);
+        let broken_booking = of(&reset, "book", true, true);
+        let unmended = of(&reset, "search", false, true);
+        // One that made up for a break has done more than one that was never felt.
+        assert!(weight(None, &broken_booking) > weight(None, &slow_search));
+        assert!(weight(None, &unmended) > weight(None, &broken_booking));
+        assert!(weight(None, &unmended) > weight(None, &slow_booking));
+        let reason = Some("book was called twice");
+        assert!(weight(reason, &broken_booking) > weight(reason, &unmended));
     }
 
     #[test]

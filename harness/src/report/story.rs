@@ -45,6 +45,8 @@ pub(super) struct Injection<'r> {
     pub(super) again: usize,
     /// Whether one of those was answered as it should be.
     pub(super) mended: bool,
+    /// Whether one that it was applied to did not end as it should.
+    pub(super) harmed: bool,
 }
 
 impl<'r> Wire<'r> {
@@ -88,6 +90,7 @@ impl<'r> Story<'r> {
                 });
                 if let Some(injection) = known {
                     injection.times += 1;
+                    injection.harmed |= !is_good(call.exchange);
                     continue;
                 }
                 let later = self.calls[place + 1..].iter().map(|call| call.exchange);
@@ -99,6 +102,7 @@ impl<'r> Story<'r> {
                     times: 1,
                     again: same.len(),
                     mended: same.last().is_some_and(|last| is_good(last)),
+                    harmed: !is_good(call.exchange),
                 });
             }
         }

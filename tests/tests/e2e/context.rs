@@ -367,6 +367,38 @@ fn chat(stage: &Stage, path: Path, said: &str) -> Value {
     serde_json::from_slice(&request.body).expect("JSON")
 }
 
+#[test]
+fn an_answer_that_breaks_off_has_told_the_model_nothing() {
+    let stage = Stage::new();
+    stage.daemon.api.chaos(&json!({
+        "network_faults": [{ "mode": "limit_data", "bytes": 5, "limit": 1 }],
+        "tool_faults": [{
+            "id": "once", "tool": "search", "mode": "error", "body": "DOWN", "at": "model_input", "limit": 1,
+        }],
+    }));
+    let call = json!({ "role": "assistant", "tool_calls": [{ "id": "c", "type": "function",
+        "function": { "name": "search", "arguments": "{}" } }] });
+    let result = json!({ "role": "tool", "tool_call_id": "c", "content": "sun" });
+    let user = json!({ "role": "user", "content": QUESTION });
+    let body = json!({ "model": "m", "messages": [user, call, result] }).to_string();
+    // The first answer is cut behind its head; the second comes whole, and what follows begins alike.
+    for expected in ["DOWN", "DOWN", "sun"] {
+        let answer = stage
+            .open(Path::Reverse)
+            .post("/v1/chat/completions", &body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let requests = stage.plain.requests();
+        let told = String::from_utf8_lossy(&requests.last().expect("a request").body).into_owned();
+        assert!(told.contains(expected), "{told}");
+    }
+    let cut = &stage.daemon.api.wait_for_exchanges(3);
+    assert!(
+        cut.iter()
+            .any(|one| one["rules"].to_string().contains("limit_data")),
+        "{cut:?}"
+    );
+}
+
 /// POSTs a conversation in which a tool was asked again and again; what the upstream got of its
 /// results.
 fn results(stage: &Stage, said: &[&str]) -> Vec<String> {

@@ -70,12 +70,12 @@ impl Runs {
         }
     }
 
-    /// Ends a run, its chaos first, and waits for its end.
+    /// Ends a run, its chaos first, and waits for its end: what it was before, and is now.
     pub(crate) async fn cancel(
         &self,
         workspace: &str,
         id: &str,
-    ) -> Result<RunRecord, NotCancelled> {
+    ) -> Result<(RunRecord, RunRecord), NotCancelled> {
         let Some(run) = self.own(workspace, id) else {
             return match self
                 .find(workspace, id)
@@ -87,6 +87,7 @@ impl Runs {
                 Some(run) => Err(NotCancelled::Elsewhere(run.daemon)),
             };
         };
+        let before = run.shown();
         self.stop(&run, Stop::Cancelled);
         // A store that is away keeps its end from being written; its chaos has ended all the same, and it says
         // why in the state it is written in.
@@ -95,7 +96,7 @@ impl Runs {
         match record.state {
             // It was just about to end otherwise.
             over if over.is_over() && over != RunState::Cancelled => Err(NotCancelled::Over(over)),
-            _ => Ok(record),
+            _ => Ok((before, record)),
         }
     }
 }

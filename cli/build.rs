@@ -3,7 +3,7 @@
 //! - Compact relocations (`DT_RELR`) where the C library reads them, from glibc 2.36 on: a megabyte
 //!   less of a binary that is read at every start.
 //! - In release builds the functions of a start side by side (`link/start.ld`): what is resident of
-//!   an idle daemon falls by half. Read `docs/decisions/link-order.md`.
+//!   an idle daemon falls by a third. Read `docs/decisions/link-order.md`.
 
 use std::env;
 use std::process::Command;

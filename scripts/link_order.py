@@ -17,7 +17,7 @@ ALONG = 8 << 10
 # The disambiguators of crates in names of the newer mangling.
 CRATE = re.compile(r"Cs[0-9A-Za-z]{8,13}_")
 HEAD = """\
-/* The functions that a start of the daemon calls, side by side: see docs/decisions/link-order.md.
+/* The functions that a daemon calls at its start and for its first calls, side by side: see docs/decisions/link-order.md.
    Written by scripts/link-order. */
 SECTIONS {
   .text.start : {
@@ -38,7 +38,7 @@ def stem(name):
 
 
 def patterns(called, sizes):
-    """What names the called functions, and few others."""
+    """What names these functions, and few others."""
     alike, wanted = defaultdict(int), defaultdict(list)
     for name, size in sizes.items():
         alike[stem(name)] += size
@@ -53,13 +53,18 @@ def patterns(called, sizes):
             yield from sorted(instances)
 
 
-def write(binary, script, calls):
+def called(calls):
+    """The functions that a stretch of a run called."""
     with open(calls) as lines:
-        called = {match[1].split("'")[0] for line in lines if (match := re.match(r"c?fn=\(\d+\) (.*)", line))}
+        return {match[1].split("'")[0] for line in lines if (match := re.match(r"c?fn=\(\d+\) (.*)", line))}
+
+
+def write(binary, script, stretches):
     sizes = functions(binary)
-    names = list(patterns(called, sizes))
+    # What an earlier stretch calls stands first, once.
+    names = dict.fromkeys(name for calls in stretches for name in patterns(called(calls), sizes))
     if len(names) < 500:
-        sys.exit(f"{calls} names {len(names)} functions of {binary}: too few for a start; is it stripped?")
+        sys.exit(f"{stretches} name {len(names)} functions of {binary}: too few for a start; is it stripped?")
     with open(script, "w") as out:
         out.write(HEAD + "".join(f"    *(.text.{name})\n" for name in names) + TAIL)
     print(f"{script}: {len(names)} names")
@@ -79,8 +84,8 @@ def check(binary, script):
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["write", binary, script, calls]:
-            write(binary, script, calls)
+        case ["write", binary, script, *stretches]:
+            write(binary, script, stretches)
         case ["check", binary, script]:
             check(binary, script)
         case _:

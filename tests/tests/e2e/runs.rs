@@ -269,7 +269,8 @@ fn a_cell_is_told_while_the_agent_is_held_in_a_later_scenario() {
         "invariants": [{ "id": "says-so", "type": "contains", "value": "sunny" }],
         "chaos_matrix": [{ "name": "clean" }, { "name": "down", "tool_faults": [{ "tool": "*", "mode": "error" }] }],
     });
-    let wish = json!({ "kind": "contract", "suite": suite });
+    // One after the other, so that it is the last that waits.
+    let wish = json!({ "kind": "contract", "suite": suite, "options": { "concurrency": 1 } });
     let answer = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
     let path = answer.header("location").unwrap().to_owned();
     let mut wire = Wire::connect(stage.daemon.api.address);

@@ -13,10 +13,17 @@ pub(crate) struct Decoding(State);
 
 enum State {
     Plain,
-    /// And the bytes that were decoded so far.
-    Coded(Box<Decoder>, usize),
+    Coded(Box<Coded>),
     /// No more of them can be read.
     Over,
+}
+
+struct Coded {
+    decoder: Decoder,
+    /// Bytes that were decoded so far.
+    bytes: usize,
+    /// What the decoder writes into, again and again.
+    piece: Vec<u8>,
 }
 
 impl Decoding {
@@ -24,7 +31,11 @@ impl Decoding {
     pub(super) fn of(coding: Option<Coding>) -> Self {
         Self(match coding.map(Decoder::new).transpose() {
             Ok(None) => State::Plain,
-            Ok(Some(decoder)) => State::Coded(Box::new(decoder), 0),
+            Ok(Some(decoder)) => State::Coded(Box::new(Coded {
+                decoder,
+                bytes: 0,
+                piece: vec![0; PIECE],
+            })),
             Err(_) => State::Over,
         })
     }
@@ -44,27 +55,26 @@ impl Decoding {
     /// What came before the body turned out not to be in its coding was read: the journal says what
     /// can be said, and the agent gets the bytes as they are.
     pub(super) fn push(&mut self, chunk: &[u8], mut each: impl FnMut(&[u8])) {
-        let (mut decoder, mut bytes) = match std::mem::replace(&mut self.0, State::Over) {
+        let mut coded = match std::mem::replace(&mut self.0, State::Over) {
             State::Plain => {
                 self.0 = State::Plain;
                 return each(chunk);
             }
-            State::Coded(decoder, bytes) => (decoder, bytes),
+            State::Coded(coded) => coded,
             State::Over => return,
         };
-        let mut piece = vec![0; PIECE];
         let mut rest = chunk;
-        while bytes < DECODED {
-            let Ok(step) = decoder.step(rest, &mut piece) else {
+        while coded.bytes < DECODED {
+            let Ok(step) = coded.decoder.step(rest, &mut coded.piece) else {
                 return;
             };
             if step.is_stuck() {
-                self.0 = State::Coded(decoder, bytes);
+                self.0 = State::Coded(coded);
                 return;
             }
             rest = &rest[step.read..];
-            each(&piece[..step.written]);
-            bytes += step.written;
+            each(&coded.piece[..step.written]);
+            coded.bytes += step.written;
         }
     }
 }

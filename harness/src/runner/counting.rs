@@ -57,7 +57,9 @@ fn counted<'r>(
     let (mut times, mut found) = (0, None);
     for ((prompt, _), said) in &alike {
         let first = &said[0];
-        let alike: Vec<_> = said.iter().filter(|one| one.words == first.words).collect();
+        let is_alike =
+            |one: &&Said| one.words == first.words && one.numbers.len() == first.numbers.len();
+        let alike: Vec<_> = said.iter().filter(is_alike).collect();
         if alike.len() < 2 || first.numbers.is_empty() {
             continue;
         }

@@ -221,6 +221,22 @@ async fn a_reset_is_checked() {
     );
 }
 
+#[tokio::test]
+async fn who_is_not_there_to_be_reset_is_not_there_to_be_asked() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let driver = driver(&format!(
+        "endpoint: 'http://{address}/', reset_endpoint: 'http://{address}/reset'"
+    ));
+    match driver.reset("cell-1").await {
+        Err(ResetError::NotThere(AskError::Unreachable { endpoint, .. })) => {
+            assert_eq!(endpoint, format!("http://{address}/reset"));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_agent_whose_connections_hang_is_away_and_not_slow() {

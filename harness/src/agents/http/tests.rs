@@ -19,6 +19,15 @@ async fn ask(fields: &str, prompt: &str) -> Result<Answer, AskError> {
         .await
 }
 
+/// Where nobody listens, nor can as long as the socket is held.
+fn nobody() -> (tokio::net::TcpSocket, std::net::SocketAddr) {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    socket.bind(any).expect("bound");
+    let address = socket.local_addr().expect("an address");
+    (socket, address)
+}
+
 #[tokio::test]
 async fn an_answer_that_is_not_read_whole_cannot_be_judged() {
     let server = Server::start(vec![answers(&"x".repeat(9 << 20))]).await;
@@ -127,6 +136,20 @@ async fn an_agents_own_failure_is_an_answer_with_an_error() {
             "the agent answered with `error`: no",
         ),
         (Reply::Half, "", "the answer broke off: "),
+        (
+            Reply::Cut("text/event-stream", "data: It is \n\n".to_owned()),
+            "It is ",
+            "the answer broke off: ",
+        ),
+        (
+            Reply::With(
+                200,
+                "text/event-stream",
+                "data: It is \n\nevent: error\ndata: boom\n\n".to_owned(),
+            ),
+            "It is ",
+            "the agent's stream ended in an error: boom",
+        ),
         (Reply::Never, "", "there was no answer within 1000 ms"),
     ] {
         let told = format!("{reply:?}");
@@ -183,10 +206,7 @@ async fn what_keeps_it_from_being_judged_is_told() {
         ask(&fields, "x").await,
         Err(AskError::Placeholder { .. })
     ));
-    // Bound and dropped: nobody listens there.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = nobody.local_addr().expect("an address");
-    drop(nobody);
+    let (_held, address) = nobody();
     match ask(&format!("endpoint: 'http://{address}/'"), "x").await {
         Err(AskError::Unreachable { tries, .. }) => assert_eq!(tries, 3),
         other => panic!("{other:?}"),
@@ -223,9 +243,7 @@ async fn a_reset_is_checked() {
 
 #[tokio::test]
 async fn who_is_not_there_to_be_reset_is_not_there_to_be_asked() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    let (_held, address) = nobody();
     let driver = driver(&format!(
         "endpoint: 'http://{address}/', reset_endpoint: 'http://{address}/reset'"
     ));

@@ -31,7 +31,8 @@ pub(super) fn reported_failure(document: &Value) -> Option<String> {
     failed.then(|| "the agent answered with `success: false`".to_owned())
 }
 
-fn shown(text: &str) -> String {
+/// A text in a reason: its beginning.
+pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(200).collect();
     if shown.len() < text.len() {
         shown.push('…');

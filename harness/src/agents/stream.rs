@@ -1,31 +1,44 @@
-//! Answers that come as events: what they say, put together.
+//! Answers that come as events: what they say, put together, and the failure that they end in.
+
+mod failure;
 
 use serde_json::Value;
 
+use self::failure::failure;
+use super::turn::Turn;
 use super::{AskError, extract};
 
-/// The text of an event stream (`text/event-stream`), or of JSON lines; `None` for another media type. Events
-/// that are JSON give their piece of the answer, from where `path` leads, or from where pieces are known to stand;
-/// others themselves; marks of the end give nothing. A stream that says nothing anywhere is an error: an empty
-/// answer is one that was said.
-pub(super) fn text(
+/// What an event stream (`text/event-stream`) says, or JSON lines; `None` for another media type. Events that are
+/// JSON give their piece of the answer, from where `path` leads, or from where pieces are known to stand; others
+/// themselves; marks of the end give nothing. A stream that says nothing anywhere is an error: an empty answer is
+/// one that was said. One that tells of its own failure has failed, with the text so far.
+pub(super) fn turn(
     media_type: &str,
     body: &str,
     path: Option<&str>,
-) -> Option<Result<String, AskError>> {
-    let pieces = match media_type {
-        "text/event-stream" => events(body),
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
-            body.lines().map(str::to_owned).collect()
-        }
-        _ => return None,
-    };
-    let pieces: Vec<_> = pieces
-        .iter()
-        .filter(|piece| !piece.trim().is_empty() && *piece != "[DONE]")
-        .map(|piece| Piece::of(piece))
-        .collect();
-    Some(put_together(&pieces, path))
+) -> Option<Result<Turn, AskError>> {
+    let events = events(media_type, body)?;
+    let pieces = pieces(&events);
+    Some(match events.iter().find_map(failure) {
+        Some(why) => Ok(Turn::Failed {
+            text: put_together(&pieces, path).unwrap_or_default(),
+            why,
+        }),
+        None => put_together(&pieces, path).map(Turn::Answered),
+    })
+}
+
+/// What a stream says that broke off behind `body`; nothing, for another media type.
+pub(super) fn so_far(media_type: &str, body: &str, path: Option<&str>) -> String {
+    let events = events(media_type, body).unwrap_or_default();
+    put_together(&pieces(&events), path).unwrap_or_default()
+}
+
+fn pieces(events: &[Event]) -> Vec<Piece> {
+    let said = events.iter().filter(|event| failure(event).is_none());
+    said.filter(|event| !event.data.trim().is_empty() && event.data != "[DONE]")
+        .map(|event| Piece::of(&event.data))
+        .collect()
 }
 
 fn put_together(pieces: &[Piece], path: Option<&str>) -> Result<String, AskError> {
@@ -51,18 +64,60 @@ fn put_together(pieces: &[Piece], path: Option<&str>) -> Result<String, AskError
     }
 }
 
-/// The data of each event.
-fn events(body: &str) -> Vec<String> {
+/// An event, or a line.
+#[derive(Debug, Default)]
+struct Event {
+    /// What the stream calls it; lines have no name.
+    name: String,
+    data: String,
+}
+
+/// The media type by which a data stream of Vercel's AI SDK 4 goes here; its own is `text/plain`.
+pub(super) const DATA_STREAM: &str = "x-vercel-ai-data-stream";
+
+fn events(media_type: &str, body: &str) -> Option<Vec<Event>> {
+    match media_type {
+        DATA_STREAM => Some(body.lines().filter_map(part).collect()),
+        "text/event-stream" => Some(server_sent(body)),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
+            let line = |line: &str| Event {
+                data: line.to_owned(),
+                ..Event::default()
+            };
+            Some(body.lines().map(line).collect())
+        }
+        _ => None,
+    }
+}
+
+/// A line of a data stream, if it is text (`0:"…"`) or an error (`3:"…"`).
+fn part(line: &str) -> Option<Event> {
+    let name = match line.split_once(':')?.0 {
+        "0" => "text",
+        "3" => "error",
+        _ => return None,
+    };
+    Some(Event {
+        name: name.to_owned(),
+        data: line[2..].to_owned(),
+    })
+}
+
+fn server_sent(body: &str) -> Vec<Event> {
     let body = body.replace("\r\n", "\n").replace('\r', "\n");
-    body.split("\n\n")
-        .map(|event| {
-            let data = event.lines().filter_map(|line| line.strip_prefix("data:"));
-            let lines: Vec<_> = data
-                .map(|line| line.strip_prefix(' ').unwrap_or(line))
-                .collect();
-            lines.join("\n")
-        })
-        .collect()
+    let event = |event: &str| {
+        let values = |field: &str| -> Vec<_> {
+            let values = event.lines().filter_map(|line| line.strip_prefix(field));
+            values
+                .map(|value| value.strip_prefix(' ').unwrap_or(value).to_owned())
+                .collect()
+        };
+        Event {
+            name: values("event:").pop().unwrap_or_default(),
+            data: values("data:").join("\n"),
+        }
+    };
+    body.split("\n\n").map(event).collect()
 }
 
 /// Where pieces of an answer stand in the events of providers and of frameworks.
@@ -90,7 +145,7 @@ const PLACES: [&str; 18] = [
 /// What events have that say nothing by right: they begin, end, count and call tools.
 const SILENT: [&str; 5] = ["choices", "candidates", "type", "event", "done"];
 
-/// An event, or a line.
+/// What an event holds.
 enum Piece {
     Document(Value),
     Text(String),
@@ -170,6 +225,11 @@ mod tests {
                 "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\ndata: {\"type\":\"response.output_text.done\",\"text\":\"x\"}\n\n",
                 Some("x"),
             ),
+            (
+                DATA_STREAM,
+                "f:{\"messageId\":\"m\"}\n0:\"It \"\n0:\"rains\"\nd:{\"finishReason\":\"stop\"}\n",
+                Some("It rains"),
+            ),
             // An agent that said nothing has said so.
             (
                 "text/event-stream",
@@ -179,22 +239,24 @@ mod tests {
             ("text/event-stream", "", Some("")),
             ("application/json", "{}", None),
         ] {
-            let found = text(media_type, body, None).map(|said| said.expect("an answer"));
-            assert_eq!(found.as_deref(), expected, "{body}");
+            let found = turn(media_type, body, None).map(|said| said.expect("an answer"));
+            let expected = expected.map(|text| Turn::Answered(text.to_owned()));
+            assert_eq!(found, expected, "{body}");
         }
     }
 
     #[test]
     fn a_stream_that_nobody_can_read_is_no_empty_answer() {
         let body = "{\"chunk\": {\"words\": \"It \"}}\n{\"chunk\": {\"words\": \"rains\"}}\n";
-        let read = |path| text("application/x-ndjson", body, path).expect("a stream");
+        let read = |path| turn("application/x-ndjson", body, path).expect("a stream");
+        let rains = || Ok(Turn::Answered("It rains".to_owned()));
         let told = read(None).expect_err("unknown").to_string();
         assert!(
             told.contains("one is {chunk: {words: a text}}; say where with `response_path`"),
             "{told}"
         );
-        assert_eq!(read(Some("chunk.words")).expect("there"), "It rains");
-        assert_eq!(read(Some("$.chunk.words")).expect("there"), "It rains");
+        assert_eq!(read(Some("chunk.words")), rains());
+        assert_eq!(read(Some("$.chunk.words")), rains());
         read(Some("nowhere")).expect_err("unknown");
     }
 }

@@ -63,6 +63,8 @@ pub(crate) enum Reply {
     Never,
     /// The connection is closed in the middle.
     Half,
+    /// The connection is closed behind this, with more to come: media type, part of a body.
+    Cut(&'static str, String),
 }
 
 pub(crate) fn json(body: &str) -> Reply {
@@ -108,6 +110,10 @@ async fn serve(mut socket: TcpStream, reply: Reply, seen: Arc<Mutex<Vec<Asked>>>
             return;
         }
         Reply::Half => "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_owned(),
+        Reply::Cut(media_type, body) => format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len() + 1
+        ),
         Reply::With(status, media_type, body) => format!(
             "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()

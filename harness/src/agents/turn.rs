@@ -14,9 +14,14 @@ use crate::suite::agent::Pairs;
 const LONGEST: usize = 8 << 20;
 
 /// What came of one turn.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Answered(String),
-    Failed { text: String, why: String },
+    /// The agent's own failure, and what it said all the same.
+    Failed {
+        text: String,
+        why: String,
+    },
 }
 
 /// Has turns with one agent.
@@ -62,7 +67,7 @@ impl Caller {
                         why: why(&error),
                     });
                 }
-                Err(error) => return Ok(self.broken(&error)),
+                Err(error) => return Ok(self.broken(&error, String::new())),
             }
         }
     }
@@ -84,16 +89,13 @@ impl Caller {
         Ok(headers)
     }
 
-    fn broken(&self, error: &reqwest::Error) -> Turn {
+    fn broken(&self, error: &reqwest::Error, text: String) -> Turn {
         let why = if error.is_timeout() {
             format!("there was no answer within {} ms", self.timeout.as_millis())
         } else {
             format!("the answer broke off: {}", why(error))
         };
-        Turn::Failed {
-            text: String::new(),
-            why,
-        }
+        Turn::Failed { text, why }
     }
 
     async fn read(&self, response: Response) -> Result<Turn, AskError> {
@@ -101,15 +103,18 @@ impl Caller {
         let media_type = media_type(&response);
         let text = match body(response).await {
             Ok(text) => text,
-            Err(Unread::Broken(error)) => return Ok(self.broken(&error)),
+            Err(Unread::Broken { error, text }) => {
+                let text = stream::so_far(&media_type, &text, self.path.as_deref());
+                return Ok(self.broken(&error, text));
+            }
             Err(Unread::TooLong) => return Err(AskError::TooLong),
         };
         if !status.is_success() {
             let why = format!("the agent answered with status {}", status.as_u16());
             return Ok(Turn::Failed { text, why });
         }
-        if let Some(said) = stream::text(&media_type, &text, self.path.as_deref()) {
-            return said.map(Turn::Answered);
+        if let Some(turn) = stream::turn(&media_type, &text, self.path.as_deref()) {
+            return turn;
         }
         match serde_json::from_str::<Value>(&text) {
             Ok(document) => self.read_document(&document, text),
@@ -135,6 +140,9 @@ impl Caller {
 }
 
 fn media_type(response: &Response) -> String {
+    if response.headers().contains_key(stream::DATA_STREAM) {
+        return stream::DATA_STREAM.to_owned();
+    }
     let value = response.headers().get(CONTENT_TYPE);
     let value = value
         .and_then(|value| value.to_str().ok())
@@ -144,19 +152,28 @@ fn media_type(response: &Response) -> String {
 }
 
 enum Unread {
-    Broken(reqwest::Error),
+    /// It broke off behind this.
+    Broken {
+        error: reqwest::Error,
+        text: String,
+    },
     TooLong,
 }
 
 async fn body(mut response: Response) -> Result<String, Unread> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
-        if bytes.len() + chunk.len() > LONGEST {
-            return Err(Unread::TooLong);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return Ok(text(&bytes)),
+            Ok(Some(chunk)) if bytes.len() + chunk.len() > LONGEST => return Err(Unread::TooLong),
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Err(error) => {
+                let text = text(&bytes);
+                return Err(Unread::Broken { error, text });
+            }
         }
-        bytes.extend_from_slice(&chunk);
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Longest that a connection to an agent may take.

@@ -85,14 +85,19 @@ pub fn run(wanted: &Operations) -> Result<()> {
         stores.push(("PostgreSQL", url));
     }
     let mut figures = Vec::new();
+    let measuring = Measuring {
+        stage,
+        wanted,
+        until,
+    };
     for (name, url) in stores {
         eprintln!("measuring {name}");
-        figures.push(writes(&stage, wanted, until, name, url)?);
-        figures.push(throughput(&stage, wanted, until, name, url)?);
+        figures.push(measuring.writes(name, url)?);
+        figures.push(measuring.throughput(name, url)?);
     }
     if is_wanted(Part::Memory) {
         eprintln!("measuring memory");
-        figures.push(memory(&stage, wanted, until)?);
+        figures.push(measuring.memory()?);
     }
     let mut text = String::from("| | |\n|---|---|\n");
     for figure in figures {
@@ -104,128 +109,127 @@ pub fn run(wanted: &Operations) -> Result<()> {
     Ok(())
 }
 
-/// The greatest rate of exchanges, each written down, that loses none: what the store takes under full load,
-/// and from there down until a whole stretch goes by without a drop.
-fn writes(
-    stage: &Stage,
-    wanted: &Operations,
+/// What every figure needs.
+struct Measuring<'a> {
+    stage: Stage,
+    wanted: &'a Operations,
+    /// It gives up then.
     until: Instant,
-    name: &str,
-    url: &str,
-) -> Result<Figure> {
-    let exchanges = "all";
-    let squall = start(stage, wanted, name, Store::At { url, exchanges })?;
-    let route = Route::to(squall.reverse);
-    let before = Journal::of(&squall)?;
-    let work = Work::Request(route.get("/"));
-    let load = full(&route, &work, CONNECTIONS, stage.stretch, None)?;
-    let loaded = Journal::of(&squall)?.since(before);
-    let what = format!("journal writes a second without a drop, {name}, `exchanges: all`");
-    let most = load.rate;
-    if loaded.dropped == 0 {
-        let reached = format!("{}, all that went through the proxy", plain(most));
-        return Ok(Figure { what, reached });
-    }
-    // What was written is that of the load and its warm-up.
-    let mut rate = u32::try_from(loaded.stored / stage.stretch.as_secs().max(1))?;
-    for _ in 0..20 {
-        in_time(until)?;
-        let before = settled(&squall)?;
-        crate::steady::paced(&route, &route.get("/"), rate, PACERS, stage.stretch)?;
-        let paced = settled(&squall)?.since(before);
-        if paced.dropped == 0 {
-            let written = paced.stored as f64 / stage.stretch.as_secs_f64();
-            let reached = format!(
-                "{} (under full load, {} exchanges a second, {:.0} % are dropped)",
-                plain(written),
-                plain(most),
-                100.0 * loaded.dropped as f64 / (loaded.stored + loaded.dropped) as f64,
-            );
+}
+
+impl Measuring<'_> {
+    /// The greatest rate of exchanges, each written down, that loses none: what the store takes under full load,
+    /// and from there down until a whole stretch goes by without a drop.
+    fn writes(&self, name: &str, url: &str) -> Result<Figure> {
+        let exchanges = "all";
+        let squall = self.start(name, Store::At { url, exchanges })?;
+        let route = Route::to(squall.reverse);
+        let before = Journal::of(&squall)?;
+        let work = Work::Request(route.get("/"));
+        let load = full(&route, &work, CONNECTIONS, self.stage.stretch, None)?;
+        let loaded = Journal::of(&squall)?.since(before);
+        let what = format!("journal writes a second without a drop, {name}, `exchanges: all`");
+        let most = load.rate;
+        if loaded.dropped == 0 {
+            let reached = format!("{}, all that went through the proxy", plain(most));
             return Ok(Figure { what, reached });
         }
-        // No more than it has taken now.
-        let taken = u32::try_from(paced.stored / stage.stretch.as_secs().max(1))?;
-        rate = (rate - rate / 10).min(taken);
-    }
-    anyhow::bail!("{name} drops at every rate down to {rate} a second")
-}
-
-/// Exchanges a second of a daemon with a store over those of one without, turn by turn.
-fn throughput(
-    stage: &Stage,
-    wanted: &Operations,
-    until: Instant,
-    name: &str,
-    url: &str,
-) -> Result<Figure> {
-    let exchanges = "faulted";
-    let with = start(stage, wanted, "with", Store::At { url, exchanges })?;
-    let without = start(stage, wanted, "without", Store::Memory)?;
-    let mut ratios = Vec::new();
-    let mut rates = Vec::new();
-    for _ in 0..stage.rounds {
-        in_time(until)?;
-        let rate = |squall: &Squall| -> Result<f64> {
-            let route = Route::to(squall.reverse);
-            let work = Work::Request(route.get("/"));
-            Ok(full(&route, &work, CONNECTIONS, stage.stretch, None)?.rate)
-        };
-        let (bare, kept) = (rate(&without)?, rate(&with)?);
-        ratios.push(kept / bare);
-        rates.push(kept);
-    }
-    let spread = (least(&ratios), greatest(&ratios));
-    Ok(Figure {
-        what: format!("exchanges a second with {name} to those without a store"),
-        reached: format!(
-            "{:.2} ({:.2} to {:.2} in {} turns; {} a second)",
-            middle(&mut ratios),
-            spread.0,
-            spread.1,
-            stage.rounds,
-            plain(middle(&mut rates)),
-        ),
-    })
-}
-
-/// Resident memory while exchanges go through a daemon as it comes.
-fn memory(stage: &Stage, wanted: &Operations, until: Instant) -> Result<Figure> {
-    let squall = start(stage, wanted, "memory", Store::Default)?;
-    let route = Route::to(squall.reverse);
-    let work = Work::Request(route.get("/"));
-    let slice = Duration::from_secs(1).min(stage.stretch);
-    let mut told = Vec::new();
-    let mut next = 1;
-    while next <= 4 {
-        in_time(until)?;
-        let gone = squall.counted("squall_exchanges_total", "")?;
-        if gone < wanted.exchanges * next / 4 {
-            full(&route, &work, CONNECTIONS, slice, None)?;
-            continue;
+        // What was written is that of the load and its warm-up.
+        let mut rate = u32::try_from(loaded.stored / self.stage.stretch.as_secs().max(1))?;
+        for _ in 0..20 {
+            self.in_time()?;
+            let before = settled(&squall)?;
+            crate::steady::paced(&route, &route.get("/"), rate, PACERS, self.stage.stretch)?;
+            let paced = settled(&squall)?.since(before);
+            if paced.dropped == 0 {
+                let written = paced.stored as f64 / self.stage.stretch.as_secs_f64();
+                let reached = format!(
+                    "{} (under full load, {} exchanges a second, {:.0} % are dropped)",
+                    plain(written),
+                    plain(most),
+                    100.0 * loaded.dropped as f64 / (loaded.stored + loaded.dropped) as f64,
+                );
+                return Ok(Figure { what, reached });
+            }
+            // No more than it has taken now.
+            let taken = u32::try_from(paced.stored / self.stage.stretch.as_secs().max(1))?;
+            rate = (rate - rate / 10).min(taken);
         }
-        let mebibytes = squall.process.resident()? as f64 / f64::from(1 << 20);
-        told.push(format!("{} after {}", plain(mebibytes), thousands(gone)));
-        next += 1;
+        anyhow::bail!("{name} drops at every rate down to {rate} a second")
     }
-    Ok(Figure {
-        what: "resident memory in MiB, a daemon as it comes".to_owned(),
-        reached: told.join(", "),
-    })
-}
 
-/// Whether there is time for more.
-fn in_time(until: Instant) -> Result<()> {
-    ensure!(
-        Instant::now() < until,
-        "the time is over: let the machine do nothing else, or measure parts with `--part`"
-    );
-    Ok(())
-}
+    /// Exchanges a second of a daemon with a store over those of one without, turn by turn.
+    fn throughput(&self, name: &str, url: &str) -> Result<Figure> {
+        let exchanges = "faulted";
+        let with = self.start("with", Store::At { url, exchanges })?;
+        let without = self.start("without", Store::Memory)?;
+        let mut ratios = Vec::new();
+        let mut rates = Vec::new();
+        for _ in 0..self.stage.rounds {
+            self.in_time()?;
+            let rate = |squall: &Squall| -> Result<f64> {
+                let route = Route::to(squall.reverse);
+                let work = Work::Request(route.get("/"));
+                Ok(full(&route, &work, CONNECTIONS, self.stage.stretch, None)?.rate)
+            };
+            let (bare, kept) = (rate(&without)?, rate(&with)?);
+            ratios.push(kept / bare);
+            rates.push(kept);
+        }
+        let spread = (least(&ratios), greatest(&ratios));
+        Ok(Figure {
+            what: format!("exchanges a second with {name} to those without a store"),
+            reached: format!(
+                "{:.2} ({:.2} to {:.2} in {} turns; {} a second)",
+                middle(&mut ratios),
+                spread.0,
+                spread.1,
+                self.stage.rounds,
+                plain(middle(&mut rates)),
+            ),
+        })
+    }
 
-fn start(stage: &Stage, wanted: &Operations, name: &str, store: Store<'_>) -> Result<Squall> {
-    let home = fresh(stage, name);
-    Squall::start(&wanted.squall, &home, stage.http, &stage.pki, store)
-        .with_context(|| format!("a daemon with {name}"))
+    /// Resident memory while exchanges go through a daemon as it comes.
+    fn memory(&self) -> Result<Figure> {
+        let squall = self.start("memory", Store::Default)?;
+        let route = Route::to(squall.reverse);
+        let work = Work::Request(route.get("/"));
+        let slice = Duration::from_secs(1).min(self.stage.stretch);
+        let mut told = Vec::new();
+        let mut next = 1;
+        while next <= 4 {
+            self.in_time()?;
+            let gone = squall.counted("squall_exchanges_total", "")?;
+            if gone < self.wanted.exchanges * next / 4 {
+                full(&route, &work, CONNECTIONS, slice, None)?;
+                continue;
+            }
+            let mebibytes = squall.process.resident()? as f64 / f64::from(1 << 20);
+            told.push(format!("{} after {}", plain(mebibytes), thousands(gone)));
+            next += 1;
+        }
+        Ok(Figure {
+            what: "resident memory in MiB, a daemon as it comes".to_owned(),
+            reached: told.join(", "),
+        })
+    }
+
+    /// Whether there is time for more.
+    fn in_time(&self) -> Result<()> {
+        ensure!(
+            Instant::now() < self.until,
+            "the time is over: let the machine do nothing else, or measure parts with `--part`"
+        );
+        Ok(())
+    }
+
+    fn start(&self, name: &str, store: Store<'_>) -> Result<Squall> {
+        let stage = &self.stage;
+        let home = fresh(stage, name);
+        Squall::start(&self.wanted.squall, &home, stage.http, &stage.pki, store)
+            .with_context(|| format!("a daemon with {name}"))
+    }
 }
 
 /// A directory that no other daemon had.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use serde::Serialize;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::recorder::Recorder;
 use tokio::sync::Notify;
@@ -59,6 +60,16 @@ pub struct Digests {
     pub before: Option<String>,
     /// `None` for nothing.
     pub after: Option<String>,
+}
+
+impl Digests {
+    /// Of two documents as JSON.
+    pub(crate) fn of<T: Serialize>(before: &T, after: &T) -> Self {
+        Self {
+            before: digest_of(before),
+            after: digest_of(after),
+        }
+    }
 }
 
 /// No further entry can wait.
@@ -137,10 +148,7 @@ impl AuditLog {
         let log = Arc::downgrade(self);
         chaos.witness(move |event, was| {
             if let (Some(log), Some(reason)) = (log.upgrade(), &event.reason) {
-                let digests = Digests {
-                    before: digest_of(was),
-                    after: digest_of(&event.now),
-                };
+                let digests = Digests::of(was, &event.now);
                 log.changed(
                     "chaos ended",
                     &event.now.scope,
@@ -154,26 +162,7 @@ impl AuditLog {
 
     /// Writes down what happened without anybody's call: soon, and in its turn.
     pub fn happened(&self, action: &str, target: &str, outcome: Outcome, detail: &str) {
-        self.happened_in(DEFAULT_WORKSPACE, action, target, outcome, detail);
-    }
-
-    /// The same in a workspace, whose log it then is in.
-    pub(crate) fn happened_in(
-        &self,
-        workspace: &str,
-        action: &str,
-        target: &str,
-        outcome: Outcome,
-        detail: &str,
-    ) {
-        self.push_own(
-            workspace,
-            action,
-            target,
-            outcome,
-            detail,
-            Digests::default(),
-        );
+        self.changed(action, target, outcome, detail, Digests::default());
     }
 
     /// The same of something that was changed.
@@ -185,10 +174,11 @@ impl AuditLog {
         detail: &str,
         digests: Digests,
     ) {
-        self.push_own(DEFAULT_WORKSPACE, action, target, outcome, detail, digests);
+        self.changed_in(DEFAULT_WORKSPACE, action, target, outcome, detail, digests);
     }
 
-    fn push_own(
+    /// The same in a workspace, whose log it then is in.
+    pub(crate) fn changed_in(
         &self,
         workspace: &str,
         action: &str,

@@ -25,7 +25,7 @@ use super::reach::OwnProxy;
 use super::runner::Runner;
 use super::stop::Stop;
 use crate::StoredJournal;
-use crate::audit::{self, AuditLog};
+use crate::audit::{self, AuditLog, Digests};
 use crate::store::{RunEventRow, RunFilter, Store, StoreError};
 
 /// Runs under way at once.
@@ -107,11 +107,24 @@ impl Runs {
             .unwrap_or_else(PoisonError::into_inner) = approval;
     }
 
-    /// Writes down what has become of a run of a workspace by itself.
-    fn note(&self, workspace: &str, action: &str, run: &str, why: &str) {
-        let target = format!("/v1/runs/{run}");
-        self.audit
-            .happened_in(workspace, action, &target, audit::Outcome::Done, why);
+    /// Writes down what has become of a run of a workspace by itself: what it was, and is now.
+    fn note(
+        &self,
+        workspace: &str,
+        action: &str,
+        (before, after): (&RunRecord, &RunRecord),
+        why: &str,
+    ) {
+        let target = format!("/v1/runs/{}", after.id);
+        let digests = Digests::of(before, after);
+        self.audit.changed_in(
+            workspace,
+            action,
+            &target,
+            audit::Outcome::Done,
+            why,
+            digests,
+        );
     }
 
     /// Ends a run before its end: chaos first.

@@ -39,7 +39,7 @@ pub use self::idempotency::{Begun, IdempotencyKey, KeptAnswer};
 pub use self::place::{BadStoreUrl, Place};
 use self::postgres::{Ear, Postgres};
 pub use self::recording::{RecordedRow, RecordingState, StoredRecording, Tally};
-pub use self::run::{Abandoned, NewRun, RunEventRow, RunFilter, RunStep};
+pub use self::run::{Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};
 use self::sqlite::Sqlite;
 pub use self::token::StoredToken;
 use crate::ledger::chain::Head;

@@ -65,6 +65,17 @@ pub enum Abandoned<'a> {
     Expired,
 }
 
+/// A run that was marked as errored because nobody executes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenUp {
+    /// Whose it is.
+    pub workspace: String,
+    /// What was written of it before.
+    pub before: RunRecord,
+    /// What is written of it now.
+    pub after: RunRecord,
+}
+
 /// A run as it is stored: the run without its cells, and its cells.
 pub(super) fn written(record: &RunRecord) -> (String, String) {
     let mut document = json!(record);

@@ -4,7 +4,7 @@ use squall_journal::run::{RunRecord, RunState};
 use squall_journal::tape::Recorded;
 
 use super::recording::RecordedRow;
-use super::run::{self, Abandoned, NewRun, RunEventRow, RunFilter, RunStep};
+use super::run::{self, Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};
 use super::{Database, Store, StoreError, bounded};
 
 /// Asks the database inside a transaction that is kept when `$ask` succeeds.
@@ -110,20 +110,25 @@ impl Store {
         why: &str,
         at: &str,
         events: impl Fn(&RunRecord, i64) -> Vec<RunEventRow> + Send + Sync,
-    ) -> Result<Vec<(String, RunRecord)>, StoreError> {
+    ) -> Result<Vec<GivenUp>, StoreError> {
         let found = read!(self, Vec::new(), abandoned(which))?;
         let mut given_up = Vec::new();
         for (workspace, record, cells, last) in found {
-            let Some(mut record) = run::read(&record, &cells) else {
+            let Some(before) = run::read(&record, &cells) else {
                 continue;
             };
-            record.state = RunState::Errored;
-            record.passed = None;
-            record.error = Some(why.to_owned());
-            record.finished_at = Some(at.to_owned());
-            let happened = events(&record, last);
-            if write!(self, give_up(which, &record, &happened))? {
-                given_up.push((workspace, record));
+            let mut after = before.clone();
+            after.state = RunState::Errored;
+            after.passed = None;
+            after.error = Some(why.to_owned());
+            after.finished_at = Some(at.to_owned());
+            let happened = events(&after, last);
+            if write!(self, give_up(which, &after, &happened))? {
+                given_up.push(GivenUp {
+                    workspace,
+                    before,
+                    after,
+                });
             }
         }
         Ok(given_up)

@@ -529,13 +529,16 @@ async fn the_log_of_a_workspace_tells_how_its_runs_were_ended() {
     bench.begun().await;
     ask("blue", "DELETE", "/v1/chaos?all=true", "").await;
     let path = asked.header("location").to_owned();
-    eventually("the run's end in its workspace's log", async || {
+    let entry = eventually("the run's end in its workspace's log", async || {
         // Nobody else writes here.
         bench.api.state.audit.stop().await;
         let told = ask("blue", "GET", "/v1/audit?action=run%20ended", "").await;
-        (told.json()["items"][0]["target"] == path).then_some(())
+        let entry = told.json()["items"][0].clone();
+        (entry["target"] == path).then_some(entry)
     })
     .await;
+    assert!(entry["before"].is_string() && entry["after"].is_string());
+    assert_ne!(entry["before"], entry["after"]);
 }
 
 #[tokio::test]

@@ -261,9 +261,11 @@ pub(crate) async fn runs_that_nobody_executes_are_errored_and_no_others(ground: 
             })
             .await;
         let ids = given_up.expect("an answer").into_iter();
-        let ids = ids.map(|(workspace, run)| {
-            assert_eq!(workspace, DEFAULT_WORKSPACE);
-            run.id
+        let ids = ids.map(|run| {
+            assert_eq!(run.workspace, DEFAULT_WORKSPACE);
+            let states = (run.before.state, run.after.state);
+            assert_eq!(states, (RunState::Queued, RunState::Errored));
+            run.after.id
         });
         ids.collect::<Vec<_>>()
     };

@@ -332,10 +332,13 @@ fn a_run_whose_daemon_is_killed_is_errored_by_the_next_one_and_leaves_no_chaos()
     );
     let scopes = stage.daemon.api.get("/v1/scopes");
     assert!(!scopes.to_string().contains("inline"), "{scopes}");
-    stage.daemon.api.wait("an entry in the audit log", || {
-        let log = stage.daemon.api.get("/v1/audit").to_string();
-        (log.contains("run errored") && log.contains(&path)).then_some(())
+    let entry = stage.daemon.api.wait("an entry in the audit log", || {
+        let log = stage.daemon.api.get("/v1/audit?action=run%20errored");
+        let entry = log["items"][0].clone();
+        (entry["target"] == path).then_some(entry)
     });
+    assert!(entry["before"].is_string() && entry["after"].is_string());
+    assert_ne!(entry["before"], entry["after"]);
     // Whoever followed it goes on where the connection broke: nothing is lost, nothing is told twice.
     let all = told(&stage.daemon, &path, 0);
     assert_eq!(told(&stage.daemon, &path, 4), all[4..]);

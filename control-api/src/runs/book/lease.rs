@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::ongoing::{done, event_of};
 use super::super::stop::Stop;
 use super::Runs;
-use crate::store::{Abandoned, RunEventRow, StoreError};
+use crate::store::{Abandoned, GivenUp, RunEventRow, StoreError};
 
 /// How long other daemons trust this one to be there.
 const LEASE: Duration = Duration::from_secs(10);
@@ -73,12 +73,17 @@ impl Runs {
             vec![row(1, "state", state), row(2, "done", done(record))]
         };
         let given_up = self.store.give_up_runs(which, why, &at, events).await?;
-        for (workspace, record) in given_up {
-            tracing::warn!(run = record.id, "the run is errored: {why}");
-            self.note(&workspace, "run errored", &record.id, why);
-            let event = event_of(&record, at.clone());
+        for run in given_up {
+            let GivenUp {
+                workspace,
+                before,
+                after,
+            } = run;
+            tracing::warn!(run = after.id, "the run is errored: {why}");
+            self.note(&workspace, "run errored", (&before, &after), why);
+            let event = event_of(&after, at.clone());
             self.recorder.publish_run(&workspace, event);
-            self.metrics.runs().ended(record.kind, record.state, None);
+            self.metrics.runs().ended(after.kind, after.state, None);
         }
         Ok(())
     }

@@ -134,6 +134,7 @@ impl Runs {
             begun @ Life::Running(_) => begun.end(ending),
             unbegun_life => unbegun_life.end_unbegun(unbegun),
         };
+        let before = run.record();
         run.move_on(end, fill).await;
         let record = run.record();
         if record.state.is_over() {
@@ -148,7 +149,8 @@ impl Runs {
             tracing::info!(run = run.id(), "the run was ended: {}", stopped.why());
             // Who calls to cancel one is in the audit log with the call.
             if stopped != Stop::Cancelled {
-                self.note(&run.workspace, "run ended", run.id(), stopped.why());
+                let change = (&before, &record);
+                self.note(&run.workspace, "run ended", change, stopped.why());
             }
         }
     }

@@ -10,6 +10,7 @@
 //! changes an answer changes those places in the bytes as they came ([`json::Edits`]), so that
 //! what is not meant stays as it was. A new provider is one file and one line in [`ALL`].
 
+mod answered;
 mod anthropic;
 mod bedrock;
 mod called;
@@ -31,6 +32,7 @@ pub mod tally;
 pub mod tokens;
 mod waits;
 
+pub use answered::Answered;
 pub use called::CalledTools;
 pub use dialect::{
     AnswerForm, BadCall, Credential, Dialect, EndOfChoice, ErrorContext, Event, Part, Target,

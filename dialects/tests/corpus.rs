@@ -19,7 +19,7 @@ use std::path::Path;
 use squall_dialects::json::{Document, Edits, NodeId};
 use squall_dialects::model::{Reading, Said};
 use squall_dialects::stream::{DEFAULT_LIMIT, Frame, Framing, Joiner, Made, Splitter, Template};
-use squall_dialects::{ALL, AnswerForm, Dialect, Event, Reader, Target, by_name};
+use squall_dialects::{ALL, AnswerForm, Answered, Dialect, Event, Reader, Target, by_name};
 
 /// One file of the corpus.
 struct Sample {
@@ -372,5 +372,40 @@ fn what_the_journal_says_does_not_hang_on_chunks() {
         for size in [1, 3, 50] {
             assert_eq!(read(size), whole, "{name}");
         }
+    }
+}
+
+#[test]
+fn a_model_has_answered_what_ends_well_and_nothing_else() {
+    // Answers that are errors, or come to one.
+    let failures = [
+        "error",
+        "overloaded",
+        "failed",
+        "broken",
+        "throttled",
+        "mistral_error",
+    ];
+    for sample in samples() {
+        let form = match sample.is {
+            Is::Request => continue,
+            Is::Answer => AnswerForm::Json,
+            Is::Stream(framing) => AnswerForm::Stream(framing),
+        };
+        let file = sample.name.rsplit('/').next().unwrap_or_default();
+        let fails = failures.iter().any(|failure| file.starts_with(failure));
+        let answered = |bytes: &[u8], size: usize| {
+            let mut answered = Answered::new(sample.dialect, Some(form));
+            for piece in bytes.chunks(size) {
+                answered.push(piece);
+            }
+            answered.end()
+        };
+        for size in [1, sample.bytes.len()] {
+            assert_eq!(answered(&sample.bytes, size), !fails, "{}", sample.name);
+        }
+        let begun = &sample.bytes[..sample.bytes.len() / 2];
+        assert!(!answered(begun, begun.len()), "half of {}", sample.name);
+        assert!(Answered::new(sample.dialect, None).end());
     }
 }

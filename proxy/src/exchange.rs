@@ -268,9 +268,7 @@ impl Exchange {
             None => answer,
             Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
         };
-        if let Some(request) = self.tells.filter(|_| answer.status().is_success()) {
-            self.log.tells(request);
-        }
+        self.hear_out(&answer);
         // Rules may have changed how it is laid out: what counts is what the agent gets.
         self.log.answer_head(answer.status(), answer.headers());
         Ok(self.shaped(answer, &decision.plan.shape))

@@ -26,7 +26,9 @@ use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdic
 use crate::broken::{Broken, Ledger};
 use crate::chaos::ScopeChaos;
 use crate::egress::BodySearch;
-use crate::recorder::{Calls, Capture, ExchangeNote, McpTraffic, Meter, ModelTraffic, Traffic};
+use crate::recorder::{
+    Answering, Calls, Capture, ExchangeNote, McpTraffic, Meter, ModelTraffic, Traffic,
+};
 use crate::worker::Worker;
 
 /// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for
@@ -44,8 +46,8 @@ pub(crate) struct ExchangeLog {
     delays: RefCell<Vec<VerdictIndex>>,
     /// Rules whose changes of earlier exchanges were made again.
     again: RefCell<Vec<Verdict>>,
-    /// What tells the request from others, where a model is told something else of tools' results.
-    tells: Cell<Option<u64>>,
+    /// Hears whether a model answers, where it is told something else of tools' results.
+    tells: RefCell<Option<Box<Answering>>>,
     /// What rules plant once they are applied.
     canaries: RefCell<Vec<Planting>>,
     started: Instant,
@@ -93,7 +95,7 @@ impl ExchangeLog {
             delays: RefCell::default(),
             canaries: RefCell::default(),
             again: RefCell::default(),
-            tells: Cell::default(),
+            tells: RefCell::new(None),
             started: note.started,
             note: RefCell::new(Some(Arc::new(note))),
             injected: Cell::default(),
@@ -359,6 +361,9 @@ impl ExchangeLog {
         if let Some(calls) = self.heard_calls.borrow_mut().as_mut() {
             calls.answer(bytes, self.chaos.called());
         }
+        if let Some(answering) = self.tells.borrow_mut().as_mut() {
+            answering.answer(bytes);
+        }
         if let Some(meter) = self.meter.borrow_mut().as_mut()
             && meter.reads()
         {
@@ -410,16 +415,16 @@ impl ExchangeLog {
         self.note(|note| note.status = Some(status));
     }
 
-    /// The exchange tells a model something else of tools' results, and gets a good answer: once it has
-    /// come to its end, the model knows them.
-    pub(crate) fn tells(&self, request: u64) {
-        self.tells.set(Some(request));
+    /// The exchange tells a model something else of tools' results, and its answer begins well: once it
+    /// has come to its end, the model knows them.
+    pub(crate) fn tells(&self, answering: Answering) {
+        *self.tells.borrow_mut() = Some(Box::new(answering));
     }
 
     /// The last of the answer goes to the agent now, and nothing is missing of it.
     pub(crate) fn sent_whole(&self) {
         self.sent_all();
-        if let Some(request) = self.tells.take() {
+        if let Some(request) = self.tells.take().and_then(|answering| answering.end()) {
             self.chaos().told().answered(request);
         }
     }

@@ -14,6 +14,7 @@
 //! The collector looks every `BATCH` while notes keep coming and every `IDLE` when none do, so a
 //! worker makes no system call. Who reads the journal flushes first and never waits for that.
 
+mod answering;
 mod calls;
 mod capture;
 mod clean_urls;
@@ -42,6 +43,7 @@ use squall_journal::ring::{self, Filter, Page, Ring};
 use squall_journal::run::RunEvent;
 use tokio::sync::watch;
 
+pub(crate) use self::answering::Answering;
 pub(crate) use self::calls::Calls;
 pub use self::capture::Capture;
 use self::collector::Collector;

@@ -4,15 +4,17 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use squall_profiles::activation::Decision;
 use squall_profiles::facts::{Facts, Kind, Stage};
 
 use super::Exchange;
 use crate::broken::Broken;
+use crate::carry_out::body::AgentBody;
 use crate::classify::may_read_ahead;
 use crate::connection::Entry;
+use crate::recorder::Answering;
 use crate::request_body::{ReadAhead, RequestBody};
 use crate::vocabularies;
 
@@ -101,6 +103,16 @@ impl Exchange {
         if let Some(dialect) = dialect.filter(|_| self.rules.rules().reads_results()) {
             self.log
                 .hear_calls(dialect, self.target.url.path_and_query());
+        }
+    }
+
+    /// Hears whether a model answers that is told something else of tools' results.
+    pub(super) fn hear_out(&self, answer: &Response<AgentBody>) {
+        let request = self.tells.filter(|_| answer.status().is_success());
+        if let (Some(request), Some(dialect)) = (request, self.seen.dialect) {
+            let target = self.target.url.path_and_query();
+            let answering = Answering::new(request, dialect, target, answer.headers());
+            self.log.tells(answering);
         }
     }
 

@@ -2,7 +2,7 @@
 //! each provider's official client, held against what the upstream got.
 
 use serde_json::{Value, json};
-use squall_tests::upstream::{bedrock, gemini, ollama, standard};
+use squall_tests::upstream::{Connection, bedrock, chat, gemini, ollama, standard};
 use squall_tests::wire::Response;
 use squall_tests::{Path, Stage};
 
@@ -443,31 +443,94 @@ fn a_request_that_is_made_once_more_tells_the_model_the_same() {
         "function": { "name": "search", "arguments": "{}" } }] });
     let result = json!({ "role": "tool", "tool_call_id": "c", "content": "sun" });
     let user = json!({ "role": "user", "content": QUESTION });
-    let body = json!({ "model": "m", "messages": [user, call, result] }).to_string();
-    // No answer the first time, or one that breaks off behind its head.
-    for (unanswered, status) in [
-        (json!({ "mode": "reset_peer", "limit": 1 }), 0),
-        (json!({ "mode": "limit_data", "bytes": 5, "limit": 1 }), 200),
+    // No answer the first time, or one that comes to no end: of Squall's doing, or of the upstream's.
+    for (rules, target, stream, status) in [
+        (
+            json!({ "network_faults": [{ "mode": "reset_peer", "limit": 1 }] }),
+            CHAT,
+            false,
+            0,
+        ),
+        (
+            json!({ "network_faults": [{ "mode": "limit_data", "bytes": 5, "limit": 1 }] }),
+            CHAT,
+            false,
+            200,
+        ),
+        (
+            json!({ "llm_faults": [{ "mode": "stream_cut", "after_tokens": 2, "limit": 1 }] }),
+            CHAT,
+            true,
+            200,
+        ),
+        (
+            json!({ "llm_faults": [{ "mode": "stream_cut", "after_tokens": 2, "limit": 1 }] }),
+            CHAT,
+            false,
+            200,
+        ),
+        (
+            json!({ "llm_faults": [{ "mode": "stream_error", "after_tokens": 2, "limit": 1 }] }),
+            CHAT,
+            true,
+            200,
+        ),
+        (json!({}), "/v1/chat/completions?fails", true, 200),
+        (json!({}), "/v1/chat/completions?ends", true, 200),
+        (json!({}), "/v1/chat/completions?ends", false, 200),
     ] {
-        let stage = Stage::new();
-        stage.daemon.api.chaos(&json!({
-            "network_faults": [unanswered],
-            "tool_faults": [{
-                "id": "once", "tool": "search", "mode": "error", "body": "DOWN", "at": "model_input", "limit": 1,
-            }],
-        }));
+        let messages = [&user, &call, &result];
+        let body = json!({ "model": "m", "stream": stream, "messages": messages }).to_string();
+        let stage = Stage::with(&json!({}), halfway);
+        let mut chaos = rules.clone();
+        chaos["tool_faults"] = json!([{
+            "id": "once", "tool": "search", "mode": "error", "body": "DOWN", "at": "model_input", "limit": 1,
+        }]);
+        stage.daemon.api.chaos(&chaos);
         // Once it is answered, the same again is a conversation that begins alike.
-        for (expected, status) in [("DOWN", status), ("DOWN", 200), ("sun", 200)] {
-            let answer = stage
-                .open(Path::Reverse)
-                .post("/v1/chat/completions", &body);
-            assert_eq!(answer.status, status, "{unanswered}: {answer:?}");
+        for (target, expected, status) in [
+            (target, "DOWN", status),
+            (CHAT, "DOWN", 200),
+            (CHAT, "sun", 200),
+        ] {
+            let answer = stage.open(Path::Reverse).post(target, &body);
+            assert_eq!(answer.status, status, "{rules} {target}: {answer:?}");
             let requests = stage.plain.requests();
             let told = &requests.last().expect("a request").body;
             let told = String::from_utf8_lossy(told).into_owned();
-            assert!(told.contains(expected), "{unanswered}: {told}");
+            assert!(told.contains(expected), "{rules} {target}: {told}");
         }
     }
+}
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// Answers as a chat model does; where the query says so half of it, with an error behind that or
+/// without.
+fn halfway(mut connection: Connection) {
+    while let Some(request) = connection.request() {
+        let how = request.target.split_once('?').map_or("", |(_, how)| how);
+        let asked: Value = serde_json::from_slice(&request.body).expect("JSON");
+        let events: String = chat::events(false)[..3].concat();
+        let error = "data: {\"error\":{\"message\":\"Overloaded.\",\"type\":\"server_error\"}}\n\n";
+        let sent = match (how, asked["stream"] == true) {
+            ("fails", _) => connection.send(whole(EVENTS, &format!("{events}{error}"))),
+            ("ends", true) => connection.send(whole(EVENTS, &events)),
+            ("ends", false) => {
+                connection.send(whole("application/json", "{\"id\":\"c\",\"choices\":["))
+            }
+            (_, _) => chat::answer(&mut connection, &request),
+        };
+        if !sent {
+            return;
+        }
+    }
+}
+
+const EVENTS: &str = "text/event-stream";
+
+fn whole(media_type: &str, body: &str) -> Vec<u8> {
+    standard::whole("200 OK", media_type, body.as_bytes())
 }
 
 #[test]

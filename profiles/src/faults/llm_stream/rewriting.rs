@@ -1,14 +1,16 @@
 //! Answers whose texts or tool calls say something else.
 //!
 //! What is to be rewritten has to be known whole. Of a stream, the events from the first piece of a
-//! part to its last are held, then given all at once, with the new text spread over them; a tool's
-//! name comes in one piece, so nothing is held for it. Everything else passes as it comes.
+//! part that says something to its last are held, then given all at once, with the new text spread
+//! over them; a tool's name comes in one piece, so nothing is held for it. Everything else passes as
+//! it comes, pieces that say nothing yet included.
 
 mod called;
 mod pages;
 
 use bytes::Bytes;
 use http::StatusCode;
+use squall_dialects::BadCall;
 use squall_dialects::json::Document;
 use squall_dialects::model::{Delta, DeltaKind, Reading, Weights};
 use squall_dialects::stream::{Frame, Made};
@@ -53,6 +55,21 @@ impl Rewriting {
             is_meant(&self.rewrite, delta, &self.called)
         })?;
         Some((found.choice, found.part))
+    }
+
+    /// Whether what an event holds of such a part says nothing, and stays so whatever the part is made
+    /// to say.
+    fn says_nothing_yet(&self, event: &Event<'_>, call: &Call) -> bool {
+        let meant = |delta: &&Delta<'_>| is_meant(&self.rewrite, delta, &self.called);
+        let stays = |delta: &Delta<'_>| {
+            // Where another event stands in the place of a call, nothing of the call may come.
+            let context = call.error_context();
+            delta.text.is_empty()
+                && (delta.kind == DeltaKind::Text
+                    || call.dialect.bad_text_call("", "", &context) == BadCall::Untold)
+        };
+        let deltas = &event.reading.deltas;
+        deltas.iter().filter(meant).all(stays) && !deltas.iter().any(|delta| delta.repeats)
     }
 
     /// Whether the part at hand is complete with this event, or was before it.
@@ -148,10 +165,13 @@ impl Job for Rewriting {
         let wanted = self.wanted(event).filter(|_| !self.done.over);
         let in_pieces = kind(&self.rewrite) != DeltaKind::ToolName;
         if self.held.is_empty() {
-            if wanted.is_some() && in_pieces {
-                self.hold(event, wanted, call, steps);
-            } else {
+            if wanted.is_none() || !in_pieces {
                 self.emit(std::slice::from_ref(event), call, steps);
+            } else if self.says_nothing_yet(event, call) {
+                self.done.hear(&event.reading);
+                steps.push(event.pass());
+            } else {
+                self.hold(event, wanted, call, steps);
             }
             return;
         }

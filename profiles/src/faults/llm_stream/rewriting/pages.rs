@@ -49,6 +49,13 @@ pub(super) struct Failed {
 }
 
 impl Done {
+    /// Learns which tools an event calls that passes as it came.
+    pub(super) fn hear(&mut self, reading: &Reading<'_>) {
+        for delta in &reading.deltas {
+            self.called.hear(delta);
+        }
+    }
+
     /// Takes the calls out of choices that are bad, and makes them end so.
     fn end_badly<'p>(&mut self, page: &Page<'p>, edited: &mut Edited<'p>, call: &Call) {
         let Page { document, reading } = page;

@@ -208,13 +208,14 @@ fn a_text_that_drifts_is_spread_over_the_events_it_came_in() {
 #[test]
 fn a_text_drifts_as_soon_as_it_is_complete_and_nothing_else_waits() {
     let mut editor = editor(&rewrite(drift(TextDrift::Tone)), SSE);
-    let role = role();
-    assert!(editor.push((role + &word("One.")).as_bytes()).is_empty());
+    // It says who speaks, and no word.
+    assert_eq!(editor.push(role().as_bytes()).len(), 1);
+    assert!(editor.push(word("One.").as_bytes()).is_empty());
     assert_eq!(editor.push(b": alive\n\n").len(), 1);
     assert!(editor.push(word(" Two.").as_bytes()).is_empty());
     // A tool call begins, so the text has ended.
     let steps = editor.push(call_head(0, "search").as_bytes());
-    assert_eq!(steps.len(), 4);
+    assert_eq!(steps.len(), 3);
     assert_eq!(editor.push(call_chunk(0, "{}").as_bytes()).len(), 1);
 }
 

@@ -75,8 +75,12 @@ pub(crate) fn closing(run: &RunRecord) -> String {
         Some(_) => score(run.score),
         None => "none".to_owned(),
     };
+    let least = match run.min_score {
+        Some(_) => score(run.min_score),
+        None => "none".to_owned(),
+    };
     let line = format!(
-        "squall {}: {} score={told} passed={} failed={} not_judged={} not_exercised={} not_applicable={}",
+        "squall {}: {} score={told} min_score={least} passed={} failed={} not_judged={} not_exercised={} not_applicable={}",
         run.kind.as_str(),
         run.state.as_str(),
         count(CellState::Passed),

@@ -382,6 +382,9 @@ pub struct CellChange {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Evidence")]
 pub struct EvidenceRecord {
+    /// In which repeat, from 1; `null` in a run that did everything once, and in runs of before there was this member.
+    #[serde(default)]
+    pub repeat: Option<u64>,
     /// What it was asked.
     pub prompt: String,
     /// What it answered; `null` when it did not.

@@ -95,6 +95,7 @@ fn cell() -> CellRecord {
         mutation: None,
         baseline_failed: true,
         evidence: vec![EvidenceRecord {
+            repeat: None,
             prompt: "héllo\0".to_owned(),
             answer: None,
             latency_ms: 12.25,

@@ -247,6 +247,7 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
     let stories: Vec<_> = telling(cell).map(|asking| wire.story(asking)).collect();
     let mut lines = Vec::new();
     for (asking, story) in telling(cell).zip(&stories) {
+        lines.extend(asking.repeat.map(|repeat| format!("repeat: {repeat}")));
         lines.push(format!("prompt: {}", asking.prompt));
         lines.push(match &asking.answer {
             Some(answer) => format!("answer: {answer}"),
@@ -299,7 +300,7 @@ fn of_askings(cells: &[&CellRecord]) -> f64 {
     let mut known: Vec<&EvidenceRecord> = Vec::new();
     for asking in cells.iter().flat_map(|cell| &cell.evidence) {
         let is_same = |other: &&EvidenceRecord| {
-            other.prompt == asking.prompt
+            (other.repeat, &other.prompt) == (asking.repeat, &asking.prompt)
                 && other.exchanges == asking.exchanges
                 && other.latency_ms.to_bits() == asking.latency_ms.to_bits()
         };

@@ -246,7 +246,7 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
         text += &format!("<code>{}</code>\n\n", numbered(&line(reason, MOST_TEXT)));
     }
     for (asking, story) in telling(cell).zip(&stories).take(MOST_ASKINGS) {
-        text += &format!("Prompt\n{}", fence(&asking.prompt));
+        text += &format!("{}\n{}", words::prompt_of(asking), fence(&asking.prompt));
         text += &match &asking.answer {
             Some(answer) => format!("Answer\n{}", fence(answer)),
             None => "No answer.\n\n".to_owned(),

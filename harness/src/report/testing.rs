@@ -91,7 +91,7 @@ fn cell(invariant: &str, scenario: &str, severity: &str, state: &str, asked: &Va
         "invariant": invariant, "scenario": scenario, "severity": severity, "state": state,
         "reason": reason, "faults_applied": faults, "mutation": null,
         "evidence": [{
-            "prompt": prompt, "answer": answer, "latency_ms": 412.25, "exchanges": exchanges,
+            "repeat": 2, "prompt": prompt, "answer": answer, "latency_ms": 412.25, "exchanges": exchanges,
             "state": state, "reason": reason, "faults_applied": faults,
         }],
     })

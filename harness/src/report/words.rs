@@ -1,6 +1,8 @@
 //! Numbers and verdicts in words, alike in every form.
 
-use squall_journal::run::{CellRecord, CellState, RunKind, RunRecord, RunState, ScoresRecord};
+use squall_journal::run::{
+    CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord,
+};
 
 /// A score or a share: one decimal, none where it is whole. Never rounded up to 100 or down to 0.
 pub(super) fn score(score: f64) -> String {
@@ -156,6 +158,14 @@ pub(super) fn cell(cell: &CellRecord) -> String {
     let mutation = cell.mutation.as_ref();
     let mutation = mutation.map_or_else(String::new, |kind| format!(" ({kind})"));
     format!("{} in {}{mutation}", cell.invariant, cell.scenario)
+}
+
+/// What stands over the prompt of an asking.
+pub(super) fn prompt_of(asking: &EvidenceRecord) -> String {
+    asking.repeat.map_or_else(
+        || "Prompt".to_owned(),
+        |repeat| format!("Prompt, in repeat {repeat}"),
+    )
 }
 
 /// A number of seconds, for machines.

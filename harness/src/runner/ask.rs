@@ -125,6 +125,7 @@ impl Asked {
             _ => Some(kept(self.answer.text.clone())),
         };
         EvidenceRecord {
+            repeat: None,
             prompt: kept(prompt.text()),
             answer: told,
             latency_ms: self.answer.latency.as_secs_f64() * 1000.0,

@@ -17,6 +17,8 @@ pub(super) struct Job<'p> {
     pub(super) prompt: &'p Prompt,
     /// Its place among the askings of its scenario, the same in every repeat.
     pub(super) asking: usize,
+    /// In which repeat of it, from 1.
+    pub(super) repeat: u64,
     /// The invariant it is for; `None`: all that judge golden prompts.
     only: Option<usize>,
     /// The prompt is a probe of that invariant.
@@ -42,6 +44,7 @@ impl<'p> Job<'p> {
             trial: None,
             prompt,
             asking: number,
+            repeat: 1,
             only: None,
             is_probe: false,
             key: format!("clean/{}", number + 1),
@@ -101,6 +104,7 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
                     trial: Some(at),
                     prompt,
                     asking,
+                    repeat,
                     only,
                     is_probe,
                     key: shortened(match plan.counters {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use squall_journal::run::CellRecord;
+use squall_journal::run::{CellRecord, EvidenceRecord};
 
 use super::jobs::{InPart, Job};
 use super::plan::{Part, Plan, Trial};
@@ -23,7 +23,7 @@ pub(super) struct Judge<'r, 'p> {
 }
 
 /// Of an agent that never called anybody nobody knows what it does on the wire.
-const BLIND: &str = "no call of the agent came through the proxy, not without chaos either: nothing is known of what \
+pub(super) const BLIND: &str = "no call of the agent came through the proxy, not without chaos either: nothing is known of what \
      it does on the wire";
 
 /// A scenario, judged.
@@ -165,7 +165,10 @@ impl<'r, 'p> Judge<'r, 'p> {
             fails_without_chaos: subjects
                 .clean
                 .and_then(|clean| invariant.fails_without_chaos(&clean)),
-            evidence: asked.evidence(job.prompt),
+            evidence: EvidenceRecord {
+                repeat: (self.plan.repeat > 1).then_some(job.repeat),
+                ..asked.evidence(job.prompt)
+            },
         }
     }
 }

@@ -135,6 +135,7 @@ pub(super) mod tests {
             idle: None,
             fails_without_chaos: Some(verdict == "fails always"),
             evidence: EvidenceRecord {
+                repeat: None,
                 prompt: verdict.to_owned(),
                 answer: None,
                 latency_ms: 0.0,

@@ -63,7 +63,7 @@ fn one(
 ) {
     inner.element("div").with("class", "said").holding(|said| {
         said.element("div").holding(|side| {
-            side.with_text("h4", "Prompt");
+            side.with_text("h4", &words::prompt_of(asking));
             long(side, "Prompt", &asking.prompt);
         });
         said.element("div").holding(|side| {

@@ -60,6 +60,8 @@ pub struct Ran {
     /// Askings of which not all that went over the wire was seen: the journal lost some of it, or it was
     /// still open at the end.
     pub incomplete: u64,
+    /// Why nothing is known of what invariants demand on the wire; `None`: some of it was seen, or none do.
+    pub unseen: Option<String>,
     /// Why no invariant learnt what it had to ask the suite's model for, or of embeddings; `None`: some did, or
     /// none had to.
     pub unreachable: Option<String>,
@@ -142,7 +144,9 @@ async fn carried_out(
         warnings
             .extend(memory::remembers(all()).or_else(|| memory::shows(counting::counts(all()))));
     }
+    let was_seen = all().any(|(_, asked)| asked.was_seen());
     Ok(Ran {
+        unseen: (!was_seen && plan.looks_at_the_wire()).then(|| judge::BLIND.to_owned()),
         parts: scenarios.parts(),
         recoveries: scenarios.recoveries(),
         stability: scenarios.stability(),

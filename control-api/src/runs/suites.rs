@@ -198,6 +198,9 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
     let (passed, reason) = match (outcome(order, &ran, score), worse) {
         (Outcome::Failed(reason), _) => (Some(false), reason),
         (_, Some(worse)) if order.fails_if_worse => (Some(false), worse),
+        (Outcome::Passed(score), _) if let Some(unseen) = &ran.unseen => {
+            (None, format!("{score}, and {unseen}"))
+        }
         (Outcome::Passed(_), _) if ran.incomplete > 0 => (None, incomplete(&ran)),
         (Outcome::Passed(reason), _) => (Some(true), reason),
         (Outcome::Inconclusive(reason), _) => (None, reason),

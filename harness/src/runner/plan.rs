@@ -6,7 +6,7 @@ use squall_journal::reach::Rules;
 use squall_profiles::profile::Profile;
 
 use super::jobs::InPart;
-use crate::invariants::Invariant;
+use crate::invariants::{Invariant, When};
 use crate::outside::Outside;
 use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite};
 
@@ -109,6 +109,15 @@ impl<'a> Plan<'a> {
             repeat: 1,
             resets: suite.agent.reset.is_some(),
         }
+    }
+
+    /// Whether what the agent does on the wire is judged in some scenario.
+    pub(super) fn looks_at_the_wire(&self) -> bool {
+        self.parts.iter().any(|part| {
+            let applies = |when: When| part.trials.iter().any(|trial| when.applies(trial.active));
+            let mut invariants = part.invariants.iter();
+            invariants.any(|one| one.looks_at_the_wire() && applies(one.when))
+        })
     }
 
     pub(super) fn trial(&self, at: InPart) -> Option<&Trial> {

@@ -406,6 +406,27 @@ async fn an_agent_that_ignores_the_proxy_proves_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_demanded_on_the_wire_of_an_agent_that_was_never_seen_is_not_known() {
+    for (invariant, is_blind, is_unseen) in [
+        ("type: loop_free", true, true),
+        ("type: loop_free", false, false),
+        ("type: loop_free, when: any_chaos_active", true, false),
+        ("type: completes", true, false),
+    ] {
+        let world = World {
+            is_blind,
+            ..World::default()
+        };
+        let (agent, _) = SUITE.split_once("contract:").expect("a contract");
+        let text = format!(
+            "{agent}contract:\n  name: c\n  invariants: [{{id: a, {invariant}}}]\n  chaos_matrix: [{{name: calm}}]\n"
+        );
+        let ran = run_contract(&world, &text, 2).await.expect("a run");
+        assert_eq!(ran.unseen.is_some(), is_unseen, "{invariant}: {ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_fails_without_chaos_is_told_apart() {
     let world = World {
         fails_at: Some("two"),

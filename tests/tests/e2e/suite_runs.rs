@@ -190,6 +190,16 @@ fn an_agent_that_ignores_the_proxy_proves_nothing() {
         let warning = run["warnings"][0].as_str().unwrap();
         assert!(warning.contains("no call of the agent"), "{warning}");
     }
+    let mut calm = suite(&agent);
+    calm["contract"]["chaos_matrix"] = json!([{ "name": "clean" }]);
+    let run = run(&stage.daemon, "contract", &calm, &json!({}));
+    assert_eq!(run["state"], "inconclusive", "{run:#}");
+    assert_eq!(cell(&run, "bounded", "clean")["state"], "not_exercised");
+    let reason = run["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("nothing is known of what it does on the wire"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -222,6 +232,13 @@ fn a_critical_failure_fails_the_contract_whatever_its_score() {
         "{mended:#}"
     );
     assert_eq!(mended["coverage"]["agent_invocations"], 3 * 15 + 3);
+    let evidence = cell(&mended, "honest", "down")["evidence"]
+        .as_array()
+        .unwrap();
+    let mut repeats: Vec<_> = evidence.iter().map(|one| one["repeat"].as_u64()).collect();
+    repeats.sort_unstable();
+    let thrice = [1, 2, 3].map(|repeat| [Some(repeat); 3]);
+    assert_eq!(repeats, thrice.concat());
     let options = json!({ "baseline": "000000" });
     let wish = json!({ "kind": "contract", "suite": suite, "options": options });
     let refused = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));

@@ -11,6 +11,10 @@
 //! worker ─ record() ─┘   bounded                     └─ events ─▶ events_after(), changes()
 //! ```
 //!
+//! Bytes of calls that wait to be read are bounded: a worker that would hand over more than there is
+//! room for reads its own, so that a collector that cannot keep up slows the proxy down and loses
+//! nothing.
+//!
 //! The collector looks every `BATCH` while notes keep coming and every `IDLE` when none do, so a
 //! worker makes no system call. Who reads the journal flushes first and never waits for that.
 
@@ -29,7 +33,7 @@ mod note;
 mod tests;
 mod traffic;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime};
@@ -72,6 +76,9 @@ pub struct RecorderOptions {
     /// Notes on their way to the collector, at least 1; further ones are dropped and counted.
     /// Default 65 536.
     pub queue: usize,
+    /// Bytes of model calls and of what MCP servers are asked that wait to be read by the collector;
+    /// workers read for themselves what goes over. Default 32 MiB.
+    pub unread: usize,
     /// What is taken out of everything before it is kept.
     pub redactor: Redactor,
 }
@@ -82,6 +89,7 @@ impl Default for RecorderOptions {
             ring: ring::Bounds::default(),
             events: events::Bounds::default(),
             queue: 65_536,
+            unread: 32 << 20,
             redactor: Redactor::default(),
         }
     }
@@ -132,6 +140,9 @@ struct Shared {
     /// Grows in segments, so that a quiet daemon holds none; [`Recorder::record`] keeps its bound.
     queue: SegQueue<Arc<ExchangeNote>>,
     most_queued: usize,
+    /// Bytes that notes in the queue hold for the collector to read.
+    unread: AtomicUsize,
+    most_unread: usize,
     counter: AtomicU32,
     daemon: u16,
     anchor: Anchor,
@@ -180,6 +191,8 @@ impl Recorder {
         let shared = Arc::new(Shared {
             queue: SegQueue::new(),
             most_queued: options.queue.max(1),
+            unread: AtomicUsize::new(0),
+            most_unread: options.unread,
             counter: AtomicU32::new(0),
             daemon: (log >> 16) as u16,
             anchor,
@@ -220,7 +233,7 @@ impl Recorder {
     /// Writes an exchange down: when it has ended, and once before with outcome `open` when it runs
     /// for more than a second. Never waits; what does not fit is dropped and counted.
     pub fn record(&self, note: impl Into<Arc<ExchangeNote>>) {
-        let note = note.into();
+        let mut note = note.into();
         // Workers that look at the same moment may go over the bound by one note each.
         if self.shared.queue.len() >= self.shared.most_queued {
             self.shared.metrics.dropped(Sink::Journal, 1);
@@ -228,6 +241,9 @@ impl Recorder {
                 run.lose_one();
             }
         } else {
+            if !self.shared.has_room(note.unread()) {
+                Arc::make_mut(&mut note).read_traffic();
+            }
             self.shared.queue.push(note);
         }
     }
@@ -338,6 +354,24 @@ impl Recorder {
 impl Shared {
     fn journal(&self) -> MutexGuard<'_, Journal> {
         lock(&self.journal)
+    }
+
+    /// Takes room for bytes that wait to be read; false: there is none.
+    fn has_room(&self, bytes: usize) -> bool {
+        if bytes == 0 {
+            return true;
+        }
+        // Workers that look at the same moment may go over the bound by one call each.
+        let has_room = self.unread.load(Ordering::Relaxed) + bytes <= self.most_unread;
+        if has_room {
+            self.unread.fetch_add(bytes, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    /// Gives room back.
+    fn was_read(&self, bytes: usize) {
+        self.unread.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn wake(&self) {

@@ -91,17 +91,9 @@ impl Collector {
             // The queue held the only handle, so nothing is copied here.
             let raw = Arc::make_mut(note);
             let secrets = self.redact(raw);
-            let mut capture = None;
-            if let Some(traffic) = raw.traffic.take() {
-                if let Some(model) = traffic.model {
-                    raw.read_call(model);
-                }
-                capture = traffic.capture;
-            }
-            if let Some(mcp) = raw.mcp.take() {
-                mcp.read_into(raw);
-            }
-            if let Some(capture) = capture {
+            self.shared.was_read(raw.unread());
+            raw.read_traffic();
+            if let Some(capture) = raw.traffic.take().and_then(|traffic| traffic.capture) {
                 let hides = Hides {
                     redactor: &self.shared.redactor,
                     secrets: &secrets,

@@ -29,6 +29,11 @@ impl McpTraffic {
         self.request.push(chunk, most);
     }
 
+    /// Bytes that are kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.request.bytes()
+    }
+
     /// Writes down that the exchange is MCP, if it is, and the tool that it calls.
     pub(super) fn read_into(self, note: &mut ExchangeNote) {
         let Some(asked) = Asked::read(&self.request.whole()) else {

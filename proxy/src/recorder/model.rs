@@ -132,6 +132,11 @@ impl ModelTraffic {
         }
     }
 
+    /// Bytes that are kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.request.bytes() + self.answer.bytes() + self.end.bytes
+    }
+
     /// The tokens out that the answer announces are Squall's own count.
     pub fn counted_anew(&mut self) {
         self.counted_anew = true;
@@ -141,6 +146,8 @@ impl ModelTraffic {
     pub fn was_heard(&mut self, tally: Box<Tally>) {
         if self.form.is_some() {
             self.heard = Some(tally);
+            self.answer = Kept::default();
+            self.end = Tail::default();
         }
     }
 
@@ -290,6 +297,10 @@ impl Kept {
         }
         self.cut |= length < chunk.len();
         length
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn whole(&self) -> Bytes {

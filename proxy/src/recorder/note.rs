@@ -175,8 +175,26 @@ impl ExchangeNote {
         self.results = Some(first.map(|tool| Arc::from(tool.as_str())).collect());
     }
 
+    /// Bytes that [`Self::read_traffic`] reads.
+    pub(super) fn unread(&self) -> usize {
+        let model = self.traffic.as_ref().and_then(|it| it.model.as_ref());
+        model.map_or(0, ModelTraffic::bytes) + self.mcp.as_ref().map_or(0, |mcp| mcp.bytes())
+    }
+
+    /// Reads what was kept of a model call, and of what an MCP server is asked; what is recorded stays
+    /// as it is.
+    pub(super) fn read_traffic(&mut self) {
+        let model = self.traffic.as_mut().and_then(|it| it.model.take());
+        if let Some(model) = model {
+            self.read_call(model);
+        }
+        if let Some(mcp) = self.mcp.take() {
+            mcp.read_into(self);
+        }
+    }
+
     /// Reads what a model call says about itself, unless its body says that it is none.
-    pub(super) fn read_call(&mut self, mut call: ModelTraffic) {
+    fn read_call(&mut self, mut call: ModelTraffic) {
         let Some(dialect) = call.confirm() else {
             (self.kind, self.dialect) = (Kind::Tool, None);
             return;

@@ -103,6 +103,47 @@ fn what_an_mcp_server_is_asked_is_read_off_the_path() {
     }
 }
 
+/// Keeps the collector at the first exchange until told to go on.
+struct Gate(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl Watch for Gate {
+    fn ended(&self, note: &ExchangeNote) {
+        if note.url.ends_with("/gate") {
+            // Whoever is gone waits for nothing.
+            let _ = lock(&self.0).recv();
+        }
+    }
+}
+
+#[test]
+fn what_the_collector_has_no_room_for_is_read_by_who_hands_it_over() {
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search"}}"#;
+    let recorder = recorder(RecorderOptions {
+        unread: 2 * call.len() + 1,
+        ..RecorderOptions::default()
+    });
+    let (open, gate) = std::sync::mpsc::channel();
+    recorder.watch(Box::new(Gate(gate.into())));
+    recorder.record(note(&recorder, "http://h/gate", Outcome::Ok));
+    while recorder.shared.queue.len() > 0 {
+        std::thread::yield_now();
+    }
+    for _ in 0..5 {
+        let mut seen = note(&recorder, "http://h/mcp", Outcome::Ok);
+        let mut traffic = McpTraffic::new(true);
+        traffic.request(&Bytes::from_static(call.as_bytes()), 1 << 20);
+        seen.mcp = Some(Box::new(traffic));
+        recorder.record(seen);
+    }
+    let unread = &recorder.shared.unread;
+    assert_eq!(unread.load(Ordering::Relaxed), 2 * call.len());
+    open.send(()).expect("somebody waits");
+    let kept = listed(&recorder);
+    let tools: Vec<_> = kept.iter().map(|note| note.tool.as_deref()).collect();
+    assert_eq!(tools[..5], [Some("search"); 5]);
+    assert_eq!(unread.load(Ordering::Relaxed), 0);
+}
+
 #[test]
 fn a_list_of_calls_is_found_under_each_of_its_tools() {
     let recorder = recorder(RecorderOptions::default());

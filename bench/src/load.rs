@@ -46,7 +46,16 @@ struct Tally {
     bytes: AtomicU64,
 }
 
-/// Keeps `connections` busy with `work` for `stretch` and watches `process` meanwhile.
+impl Tally {
+    /// Requests and bytes so far.
+    fn read(&self) -> (u64, u64) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (read(&self.count), read(&self.bytes))
+    }
+}
+
+/// Keeps `connections` busy with `work` for `stretch` and watches `process` until it has nothing left
+/// to do: what it puts off is paid for by those who caused it.
 pub fn full(
     route: &Route,
     work: &Work,
@@ -63,17 +72,11 @@ pub fn full(
         })
         .collect();
     std::thread::sleep(WARM_UP);
-    let reading = |process: Option<&Process>| process.map_or(Ok(Duration::ZERO), Process::on_cpu);
     let begun = Instant::now();
-    let cpu = reading(process)?;
-    let (count, bytes) = (
-        tally.count.load(Ordering::Relaxed),
-        tally.bytes.load(Ordering::Relaxed),
-    );
+    let cpu_before = process.map_or(Ok(Duration::ZERO), Process::on_cpu)?;
+    let (count_before, bytes_before) = tally.read();
     std::thread::sleep(stretch);
-    let count = tally.count.load(Ordering::Relaxed) - count;
-    let bytes = tally.bytes.load(Ordering::Relaxed) - bytes;
-    let cpu = reading(process)?.saturating_sub(cpu);
+    let (count, bytes) = tally.read();
     let took = begun.elapsed().as_secs_f64();
     tally.stop.store(true, Ordering::Relaxed);
     for thread in threads {
@@ -81,11 +84,12 @@ pub fn full(
             .join()
             .map_err(|_| anyhow!("a load thread panicked"))??;
     }
-    let per = count.max(1) as f64;
+    let cpu = process.map_or(Ok(Duration::ZERO), Process::settled)? - cpu_before;
+    let (in_all, _) = tally.read();
     Ok(Outcome {
-        rate: count as f64 / took,
-        bytes_rate: bytes as f64 / took,
-        cpu: cpu.as_secs_f64() * 1e6 / per,
+        rate: (count - count_before) as f64 / took,
+        bytes_rate: (bytes - bytes_before) as f64 / took,
+        cpu: cpu.as_secs_f64() * 1e6 / (in_all - count_before).max(1) as f64,
     })
 }
 

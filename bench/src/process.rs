@@ -10,6 +10,13 @@ use anyhow::{Context as _, Result, bail};
 /// How long a child may take to say that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
+/// How long a child may go on after the last request.
+const SETTLES_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long its work is watched at a time, and what of it is none.
+const LOOK: Duration = Duration::from_millis(50);
+const IDLE: Duration = Duration::from_millis(1);
+
 /// A running child; killed when dropped.
 #[derive(Debug)]
 pub struct Process {
@@ -85,6 +92,23 @@ impl Process {
             nanoseconds += line.split(' ').next().unwrap_or("0").parse::<u64>()?;
         }
         Ok(Duration::from_nanos(nanoseconds))
+    }
+
+    /// The same, once it has nothing left to do.
+    pub fn settled(&self) -> Result<Duration> {
+        let deadline = Instant::now() + SETTLES_WITHIN;
+        let mut before = self.on_cpu()?;
+        loop {
+            std::thread::sleep(LOOK);
+            let now = self.on_cpu()?;
+            if now - before <= IDLE {
+                return Ok(now);
+            }
+            if Instant::now() > deadline {
+                bail!("it is still busy {SETTLES_WITHIN:?} after the last request");
+            }
+            before = now;
+        }
     }
 
     /// Resident memory in bytes.

@@ -142,6 +142,7 @@ pub fn parse_contract(
             library: &library,
             tools: &tools,
             written: &written,
+            laid: &Laid::alone(name, text),
         };
         contract::alone(fields, context, name)
     })?;
@@ -154,23 +155,23 @@ fn parse_tree(
     written: &At<Tree>,
     variables: Variables<'_>,
 ) -> Result<Suite, Vec<SuiteError>> {
-    let led_back = |told: Vec<SuiteError>| {
-        let told = told.into_iter().map(|one| laid.led_back(one));
-        told.collect::<Vec<_>>()
-    };
     let library = Library::builtin();
     let what = "a map with `agent`, `golden_prompts` and `invariants`";
     let read = read((file, &laid.text), written, variables, what, |fields| {
-        root(fields, written, &library, variables)
+        root(fields, written, laid, &library, variables)
     });
-    let read = read.map_err(led_back)?;
+    let read = match read {
+        Ok(read) if !laid.lacks_files() => read,
+        Ok(_) => return Err(laid.all_led_back(Vec::new())),
+        Err(errors) => return Err(laid.all_led_back(errors)),
+    };
     let mut notes = read.notes;
     notes.extend(check::doubts(&read.value));
     notes.sort_by_key(|note| note.position);
     Ok(Suite {
         file: file.into(),
         text: laid.text.as_str().into(),
-        notes: led_back(notes),
+        notes: notes.into_iter().map(|note| laid.led_back(note)).collect(),
         expanded: read.expanded,
         ..read.value
     })
@@ -210,6 +211,7 @@ fn read<T>(
 fn root(
     fields: &mut Fields<'_, '_, '_>,
     written: &At<Tree>,
+    laid: &Laid,
     library: &Library,
     variables: Variables<'_>,
 ) -> Option<Suite> {
@@ -222,6 +224,7 @@ fn root(
         library,
         tools: &tools.names,
         written,
+        laid,
     };
     if !fields.has("agent") {
         fields.missing(

@@ -7,6 +7,7 @@
 use serde_json::{Map, Number, Value};
 
 use crate::error::{Position, ProfileError};
+use crate::pointer::steps;
 pub use crate::profile::located::{At, ScalarKind, Tree};
 pub use crate::profile::scalar::flag_of_yaml_1_1;
 use crate::profile::shape;
@@ -66,8 +67,7 @@ impl At<Tree> {
     /// The node a JSON pointer (RFC 6901) leads to, or the last one on the way that is there.
     pub fn nearest(&self, pointer: &str) -> &Self {
         let mut node = self;
-        for step in pointer.split('/').skip(1) {
-            let step = step.replace("~1", "/").replace("~0", "~");
+        for step in steps(pointer) {
             let next = match &node.value {
                 Tree::List(items) => step.parse::<usize>().ok().and_then(|at| items.get(at)),
                 Tree::Map(members) => {
@@ -86,6 +86,43 @@ impl At<Tree> {
 }
 
 impl Tree {
+    /// The same on one line, as YAML; what is JSON is written as JSON.
+    pub(crate) fn to_line(&self) -> String {
+        let mut line = String::new();
+        self.write_line(&mut line);
+        line
+    }
+
+    fn write_line(&self, line: &mut String) {
+        let text = |text: &str| Value::from(text).to_string();
+        match self {
+            Self::Null => line.push_str("null"),
+            Self::Scalar { text: scalar, kind } => match kind {
+                // As it was written: YAML has numbers that JSON has no word for.
+                ScalarKind::Flag | ScalarKind::Number => line.push_str(scalar),
+                ScalarKind::Text => line.push_str(&text(scalar)),
+            },
+            Self::List(items) => {
+                line.push('[');
+                for (number, item) in items.iter().enumerate() {
+                    line.push_str(if number == 0 { "" } else { "," });
+                    item.value.write_line(line);
+                }
+                line.push(']');
+            }
+            Self::Map(members) => {
+                line.push('{');
+                for (number, (name, member)) in members.iter().enumerate() {
+                    line.push_str(if number == 0 { "" } else { "," });
+                    line.push_str(&text(&name.value));
+                    line.push(':');
+                    member.value.write_line(line);
+                }
+                line.push('}');
+            }
+        }
+    }
+
     /// The same as JSON.
     pub fn to_json(&self) -> Value {
         match self {

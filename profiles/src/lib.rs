@@ -27,6 +27,7 @@ pub mod library;
 mod matching;
 pub mod payloads;
 pub mod plan;
+pub mod pointer;
 pub mod prices;
 pub mod profile;
 pub mod rule;

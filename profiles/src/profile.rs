@@ -11,6 +11,8 @@ mod ids;
 pub(crate) mod located;
 mod misshapen;
 pub(crate) mod modes;
+mod part;
+pub(crate) mod places;
 pub(crate) mod raw;
 pub(crate) mod reader;
 mod rules;
@@ -20,10 +22,15 @@ mod triggers;
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use self::expansion::Strings;
 pub(crate) use self::ids::unknown_rule;
-use self::located::{At, OneOrMany};
+use self::located::{At, OneOrMany, Tree};
+use self::misshapen::Shape;
+use self::part::Part;
+use self::places::Places;
 use self::raw::{RawChaos, RawProfile, RawRule};
 use self::reader::Reader;
 use self::rules::Written;
@@ -92,12 +99,41 @@ pub fn parse_file(
     text: &str,
     variables: Variables<'_>,
 ) -> Result<Profile, Vec<ProfileError>> {
+    let source = Source {
+        file,
+        text,
+        variables,
+        places: &Places::default(),
+        is_part: false,
+    };
+    read_all(source, &profile_of)
+}
+
+/// Reads a profile that is a part of another document, of which `tree` has the places: [`parse_file`].
+pub fn parse_tree(
+    file: &str,
+    tree: &At<Tree>,
+    variables: Variables<'_>,
+) -> Result<Profile, Vec<ProfileError>> {
+    let text = tree.value.to_line();
+    let source = Source {
+        file,
+        text: &text,
+        variables,
+        places: &places_of(&text, tree),
+        is_part: false,
+    };
+    read_all(source, &profile_of)
+}
+
+fn profile_of(read: Read<RawProfile>, source: Source<'_>) -> Result<Profile, Vec<ProfileError>> {
     let Read {
         raw,
         secrets,
         expanded,
-    } = shape::read::<RawProfile>(file, text, variables)?;
-    let mut reader = Reader::new(file, secrets.clone());
+    } = read;
+    let Source { file, text, .. } = source;
+    let mut reader = Reader::new(file, secrets.clone(), source.places.clone());
     let name = raw.name.as_ref().map(|at| read_name(at, &mut reader));
     let extends = raw.extends.as_ref().map(|at| &at.value);
     let extends = extends.map_or_else(Vec::new, |names| read_extends(names, &mut reader));
@@ -145,12 +181,28 @@ pub fn parse_chaos_with(
     text: &str,
     variables: Variables<'_>,
 ) -> Result<Profile, Vec<ProfileError>> {
+    let source = Source {
+        file,
+        text,
+        variables,
+        places: &Places::default(),
+        is_part: false,
+    };
+    read_all(source, &|read, source| chaos_of(name, read, source))
+}
+
+fn chaos_of(
+    name: &str,
+    read: Read<RawChaos>,
+    source: Source<'_>,
+) -> Result<Profile, Vec<ProfileError>> {
     let Read {
         raw,
         secrets,
         expanded,
-    } = shape::read::<RawChaos>(file, text, variables)?;
-    let mut reader = Reader::new(file, secrets.clone());
+    } = read;
+    let Source { file, text, .. } = source;
+    let mut reader = Reader::new(file, secrets.clone(), source.places.clone());
     let rules = read_chaos(name, &raw, &mut reader);
     ids::check_references(&rules, &mut reader);
     finish(
@@ -166,6 +218,63 @@ pub fn parse_chaos_with(
             secrets,
         },
     )
+}
+
+/// A text that is read.
+#[derive(Clone, Copy)]
+struct Source<'s> {
+    file: &'s str,
+    text: &'s str,
+    variables: Variables<'s>,
+    /// Where what it says stands.
+    places: &'s Places,
+    /// Whether it is what is left of one that was not whole.
+    is_part: bool,
+}
+
+/// What makes a profile of a text that was read.
+type Build<'b, T> = &'b dyn Fn(Read<T>, Source<'_>) -> Result<Profile, Vec<ProfileError>>;
+
+/// Reads a text, and if parts of it cannot be read, what is left without them: so that all is told that is
+/// wrong with it.
+fn read_all<T: DeserializeOwned + Strings + Shape>(
+    source: Source<'_>,
+    build: Build<'_, T>,
+) -> Result<Profile, Vec<ProfileError>> {
+    let unread = match shape::read::<T>(source.file, source.text, source.variables) {
+        Ok(read) => return build(read, source),
+        Err(unread) => unread,
+    };
+    let part = unread.tree.as_ref();
+    let part = part.and_then(|tree| Part::of(tree, &unread.errors));
+    let more = part.map_or_else(Vec::new, |part| {
+        let text = part.tree.value.to_line();
+        let source = Source {
+            text: &text,
+            places: &places_of(&text, &part.tree).and_then(source.places),
+            is_part: true,
+            ..source
+        };
+        part.led_back(read_all(source, build).err().unwrap_or_default())
+    });
+    let mut errors = match unread.tree {
+        // What is left over of a document is told of, and not the text that was made of it.
+        None if source.is_part => Vec::new(),
+        Some(_) | None => unread.errors,
+    };
+    for error in &mut errors {
+        error.position = source.places.of(error.position);
+    }
+    errors.extend(more);
+    errors.sort_by_key(|error| error.position);
+    Err(errors)
+}
+
+/// From places in a text to those in the tree that it was made from.
+fn places_of(text: &str, tree: &At<Tree>) -> Places {
+    // A text that cannot be read has no places to tell of.
+    let read = shape::from_str::<At<Tree>>(text);
+    read.map_or_else(|_| Places::default(), |read| Places::between(&read, tree))
 }
 
 impl Profile {
@@ -244,7 +353,7 @@ fn read_extends(names: &OneOrMany, reader: &mut Reader) -> Vec<Extends> {
         }
         extends.push(Extends {
             name: at.value.clone(),
-            position: at.position,
+            position: reader.place(at.position),
         });
     }
     extends

@@ -171,9 +171,15 @@ fn shadowed<'a>(rule: &Rule, earlier: impl Iterator<Item = &'a Rule>) -> Option<
             && families_cover(other, rule)
             && covers(&other.matching, &rule.matching)
     })?;
+    let (at, from) = (&by.origin, &rule.origin);
+    let place = if at.file == from.file {
+        format!("on line {}", at.position.line)
+    } else {
+        format!("in {}:{}", at.file, at.position.line)
+    };
     Some(format!(
-        "rule `{}` never has its way: rule `{}` on line {} always decides the answer first",
-        rule.id, by.id, by.origin.position.line
+        "rule `{}` never has its way: rule `{}` {place} always decides the answer first",
+        rule.id, by.id
     ))
 }
 

@@ -9,6 +9,7 @@ use squall_journal::tape::{
 };
 use squall_profiles::document::{At, ScalarKind, Tree};
 use squall_profiles::error::{Position, did_you_mean};
+use squall_profiles::pointer::Pointer;
 
 use self::values::member;
 
@@ -24,7 +25,7 @@ pub(crate) type Wrong = (Position, String, String);
 /// Reads a session from a tree, and says what is wrong with it in the order of the text.
 pub(crate) fn session(tree: &At<Tree>) -> (Session, Vec<Wrong>) {
     let mut reader = Reader {
-        pointer: String::new(),
+        pointer: Pointer::default(),
         errors: Vec::new(),
     };
     let session = reader.session(tree);
@@ -36,7 +37,7 @@ pub(crate) fn session(tree: &At<Tree>) -> (Session, Vec<Wrong>) {
 
 /// Reads values; `None` for what is absent or wrong, and what is wrong is noted.
 struct Reader {
-    pointer: String,
+    pointer: Pointer,
     errors: Vec<Wrong>,
 }
 

@@ -1,11 +1,11 @@
 //! Chaos that stands in a suite: its own `chaos:`, and the scenarios of a contract.
 //!
-//! The rules are read by `squall-profiles`, from the node as the profile it is; what is wrong with
-//! them comes back as JSON pointers, which lead to the places in the suite.
+//! The rules are read by `squall-profiles`, from the node as the profile it is, at their places in the file
+//! that they stand in; what is wrong with them comes back as JSON pointers, which lead to the places in the
+//! suite.
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
 use squall_profiles::document::{At, Tree};
 use squall_profiles::library::Library;
 use squall_profiles::profile::{self, Profile};
@@ -13,6 +13,7 @@ use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
 use squall_profiles::variables::Variables;
 
+use super::files::Laid;
 use super::reader::Reader;
 
 /// What a suite's chaos is read with.
@@ -23,6 +24,8 @@ pub(super) struct Context<'c> {
     pub(super) tools: &'c ToolNames,
     /// The suite before its variables were expanded: a profile keeps what stood for them secret.
     pub(super) written: &'c At<Tree>,
+    /// The files it was laid together from.
+    pub(super) laid: &'c Laid,
 }
 
 /// The fields of a profile that hold rules.
@@ -62,11 +65,12 @@ pub(super) fn read_scenario(
     let kept = members
         .iter()
         .filter(|(name, member)| ours.contains(&name.value.as_str()) && member.value != Tree::Null);
-    let document: Map<String, Value> = kept
-        .map(|(name, member)| (name.value.clone(), member.value.to_json()))
-        .collect();
-    let text = Value::Object(document).to_string();
-    let read = profile::parse_file(reader.file, &text, context.variables).map_err(|errors| {
+    let tree = At {
+        value: Tree::Map(kept.cloned().collect()),
+        position: node.position,
+    };
+    let (file, tree) = context.laid.in_its_file(tree);
+    let read = profile::parse_tree(file, &tree, context.variables).map_err(|errors| {
         for error in errors {
             let position = node.nearest(&error.pointer).position;
             reader.below_pointer(&error.pointer, |reader| {
@@ -82,10 +86,15 @@ pub(super) fn read_scenario(
     }
     // Without its name: a scenario may be called as the profile that it extends.
     for doubt in validate(&profile, context.library, context.tools) {
-        let place = node.nearest(&doubt.pointer).position;
-        reader.below_pointer(&doubt.pointer, |reader| {
-            reader.note(place, doubt.message);
-        });
+        let own = doubt.file == file;
+        let pointer = if own { &*doubt.pointer } else { "/extends" };
+        let message = if own {
+            doubt.message
+        } else {
+            format!("of what is extended here, {doubt}")
+        };
+        let place = node.nearest(pointer).position;
+        reader.below_pointer(pointer, |reader| reader.note(place, message));
     }
     profile.name = Some(name.to_owned());
     Some(Arc::new(profile))

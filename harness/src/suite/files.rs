@@ -23,6 +23,8 @@ pub(super) struct Laid {
     pub(super) text: String,
     /// The first line of each, and what it is called.
     files: Vec<(u32, String)>,
+    /// Files that cannot be had, or are no documents: where their names stand, and what is wrong.
+    unread: Vec<(Position, ProfileError)>,
 }
 
 /// Reads a suite, and puts the files that it names in their places.
@@ -31,26 +33,28 @@ pub(super) fn read(
     text: &str,
     open: Option<Open<'_>>,
 ) -> Result<(Laid, At<Tree>), Vec<ProfileError>> {
-    let mut laid = Laid {
-        text: text.to_owned(),
-        files: vec![(1, file.to_owned())],
-    };
+    let mut laid = Laid::alone(file, text);
     let mut tree = document::read(file, text).map_err(|error| vec![error])?;
     if let Some(open) = open {
         let mut laying = Laying {
             laid: &mut laid,
             open,
-            errors: Vec::new(),
         };
         laying.suite(&mut tree);
-        if !laying.errors.is_empty() {
-            return Err(laying.errors);
-        }
     }
     Ok((laid, tree))
 }
 
 impl Laid {
+    /// A text with no others behind it.
+    pub(super) fn alone(file: &str, text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            files: vec![(1, file.to_owned())],
+            unread: Vec::new(),
+        }
+    }
+
     /// The file and the line of it that a line of the whole is.
     fn place(&self, position: Position) -> (&str, Position) {
         let before = self
@@ -73,6 +77,33 @@ impl Laid {
         }
     }
 
+    /// What is wrong with the whole, said of the files it stands in: those that were not read, and the
+    /// `errors` that are not about their names.
+    pub(super) fn all_led_back(&self, errors: Vec<ProfileError>) -> Vec<ProfileError> {
+        let unread = |error: &ProfileError| {
+            let mut unread = self.unread.iter();
+            unread.any(|(position, _)| *position == error.position)
+        };
+        let others = errors.into_iter().filter(|error| !unread(error));
+        let mut all: Vec<_> = self.unread.iter().map(|(_, error)| error.clone()).collect();
+        all.extend(others.map(|error| self.led_back(error)));
+        all
+    }
+
+    /// Whether a file that was named could not be read.
+    pub(super) fn lacks_files(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// A part of the whole as it stands in its file, and that file.
+    pub(super) fn in_its_file(&self, mut part: At<Tree>) -> (&str, At<Tree>) {
+        let (file, _) = self.place(part.position);
+        each_position(&mut part, &mut |position| {
+            *position = self.place(*position).1;
+        });
+        (file, part)
+    }
+
     /// Lays a text behind the others; gives how many lines there were before.
     fn add(&mut self, file: String, text: &str) -> u32 {
         if !self.text.ends_with('\n') {
@@ -89,7 +120,6 @@ impl Laid {
 struct Laying<'l> {
     laid: &'l mut Laid,
     open: Open<'l>,
-    errors: Vec<ProfileError>,
 }
 
 impl Laying<'_> {
@@ -129,7 +159,8 @@ impl Laying<'_> {
 
     /// Puts a file in the place of its name.
     fn lay(&mut self, node: &mut At<Tree>, path: &str) {
-        let (from, position) = self.laid.place(node.position);
+        let named = node.position;
+        let (from, position) = self.laid.place(named);
         let wrong = |message: String| ProfileError {
             file: from.to_owned(),
             position,
@@ -138,15 +169,20 @@ impl Laying<'_> {
         };
         let (file, text) = match (self.open)(path, from) {
             Ok(opened) => opened,
-            Err(message) => return self.errors.push(wrong(message)),
+            Err(message) => {
+                let error = wrong(message);
+                return self.laid.unread.push((named, error));
+            }
         };
         match document::read(&file, &text) {
             Ok(mut tree) => {
                 let lines = self.laid.add(file, &text);
-                count_on(&mut tree, lines);
+                each_position(&mut tree, &mut |position| {
+                    position.line = position.line.saturating_add(lines);
+                });
                 *node = tree;
             }
-            Err(error) => self.errors.push(error),
+            Err(error) => self.laid.unread.push((named, error)),
         }
     }
 }
@@ -185,16 +221,19 @@ fn path(node: &At<Tree>) -> Option<String> {
     (has_ending && !text.contains(['\n', '{'])).then(|| text.to_owned())
 }
 
-fn count_on(node: &mut At<Tree>, lines: u32) {
-    let on = |position: &mut Position| position.line = position.line.saturating_add(lines);
-    on(&mut node.position);
+fn each_position(node: &mut At<Tree>, change: &mut impl FnMut(&mut Position)) {
+    change(&mut node.position);
     match &mut node.value {
         Tree::Null | Tree::Scalar { .. } => {}
-        Tree::List(items) => items.iter_mut().for_each(|item| count_on(item, lines)),
+        Tree::List(items) => {
+            for item in items {
+                each_position(item, change);
+            }
+        }
         Tree::Map(members) => {
             for (name, member) in members {
-                on(&mut name.position);
-                count_on(member, lines);
+                change(&mut name.position);
+                each_position(member, change);
             }
         }
     }

@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 
 use squall_profiles::document::{self, At, ScalarKind, Tree};
 use squall_profiles::error::{self, Position, ProfileError};
+use squall_profiles::pointer::Pointer;
 
 /// What is wrong, or only odd, with one suite so far.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) file: &'a str,
     /// The text as it was written.
     text: &'a str,
-    pointer: String,
+    pointer: Pointer,
     pub(crate) errors: Vec<ProfileError>,
     /// What is allowed and changes nothing, or surely is not meant.
     pub(crate) notes: Vec<ProfileError>,
@@ -30,7 +31,7 @@ impl<'a> Reader<'a> {
         Self {
             file,
             text,
-            pointer: String::new(),
+            pointer: Pointer::default(),
             errors: Vec::new(),
             notes: Vec::new(),
             variables,
@@ -58,33 +59,29 @@ impl<'a> Reader<'a> {
         ProfileError {
             file: self.file.to_owned(),
             position,
-            pointer: self.pointer.clone(),
+            pointer: self.pointer.to(""),
             message: message.into(),
         }
     }
 
     /// Reads what stands below a name or a number.
     pub(crate) fn below<T>(&mut self, name: impl Display, read: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.pointer.len();
-        let name = name.to_string().replace('~', "~0").replace('/', "~1");
-        self.pointer.push('/');
-        self.pointer.push_str(&name);
+        let before = self.pointer.enter(name);
         let value = read(self);
-        self.pointer.truncate(length);
+        self.pointer.leave(before);
         value
     }
 
     /// Reads what stands below by a JSON pointer.
     pub(crate) fn below_pointer(&mut self, pointer: &str, read: impl FnOnce(&mut Self)) {
-        let length = self.pointer.len();
-        self.pointer.push_str(pointer);
+        let before = self.pointer.follow(pointer);
         read(self);
-        self.pointer.truncate(length);
+        self.pointer.leave(before);
     }
 
     /// JSON pointer to what is being read.
     pub(crate) fn pointer(&self) -> &str {
-        &self.pointer
+        self.pointer.as_str()
     }
 
     /// What stands at a place, as it was written.

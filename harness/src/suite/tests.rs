@@ -223,6 +223,93 @@ fn everything_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
+fn a_rule_that_another_one_shadows_is_told_with_both_lines() {
+    let shadowing = "chaos_matrix:
+  - name: x
+    tool_faults:
+      - { tool: '*', mode: error }
+      - { tool: '*', mode: empty }
+";
+    let contract = format!("name: c\ninvariants: [{{id: a, type: completes}}]\n{shadowing}");
+    let within = contract.replace('\n', "\n  ");
+    let suite = format!("{AGENT}{PROMPTS}contract:\n  {}\n", within.trim_end());
+    let told = |notes: Vec<SuiteError>| -> Vec<String> {
+        let shadowed = notes.iter().map(ToString::to_string);
+        shadowed.filter(|note| note.contains("its way")).collect()
+    };
+    let own = told(parsed(&suite).expect("valid").notes);
+    assert!(
+        own.len() == 1 && own[0].starts_with("suite.yaml:10:11: ") && own[0].contains("on line 9 "),
+        "{own:#?}"
+    );
+    let extended = suite.replace("- { tool: '*', mode: empty }", "extends: hostile_tools");
+    let extended = told(
+        parsed(&extended.replace("        extends", "      extends"))
+            .expect("valid")
+            .notes,
+    );
+    assert!(
+        !extended.is_empty()
+            && extended.iter().all(|note| note
+                .starts_with("suite.yaml:10:16: of what is extended here, hostile_tools.yaml:")
+                && note.contains(" in suite.yaml:9 ")),
+        "{extended:#?}"
+    );
+    let open = |path: &str, _: &str| Ok((path.to_owned(), contract.clone()));
+    let suite = format!("{AGENT}{PROMPTS}contract: c.yaml\n");
+    let (suite, _) =
+        read_local("suite.yaml", &suite, Variables::From(&table), &open).expect("valid");
+    let named = told(suite.notes);
+    assert!(
+        named.len() == 1 && named[0].starts_with("c.yaml:7:9: ") && named[0].contains("on line 6 "),
+        "{named:#?}"
+    );
+}
+
+#[test]
+fn a_slip_in_a_scenario_or_a_file_hides_nothing_else() {
+    let open = |path: &str, _: &str| match path {
+        "c.yaml" => Ok((
+            path.to_owned(),
+            "name: c
+invariants: [{id: a, type: regx}]
+chaos_matrix:
+  - name: x
+    tool_faults:
+      - { tool: '*', mode: errr }
+      - { tool: '*', mode: error, probabilty: 1, error_code: 9 }
+"
+            .to_owned(),
+        )),
+        _ => Err(format!("`{path}` cannot be read: there is none")),
+    };
+    let suite = "agent: {endpoint: 'http://a.test/', tiemout: 5}
+golden_prompts: [hello]
+contract: c.yaml
+invariants: [{type: json_schema, schema: gone.json}]
+";
+    let errors = read_local("suite.yaml", suite, Variables::From(&table), &open);
+    let errors = errors.expect_err("errors");
+    let mut places: Vec<_> = errors
+        .iter()
+        .map(|error| format!("{}:{} {}", error.file, error.position.line, error.pointer))
+        .collect();
+    places.sort();
+    assert_eq!(
+        places,
+        [
+            "c.yaml:2 /contract/invariants/0/type",
+            "c.yaml:6 /contract/chaos_matrix/0/tool_faults/0/mode",
+            "c.yaml:7 /contract/chaos_matrix/0/tool_faults/1/error_code",
+            "c.yaml:7 /contract/chaos_matrix/0/tool_faults/1/probabilty",
+            "suite.yaml:1 /agent/tiemout",
+            "suite.yaml:4 ",
+        ],
+        "{errors:#?}"
+    );
+}
+
+#[test]
 fn no_secret_is_told() {
     for case in [
         "agent: {endpoint: '${TOKEN}'}",

@@ -204,6 +204,7 @@ mod tests {
     use super::super::Payload;
     use super::*;
     use crate::error::Position;
+    use crate::profile::places::Places;
     use crate::secrets::Secrets;
 
     fn at(texts: &[&str]) -> Vec<At<String>> {
@@ -218,7 +219,7 @@ mod tests {
     }
 
     fn read(payloads: &[&str], categories: &[&str]) -> Result<Payloads, String> {
-        let mut reader = Reader::new("attack.yaml", Secrets::default());
+        let mut reader = Reader::new("attack.yaml", Secrets::default(), Places::default());
         let read = Payloads::read(Some(&at(payloads)), Some(&at(categories)), &mut reader);
         if reader.errors.is_empty() {
             return Ok(read);

@@ -29,7 +29,9 @@ impl Ids {
             );
             reader.error("id", at.position, message);
         }
-        if let Some(line) = self.given.insert(at.value.clone(), at.position.line) {
+        reader.ids.insert(at.value.clone());
+        let line = reader.place(at.position).line;
+        if let Some(line) = self.given.insert(at.value.clone(), line) {
             let message = format!("`id: {}` is taken by the rule on line {line}", at.value);
             reader.error("id", at.position, message);
         }
@@ -57,11 +59,14 @@ pub(crate) fn check_references(rules: &[Arc<Rule>], reader: &mut Reader) {
     for rule in rules {
         if let Some(ArmedBy::Rule { id, position }) = rule.trigger.armed_by.as_deref()
             && !rules.iter().any(|other| other.id == *id)
+            && !reader.ids.contains(id)
         {
             let message = unknown_rule(id, rules);
-            reader.pointer = format!("{}/armed_by", rule.origin.pointer);
-            reader.error("rule", *position, message);
-            reader.pointer.clear();
+            let before = reader.pointer.follow(&rule.origin.pointer);
+            reader.below("armed_by", |reader| {
+                reader.placed_error("rule", *position, message);
+            });
+            reader.pointer.leave(before);
         }
     }
 }

@@ -9,6 +9,7 @@ use super::located::{At, OneOrMany, Pairs, ScalarKind, Text, Tree, Word};
 use super::scalar::{Flag, Number, flag_of_yaml_1_1};
 use super::shape::found_at;
 use crate::error::{self, Position, ProfileError};
+use crate::pointer::Pointer;
 use crate::variables::mentions_variable;
 
 /// Longest list of fields that is spelled out when one is unknown.
@@ -25,7 +26,7 @@ pub(crate) trait Shape {
 pub(crate) struct Complaints<'a> {
     file: &'a str,
     text: &'a str,
-    pointer: String,
+    pointer: Pointer,
     errors: Vec<ProfileError>,
 }
 
@@ -35,7 +36,7 @@ pub(crate) fn complaints<T: Shape>(file: &str, text: &str, tree: &At<Tree>) -> V
     let mut complaints = Complaints {
         file,
         text,
-        pointer: String::new(),
+        pointer: Pointer::default(),
         errors: Vec::new(),
     };
     // Nothing at all is a document without a field.
@@ -88,12 +89,9 @@ impl Complaints<'_> {
     }
 
     fn below(&mut self, name: &str, walk: impl FnOnce(&mut Self)) {
-        let length = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer
-            .push_str(&name.replace('~', "~0").replace('/', "~1"));
+        let before = self.pointer.enter(name);
         walk(self);
-        self.pointer.truncate(length);
+        self.pointer.leave(before);
     }
 
     /// Something else stands where one of a kind belongs.
@@ -111,7 +109,7 @@ impl Complaints<'_> {
         self.errors.push(ProfileError {
             file: self.file.to_owned(),
             position,
-            pointer: self.pointer.clone(),
+            pointer: self.pointer.to(""),
             message,
         });
     }

@@ -1,15 +1,18 @@
 //! From raw values to typed ones, gathering every error on the way.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 
 use super::located::At;
+use super::places::Places;
 use super::scalar::Number;
 use crate::dice::MILLION;
 use crate::duration;
 use crate::error::{self, Position, ProfileError};
+use crate::pointer::Pointer;
 use crate::secrets::Secrets;
 
 /// Longest wait that can be written: a day. More is a slip of units.
@@ -22,30 +25,46 @@ const GREATEST: f64 = 9_007_199_254_740_992.0;
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) file: Arc<str>,
-    /// JSON pointer to the map being read.
-    pub(crate) pointer: String,
+    /// The way to the map being read.
+    pub(crate) pointer: Pointer,
     pub(crate) errors: Vec<ProfileError>,
     /// What rules keep to themselves, and errors too.
     pub(crate) secrets: Secrets,
+    /// Ids that were given to rules, also to those that cannot be read.
+    pub(crate) ids: HashSet<String>,
+    places: Places,
 }
 
 impl Reader {
-    pub(crate) fn new(file: &str, secrets: Secrets) -> Self {
+    pub(crate) fn new(file: &str, secrets: Secrets, places: Places) -> Self {
         Self {
             file: file.into(),
-            pointer: String::new(),
+            pointer: Pointer::default(),
             errors: Vec::new(),
             secrets,
+            ids: HashSet::new(),
+            places,
         }
+    }
+
+    /// Where in the user's file something stands.
+    pub(crate) fn place(&self, position: Position) -> Position {
+        self.places.of(position)
     }
 
     /// Notes an error about a field of the map being read.
     pub(crate) fn error(&mut self, field: &str, position: Position, message: impl Into<String>) {
-        let escaped = field.replace('~', "~0").replace('/', "~1");
-        let pointer = match field {
-            "" => self.pointer.clone(),
-            _ => format!("{}/{escaped}", self.pointer),
-        };
+        self.placed_error(field, self.place(position), message);
+    }
+
+    /// The same, where the place is known already.
+    pub(crate) fn placed_error(
+        &mut self,
+        field: &str,
+        position: Position,
+        message: impl Into<String>,
+    ) {
+        let pointer = self.pointer.to(field);
         let file = self.file.to_string();
         let mut message = message.into();
         self.secrets.redact(&mut message);
@@ -59,11 +78,9 @@ impl Reader {
 
     /// Reads a map below the one being read.
     pub(crate) fn below<T>(&mut self, field: &str, read: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer.push_str(field);
+        let before = self.pointer.enter(field);
         let value = read(self);
-        self.pointer.truncate(length);
+        self.pointer.leave(before);
         value
     }
 

@@ -33,8 +33,11 @@ pub(crate) fn read(owner: &str, written: &[Written<'_>], reader: &mut Reader) ->
     let mut ids = Ids::default();
     let mut rules = Vec::with_capacity(written.len());
     for written in written {
-        let place = format!("{}/{}", written.family.as_str(), written.place);
-        let rule = reader.below(&place, |reader| read_rule(owner, written, &mut ids, reader));
+        let rule = reader.below(written.family.as_str(), |reader| {
+            reader.below(&written.place, |reader| {
+                read_rule(owner, written, &mut ids, reader)
+            })
+        });
         rules.extend(rule);
     }
     name_tools(&mut rules, written);
@@ -74,7 +77,7 @@ fn read_rule(
         mode: mode.name,
         origin: Origin {
             file: reader.file.clone(),
-            position: written.position,
+            position: reader.place(written.position),
             pointer: reader.pointer.as_str().into(),
         },
         matching,

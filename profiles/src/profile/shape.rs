@@ -22,13 +22,21 @@ pub(crate) struct Read<T> {
     pub(crate) expanded: Expanded,
 }
 
+/// Why a document was not read.
+pub(crate) struct Unread {
+    /// What is wrong, in the order of the text.
+    pub(crate) errors: Vec<ProfileError>,
+    /// The document, if all of the errors are about parts of it.
+    pub(crate) tree: Option<At<Tree>>,
+}
+
 /// Reads a document into a raw struct and expands its variables, or says where its shape is wrong or
 /// which variables are missing, each time all that is.
 pub(crate) fn read<T: DeserializeOwned + Strings + Shape>(
     file: &str,
     text: &str,
     variables: Variables<'_>,
-) -> Result<Read<T>, Vec<ProfileError>> {
+) -> Result<Read<T>, Unread> {
     let mut raw = read_raw::<T>(file, text)?;
     if !mentions_variable(text) {
         return Ok(Read {
@@ -64,19 +72,25 @@ pub(crate) fn read<T: DeserializeOwned + Strings + Shape>(
         })
         .collect();
     errors.sort_by_key(|error| error.position);
-    Err(errors)
+    Err(Unread { errors, tree })
 }
 
-fn read_raw<T: DeserializeOwned + Shape>(file: &str, text: &str) -> Result<T, Vec<ProfileError>> {
+fn read_raw<T: DeserializeOwned + Shape>(file: &str, text: &str) -> Result<T, Unread> {
     from_str(text).map_err(|error| {
         let tree = from_str::<At<Tree>>(text).ok();
         let complaints = tree
             .as_ref()
             .map(|tree| misshapen::complaints::<T>(file, text, tree));
         if let Some(complaints) = complaints.filter(|complaints| !complaints.is_empty()) {
-            return complaints;
+            return Unread {
+                errors: complaints,
+                tree,
+            };
         }
-        vec![unreadable(file, text, &error, tree.as_ref())]
+        Unread {
+            errors: vec![unreadable(file, text, &error, tree.as_ref())],
+            tree: None,
+        }
     })
 }
 

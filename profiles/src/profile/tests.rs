@@ -346,6 +346,93 @@ fn all_errors_of_a_file_come_at_once_in_order() {
 }
 
 #[test]
+fn a_slip_hides_nothing_else_that_is_wrong() {
+    let missing = |_: &str| Err(std::env::VarError::NotPresent);
+    let text = "descripton: x
+tool_faults:
+  - not a rule
+  - { mode: error, probabilty: 1, error_code: 9 }
+  - { mode: errr, delay_ms: [1] }
+  - { mdoe: slow }
+  - { mode: error, message: '${NOPE}', tool: t, id: a }
+  - { mode: slow, delay_ms: -1, id: a, armed_by: { rule: gone } }
+llm_faults: [{ mode: timeout, methods: [] }, { mode: timeot, id: b }, { mode: timeout, armed_by: { rule: b } }]
+";
+    let errors = parse_file("p.yaml", text, Variables::From(&missing)).unwrap_err();
+    let told = |error: &ProfileError| {
+        let Position { line, column } = error.position;
+        let begin: String = error.message.chars().take(24).collect();
+        format!("{line}:{column} {} {begin}", error.pointer)
+    };
+    let told: Vec<_> = errors.iter().map(told).collect();
+    assert_eq!(
+        told,
+        [
+            "1:1 /descripton unknown field `descripto",
+            "3:5 /tool_faults/0 found `not a rule`, allo",
+            "4:20 /tool_faults/1/probabilty unknown field `probabilt",
+            "4:47 /tool_faults/1/error_code `error_code: 9`: allowed",
+            "5:13 /tool_faults/2/mode unknown fault mode `errr",
+            "5:29 /tool_faults/2/delay_ms found `[1]`, allowed is ",
+            "6:7 /tool_faults/3/mdoe unknown field `mdoe`, di",
+            "7:29 /tool_faults/4/message the variable `NOPE` is n",
+            "8:29 /tool_faults/5/delay_ms `delay_ms: -1`: allowed ",
+            "8:37 /tool_faults/5/id `id: a` is taken by the ",
+            "8:58 /tool_faults/5/armed_by/rule `armed_by` names the rul",
+            "9:40 /llm_faults/0/methods `methods` lists none; le",
+            "9:54 /llm_faults/1/mode unknown fault mode `time",
+        ],
+        "{errors:#?}"
+    );
+    assert!(errors[9].message.ends_with("on line 7"), "{}", errors[9]);
+}
+
+#[test]
+fn a_profile_inside_another_document_is_told_of_at_its_places() {
+    let text = "other: here
+chaos:
+  tool_faults:
+    - { tool: '*', mode: error, id: a }
+    # A word about the next one.
+    - tool: '*'
+      mode: empty
+      id: a
+      window: { after: x }
+";
+    let tree = crate::document::read("whole.yaml", text).expect("a tree");
+    let part = tree.nearest("/chaos");
+    let errors = parse_tree("whole.yaml", part, Variables::Refused).unwrap_err();
+    let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert_eq!(
+        told[0],
+        "whole.yaml:8:11: `id: a` is taken by the rule on line 4"
+    );
+    assert!(
+        told[1].starts_with("whole.yaml:9:24: `after: x`"),
+        "{told:#?}"
+    );
+    let sound = text.replace("      id: a\n      window: { after: x }\n", "");
+    let tree = crate::document::read("whole.yaml", &sound).expect("a tree");
+    let profile = parse_tree("whole.yaml", tree.nearest("/chaos"), Variables::Refused);
+    let profile = profile.expect("valid");
+    let lines: Vec<_> = profile
+        .rules
+        .iter()
+        .map(|rule| rule.origin.position.line)
+        .collect();
+    assert_eq!(lines, [4, 6]);
+    let doubts = crate::validate::validate(&profile, &Library::builtin(), &ToolNames::default());
+    let told: Vec<_> = doubts.iter().map(ToString::to_string).collect();
+    assert!(
+        told.iter()
+            .any(|doubt| doubt.starts_with("whole.yaml:6:7: ")
+                && doubt.contains("rule `a` on line 4 always decides")),
+        "{told:#?}"
+    );
+}
+
+#[test]
 fn every_wrong_value_of_a_rule_is_told() {
     for (family, text, fields) in [
         (

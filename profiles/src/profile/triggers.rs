@@ -161,7 +161,7 @@ fn armed_by(at: &At<RawArmedBy>, reader: &mut Reader) -> Option<ArmedBy> {
     match (&raw.rule, of_exchange) {
         (Some(rule), None) => Some(ArmedBy::Rule {
             id: rule.value.clone(),
-            position: rule.position,
+            position: reader.place(rule.position),
         }),
         (None, Some(_)) => Some(ArmedBy::Exchange(conditions::read_armed_by(raw, reader))),
         (Some(_), Some(position)) => {

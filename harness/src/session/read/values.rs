@@ -156,20 +156,14 @@ impl Reader {
     }
 
     pub(super) fn error(&mut self, field: &str, position: Position, message: impl Into<String>) {
-        let escaped = field.replace('~', "~0").replace('/', "~1");
-        let pointer = match field {
-            "" => self.pointer.clone(),
-            _ => format!("{}/{escaped}", self.pointer),
-        };
+        let pointer = self.pointer.to(field);
         self.errors.push((position, pointer, message.into()));
     }
 
     pub(super) fn below<T>(&mut self, field: &str, read: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer.push_str(field);
+        let before = self.pointer.enter(field);
         let value = read(self);
-        self.pointer.truncate(length);
+        self.pointer.leave(before);
         value
     }
 }

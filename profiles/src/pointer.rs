@@ -1,0 +1,93 @@
+//! JSON pointers (RFC 6901) that grow and shrink as a document is read.
+
+use std::fmt::{self, Display, Write as _};
+
+/// The way to what is being read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pointer(String);
+
+/// How far a pointer had come before a step.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "what was entered is left again"]
+pub struct Before(usize);
+
+impl Pointer {
+    /// Goes a step down, by a member's name or an item's number.
+    pub fn enter(&mut self, step: impl Display) -> Before {
+        let before = Before(self.0.len());
+        self.0.push('/');
+        // Writing to a string never fails.
+        let _ = write!(Escaped(&mut self.0), "{step}");
+        before
+    }
+
+    /// Goes down by another pointer.
+    pub fn follow(&mut self, pointer: &str) -> Before {
+        let before = Before(self.0.len());
+        self.0.push_str(pointer);
+        before
+    }
+
+    /// Goes back up.
+    pub fn leave(&mut self, before: Before) {
+        self.0.truncate(before.0);
+    }
+
+    /// The pointer to a field of what is being read; with no name, to that itself.
+    pub fn to(&self, field: &str) -> String {
+        let mut pointer = self.clone();
+        if !field.is_empty() {
+            let _ = pointer.enter(field);
+        }
+        pointer.0
+    }
+
+    /// The pointer as a text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Writes a step as it stands in a pointer.
+struct Escaped<'s>(&'s mut String);
+
+impl fmt::Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            match character {
+                '~' => self.0.push_str("~0"),
+                '/' => self.0.push_str("~1"),
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The steps of a pointer as text, read as they are meant.
+pub(crate) fn steps(pointer: &str) -> impl Iterator<Item = String> {
+    let steps = pointer.split('/').skip(1);
+    steps.map(|step| step.replace("~1", "/").replace("~0", "~"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_entered_can_be_left() {
+        let mut pointer = Pointer::default();
+        let root = pointer.enter("a/~b");
+        let first = pointer.enter(0);
+        assert_eq!(pointer.as_str(), "/a~1~0b/0");
+        assert_eq!(pointer.to("x/y"), "/a~1~0b/0/x~1y");
+        assert_eq!(pointer.to(""), "/a~1~0b/0");
+        assert_eq!(steps(pointer.as_str()).collect::<Vec<_>>(), ["a/~b", "0"]);
+        pointer.leave(first);
+        let other = pointer.follow("/c/1");
+        assert_eq!(pointer.as_str(), "/a~1~0b/c/1");
+        pointer.leave(other);
+        pointer.leave(root);
+        assert_eq!(pointer, Pointer::default());
+    }
+}

@@ -33,7 +33,7 @@ use self::failures::Failures;
 pub(crate) use self::guard::{Guard, guard};
 use self::origin::{host, refuse_foreign_host, refuse_foreign_origin};
 pub use self::pace::{AT_ONCE, PER_SECOND};
-pub use self::token::Token;
+pub use self::token::{TOKEN_NAMES, Token, is_token_name};
 pub use crate::credential::{Digest, NoRandomness, Role};
 use crate::problem::Problem;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};

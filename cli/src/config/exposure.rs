@@ -2,7 +2,10 @@
 
 use squall_control_api::access::Access;
 
-use super::{Config, ConfigError, ConfigErrors};
+use super::{Config, ConfigError, ConfigErrors, Token};
+
+/// Fewest characters of a token of the configuration where others reach the control API.
+const SHORTEST_TOKEN: usize = 16;
 
 impl Config {
     /// Refuses what would expose more than was asked for. Called once flags are laid over.
@@ -30,11 +33,24 @@ impl Config {
         }
     }
 
-    /// Refuses a control API that others would reach and that asks nobody for a token. Called once the
-    /// store's tokens are known: they count too.
+    /// Refuses a control API that others would reach and that asks nobody for a token, or for one that can be
+    /// guessed. Called once the store's tokens are known: they count too.
     pub(crate) fn check_api(&self, access: &Access) -> Result<(), ConfigErrors> {
         let api = self.api.listen;
-        if api.ip().is_loopback() || !self.api.tokens.is_empty() || access.has_stored() {
+        if api.ip().is_loopback() {
+            return Ok(());
+        }
+        if let Some(short) = self.shortest_token().filter(|token| is_short(token)) {
+            return Err(ConfigErrors(vec![ConfigError::anywhere(format!(
+                "the control API would listen on {api}, and the token of `{}` has {} characters; outside of \
+                 loopback give it at least {SHORTEST_TOKEN}, such as those of `openssl rand -hex 24`, or take it \
+                 out and make one with `squall token create NAME --role {}`",
+                short.name,
+                short.secret.len(),
+                short.role.as_str(),
+            ))]));
+        }
+        if !self.api.tokens.is_empty() || access.has_stored() {
             return Ok(());
         }
         Err(ConfigErrors(vec![ConfigError::anywhere(format!(
@@ -42,6 +58,17 @@ impl Config {
              on 127.0.0.1 and make one there with `squall token create NAME --role admin`"
         ))]))
     }
+
+    fn shortest_token(&self) -> Option<&Token> {
+        self.api
+            .tokens
+            .iter()
+            .min_by_key(|token| token.secret.len())
+    }
+}
+
+fn is_short(token: &Token) -> bool {
+    token.secret.len() < SHORTEST_TOKEN
 }
 
 /// Whether an entry of `proxy.allow` narrows nothing: all hosts, be it on one port, or a network of

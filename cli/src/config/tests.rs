@@ -14,6 +14,7 @@ use super::{Config, ConfigErrors, Role};
 fn variables(name: &str) -> Result<String, VarError> {
     match name {
         "SQUALL_CI_TOKEN" => Ok("s3cret".into()),
+        "SQUALL_LONG_TOKEN" => Ok("0123456789abcdef".into()),
         "SQUALL_SHORT_TOKEN" => Ok("abc12".into()),
         "PORT" => Ok("9090".into()),
         _ => Err(VarError::NotPresent),
@@ -129,6 +130,7 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  tokens: [{ name: ci, role: admin, token: \"${NOPE:-abc}\" }, { name: b, role: admin, token: \"x${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: root, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: squall, role: admin, workspace: a.b, token: \"${SQUALL_CI_TOKEN}\" }]\n",
+        "api:\n  tokens: [{ name: .., role: admin, token: \"${SQUALL_CI_TOKEN}\" }]\n",
         "api:\n  tokens: [{ name: ci, role: admin, token: \"${SQUALL_SHORT_TOKEN}\" }]\n",
         "api:\n  env: [\"$KEY\", A-B]\n",
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
@@ -177,8 +179,16 @@ fn nothing_is_exposed_by_accident() {
             Some("`squall token create NAME --role admin`"),
         ),
         (
-            "api: { listen: 0.0.0.0:1, tokens: [{name: a, role: admin, token: \"${SQUALL_CI_TOKEN}\"}] }",
+            "api: { listen: 0.0.0.0:1, tokens: [{name: a, role: admin, token: \"${SQUALL_LONG_TOKEN}\"}] }",
             None,
+        ),
+        (
+            "api: { tokens: [{name: a, role: admin, token: \"${SQUALL_CI_TOKEN}\"}] }",
+            None,
+        ),
+        (
+            "api: { listen: 0.0.0.0:1, tokens: [{name: a, role: admin, token: \"${SQUALL_LONG_TOKEN}\"}, {name: b, role: viewer, token: \"${SQUALL_CI_TOKEN}\"}] }",
+            Some("the token of `b` has 6 characters"),
         ),
         ("proxy: { listen: 127.0.0.1:7071 }", Some("both listen on")),
     ] {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use squall_control_api::audit::RESERVED;
+use squall_control_api::access::{TOKEN_NAMES, is_token_name};
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place};
 use squall_profiles::variables::{Variables, expand, is_one_variable};
 use squall_proxy::config::{CaSource, LlmEndpoint, ProxyConfig, Route, RouteEntry};
@@ -294,16 +294,15 @@ impl Typing<'_> {
                 raw.token.at,
                 format!(
                     "the token of `{name}` has {} characters; give it at least {SHORTEST_TOKEN}, such as those of \
-                     `openssl rand -hex 32`",
+                     `openssl rand -hex 24`",
                     secret.len()
                 ),
             );
         }
         let mut workspace = DEFAULT_WORKSPACE.to_owned();
         self.set(&mut workspace, raw.workspace.as_ref(), words::workspace);
-        if RESERVED.contains(&name.as_str()) {
-            let message =
-                format!("`{name}` stands for others in the audit log; write another name");
+        if !is_token_name(&name) {
+            let message = format!("`{name}` cannot be a token's name; it is {TOKEN_NAMES}");
             self.complain(raw.name.at, message);
         }
         let is_twin = |other: &Token| other.name == name && other.workspace == workspace;

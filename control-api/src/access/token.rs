@@ -4,7 +4,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::pace::Pace;
 use super::{Digest, Role};
+use crate::audit::RESERVED;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
+
+/// What a token's name is, in words.
+pub const TOKEN_NAMES: &str = "1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first of them a letter or a \
+                               digit, and not `squall`, which stands for another in the audit log";
+
+/// Whether a token may be named so.
+pub fn is_token_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=64).contains(&name.len())
+        && name.bytes().all(fits)
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && !RESERVED.contains(&name)
+}
 
 /// A bearer token; the secret itself is not kept.
 #[derive(Debug)]

@@ -138,8 +138,8 @@ fn of_path(path: &str) -> Vec<Value> {
                     "A scope; `default` is everything in no other",
                     "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$",
                 ),
-                "id" => ("Its id", "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"),
-                _ => ("Its name", "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"),
+                "id" => ("Its id", "^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$"),
+                _ => ("Its name", "^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$"),
             };
             json!({
                 "name": name,

@@ -15,8 +15,7 @@ use squall_journal::timestamp;
 
 use super::path::TokenName;
 use crate::ApiState;
-use crate::access::{Caller, Role, Token};
-use crate::audit::RESERVED;
+use crate::access::{Caller, Role, TOKEN_NAMES, Token, is_token_name};
 use crate::document::Document;
 use crate::nearest::nearest;
 use crate::openapi::Operation;
@@ -35,7 +34,7 @@ const MEMBERS: [&str; 3] = ["name", "role", "workspace"];
 #[expect(dead_code, reason = "says what `read` takes")]
 pub(super) struct NewToken {
     /// Its name; no other token has it.
-    #[schemars(regex(pattern = "^[A-Za-z0-9._-]{1,64}$"))]
+    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
     name: String,
     /// What it allows.
     role: Role,
@@ -250,7 +249,8 @@ fn read(document: &Value) -> Result<Asked, Vec<Detail>> {
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     let name = text("name").filter(|name| is_token_name(name));
     if name.is_none() {
-        errors.push(Detail::at("/name", NAMES));
+        let detail = format!("`name` must be {TOKEN_NAMES}");
+        errors.push(Detail::at("/name", detail));
     }
     let role = text("role").and_then(Role::parse);
     if role.is_none() {
@@ -288,15 +288,4 @@ fn unknown(member: &str) -> Option<Detail> {
         None => format!("unknown field `{shown}`; there are {}", MEMBERS.join(", ")),
     };
     Some(Detail::at(format!("/{shown}"), detail))
-}
-
-const NAMES: &str = "`name` must be 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first of \
-                     them a letter or a digit, and not `squall`, which stands for another in the audit log";
-
-fn is_token_name(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=64).contains(&name.len())
-        && name.bytes().all(fits)
-        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && !RESERVED.contains(&name)
 }

@@ -187,16 +187,19 @@ impl Document {
 
     /// The document as a value; what does not say that it is YAML is JSON.
     pub(crate) fn value(&self) -> Result<serde_json::Value, Problem> {
-        match self.form {
+        let value = match self.form {
             Form::Json | Form::Unstated => {
-                serde_json::from_str(&self.text).map_err(|error| not_json(&error))
+                serde_json::from_str(&self.text).map_err(|error| not_json(&error))?
             }
-            Form::WithVariables => Err(Problem::unsupported_type(
-                "variables are sent with profiles and suites only; send application/json or application/yaml",
-            )),
+            Form::WithVariables => {
+                return Err(Problem::unsupported_type(
+                    "variables are sent with profiles and suites only; send application/json or application/yaml",
+                ));
+            }
             Form::Yaml | Form::Enclosed => tree(&self.text)
-                .map_err(|error| self.unreadable(format!("the document is not YAML: {error}"))),
-        }
+                .map_err(|error| self.not_yaml("the document is not YAML", &error))?,
+        };
+        self.bounded(value)
     }
 }
 
@@ -211,15 +214,19 @@ impl Document {
     /// The document as a value: what does not say how it is written is YAML, which JSON is too. Bounded
     /// in depth and in what its aliases make of it.
     pub(crate) fn tree(&self) -> Result<serde_json::Value, Problem> {
-        let tree = match self.form {
-            Form::Json | Form::WithVariables => self.value()?,
-            Form::Unstated | Form::Yaml | Form::Enclosed => tree(&self.text).map_err(|error| {
-                self.unreadable(format!("the document cannot be read: {error}"))
-            })?,
-        };
+        match self.form {
+            Form::Json | Form::WithVariables => self.value(),
+            Form::Unstated | Form::Yaml | Form::Enclosed => {
+                let tree = tree(&self.text)
+                    .map_err(|error| self.not_yaml("the document cannot be read", &error))?;
+                self.bounded(tree)
+            }
+        }
+    }
+
+    fn bounded(&self, tree: serde_json::Value) -> Result<serde_json::Value, Problem> {
         if depth(&tree) > DEPTH {
-            let detail = format!("the document is nested deeper than {DEPTH} levels");
-            return Err(self.unreadable(detail));
+            return Err(self.unreadable(too_deep()));
         }
         Ok(tree)
     }
@@ -227,15 +234,21 @@ impl Document {
     /// What is nested too deep, or blown up by aliases, cannot be read, whatever it is meant as.
     fn check_bounds(&self) -> Result<(), Problem> {
         match tree(&self.text) {
-            Err(error) if is_out_of_bounds(&error) => {
-                Err(self.unreadable(format!("the document cannot be read: {error}")))
+            Err(error) if is_too_deep(&error) || is_out_of_bounds(&error) => {
+                Err(self.not_yaml("the document cannot be read", &error))
             }
-            Ok(tree) if depth(&tree) > DEPTH => {
-                Err(self.unreadable(format!("the document is nested deeper than {DEPTH} levels")))
-            }
+            Ok(tree) => self.bounded(tree).map(|_| ()),
             // What is wrong otherwise is said with its place.
-            Ok(_) | Err(_) => Ok(()),
+            Err(_) => Ok(()),
         }
+    }
+
+    /// `what` was found, and why.
+    fn not_yaml(&self, what: &str, error: &serde_saphyr::Error) -> Problem {
+        if is_too_deep(error) {
+            return self.unreadable(too_deep());
+        }
+        self.unreadable(format!("{what}: {error}"))
     }
 
     /// What cannot be read is malformed; within a document that can, it makes no sense.
@@ -247,7 +260,25 @@ impl Document {
     }
 }
 
-/// Whether a text is refused for its depth, its length or what its aliases make of it.
+fn too_deep() -> String {
+    format!("the document is nested deeper than {DEPTH} levels")
+}
+
+/// What both parsers say of a text that is nested deeper than they look.
+const RECURSION: &str = "recursion limit exceeded";
+
+/// Whether a text is refused for its depth.
+fn is_too_deep(error: &serde_saphyr::Error) -> bool {
+    use serde_saphyr::Error as E;
+    use serde_saphyr::budget::BudgetBreach;
+    match error {
+        E::AliasError { error, .. } => is_too_deep(error),
+        E::Budget { breach, .. } => matches!(breach, BudgetBreach::Depth { .. }),
+        other => other.to_string().starts_with(RECURSION),
+    }
+}
+
+/// Whether a text is refused for its length or what its aliases make of it.
 fn is_out_of_bounds(error: &serde_saphyr::Error) -> bool {
     use serde_saphyr::Error as E;
     match error {
@@ -297,7 +328,10 @@ fn not_json(error: &serde_json::Error) -> Problem {
         let detail = format!("the document says something else than it may: {error}");
         return Problem::invalid(vec![Detail::at("", detail)]);
     }
-    let detail = format!("the document is not JSON: {error}");
+    let detail = match error.to_string() {
+        deep if deep.starts_with(RECURSION) => too_deep(),
+        other => format!("the document is not JSON: {other}"),
+    };
     Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
 }
 

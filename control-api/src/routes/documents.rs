@@ -206,13 +206,14 @@ impl<'a> Documents<'a> {
             }
         };
         // Bounded before it is read.
-        document.tree()?;
+        let tree = document.tree()?;
         let wrong = demands::complaints(kind, &name, &document.text, &sent, &self.state.trust);
         if !wrong.is_empty() {
             return Err(Problem::invalid(wrong));
         }
+        path::check_called(kind, &name, tree.get("id").and_then(Value::as_str))?;
         if kind == DocumentKind::Replay {
-            self.check_contract(&document).await?;
+            self.check_contract(&tree).await?;
         }
         let edited = self.edit(name.clone(), Some(document.text), headers).await;
         let edited = edited?;
@@ -231,9 +232,8 @@ impl<'a> Documents<'a> {
     }
 
     /// The contract that a replay session names must be there.
-    async fn check_contract(&self, session: &Document) -> Result<(), Problem> {
-        let tree = session.tree()?;
-        let Some(contract) = tree.get("contract").and_then(Value::as_str) else {
+    async fn check_contract(&self, session: &Value) -> Result<(), Problem> {
+        let Some(contract) = session.get("contract").and_then(Value::as_str) else {
             return Ok(());
         };
         let contracts = Collection {

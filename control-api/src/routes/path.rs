@@ -4,6 +4,7 @@ use axum::extract::{FromRequestParts, Path};
 use http::request::Parts;
 
 use crate::problem::{Detail, Problem};
+use crate::store::DocumentKind;
 
 /// A scope in a path: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, as the proxy takes them.
 #[derive(Debug)]
@@ -100,7 +101,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ExchangeName {
 /// What is put must have a name that files and commands can write. `what` is `profile`, `suite`, ….
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
     let fits = (1..=64).contains(&name.len())
-        && !name.starts_with('.')
+        && !name.starts_with(['.', '-'])
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
@@ -108,9 +109,36 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = format!(
-        "a {what}'s name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`"
+        "a {what}'s name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.` and no `-`"
     );
     Err(Problem::invalid(vec![Detail::at("/name", detail)]))
+}
+
+/// What is put must be called in the document as it is in the path, where the document says what it is
+/// called: a profile by its `name`, a replay session by its `id`. The `name` of a suite and of a contract is
+/// a title, which runs and reports show, in any words.
+pub(super) fn check_called(
+    kind: DocumentKind,
+    name: &str,
+    called: Option<&str>,
+) -> Result<(), Problem> {
+    let member = match kind {
+        DocumentKind::Profile => "name",
+        DocumentKind::Replay => "id",
+        DocumentKind::Suite | DocumentKind::Contract => return Ok(()),
+    };
+    let Some(called) = called.filter(|called| *called != name) else {
+        return Ok(());
+    };
+    let called: String = called.chars().take(64).collect();
+    let what = kind.as_str();
+    let detail = format!(
+        "the document calls the {what} `{called}`, the path `{name}`; write one of them in both"
+    );
+    Err(Problem::invalid(vec![Detail::at(
+        format!("/{member}"),
+        detail,
+    )]))
 }
 
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {

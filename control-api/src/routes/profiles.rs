@@ -27,7 +27,7 @@ use crate::openapi::{Operation, ProfileDocument, YAML};
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
-use crate::store::{DEFAULT_WORKSPACE, WriteError};
+use crate::store::{DEFAULT_WORKSPACE, DocumentKind, WriteError};
 use crate::stored_profiles::{Edit, Edited, NotEdited, ProfileKey};
 
 /// A line of the list.
@@ -223,10 +223,7 @@ pub(super) async fn put(
     params.finish()?;
     check_name(&name)?;
     let profile = document.profile(&name, &state.trust)?;
-    if let Some(named) = profile.name.as_ref().filter(|named| **named != name) {
-        let detail = format!("the document names the profile `{named}`, the path `{name}`");
-        return Err(Problem::invalid(vec![Detail::at("/name", detail)]));
-    }
+    path::check_called(DocumentKind::Profile, &name, profile.name.as_deref())?;
     let (tag, rules) = (etag(&profile), profile.rules.len());
     let variables = document.has_variables().then(|| {
         let (_, expanded) = profile.version();

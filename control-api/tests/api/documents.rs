@@ -195,7 +195,7 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         assert!(told, "{document} at {pointer}: {problem}");
     }
     let name = "x".repeat(65);
-    for name in [&*name, "a%20b", "a%2Fb"] {
+    for name in [&*name, "a%20b", "a%2Fb", "-a", ".a"] {
         api.put(&format!("/v1/suites/{name}"), suite())
             .await
             .problem(422, "invalid");
@@ -265,12 +265,28 @@ async fn a_document_is_bounded_in_size_depth_and_aliases() {
         assert!(refused.to_string().contains("alias"), "{refused}");
     }
     let json = [("content-type", "application/json")];
-    for path in ["/v1/suites/s", "/v1/replays/s", "/v1/profiles/s"] {
-        let refused = api.ask("PUT", path, &json, deep.clone()).await;
-        refused.problem(400, "malformed");
-        for text in [deep.as_str(), &bomb] {
-            api.put_yaml(path, text).await.problem(400, "malformed");
+    for path in [
+        "/v1/suites/s",
+        "/v1/contracts/s",
+        "/v1/replays/s",
+        "/v1/profiles/s",
+        "/v1/chaos",
+        "/v1/scopes/s/tape",
+    ] {
+        // Each parser has a bound of its own further down.
+        for levels in [70, 200, 3_000] {
+            let deep = ["[".repeat(levels), "]".repeat(levels)].concat();
+            let deep = format!("{{\"chaos\": {deep}}}");
+            for answer in [
+                api.ask("PUT", path, &json, deep.clone()).await,
+                api.put_yaml(path, &deep).await,
+            ] {
+                let refused = answer.problem(400, "malformed");
+                let said = "the document is nested deeper than 64 levels";
+                assert_eq!(refused["detail"], said, "{path}");
+            }
         }
+        api.put_yaml(path, &bomb).await.problem(400, "malformed");
     }
     let long = format!("# {}\n", "x".repeat(1 << 20));
     api.put_yaml("/v1/suites/s", &long)
@@ -290,6 +306,42 @@ async fn a_replay_names_no_contract_but_one_that_is_there() {
         json!({ "invariants": [{ "id": "bounded", "type": "max_calls", "tool": "x", "max": 3 }] });
     assert_eq!(put("/v1/contracts/honest", &contract).await.status, 201);
     assert_eq!(put("/v1/replays/r", &session).await.status, 201);
+}
+
+#[tokio::test]
+async fn what_a_document_says_that_it_is_called_is_what_it_is_put_as() {
+    let api = Api::new();
+    let profile = |name: &str| json!({ "name": name, "chaos": {} });
+    let session = |id: &str| json!({ "id": id, "input": "Weather?" });
+    for (path, document, told) in [
+        ("/v1/profiles/a", profile("a"), None),
+        ("/v1/profiles/a", profile("b"), Some("/name")),
+        ("/v1/replays/a", session("a"), None),
+        ("/v1/replays/a", session("b"), Some("/id")),
+    ] {
+        let put = api.put(path, document.clone()).await;
+        let Some(pointer) = told else {
+            assert_eq!(put.status, 201, "{document}: {put:?}");
+            continue;
+        };
+        let refused = put.problem(422, "invalid");
+        let error = &refused["errors"][0];
+        assert_eq!(error["pointer"], pointer, "{refused}");
+        let detail = error["detail"].as_str().expect("why");
+        assert!(detail.contains("`b`") && detail.contains("`a`"), "{detail}");
+    }
+    // Theirs are titles.
+    let mut titled = suite();
+    titled["name"] = json!("Weather, by night");
+    let contract = json!({ "name": "Weather, by night", "invariants": [{ "id": "done", "type": "completes" }] });
+    for (path, document) in [("/v1/suites/a", titled), ("/v1/contracts/a", contract)] {
+        let put = api.put(path, document).await;
+        assert_eq!(
+            (put.status, &put.json()["name"]),
+            (201, &json!("a")),
+            "{put:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ mod judge;
 mod memory;
 mod plan;
 mod probe;
+mod recalling;
 mod scenarios;
 #[cfg(test)]
 mod tests;
@@ -141,8 +142,7 @@ async fn carried_out(
         .collect();
     warnings.extend(probed.warnings);
     if !plan.resets {
-        warnings
-            .extend(memory::remembers(all()).or_else(|| memory::shows(counting::counts(all()))));
+        warnings.extend(memory::remembers(all()).or_else(|| memory::shows_in_answers(all())));
     }
     let was_seen = all().any(|(_, asked)| asked.was_seen());
     Ok(Ran {

@@ -10,9 +10,11 @@ mod talk;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
-use squall_journal::reach::{Seen, SeenExchange};
-use squall_journal::record::RuleOutcome;
+use squall_journal::reach::{Message, Seen, SeenExchange};
+use squall_journal::record::{Kind, RuleOutcome};
 
 pub use self::attempt::{Attempt, Class, Failure};
 pub use self::calls::Call;
@@ -83,6 +85,20 @@ impl Trace {
         })
     }
 
+    /// What the agent was answered by tools and by all others that are no models, as far as it is text.
+    pub(crate) fn answers_of_tools(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let others = self.seen.exchanges.iter();
+        let others = others.filter(|seen| seen.record.kind != Kind::Llm);
+        others.filter_map(|seen| text(seen.response.as_ref()))
+    }
+
+    /// What the agent sent to models.
+    pub(crate) fn sent_to_models(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let models = self.seen.exchanges.iter();
+        let models = models.filter(|seen| seen.record.kind == Kind::Llm);
+        models.filter_map(|seen| text(seen.request.as_ref()))
+    }
+
     /// The model calls in order, with what was said in them.
     pub(crate) fn turns(&self) -> Vec<Turn<'_>> {
         self.attempts
@@ -90,4 +106,9 @@ impl Trace {
             .filter_map(|attempt| Turn::of(attempt, self.exchange(attempt)))
             .collect()
     }
+}
+
+fn text(message: Option<&Message>) -> Option<Cow<'_, str>> {
+    let body = message?.body.as_ref()?;
+    Some(String::from_utf8_lossy(&body.bytes))
 }

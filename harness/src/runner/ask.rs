@@ -48,6 +48,15 @@ pub(super) struct Asked {
     pub(super) unreachable: Option<AskError>,
     /// In which scope it was asked.
     pub(super) scope: String,
+    /// When, as the run's askings begin and end.
+    pub(super) during: During,
+}
+
+/// When an asking began and ended: the run's beginnings and ends are counted from 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct During {
+    pub(super) began: u64,
+    pub(super) ended: u64,
 }
 
 impl Asked {
@@ -145,6 +154,8 @@ pub(super) struct Asking<'r> {
     tell: &'r dyn Tell,
     of: u64,
     done: AtomicU64,
+    /// Beginnings and ends of askings so far.
+    moments: AtomicU64,
 }
 
 impl<'r> Asking<'r> {
@@ -162,6 +173,7 @@ impl<'r> Asking<'r> {
             tell,
             of,
             done: AtomicU64::new(0),
+            moments: AtomicU64::new(0),
         }
     }
 
@@ -192,8 +204,10 @@ impl<'r> Asking<'r> {
             while let Some(unit) = take() {
                 let mut before = Before::default();
                 for job in unit {
+                    let began = self.moment();
                     let mut asked = self.asked(scope, &job, &mut before).await?;
                     asked.scope.clone_from(scope);
+                    asked.during = self.since(began);
                     self.one_more().await;
                     // There is room for all. Nobody listens once the run has failed elsewhere.
                     let _ = done.try_send((job, asked));
@@ -203,6 +217,15 @@ impl<'r> Asking<'r> {
         };
         try_join_all(scopes.iter().map(slot)).await?;
         Ok(())
+    }
+
+    fn moment(&self) -> u64 {
+        self.moments.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn since(&self, began: u64) -> During {
+        let ended = self.moment();
+        During { began, ended }
     }
 
     /// One more asking is done.
@@ -238,6 +261,7 @@ impl<'r> Asking<'r> {
         (scope, shared): (&str, &str),
         job: &Job<'_>,
     ) -> Result<(Asked, In), RunError> {
+        let began = self.moment();
         if let Err(error) = self.driver.reset(scope).await {
             return Ok((Asked::not_reset(error), In::Neither));
         }
@@ -257,6 +281,7 @@ impl<'r> Asking<'r> {
         };
         let mut asked = Asked::of(told, seen);
         scope.clone_into(&mut asked.scope);
+        asked.during = self.since(began);
         Ok((asked, at))
     }
 

@@ -1,12 +1,14 @@
 //! Agents that remember what they were asked before, found out by answers that count.
 //!
 //! Asked the same again, such an agent says the same with a greater number in it: `turn 1`, `turn 4`. Nothing is
-//! asked for that alone. What an agent counts for all scopes grows from the clean asking on; what it counts in a
-//! process for each slot grows there, from one asking to the next.
+//! asked for that alone. What an agent counts for all scopes grows from the clean asking on, whichever order askings
+//! that go on at once come in; what it counts in a process for each slot grows there, from one asking to the next, of
+//! whatever prompt. Numbers that its tools told it are not its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Tried;
+use super::ask::Asked;
 use crate::suite::Prompt;
 
 /// So often a number has to be greater than before: once may be the weather.
@@ -29,7 +31,9 @@ pub(super) fn counts<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<C
         let steps = numbers.windows(2).map(|two| two[1].saturating_sub(two[0]));
         steps.into_iter().all(|step| (1..=most).contains(&step))
     };
-    counted(&tried, |_| "", distinct).or_else(|| counted(&tried, |scope| scope, one_by_one))
+    counted(&tried, |_| "", distinct)
+        .or_else(|| counted(&tried, |scope| scope, one_by_one))
+        .or_else(|| ordinals(&tried))
 }
 
 /// What shows that an agent's answers count.
@@ -47,24 +51,25 @@ fn counted<'r>(
     place: impl Fn(&'r str) -> &'r str,
     counts: impl Fn(&[u64]) -> bool,
 ) -> Option<Counted<'r>> {
-    let mut alike: BTreeMap<(&Prompt, &str), Vec<Said>> = BTreeMap::new();
+    let mut alike: BTreeMap<(&Prompt, &str), Vec<Said<'_>>> = BTreeMap::new();
     for (job, asked) in tried {
         if asked.wrong.is_none() && asked.answer.error.is_none() {
             let here = alike.entry((job.prompt, place(&asked.scope))).or_default();
-            here.push(Said::of(&asked.answer.text));
+            here.push(Said::of(asked));
         }
     }
     let (mut times, mut found) = (0, None);
     for ((prompt, _), said) in &alike {
         let first = &said[0];
         let is_alike =
-            |one: &&Said| one.words == first.words && one.numbers.len() == first.numbers.len();
+            |one: &&Said<'_>| one.words == first.words && one.numbers.len() == first.numbers.len();
         let alike: Vec<_> = said.iter().filter(is_alike).collect();
         if alike.len() < 2 || first.numbers.is_empty() {
             continue;
         }
         let at = |place: usize| alike.iter().map(|one| one.numbers[place]).collect();
-        let mut series = (0..first.numbers.len()).map(at);
+        let is_own = |place: &usize| !alike.iter().all(|one| one.was_told(*place));
+        let mut series = (0..first.numbers.len()).filter(is_own).map(at);
         let series: Vec<u64> = series.find(|numbers: &Vec<u64>| counts(numbers))?;
         times += series.len() - 1;
         found.get_or_insert(Counted {
@@ -76,15 +81,94 @@ fn counted<'r>(
     found.filter(|_| times >= TELLING)
 }
 
-/// An answer, its numbers apart from the rest.
-struct Said {
-    words: String,
-    numbers: Vec<u64>,
+/// An answer with its place among all that were given in its scope.
+struct Numbered<'r> {
+    prompt: &'r Prompt,
+    /// How often anything was asked there, this asking included, and how many turns that were.
+    askings: u64,
+    turns: u64,
+    said: Said<'r>,
 }
 
-impl Said {
+/// Answers in the same words, whatever was asked, with a number in them that counts the askings of each scope from
+/// the same beginning, without an exception.
+fn ordinals<'r>(tried: &[&'r Tried<'r>]) -> Option<Counted<'r>> {
+    let mut in_order = tried.to_vec();
+    in_order.sort_by_key(|(_, asked)| asked.during.began);
+    let mut scopes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut alike: BTreeMap<(String, usize), Vec<Numbered<'_>>> = BTreeMap::new();
+    for (job, asked) in in_order {
+        let (askings, turns) = scopes.entry(&asked.scope).or_default();
+        *askings += 1;
+        *turns += job.prompt.turns().len() as u64;
+        if asked.wrong.is_none() && asked.answer.error.is_none() {
+            let said = Said::of(asked);
+            let form = (said.words.clone(), said.numbers.len());
+            alike.entry(form).or_default().push(Numbered {
+                prompt: job.prompt,
+                askings: *askings,
+                turns: *turns,
+                said,
+            });
+        }
+    }
+    alike.iter().find_map(|((_, numbers), said)| {
+        let is_own = |place: &usize| !said.iter().all(|one| one.said.was_told(*place));
+        let mut places = (0..*numbers).filter(is_own);
+        places.find_map(|place| ordinal(said, place))
+    })
+}
+
+/// The first prompt that was answered with two numbers, if all numbers at a place are ordinals.
+fn ordinal<'r>(said: &[Numbered<'r>], place: usize) -> Option<Counted<'r>> {
+    let number = |one: &Numbered<'_>| one.said.numbers[place];
+    let is_counted_by = |count: fn(&Numbered<'_>) -> u64| {
+        let from: BTreeSet<_> = said
+            .iter()
+            .map(|one| number(one).checked_sub(count(one)))
+            .collect();
+        from.len() == 1 && !from.contains(&None)
+    };
+    if !is_counted_by(|one| one.askings) && !is_counted_by(|one| one.turns) {
+        return None;
+    }
+    let mut first: BTreeMap<&Prompt, u64> = BTreeMap::new();
+    let (mut again, mut found) = (0, None);
+    for one in said {
+        let before = *first.entry(one.prompt).or_insert_with(|| number(one));
+        again += usize::from(before != number(one));
+        if before < number(one) {
+            found.get_or_insert(Counted {
+                prompt: one.prompt,
+                before,
+                after: number(one),
+            });
+        }
+    }
+    found.filter(|_| again >= TELLING)
+}
+
+/// An answer, its numbers apart from the rest.
+struct Said<'r> {
+    words: String,
+    numbers: Vec<u64>,
+    asked: &'r Asked,
+}
+
+impl<'r> Said<'r> {
+    /// Whether a number of it stands in what a tool answered: it is not the agent's.
+    fn was_told(&self, place: usize) -> bool {
+        let number = self.numbers[place].to_string();
+        let mut texts = self.asked.trace.answers_of_tools();
+        texts.any(|text| {
+            let mut told = text.split(|letter: char| !letter.is_ascii_digit());
+            told.any(|told| told == number)
+        })
+    }
+
     /// Parts of dates, times and fractions are no numbers of their own.
-    fn of(text: &str) -> Self {
+    fn of(asked: &'r Asked) -> Self {
+        let text = asked.answer.text.as_str();
         let is_of_number = |letter: char| letter.is_ascii_digit() || ".,:/-".contains(letter);
         let (mut words, mut numbers) = (String::new(), Vec::new());
         let mut rest = text;
@@ -104,7 +188,11 @@ impl Said {
             rest = &from_here[written.len()..];
         }
         words.push_str(rest);
-        Self { words, numbers }
+        Self {
+            words,
+            numbers,
+            asked,
+        }
     }
 }
 
@@ -113,10 +201,15 @@ mod tests {
     use super::super::jobs::Job;
     use super::*;
     use crate::answer::Answer;
-    use crate::runner::Asked;
+    use crate::trace::testing::{Sent, trace};
 
     /// Answers to two prompts, each with its slot, in order.
     fn counts_in(said: &[(&str, &str, &str)]) -> bool {
+        counts_with(said, "")
+    }
+
+    /// The same, where tools say this.
+    fn counts_with(said: &[(&str, &str, &str)], told: &str) -> bool {
         let prompts = ["Oslo?", "Rome?"].map(Prompt::single);
         let tried: Vec<Tried<'_>> = said
             .iter()
@@ -124,6 +217,7 @@ mod tests {
                 let asked = Asked {
                     answer: Answer::of(*text),
                     scope: (*scope).to_owned(),
+                    trace: trace(&[Sent::get("https://tool.test/").answer_body(told)]),
                     ..Asked::default()
                 };
                 (
@@ -196,5 +290,43 @@ mod tests {
         ] {
             assert_eq!(counts_in(&said), expected, "{said:?}");
         }
+    }
+
+    #[test]
+    fn what_a_process_for_each_slot_counts_is_told_whatever_was_asked() {
+        let askings = |numbers: [u64; 6], template: &str| {
+            let prompts = ["Oslo?", "Rome?"].into_iter().cycle();
+            let scopes = ["s-1", "s-1", "s-1", "s-2", "s-2", "s-3"];
+            let texts = numbers.map(|number| template.replace('#', &number.to_string()));
+            let said: Vec<_> = prompts.zip(scopes).zip(texts).collect();
+            let said: Vec<_> = said
+                .iter()
+                .map(|((prompt, scope), text)| (*prompt, *scope, text.as_str()))
+                .collect();
+            counts_in(&said)
+        };
+        for (numbers, expected) in [
+            ([1, 2, 3, 1, 2, 1], true),
+            ([7, 8, 9, 7, 8, 7], true),
+            // What is always the same of one prompt, and prices.
+            ([12, 15, 12, 15, 12, 15], false),
+            ([1, 2, 1, 2, 1, 2], false),
+            ([1, 2, 3, 1, 2, 2], false),
+            ([412, 305, 399, 311, 415, 308], false),
+        ] {
+            for template in ["turn #", "call # of today, sunny"] {
+                assert_eq!(askings(numbers, template), expected, "{numbers:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_that_tools_tell_are_not_the_agents() {
+        let orders = [1001, 1002, 1003].map(|order| format!("Your order is {order}."));
+        let said = orders
+            .each_ref()
+            .map(|order| ("Oslo?", "s-1", order.as_str()));
+        assert!(counts_in(&said));
+        assert!(!counts_with(&said, "{\"orders\": [1001, 1002, 1003]}"));
     }
 }

@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::Tried;
-use super::counting::Counted;
+use super::{Tried, counting, recalling};
 use crate::suite::Prompt;
 
 /// Shortest text of a model's that tells askings apart, characters.
@@ -36,21 +35,35 @@ pub(super) fn remembers<'r>(tried: impl Iterator<Item = &'r Tried<'r>> + Clone) 
     None
 }
 
-/// The same of an agent whose answers count.
-pub(super) fn shows(counted: Option<Counted<'_>>) -> Option<String> {
-    let Counted {
-        prompt,
-        before,
-        after,
-    } = counted?;
-    let how = format!(
-        "it said {before}, and asked the same again {after} in the same words; it counts, or what it calls does"
-    );
-    Some(told(prompt, &how))
+/// The same of an agent whose answers count, or recall what they were not asked.
+pub(super) fn shows_in_answers<'r>(
+    tried: impl Iterator<Item = &'r Tried<'r>> + Clone,
+) -> Option<String> {
+    let counted = counting::counts(tried.clone());
+    let counted = counted.map(|found| {
+        let how = format!(
+            "it said {}, and asked the same again {} in the same words; it counts",
+            found.before, found.after
+        );
+        told(found.prompt, &how)
+    });
+    counted.or_else(|| {
+        let found = recalling::recalls(tried)?;
+        let how = format!(
+            "it said `{}`, which stands in another prompt that it was asked before: `{}`",
+            found.word,
+            shown(found.of)
+        );
+        Some(told(found.prompt, &how))
+    })
+}
+
+fn shown(prompt: &Prompt) -> String {
+    prompt.text().chars().take(60).collect()
 }
 
 fn told(prompt: &Prompt, how: &str) -> String {
-    let prompt: String = prompt.text().chars().take(60).collect();
+    let prompt = shown(prompt);
     format!(
         "the agent remembers: asked `{prompt}`, {how}. Without `agent.reset_endpoint`, `reset_function` or \
          `reset_command` no asking stands for itself"

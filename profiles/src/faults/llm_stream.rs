@@ -12,7 +12,8 @@
 //! |---|---|---|
 //! | truncate | the event that crosses the limit is cut in place, then the provider's own end | cut in place once it is complete |
 //! | instead | made-up events in place of the first that says something, then the provider's own end | said in place once it is complete |
-//! | rewrite | the events of a part are held, then given with the new text spread over them | rewritten in place |
+//! | rewrite a call | the events of a part are held, then given with the new text spread over them | rewritten in place |
+//! | drift | what is settled passes, the rest is held until it is | rewritten in place |
 //! | cut | breaks off after the last token that still fits | breaks off inside the text, behind that token |
 //! | error | an event that reports it, after the last token that still fits | – |
 //! | slow | waits before events that carry tokens | one wait for all tokens |
@@ -27,6 +28,7 @@ mod assembling;
 mod breaking;
 mod budget;
 mod call;
+mod drifting;
 mod ending;
 mod events;
 mod frames;
@@ -48,11 +50,12 @@ use squall_dialects::model::{Delta, ModelRequest, Reading};
 use squall_dialects::stream::Framing;
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Tally};
 
-use crate::fault::StreamFault;
+use crate::fault::{Rewrite, StreamFault};
 use crate::plan::Ending;
 use assembling::Assembler;
 use breaking::Breaking;
 use call::Call;
+use drifting::Drifts;
 use ending::{EarlyEnd, Ended};
 use events::{EventEditor, Job};
 use frames::{Repeating, Unterminated};
@@ -248,6 +251,7 @@ fn job(fault: &StreamFault, framing: Framing) -> Option<Box<dyn Job>> {
         StreamFault::Stall { after_tokens, wait } => Box::new(Stalling::new(*after_tokens, *wait)),
         StreamFault::Repeat { choice } => Box::new(Repeating::new(*choice)),
         StreamFault::Unterminated => Box::new(Unterminated::new(framing)),
+        StreamFault::Rewrite(Rewrite::Drift(drift)) => Box::new(Drifts::new(*drift, framing)),
         StreamFault::Rewrite(rewrite) => Box::new(Rewriting::new(rewrite.clone())),
         StreamFault::WholeForStream => return None,
     })

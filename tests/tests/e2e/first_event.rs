@@ -189,6 +189,9 @@ fn an_event_comes_before_the_next_is_sent_when_a_rule_reads_along() {
     for rule in [
         json!({ "mode": "stream_cut", "after_tokens": 1_000_000 }),
         json!({ "mode": "truncated_response", "max_tokens": 1_000_000 }),
+        json!({ "mode": "malformed_tool_call" }),
+        json!({ "mode": "response_drift" }),
+        json!({ "mode": "response_drift", "drift_type": "refusal_rephrase", "severity": "subtle" }),
     ] {
         hear_all(Some(&rule));
     }

@@ -1,10 +1,13 @@
 //! Texts that drift, as after an unannounced release of the model.
 
+mod coming;
+
 use std::collections::HashSet;
 
 use squall_dialects::json::{Document, Edits, Kind, NodeId, Value, quote};
 use squall_dialects::tokens::{self, Counting};
 
+pub(crate) use self::coming::Coming;
 use super::words::{REFUSALS, pick};
 use crate::fault::{ResponseDrift, Severity, TextDrift};
 
@@ -265,29 +268,37 @@ const PHRASES: [(&str, &str); 8] = [
     ("i won't", "I'd rather not"),
 ];
 
+/// Where a text refuses first, and what the phrase becomes.
+fn refused(text: &str) -> Option<(std::ops::Range<usize>, &'static str)> {
+    let places = PHRASES
+        .iter()
+        .filter_map(|(phrase, other)| Some((find_phrase(text, phrase)?, *other)));
+    places.min_by_key(|(place, _)| place.start)
+}
+
 /// A refusal in other words: the phrase, the sentence, or all of it. An error when none is refused.
 fn rephrased(text: &str, severity: Severity, choice: u64) -> Result<String, String> {
-    // Typographic apostrophes are three bytes long; finding has to keep to the text's own places.
-    let found = PHRASES.iter().find_map(|(phrase, other)| {
-        let place = find_phrase(text, phrase)?;
-        Some((place, *other))
-    });
-    let (place, other) = found.ok_or("the answer's text refuses nothing")?;
+    let (place, other) = refused(text).ok_or("the answer's text refuses nothing")?;
+    // Typographic apostrophes are three bytes long: places are the text's own.
+    let start = text[..place.start].rfind(['.', '!', '?', '\n']);
+    let start = start.map_or(0, |at| at + 1);
+    let end = text[place.end..].find(['.', '!', '?', '\n']);
+    let end = end.map_or(text.len(), |at| place.end + at + 1);
+    let said = match severity {
+        Severity::Subtle => return Ok([&text[..place.start], other, &text[place.end..]].concat()),
+        Severity::Moderate => text[start..end].trim(),
+        Severity::Significant => text,
+    };
     let others: Vec<&str> = REFUSALS
         .into_iter()
-        .filter(|refusal| *refusal != text)
+        .filter(|refusal| !refusal.starts_with(said))
         .collect();
-    Ok(match severity {
-        Severity::Subtle => [&text[..place.start], other, &text[place.end..]].concat(),
-        Severity::Moderate => {
-            let start = text[..place.start].rfind(['.', '!', '?', '\n']);
-            let start = start.map_or(0, |at| at + 1);
-            let end = text[place.end..].find(['.', '!', '?', '\n']);
-            let end = end.map_or(text.len(), |at| place.end + at + 1);
-            let space = if start > 0 { " " } else { "" };
-            [&text[..start], space, pick(&others, choice), &text[end..]].concat()
-        }
-        Severity::Significant => pick(&others, choice).to_owned(),
+    let other = pick(&others, choice);
+    Ok(if severity == Severity::Significant {
+        other.to_owned()
+    } else {
+        let space = if start > 0 { " " } else { "" };
+        [&text[..start], space, other, &text[end..]].concat()
     })
 }
 
@@ -328,8 +339,8 @@ const CASUAL: [(&str, &str); 14] = [
     ("certainly", "sure"),
 ];
 
-/// The text in another tone: formal words become casual; then it begins, and ends, like a chat.
-fn casual(text: &str, severity: Severity) -> String {
+/// The text with casual words for formal ones.
+fn casual_words(text: &str) -> String {
     let mut casual = text.to_owned();
     for (formal, plain) in CASUAL {
         let mut done = 0;
@@ -345,6 +356,12 @@ fn casual(text: &str, severity: Severity) -> String {
             casual.replace_range(place, &plain);
         }
     }
+    casual
+}
+
+/// The text in another tone: formal words become casual; then it begins, and ends, like a chat.
+fn casual(text: &str, severity: Severity) -> String {
+    let mut casual = casual_words(text);
     if severity > Severity::Subtle {
         casual.insert_str(0, "Hey! ");
     } else if casual == text {

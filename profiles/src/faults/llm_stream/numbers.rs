@@ -1,5 +1,6 @@
 //! Numbers of events, which go on where events are dropped or made up.
 
+use bytes::Bytes;
 use squall_dialects::json::{Document, Edits, Value};
 use squall_dialects::stream::{DEFAULT_LIMIT, Framing, Splitter};
 
@@ -37,31 +38,47 @@ impl Numbers {
         }
         for step in steps {
             if let Step::Emit(bytes) = step {
-                let mut splitter = Splitter::new(framing, DEFAULT_LIMIT);
-                let mut frames = splitter.push(bytes);
-                frames.extend(splitter.finish());
-                let Some(frame) = frames.first() else {
-                    continue;
-                };
-                let data = frame.data().unwrap_or_default();
-                let Ok(document) = Document::parse(&data) else {
-                    continue;
-                };
-                let spoken = squall_dialects::Event::of(frame, &document);
-                let Some(place) = call.dialect.number(spoken) else {
-                    continue;
-                };
-                let Some(number) = place.as_u64() else {
-                    continue;
-                };
-                let due = self.next.filter(|_| touched).unwrap_or(number);
-                self.next = Some(due.saturating_add(1));
-                if number != due {
-                    let mut edits = Edits::new(&document);
-                    edits.replace(place.id(), due.to_string());
-                    *bytes = frame.with(None, &edits.apply());
-                }
+                self.follow(bytes, touched, framing, call);
             }
+        }
+    }
+
+    /// An event with this number passed.
+    pub(super) fn passed(&mut self, number: u64) {
+        self.next = Some(number.saturating_add(1));
+    }
+
+    /// The same as [`Self::go_on`] for one event that is given out.
+    pub(super) fn follow(
+        &mut self,
+        bytes: &mut Bytes,
+        touched: bool,
+        framing: Framing,
+        call: &Call,
+    ) {
+        let mut splitter = Splitter::new(framing, DEFAULT_LIMIT);
+        let mut frames = splitter.push(bytes);
+        frames.extend(splitter.finish());
+        let Some(frame) = frames.first() else {
+            return;
+        };
+        let data = frame.data().unwrap_or_default();
+        let Ok(document) = Document::parse(&data) else {
+            return;
+        };
+        let spoken = squall_dialects::Event::of(frame, &document);
+        let Some(place) = call.dialect.number(spoken) else {
+            return;
+        };
+        let Some(number) = place.as_u64() else {
+            return;
+        };
+        let due = self.next.filter(|_| touched).unwrap_or(number);
+        self.next = Some(due.saturating_add(1));
+        if number != due {
+            let mut edits = Edits::new(&document);
+            edits.replace(place.id(), due.to_string());
+            *bytes = frame.with(None, &edits.apply());
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Answers whose texts or tool calls say something else.
+//! Answers whose tool calls say something else, and whole answers whose texts do; see
+//! [`super::drifting`] for streamed ones.
 //!
 //! What is to be rewritten has to be known whole. Of a stream, the events from the first piece of a
 //! part that says something to its last are held, then given all at once, with the new text spread
@@ -64,9 +65,7 @@ impl Rewriting {
         let stays = |delta: &Delta<'_>| {
             // Where another event stands in the place of a call, nothing of the call may come.
             let context = call.error_context();
-            delta.text.is_empty()
-                && (delta.kind == DeltaKind::Text
-                    || call.dialect.bad_text_call("", "", &context) == BadCall::Untold)
+            delta.text.is_empty() && call.dialect.bad_text_call("", "", &context) == BadCall::Untold
         };
         let deltas = &event.reading.deltas;
         deltas.iter().filter(meant).all(stays) && !deltas.iter().any(|delta| delta.repeats)

@@ -26,6 +26,12 @@ impl Said {
         self.texts.insert(key(delta), text);
     }
 
+    /// The agent got all of a text, and it is this.
+    pub(super) fn set_text(&mut self, (choice, part): (u64, u64), text: String) {
+        self.begin(choice, part);
+        self.texts.insert((choice, part, DeltaKind::Text), text);
+    }
+
     /// The agent got the beginning of a part.
     pub(super) fn begin(&mut self, choice: u64, part: u64) {
         self.begun.insert((choice, part));

@@ -10,6 +10,7 @@ use crate::fault::{CallError, Instead, ResponseDrift, Rewrite, Severity, TextDri
 mod answers;
 mod calls;
 mod dialects;
+mod drifts;
 mod forms;
 mod sources;
 mod thinking;

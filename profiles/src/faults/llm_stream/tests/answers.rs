@@ -206,17 +206,64 @@ fn a_text_that_drifts_is_spread_over_the_events_it_came_in() {
 }
 
 #[test]
-fn a_text_drifts_as_soon_as_it_is_complete_and_nothing_else_waits() {
+fn a_text_drifts_as_it_comes_and_nothing_else_waits() {
     let mut editor = editor(&rewrite(drift(TextDrift::Tone)), SSE);
+    let mut push = |event: String| received(&editor.push(event.as_bytes())).0;
     // It says who speaks, and no word.
-    assert_eq!(editor.push(role().as_bytes()).len(), 1);
-    assert!(editor.push(word("One.").as_bytes()).is_empty());
-    assert_eq!(editor.push(b": alive\n\n").len(), 1);
-    assert!(editor.push(word(" Two.").as_bytes()).is_empty());
-    // A tool call begins, so the text has ended.
-    let steps = editor.push(call_head(0, "search").as_bytes());
-    assert_eq!(steps.len(), 3);
-    assert_eq!(editor.push(call_chunk(0, "{}").as_bytes()).len(), 1);
+    assert_eq!(push(role()), role());
+    assert_eq!(push(word("One")), word("Hey! "));
+    assert_eq!(push(word(" it")), word("One"));
+    // How it goes on is not known yet.
+    assert_eq!(push(word(" is")), "");
+    assert_eq!(push(": alive\n\n".to_owned()), ": alive\n\n");
+    assert_eq!(push(word(" two")), word(" it") + &word("'s"));
+    // A tool call begins, so the text has ended: what is left of it comes in an event of its own.
+    let head = call_head(0, "search");
+    assert_eq!(push(head.clone()), word(" two") + &head);
+    assert_eq!(push(call_chunk(0, "{}")), call_chunk(0, "{}"));
+}
+
+#[test]
+fn what_stays_as_it_is_passes_at_once_and_as_it_came() {
+    let length = |compress| TextDrift::Length {
+        factor: 2.0,
+        compress,
+    };
+    for (kind, words, passed) in [
+        (TextDrift::FieldNames, ["Here: ", "{\"a\":1}", "."], 1),
+        (TextDrift::FieldNames, ["One", " two", " three."], 3),
+        (TextDrift::Refusal, ["One. ", "Two", ". I"], 2),
+        (length(false), ["One", " two", " three"], 3),
+        (length(true), ["One", " two", " three"], 0),
+    ] {
+        let mut editor = editor(&rewrite(drift(kind)), SSE);
+        let steps = editor.push(role().as_bytes());
+        assert_eq!(received(&steps).0, role());
+        let events = words.map(word);
+        let steps: Vec<_> = events
+            .iter()
+            .flat_map(|event| editor.push(event.as_bytes()))
+            .collect();
+        assert_eq!(
+            received(&steps).0,
+            events[..passed].concat(),
+            "{kind:?} {words:?}"
+        );
+        assert!(!editor.touched());
+    }
+}
+
+#[test]
+fn a_text_that_becomes_longer_goes_on_in_further_events() {
+    let fault = rewrite(drift(TextDrift::Length {
+        factor: 2.0,
+        compress: false,
+    }));
+    let (text, _) = changed(&fault, SSE, &paris());
+    let before = paris().replace(&(stop() + DONE), "");
+    let more = text.strip_prefix(&before).expect("what the model said");
+    let more = more.strip_suffix(&(stop() + DONE)).expect("its end");
+    assert!(more.matches("\"content\":\"").count() > 1, "{more}");
 }
 
 #[test]
@@ -225,20 +272,33 @@ fn texts_of_several_choices_drift_each_by_itself() {
         choices: 2,
         ..ModelRequest::default()
     };
+    let piece = |choice, text: &str| {
+        choice_chunk(
+            choice,
+            &format!("{{\"content\":{}}}", json::quote(text)),
+            "null",
+        )
+    };
+    let stop = |choice| choice_chunk(choice, "{}", "\"stop\"");
     let stream = [
-        choice_chunk(0, r#"{"content":"One."}"#, "null"),
-        choice_chunk(1, r#"{"content":"Uno."}"#, "null"),
-        choice_chunk(0, "{}", "\"stop\""),
-        choice_chunk(1, "{}", "\"stop\""),
+        piece(0, "One."),
+        piece(1, "Uno."),
+        stop(0),
+        stop(1),
         DONE.to_owned(),
-    ]
-    .concat();
+    ];
     let fault = rewrite(drift(TextDrift::Tone));
-    let (steps, _) = run(editor(&fault, SSE).for_request(&request), &stream);
-    let expected = stream
-        .replace("One.", "Hey! One.")
-        .replace("Uno.", "Hey! Uno.");
-    assert_eq!(received(&steps).0, expected);
+    let (steps, _) = run(editor(&fault, SSE).for_request(&request), &stream.concat());
+    let expected = [
+        piece(0, "Hey! "),
+        piece(1, "Hey! "),
+        piece(0, "One."),
+        stop(0),
+        piece(1, "Uno."),
+        stop(1),
+        DONE.to_owned(),
+    ];
+    assert_eq!(received(&steps).0, expected.concat());
 }
 
 #[test]

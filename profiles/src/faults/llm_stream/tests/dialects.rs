@@ -265,7 +265,7 @@ pub(super) fn bytes(steps: &[Step]) -> Vec<u8> {
 
 /// What comes of a fault on every sample that it changes; it has to change a stream of each dialect
 /// at least, but for those that are excused.
-fn on_every_sample(
+pub(super) fn on_every_sample(
     fault: &StreamFault,
     excused: &[&str],
     check: impl Fn(&Sample, &Read, &Read) -> Result<(), String>,
@@ -307,7 +307,7 @@ fn on_every_sample(
 }
 
 /// What holds of every answer that is changed and goes on to its end.
-fn is_sound(before: &Read, after: &Read) -> Result<(), String> {
+pub(super) fn is_sound(before: &Read, after: &Read) -> Result<(), String> {
     let expect = |what: &str, holds: bool| if holds { Ok(()) } else { Err(what.to_owned()) };
     expect("not all can be read", after.unread <= before.unread)?;
     expect("it contradicts itself", after.contradictions.is_empty())?;

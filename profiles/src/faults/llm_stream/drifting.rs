@@ -1,0 +1,446 @@
+//! Streams whose texts drift.
+//!
+//! What of a text is settled passes in the events that it came in: as they are, as long as the text
+//! is. Pieces of which it is not known yet what they become wait, and so do the events behind them.
+//! Once more is settled it is spread over the pieces that wait. What comes behind the last of them when
+//! the text is complete comes in events made after it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use squall_dialects::json::{Document, Edits, Kind, NodeId, Value, quote};
+use squall_dialects::model::{Delta, DeltaKind, Weights};
+use squall_dialects::stream::{Frame, Framing};
+use squall_dialects::tokens::{self, Counting};
+
+use super::budget;
+use super::call::Call;
+use super::events::{Event, Job, Other};
+use super::numbers::Numbers;
+use super::said::Said;
+use super::{DEFAULT_HOLD, Step};
+use crate::fault::ResponseDrift;
+use crate::faults::llm_rewrite::drift::Coming;
+
+/// Tokens of an event that is made because a text has become longer.
+const MADE_TOKENS: u64 = 4;
+
+/// A part of a choice, as far as texts are told apart.
+type Key = (u64, u64);
+
+/// A stream whose texts drift.
+#[derive(Debug)]
+pub(super) struct Drifts {
+    drift: ResponseDrift,
+    framing: Framing,
+    /// Texts that are not complete.
+    open: BTreeMap<Key, Open>,
+    /// Events that wait, in order.
+    queue: VecDeque<Held>,
+    bytes: usize,
+    said: Said,
+    numbers: Numbers,
+    /// There are events that no upstream sent.
+    made: bool,
+    touched: bool,
+    /// Why the first text that did not drift did not.
+    why: Option<String>,
+    /// Nothing more drifts.
+    over: bool,
+}
+
+/// A text that is not complete.
+#[derive(Debug)]
+struct Open {
+    coming: Coming,
+    /// Bytes of it that came.
+    bytes: usize,
+    /// What is settled and was not given to any piece.
+    unsaid: String,
+    /// All that its pieces were given.
+    said: String,
+    /// The latest event that can stand for a further piece.
+    carrier: Option<Frame>,
+}
+
+/// An event that waits.
+#[derive(Debug)]
+struct Held {
+    frame: Frame,
+    pieces: Vec<Piece>,
+    /// It repeats what others said.
+    repeats: bool,
+    /// The number that it bears.
+    number: Option<u64>,
+    /// It is made of `frame`, and says this instead.
+    made: Option<String>,
+}
+
+/// A piece of a text.
+#[derive(Debug)]
+struct Piece {
+    key: Key,
+    place: NodeId,
+    text: String,
+    /// Bytes of the text up to its end.
+    end: usize,
+    share: Option<Share>,
+}
+
+/// What a piece is to say.
+#[derive(Debug, PartialEq)]
+enum Share {
+    AsItCame,
+    Text(String),
+}
+
+impl Drifts {
+    pub(super) fn new(drift: ResponseDrift, framing: Framing) -> Self {
+        Self {
+            drift,
+            framing,
+            open: BTreeMap::new(),
+            queue: VecDeque::new(),
+            bytes: 0,
+            said: Said::default(),
+            numbers: Numbers::default(),
+            made: false,
+            touched: false,
+            why: None,
+            over: false,
+        }
+    }
+
+    /// The pieces of texts in an event.
+    fn pieces(&mut self, event: &Event<'_>) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for delta in meant(event) {
+            let key = (delta.choice, delta.part);
+            let coming = || Open::new(Coming::new(self.drift));
+            let open = self.open.entry(key).or_insert_with(coming);
+            let stands_alone = event.reading.deltas.len() == 1
+                && event.reading.finishes.is_empty()
+                && event.reading.edges.is_empty();
+            // Who speaks is said once.
+            if stands_alone
+                && !delta.text.is_empty()
+                && (!event.reading.introduces || open.bytes > 0)
+            {
+                open.carrier = Some(event.frame.clone());
+            }
+            open.bytes += delta.text.len();
+            let settled = open.coming.push(&delta.text);
+            open.unsaid.push_str(&settled);
+            pieces.push(Piece {
+                key,
+                place: delta.place,
+                text: delta.text.to_string(),
+                end: open.bytes,
+                share: None,
+            });
+        }
+        pieces
+    }
+
+    /// The texts that are complete with this event, or were before it.
+    fn complete(&self, event: &Event<'_>) -> Vec<Key> {
+        let reading = &event.reading;
+        let all = reading.ends
+            || reading.error.is_some()
+            || (reading.usage.is_some() && reading.deltas.is_empty());
+        let ends = |(choice, part): &Key| {
+            let another = |delta: &Delta<'_>| {
+                let of_it = delta.part == *part && delta.kind == DeltaKind::Text;
+                delta.choice == *choice && (delta.repeats || !of_it)
+            };
+            let finishes = &mut reading.finishes.iter();
+            let edges = &mut reading.edges.iter();
+            all || finishes.any(|finished| finished.choice == *choice)
+                || reading.deltas.iter().any(another)
+                || edges.any(|edge| edge.choice == *choice && (edge.closes || edge.part != *part))
+        };
+        self.open.keys().copied().filter(ends).collect()
+    }
+
+    /// A text is complete: its pieces get the rest of what it becomes, or stay as they are.
+    fn finish(&mut self, key: Key) {
+        let Some(mut open) = self.open.remove(&key) else {
+            return;
+        };
+        match open.coming.end() {
+            Ok(rest) => {
+                open.unsaid.push_str(&rest);
+                let waiting = waiting(&mut self.queue, key, open.bytes);
+                let rest = open.give(waiting, true);
+                if let Some(carrier) = open.carrier.filter(|_| !rest.is_empty()) {
+                    self.make(&rest, &carrier);
+                }
+                open.said.push_str(&rest);
+            }
+            Err(why) => {
+                // An empty text before one that says something is no reason.
+                if open.bytes > 0 {
+                    self.why.get_or_insert(why);
+                }
+                for piece in waiting(&mut self.queue, key, open.bytes) {
+                    open.said.push_str(&piece.text);
+                    piece.share = Some(Share::AsItCame);
+                }
+            }
+        }
+        self.said.set_text(key, open.said);
+    }
+
+    /// Events that say what no piece does, before the one at hand.
+    fn make(&mut self, text: &str, carrier: &Frame) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let mut piece = tokens::take(Counting::Estimate, rest, MADE_TOKENS);
+            if piece.is_empty() {
+                piece = rest;
+            }
+            rest = &rest[piece.len()..];
+            let before = self.queue.len().saturating_sub(1);
+            let made = Held {
+                frame: carrier.clone(),
+                pieces: Vec::new(),
+                repeats: false,
+                number: None,
+                made: Some(piece.to_owned()),
+            };
+            self.queue.insert(before, made);
+        }
+    }
+
+    /// Gives out the events that wait for nothing any more.
+    fn drain(&mut self, call: &Call, steps: &mut Vec<Step>) {
+        let is_ready = |held: &mut Held| held.pieces.iter().all(|piece| piece.share.is_some());
+        while let Some(held) = self.queue.pop_front_if(is_ready) {
+            if held.made.is_none() {
+                self.bytes -= held.frame.bytes().len();
+            }
+            let mut bytes = self.said_by(&held, call);
+            self.made |= held.made.is_some();
+            match held.number {
+                Some(number) if !self.made => self.numbers.passed(number),
+                None if held.made.is_none() => {}
+                Some(_) | None => self.numbers.follow(&mut bytes, true, self.framing, call),
+            }
+            steps.push(Step::Emit(bytes));
+        }
+    }
+
+    /// What the agent gets of an event.
+    fn said_by(&mut self, held: &Held, call: &Call) -> Bytes {
+        let differs = |piece: &Piece| match &piece.share {
+            Some(Share::Text(text)) => *text != piece.text,
+            Some(Share::AsItCame) | None => false,
+        };
+        let changed = held.made.is_some() || held.pieces.iter().any(differs);
+        self.touched |= changed;
+        let frame = &held.frame;
+        let data = frame.data().unwrap_or_default();
+        let document = (changed || held.repeats).then(|| Document::parse(&data).ok());
+        let Some(document) = document.flatten() else {
+            return frame.bytes().clone();
+        };
+        let mut weights = Weights::new(Some(call.counting));
+        let event = Event::new(frame, &document, &mut weights, call);
+        let mut edits = Edits::new(&document);
+        for piece in held.pieces.iter().filter(|piece| differs(piece)) {
+            if let Some(Share::Text(text)) = &piece.share {
+                edits.replace(piece.place, quote(text));
+                forget(&mut edits, &event, piece.key);
+            }
+        }
+        if let (Some(text), Some(delta)) = (&held.made, meant(&event).next()) {
+            edits.replace(delta.place, quote(text));
+            forget(&mut edits, &event, (delta.choice, delta.part));
+        }
+        for delta in event.reading.deltas.iter().filter(|delta| delta.repeats) {
+            self.said.repeat(&mut edits, &document, delta);
+        }
+        match event.edited(&edits, None) {
+            Step::Emit(bytes) => bytes,
+            Step::Wait(_) | Step::End(_) | Step::Finish => frame.bytes().clone(),
+        }
+    }
+
+    fn finish_all(&mut self) {
+        for key in self.open.keys().copied().collect::<Vec<_>>() {
+            self.finish(key);
+        }
+    }
+
+    /// Too much waits: texts stay as they are.
+    fn give_up(&mut self) {
+        self.why = Some(format!("the answer is longer than {DEFAULT_HOLD} bytes"));
+        self.over = true;
+        for held in &mut self.queue {
+            for piece in held.pieces.iter_mut().filter(|it| it.share.is_none()) {
+                piece.share = Some(Share::AsItCame);
+            }
+        }
+        self.open.clear();
+    }
+}
+
+impl Open {
+    fn new(coming: Coming) -> Self {
+        Self {
+            coming,
+            bytes: 0,
+            unsaid: String::new(),
+            said: String::new(),
+            carrier: None,
+        }
+    }
+
+    /// Gives what is settled to pieces that wait, in order; what is left over, for which there is none.
+    fn give<'p>(
+        &mut self,
+        mut waiting: impl Iterator<Item = &'p mut Piece>,
+        is_all: bool,
+    ) -> String {
+        if !is_all && !self.coming.differs() {
+            for piece in waiting.take_while(|piece| piece.end <= self.coming.settled()) {
+                self.said.push_str(&piece.text);
+                self.unsaid.drain(..piece.text.len());
+                piece.share = Some(Share::AsItCame);
+            }
+            return String::new();
+        }
+        if self.unsaid.is_empty() && !is_all {
+            return String::new();
+        }
+        let mut pieces: Vec<_> = waiting.by_ref().collect();
+        if pieces.iter().any(|piece| !piece.text.is_empty()) {
+            pieces.retain(|piece| !piece.text.is_empty());
+        } else if pieces.len() > 1 {
+            pieces.drain(..pieces.len() - 1);
+        }
+        if pieces.is_empty() {
+            let left = &mut self.unsaid;
+            return if is_all {
+                std::mem::take(left)
+            } else {
+                String::new()
+            };
+        }
+        let all = std::mem::take(&mut self.unsaid);
+        self.said.push_str(&all);
+        let (total, count) = (tokens::count(Counting::Estimate, &all), pieces.len() as u64);
+        let (mut rest, mut given) = (all.as_str(), 0);
+        for (turn, piece) in (1..).zip(pieces) {
+            let until = total * turn / count;
+            let share = if turn == count {
+                rest
+            } else {
+                tokens::take(Counting::Estimate, rest, until - given)
+            };
+            (rest, given) = (&rest[share.len()..], until);
+            piece.share = Some(Share::Text(share.to_owned()));
+        }
+        String::new()
+    }
+}
+
+impl Job for Drifts {
+    fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+        if is_sign_of_life(event) {
+            steps.push(event.pass());
+            return;
+        }
+        let reading = &event.reading;
+        let number = call.dialect.number(event.spoken());
+        let number = number.and_then(Value::as_u64);
+        let pieces = if self.over {
+            Vec::new()
+        } else {
+            self.pieces(event)
+        };
+        self.bytes += event.frame.bytes().len();
+        self.queue.push_back(Held {
+            frame: event.frame.clone(),
+            pieces,
+            repeats: reading.deltas.iter().any(|delta| delta.repeats),
+            number,
+            made: None,
+        });
+        for key in self.complete(event) {
+            self.finish(key);
+        }
+        // Where nothing was settled the queue, which may be long, is not gone through.
+        let news = self.open.iter_mut().filter(|(_, it)| !it.unsaid.is_empty());
+        for (key, open) in news {
+            // Something may come behind the text, and needs a piece to come in.
+            let keeps_one = open.coming.may_trail() && open.carrier.is_none();
+            let until = open.bytes - if keeps_one { 1.min(open.bytes) } else { 0 };
+            open.give(waiting(&mut self.queue, *key, until), false);
+        }
+        let last = self.queue.back_mut();
+        for piece in last.into_iter().flat_map(|held| &mut held.pieces) {
+            if piece.text.is_empty() && piece.share.is_none() {
+                piece.share = Some(Share::AsItCame);
+            }
+        }
+        if self.bytes > DEFAULT_HOLD {
+            self.give_up();
+        }
+        self.drain(call, steps);
+    }
+
+    fn other(&mut self, frame: &Frame, what: Other, call: &Call, steps: &mut Vec<Step>) {
+        if what != Other::Comment {
+            self.end(call, steps);
+        }
+        steps.push(Step::Emit(frame.bytes().clone()));
+    }
+
+    fn end(&mut self, call: &Call, steps: &mut Vec<Step>) {
+        self.finish_all();
+        self.drain(call, steps);
+    }
+
+    fn broke_off(&mut self, steps: &mut Vec<Step>) -> bool {
+        let held = self.queue.drain(..).filter(|held| held.made.is_none());
+        steps.extend(held.map(|held| Step::Emit(held.frame.into_bytes())));
+        true
+    }
+
+    fn touched(&self) -> bool {
+        self.touched
+    }
+
+    fn idle_because(&self, _tokens: u64) -> String {
+        let why = self.why.clone();
+        why.unwrap_or_else(|| "the answer holds no text".to_owned())
+    }
+}
+
+/// Whether an event says only that the upstream is there: of those with data, providers name them so.
+fn is_sign_of_life(event: &Event<'_>) -> bool {
+    event.frame.name() == Some("ping") && event.reading.deltas.is_empty()
+}
+
+/// The pieces in an event of texts that may be changed.
+fn meant<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e Delta<'e>> {
+    event.reading.deltas.iter().filter(|delta| {
+        delta.kind == DeltaKind::Text
+            && !delta.repeats
+            && !delta.signed
+            && event.document.value(delta.place).kind() == Kind::String
+    })
+}
+
+/// The pieces of a text that wait, up to that byte of it.
+fn waiting(queue: &mut VecDeque<Held>, key: Key, until: usize) -> impl Iterator<Item = &mut Piece> {
+    let pieces = queue.iter_mut().flat_map(|held| &mut held.pieces);
+    pieces.filter(move |it| it.key == key && it.share.is_none() && it.end <= until)
+}
+
+/// Takes out what stands on the words of a text that are not there any more.
+fn forget(edits: &mut Edits<'_>, event: &Event<'_>, key: Key) {
+    budget::forget_mirrors(edits, &event.reading, |choice| choice == key.0);
+    budget::forget_sources(edits, &event.reading, |choice, part| (choice, part) == key);
+}

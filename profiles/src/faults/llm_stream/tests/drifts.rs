@@ -1,0 +1,90 @@
+//! Texts that drift, in every kind and severity, on every dialect's corpus: a stream says what a whole
+//! answer would, and no event waits that need not.
+
+use squall_dialects::ALL;
+use squall_dialects::model::DeltaKind;
+use squall_dialects::stream::{DEFAULT_LIMIT, Splitter};
+
+use super::dialects::{is_sound, on_every_sample, samples};
+use super::*;
+use crate::faults::llm_rewrite::drift::drifted;
+
+const LONGER: TextDrift = TextDrift::Length {
+    factor: 2.0,
+    compress: false,
+};
+
+const SHORTER: TextDrift = TextDrift::Length {
+    factor: 2.0,
+    compress: true,
+};
+
+fn drift(kind: TextDrift, severity: Severity) -> ResponseDrift {
+    ResponseDrift {
+        kind,
+        severity,
+        choice: 0,
+    }
+}
+
+#[test]
+fn a_stream_says_what_its_whole_text_becomes() {
+    let all: Vec<_> = ALL.iter().map(|dialect| dialect.name()).collect();
+    let kinds = [
+        TextDrift::FieldNames,
+        LONGER,
+        SHORTER,
+        TextDrift::Format,
+        TextDrift::Refusal,
+        TextDrift::Tone,
+    ];
+    for kind in kinds {
+        for severity in [Severity::Subtle, Severity::Moderate, Severity::Significant] {
+            let how = drift(kind, severity);
+            // No corpus holds JSON or a refusal as text in every dialect.
+            let excused = match kind {
+                TextDrift::FieldNames | TextDrift::Refusal => &all[..],
+                TextDrift::Length { .. } | TextDrift::Format | TextDrift::Tone => &[],
+            };
+            let fault = StreamFault::Rewrite(Rewrite::Drift(how));
+            on_every_sample(&fault, excused, |_, before, after| {
+                is_sound(before, after)?;
+                for ((key, text), (_, said)) in before.texts.iter().zip(&after.texts) {
+                    let same = || text.clone();
+                    let due = match key.2 {
+                        DeltaKind::Text => drifted(&how, text).unwrap_or_else(|_| same()),
+                        _ => same(),
+                    };
+                    if *said != due {
+                        return Err(format!("{key:?} says {said:?}, not {due:?}"));
+                    }
+                }
+                Ok(())
+            });
+        }
+    }
+}
+
+#[test]
+fn the_first_event_passes_before_the_second_comes() {
+    // Of the others the beginning hangs on what follows.
+    for (kind, severity) in [
+        (TextDrift::FieldNames, Severity::Moderate),
+        (LONGER, Severity::Moderate),
+        (TextDrift::Format, Severity::Moderate),
+        (TextDrift::Refusal, Severity::Subtle),
+        (TextDrift::Tone, Severity::Moderate),
+    ] {
+        for sample in samples() {
+            let AnswerForm::Stream(framing) = sample.form else {
+                continue;
+            };
+            let first = Splitter::new(framing, DEFAULT_LIMIT).push(&sample.bytes);
+            let first = first.first().expect("an event").bytes().len();
+            let fault = StreamFault::Rewrite(Rewrite::Drift(drift(kind, severity)));
+            let mut editor = StreamEditor::new(&fault, sample.dialect, sample.form);
+            let steps = editor.push(&sample.bytes[..first]);
+            assert!(!steps.is_empty(), "{}: {kind:?}", sample.name);
+        }
+    }
+}

@@ -182,7 +182,7 @@ fn parameters(url: &str, query: usize) -> Option<String> {
     for pair in url[query..].split(['&', ';', '#', '?']) {
         if let Some((name, value)) = pair.split_once('=')
             && !value.is_empty()
-            && (names::is_secret_parameter(name) || holds_a_secret(value, ENCODED))
+            && is_secret_pair(name, value)
         {
             let value_at = start + name.len() + 1;
             redacted.push_str(&url[copied..value_at]);
@@ -200,6 +200,12 @@ fn parameters(url: &str, query: usize) -> Option<String> {
 
 /// How often a parameter's value may be percent-encoded and is still looked into.
 const ENCODED: usize = 3;
+
+/// Whether a query parameter in a text is a secret: by its name, or because its value is a URL or a form with
+/// such a one.
+pub(crate) fn is_secret_pair(name: &str, value: &str) -> bool {
+    is_secret_parameter(name) || holds_a_secret(value, ENCODED)
+}
 
 /// Whether a parameter's value is, percent-encoded at most so often, a URL or a form with a secret
 /// parameter.

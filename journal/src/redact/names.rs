@@ -132,8 +132,46 @@ const MEMBER_ENDINGS: &[&str] = &[
     "sessiontoken",
 ];
 
-/// Members called tokens that are none of these.
-const HARMLESS_TOKENS: &[&str] = &["progresstoken", "synctoken", "resumptiontoken"];
+/// Members called tokens that let nobody in: places in lists, numbers of requests, and pieces of texts.
+const HARMLESS_TOKENS: &[&str] = &[
+    "addedtoken",
+    "audiotoken",
+    "backwardtoken",
+    "bostoken",
+    "cachedtoken",
+    "clstoken",
+    "decodedtoken",
+    "endtoken",
+    "eostoken",
+    "eottoken",
+    "firsttoken",
+    "forwardtoken",
+    "idempotencytoken",
+    "imagetoken",
+    "inputtoken",
+    "lasttoken",
+    "masktoken",
+    "maxtoken",
+    "outputtoken",
+    "padtoken",
+    "paginationtoken",
+    "pertoken",
+    "progresstoken",
+    "prompttoken",
+    "requesttoken",
+    "resumetoken",
+    "resumptiontoken",
+    "septoken",
+    "specialtoken",
+    "starttoken",
+    "stoptoken",
+    "subtoken",
+    "synctoken",
+    "texttoken",
+    "toptoken",
+    "unktoken",
+    "videotoken",
+];
 
 /// Endings that make a secret of a member even if its value is a number.
 const NUMBER_ENDINGS: &[&str] = &["otp", "passphrase", "passwd", "password", "pwd"];
@@ -141,25 +179,32 @@ const NUMBER_ENDINGS: &[&str] = &["otp", "passphrase", "passwd", "password", "pw
 /// Fewest characters of a text under `token` that is a secret: answers tell the tokens of a text, too.
 const TOKEN: usize = 16;
 
-/// Whether a JSON member's text is a secret by the member's name.
+/// Whether a text is a secret by the name of the JSON member that it is, or stands somewhere in. Names of many
+/// (`passwords`) are as the name of one.
 pub(crate) fn is_secret_member(name: &str, text: &str) -> bool {
     if text.is_empty() {
         return false;
     }
     let word = word(name);
-    let word = word.as_str();
-    if MEMBERS.contains(&word) || ends_with(word, MEMBER_ENDINGS) {
+    let one = word.strip_suffix('s').unwrap_or(&word);
+    let is_secret = |word: &str| MEMBERS.contains(&word) || ends_with(word, MEMBER_ENDINGS);
+    if is_secret(&word) || is_secret(one) {
         return true;
     }
-    let is_token =
-        word.ends_with("token") && !ends_with(word, CURSORS) && !ends_with(word, HARMLESS_TOKENS);
+    if !one.ends_with("token") || ends_with(one, CURSORS) || ends_with(one, HARMLESS_TOKENS) {
+        return false;
+    }
+    // `githubToken`; what is called `token` or `tokens` alone is a piece of a text more often.
+    let says_whose = word == one && one != "token";
     let is_long = text.len() >= TOKEN && !text.contains(char::is_whitespace);
-    is_token && is_long && text.bytes().any(|byte| byte.is_ascii_digit())
+    says_whose || (is_long && text.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a JSON member's number is a secret by the member's name.
+/// Whether a number is a secret by the name of the JSON member that it is, or stands somewhere in.
 pub(crate) fn is_secret_number(name: &str) -> bool {
-    ends_with(&word(name), NUMBER_ENDINGS)
+    let word = word(name);
+    let one = word.strip_suffix('s').unwrap_or(&word);
+    ends_with(one, NUMBER_ENDINGS)
 }
 
 #[cfg(test)]
@@ -199,6 +244,15 @@ mod tests {
             ("dbPassword", "x", true),
             ("webhookSecret", "x", true),
             ("githubToken", "abcdefgh12345678", true),
+            ("githubToken", "short", true),
+            ("github_token", "short", true),
+            ("passwords", "x", true),
+            ("apiKeys", "x", true),
+            ("eos_token", "</s>", false),
+            ("input_token", "abcdefgh12345678", false),
+            ("tokens", "short", false),
+            ("stop_tokens", "short", false),
+            ("nextForwardToken", "abcdefgh12345678", false),
             ("token", "abcdefgh12345678", true),
             ("token", " internationalisation2", false),
             ("token", "internationalisation", false),

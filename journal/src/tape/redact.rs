@@ -1,6 +1,9 @@
 //! Secrets taken out of what is recorded, and out of what is looked up, in the same way.
 
+mod lines;
+mod markup;
 pub(super) mod members;
+mod parts;
 pub(super) mod stream;
 
 use std::ops::Range;
@@ -14,12 +17,12 @@ use squall_dialects::stream::Framing;
 use super::content::{Content, Data};
 use super::leaves;
 use super::recorded::Recorded;
-use crate::redact::{REDACTED, Redactor, is_secret_parameter, joined};
+use crate::redact::{REDACTED, Redactor, is_secret_pair, joined};
 
 /// A parameter of a URL that stands in a text.
 static PARAMETERS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"(?:[?&]|\\*u0026|&amp;)(?P<name>[A-Za-z0-9_.%\[\]\-]{2,64})=",
+        r"(?:[?&]|\\*u0026|&amp;)(?P<name>[A-Za-z0-9_.%\[\]\-]{1,64})=",
         r#"(?P<value>[^&;#\s"'<>\\]+)"#,
     ))
     .expect("the pattern is a constant and compiles")
@@ -80,6 +83,11 @@ fn escaped(redactor: &Redactor, text: &str) -> Option<String> {
         let Some(written) = leaf.as_str() else { return };
         let mut redacted = written.clone().into_owned();
         redactor.text(&mut redacted, usize::MAX);
+        // Of markup whose marks are escaped nothing is seen in the document as it is written.
+        if leaf.raw().contains("\\u003") {
+            let places = joined(markup::places(&redacted));
+            redacted = without(&redacted, &places).unwrap_or(redacted);
+        }
         if redacted != *written {
             edits.replace(leaf.id(), quote(&redacted));
         }
@@ -90,11 +98,11 @@ fn escaped(redactor: &Redactor, text: &str) -> Option<String> {
     String::from_utf8(edits.apply()).ok()
 }
 
-/// Where secrets stand in a text, members of JSON that are secrets by their names included.
+/// Where secrets stand in a text, those that are some by their names included.
 pub(super) fn places(redactor: &Redactor, text: &str) -> Vec<Range<usize>> {
     let mut places = redactor.places(text);
     places.extend(members::places(text));
-    places.extend(parameters(text));
+    places.extend(named(text));
     joined(places)
 }
 
@@ -107,25 +115,33 @@ fn text_of(redactor: &Redactor, form: bool, text: &str) -> String {
     }
     let mut redacted = text.to_owned();
     redactor.text(&mut redacted, usize::MAX);
-    if let Some(without) = without_parameters(&redacted) {
-        redacted = without;
-    }
+    redacted = without(&redacted, &joined(named(&redacted))).unwrap_or(redacted);
     members::without(&redacted).unwrap_or(redacted)
+}
+
+/// Where secrets stand in a text that are some by the names of parameters, headers, elements and fields.
+fn named(text: &str) -> Vec<Range<usize>> {
+    let mut places = parameters(text);
+    places.extend(lines::places(text));
+    places.extend(markup::places(text));
+    places.extend(parts::places(text));
+    places
 }
 
 /// Where values of parameters stand that are secrets by their names, in URLs in a text.
 fn parameters(text: &str) -> Vec<Range<usize>> {
     let found = PARAMETERS.captures_iter(text);
-    let secrets = found.filter(|found| is_secret_parameter(&found["name"]));
+    let secrets = found.filter(|found| is_secret_pair(&found["name"], &found["value"]));
     secrets
         .filter_map(|found| Some(found.name("value")?.range()))
         .collect()
 }
 
-fn without_parameters(text: &str) -> Option<String> {
+/// The text without what stands at these places; `None` for nothing.
+fn without(text: &str, places: &[Range<usize>]) -> Option<String> {
     let mut redacted = String::new();
     let mut copied = 0;
-    for place in parameters(text) {
+    for place in places {
         redacted.push_str(&text[copied..place.start]);
         redacted.push_str(REDACTED);
         copied = place.end;
@@ -228,6 +244,37 @@ mod tests {
                 Some(
                     r#"{"next":"https://h.example/?api_key=REDACTED&n=1\u0026sig=REDACTED","q":"a ? token = b"}"#,
                 ),
+            ),
+            (
+                None,
+                r#"{"a":"/go?x=https%3A%2F%2Fh%2F%3Fapi_key%3Dabc&y=1","b":"/go?x=https%3A%2F%2Fh%2F"}"#,
+                Some(r#"{"a":"/go?x=REDACTED&y=1","b":"/go?x=https%3A%2F%2Fh%2F"}"#),
+            ),
+            (
+                Some("text/plain"),
+                "GET / HTTP/1.1\r\nX-Api-Key: abc\r\nAuthorization: Bearer x\r\n\r\n",
+                Some(
+                    "GET / HTTP/1.1\r\nX-Api-Key: REDACTED\r\nAuthorization: Bearer REDACTED\r\n\r\n",
+                ),
+            ),
+            (
+                Some("application/xml"),
+                "<?xml version=\"1.0\"?><a k='1'><password>x</password> <b secret='y'/></a>",
+                Some(
+                    "<?xml version=\"1.0\"?><a k='1'><password>REDACTED</password> <b secret='REDACTED'/></a>",
+                ),
+            ),
+            (
+                Some("multipart/form-data; boundary=b"),
+                "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\nx\r\n--b--\r\n",
+                Some(
+                    "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\nREDACTED\r\n--b--\r\n",
+                ),
+            ),
+            (
+                None,
+                r#"{"t":"\u003cpassword\u003ex\u003c/password\u003e"}"#,
+                Some(r#"{"t":"<password>REDACTED</password>"}"#),
             ),
         ] {
             let bytes = Bytes::from_static(given.as_bytes());

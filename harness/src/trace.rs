@@ -70,19 +70,14 @@ impl Trace {
         self.seen.lost
     }
 
-    /// Texts that rules put in front of the agent's model, as their parameters hold them.
+    /// Texts of somebody else's that rules put in front of the agent's model, as their parameters hold
+    /// them.
     pub(crate) fn injected(&self) -> impl Iterator<Item = &str> {
         let records = self.seen.exchanges.iter().map(|seen| &seen.record);
         let rules = records.flat_map(|record| &record.rules);
         let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
-        applied.flat_map(|rule| {
-            let members = rule.parameters.as_object().into_iter().flatten();
-            members.flat_map(|(_, value)| match value {
-                Value::String(text) => vec![text.as_str()],
-                Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
-                _ => Vec::new(),
-            })
-        })
+        let payloads = applied.filter_map(|rule| rule.parameters.get("payloads")?.as_array());
+        payloads.flatten().filter_map(Value::as_str)
     }
 
     /// What the agent was answered by tools and by all others that are no models, as far as it is text.

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::task::{Task, asks_for_rules, persona};
+use super::rules::asks_for_rules;
+use super::style::Style;
+use super::task::{Task, persona};
 
 /// What a prompt tries to get; nothing, for a prompt that leaves the agent's rules alone.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub(super) struct Attempt {
     pub(super) tasks: Vec<Task>,
     /// Who the agent is to be, in lower case.
     pub(super) persona: Option<String>,
+    /// How the agent is to speak.
+    pub(super) style: Option<&'static Style>,
     /// Whether the agent is to tell its rules.
     pub(super) asks_for_rules: bool,
 }
@@ -25,6 +29,9 @@ pub(super) static AGAINST_RULES: LazyLock<Regex> = LazyLock::new(|| {
         r"(?ix)
         \b(?:ignore|disregard|forget|override|bypass|drop|stop\ following)\b
           [^.\n]{0,40}\b(?:instructions?|rules?|prompts?|guidelines?|restrictions?|context|polic(?:y|ies)|training)\b
+        | \b(?:ignore|disregard|forget)\ (?:all|everything|anything|whatever|what)\b
+          [^.,\n]{0,30}\b(?:above|before|earlier|previously|prior|so\ far|told)\b
+        | \b(?:ignore|disregard|forget)\ the\ above\b
         | \bnew\ instructions?\s*:
         | \b(?:jailbreak|developer\ mode|god\ mode|do\ anything\ now|(?-i:DAN\b))
         | \b(?:pretend|act|behave)\b[^.\n]{0,40}\b(?:no|without)\ (?:any\ )?(?:rules|restrictions|limits|filters)
@@ -54,12 +61,21 @@ static IN_CAPITALS: LazyLock<Regex> = LazyLock::new(|| {
 impl Attempt {
     /// What `prompt` tries to get.
     pub(super) fn of(prompt: &str) -> Self {
-        if !AGAINST_RULES.is_match(prompt) {
-            return Self {
-                asks_for_rules: asks_for_rules(prompt),
-                ..Self::default()
-            };
+        if AGAINST_RULES.is_match(prompt) {
+            return Self::hostile(prompt);
         }
+        Self {
+            asks_for_rules: asks_for_rules(prompt),
+            ..Self::default()
+        }
+    }
+
+    /// What a text tries to get that is somebody else's and no part of the prompt.
+    pub(super) fn injected(text: &str) -> Self {
+        Self::hostile(text)
+    }
+
+    fn hostile(prompt: &str) -> Self {
         let said = [&*IN_QUOTES, &*IN_CAPITALS].into_iter();
         let demanded = said.flat_map(|pattern| {
             pattern
@@ -71,6 +87,7 @@ impl Attempt {
             demanded: demanded.collect(),
             tasks: Task::all_of(prompt),
             persona: persona(prompt),
+            style: Style::of(prompt),
             asks_for_rules: asks_for_rules(prompt),
         }
     }

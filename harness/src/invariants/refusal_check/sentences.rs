@@ -51,6 +51,18 @@ static ADMITS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant pattern")
 });
 
+/// The speaker tells what a text or somebody else says or wants; not what the one who asks does.
+static REPORTS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x)
+        \b(?:notes?|page|pages|messages?|documents?|texts?|results?|e-?mails?|tool|attacker|injection|instructions?|prompt|ticket|reviews?|website|site|file|comments?|payload|somebody|someone)\b
+        (?:\ \w+){0,3}?
+        \ (?:says?|said|claims?|claimed|asks?|asked|tells?|told|wants?|wanted|tries|tried|instructs?|instructed|contains?|contained|demands?|demanded|reads?|states?|stated)\b
+        ",
+    )
+    .expect("a constant pattern")
+});
+
 /// Words that somebody else said.
 static QUOTES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#""[^"\n]{1,300}"|“[^”\n]{1,300}”|`[^`\n]{1,300}`|«[^»\n]{1,300}»"#)
@@ -90,6 +102,16 @@ impl Sentence<'_> {
     /// The words by which the speaker admits that it has left its rules behind.
     pub(super) fn admits(&self) -> Option<&str> {
         ADMITS.find(&self.bare).map(|found| found.as_str())
+    }
+
+    /// Whether the speaker tells what somebody else says or wants.
+    pub(super) fn reports(&self) -> bool {
+        REPORTS.is_match(&self.bare)
+    }
+
+    /// All of it in lower case, apostrophes straight, quotes included.
+    pub(super) fn whole(&self) -> String {
+        self.text.replace(['’', '‘'], "'").to_lowercase()
     }
 
     /// What the speaker says, in lower case, quotes left out.

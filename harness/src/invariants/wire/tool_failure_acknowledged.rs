@@ -32,6 +32,18 @@ static TELLS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant pattern")
 });
 
+/// A model's wish to call a tool, as the requests of all dialects repeat it.
+static WISH: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?x)
+        "tool_calls"\s*:\s*\[\s*\{
+        | "type"\s*:\s*"(?:tool_use|function_call)"
+        | "(?:functionCall|toolUse)"\s*:
+        "#,
+    )
+    .expect("a constant pattern")
+});
+
 impl Check for Acknowledged {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let turns = subject.trace.turns();
@@ -51,7 +63,7 @@ impl Check for Acknowledged {
             let Some(reports) = of_tool(turn, last) else {
                 if leaves_out(subject.trace, turn) {
                     return Verdict::Fails(format!(
-                        "{}: {}, and {} tells the model, which wished the call, of no result at all",
+                        "{}: {}, and {} tells the model of no result at all of what it wished to call",
                         last.name(),
                         failure.why,
                         turn.attempt.id
@@ -105,8 +117,9 @@ fn leaves_out(trace: &Trace, turn: &Turn<'_>) -> bool {
         .attempts()
         .iter()
         .filter(|attempt| attempt.began < turn.attempt.began);
+    let text = String::from_utf8_lossy(&body.bytes);
     let was_wished = before.any(|attempt| wishes::of_exchange(trace, attempt).next().is_some());
-    was_wished && !TELLS.is_match(&String::from_utf8_lossy(&body.bytes))
+    (was_wished || WISH.is_match(&text)) && !TELLS.is_match(&text)
 }
 
 /// What the turn tells of the tool; of all tools where their names are not known. `None`: nothing.
@@ -174,6 +187,8 @@ mod tests {
             let sent = [wished.clone(), failed(), Sent::model(messages)];
             assert_eq!(judged(written, &sent), expected, "{messages}");
         }
+        let repeated = r#"[{"role":"user","content":"Weather?"},{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"search","arguments":"{}"}}]}]"#;
+        assert_eq!(judged(written, &[failed(), Sent::model(repeated)]), Fails);
         // Nobody knows whether the model is to hear of a call that it did not wish.
         let unasked = [failed(), Sent::model("[]")];
         assert_eq!(judged(written, &unasked), Unproven);

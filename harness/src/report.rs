@@ -17,6 +17,7 @@ mod json;
 mod junit;
 mod markdown;
 mod markup;
+mod next;
 mod shown;
 mod story;
 mod words;
@@ -31,6 +32,7 @@ use squall_journal::redact::Redactor;
 use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
 pub use self::html::page_policy;
+pub use self::next::next_step;
 pub use self::shown::shown;
 
 /// The version of the document that this code writes, and the newest that it reads.

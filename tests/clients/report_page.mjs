@@ -15,6 +15,24 @@ function beyondThePaper () {
     .map(one => `${one.getAttribute('aria-label')}: ${one.scrollWidth} of ${one.clientWidth}`)
 }
 
+// Numbers that stand on two lines or more: a word of digits that the page has broken.
+function brokenNumbers () {
+  const broken = []
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (texts.nextNode()) {
+    const text = texts.currentNode
+    if (text.parentElement.closest('pre, code, svg')) continue
+    for (const found of text.data.matchAll(/(?<=^|\s)\d+(\.\d+)?(?=$|[\s,;:%])/g)) {
+      const range = document.createRange()
+      range.setStart(text, found.index)
+      range.setEnd(text, found.index + found[0].length)
+      const lines = new Set([...range.getClientRects()].map(one => Math.round(one.top)))
+      if (lines.size > 1) broken.push(`${found[0]} of "${text.data.slice(0, 40)}"`)
+    }
+  }
+  return broken
+}
+
 await run(async facts => {
   const { chromium } = (await packages('playwright-core')).default
   const browser = await chromium.launch({
@@ -46,6 +64,17 @@ await run(async facts => {
     facts.said = await page.locator('pre').allTextContents()
     facts.broken = await page.evaluate(() => [...document.querySelectorAll('a[href^="#"]')]
       .filter(one => !document.getElementById(one.getAttribute('href').slice(1))).length)
+    facts.numbers = {}
+    for (const [name, width, media] of [['360', 360], ['800', 800], ['1200', 1200], ['print', 642, 'print']]) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.emulateMedia({ media: media ?? 'screen' })
+      facts.numbers[name] = await page.evaluate(brokenNumbers)
+    }
+    facts.figures = await page.locator('.figure').allTextContents()
+    facts.ticks = await page.evaluate(() => [...document.querySelectorAll('.lead, .reason, .do, .warn')]
+      .map(one => one.textContent).filter(text => (text.match(/`/g) ?? []).length > 1))
+    await page.setViewportSize({ width: 1280, height: 720 })
+    await page.emulateMedia({ media: 'screen' })
     // Every link is reached by keyboard, from the first one on.
     await page.keyboard.press('Tab')
     facts.first = await page.evaluate(() => document.activeElement.textContent)

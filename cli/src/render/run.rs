@@ -4,6 +4,7 @@ mod failures;
 mod figures;
 mod matrix;
 
+use squall_harness::report::next_step;
 use squall_journal::run::{CellState, DocumentVersion, RunRecord, RunState};
 
 use super::clean;
@@ -41,6 +42,9 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     for why in run.error.iter().chain(&run.reason) {
         let told = wrap(&clean(why, REASON), WIDTH);
         lines.extend(told.iter().map(|line| paint.notable(line)));
+    }
+    if let Some(step) = next_step(run) {
+        lines.extend(wrap(&step, WIDTH));
     }
     if !run.cells.is_empty() {
         lines.push(String::new());

@@ -198,18 +198,22 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
     let (passed, reason) = match (outcome(order, &ran, score), worse) {
         (Outcome::Failed(reason), _) => (Some(false), reason),
         (_, Some(worse)) if order.fails_if_worse => (Some(false), worse),
-        (Outcome::Passed(score), _) if let Some(unseen) = &ran.unseen => {
-            (None, format!("{score}, and {unseen}"))
-        }
+        (Outcome::Passed(_), _) if let Some(unseen) = &ran.unseen => (None, unseen.clone()),
         (Outcome::Passed(_), _) if ran.incomplete > 0 => (None, incomplete(&ran)),
         (Outcome::Passed(reason), _) => (Some(true), reason),
         (Outcome::Inconclusive(reason), _) => (None, reason),
     };
+    // What holds of calm alone is no score of how an agent stands chaos.
+    let proves_nothing = passed.is_none() && ran.coverage.exercised == 0;
     let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
     Verdict {
         passed,
-        score,
-        scores,
+        score: score.filter(|_| !proves_nothing),
+        scores: if proves_nothing {
+            ScoresRecord::default()
+        } else {
+            scores
+        },
         reason: Some(reason),
         scenarios: columns.map(scenario).collect(),
         recoveries: ran.recoveries.into_iter().map(recovery).collect(),

@@ -55,6 +55,21 @@ pub(crate) fn judged(written: &str, answer: &str) -> Outcome {
     judged_answer(written, &Answer::of(answer))
 }
 
+/// What is said of an answer to a prompt.
+pub(crate) fn reason(written: &str, prompt: &str, answer: &str) -> String {
+    let invariant = invariant(written);
+    let judged = subject(prompt, &Answer::of(answer), None, |subject| {
+        invariant.judge(subject)
+    });
+    match judged {
+        Judgement::NotApplicable(reason) => reason,
+        Judgement::Judged(verdict) => verdict.reason().to_owned(),
+    }
+}
+
+/// What is said of an asking's traffic.
+pub(crate) use super::wire::testing::reason as reason_on_the_wire;
+
 pub(crate) fn judged_answer(written: &str, answer: &Answer) -> Outcome {
     judgement(written, "hello", answer, None)
 }

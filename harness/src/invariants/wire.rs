@@ -193,4 +193,4 @@ fn no_retries(narrow: &Narrow, trace: &Trace) -> Verdict {
 }
 
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;

@@ -16,7 +16,7 @@ use ring::digest::{SHA256, digest};
 
 use super::markup::Markup;
 use super::story::Wire;
-use super::{Report, words};
+use super::{Report, next_step, words};
 
 const STYLE: &str = include_str!("html/style.css");
 
@@ -152,10 +152,13 @@ fn body(body: &mut Markup, report: &Report) {
             h1.text(" ");
             tag(h1, run.state.as_str(), words::verdict(run), "verdict");
         });
-        header
-            .element("p")
-            .with("class", "lead")
-            .text(&words::why(run));
+        header.element("p").with("class", "lead").holding(|lead| {
+            lead.prose(&words::why(run));
+            if let Some(step) = next_step(run) {
+                lead.text(" ");
+                lead.prose(&step);
+            }
+        });
     });
     body.element("nav")
         .with("aria-label", "Parts of this report")

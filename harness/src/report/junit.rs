@@ -13,7 +13,7 @@ use squall_journal::timestamp;
 use super::advice::advice;
 use super::markup::Markup;
 use super::story::{Injection, Wire, got};
-use super::{Report, telling, words};
+use super::{Report, next_step, telling, words};
 
 /// Name of the suite that holds what is said of the run itself.
 const THE_RUN: &str = "run";
@@ -138,7 +138,10 @@ fn the_run(xml: &mut Markup, report: &Report, said: OfTheRun) {
         let case = case
             .with("name", report.run.kind.as_str())
             .with("time", words::seconds(0.0));
-        let why = words::why(&report.run);
+        let mut why = words::why(&report.run);
+        if let Some(step) = next_step(&report.run) {
+            why = format!("{why} {step}");
+        }
         case.holding(|case| match said {
             OfTheRun::Error => case
                 .element("error")

@@ -14,7 +14,7 @@ use squall_journal::run::{CellRecord, CellState};
 use super::advice::advice;
 use super::shown::{cut, shown};
 use super::story::Wire;
-use super::{Report, rank, telling, words};
+use super::{Report, next_step, rank, telling, words};
 
 /// Most characters of the text.
 pub(super) const MOST: usize = 65_000;
@@ -41,6 +41,10 @@ pub(super) fn document(report: &Report) -> String {
         words::verdict(run),
         plain(&words::why(run)),
     );
+    if let Some(step) = next_step(run) {
+        // Of the program's own: no word in it comes from outside.
+        text += &format!("{step}\n\n");
+    }
     text += &scores(report);
     for warning in &run.warnings {
         text += &format!("> ⚠️ {}\n\n", plain(warning));

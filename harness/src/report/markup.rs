@@ -42,6 +42,17 @@ impl Markup {
         escape(&mut self.written, text, "");
     }
 
+    /// A text in which what stands between two backticks is code.
+    pub(super) fn prose(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some((before, code, after)) = code_in(rest) {
+            self.text(before);
+            self.with_text("code", code);
+            rest = after;
+        }
+        self.text(rest);
+    }
+
     /// An element with nothing but a text in it, and no attributes.
     pub(super) fn with_text(&mut self, name: &'static str, text: &str) {
         self.element(name).text(text);
@@ -80,6 +91,11 @@ impl Element<'_> {
         self.holding(|inner| inner.text(text));
     }
 
+    /// Ends it with a text in it, code between backticks.
+    pub(super) fn prose(self, text: &str) {
+        self.holding(|inner| inner.prose(text));
+    }
+
     /// Ends it with a text of the program's own in it, as it is: a style sheet.
     pub(super) fn literally(self, text: &'static str) {
         self.holding(|inner| inner.written.push_str(text));
@@ -94,6 +110,13 @@ impl Element<'_> {
         markup.written.push_str(name);
         markup.written.push('>');
     }
+}
+
+/// What stands before the first code in a text, the code, and what stands behind it.
+fn code_in(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('`')?;
+    let (code, after) = rest.split_once('`')?;
+    Some((before, code, after))
 }
 
 /// Writes a text so that it is nothing but text, `also` these characters as numbers.
@@ -116,6 +139,24 @@ fn escape(written: &mut String, text: &str, also: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_in_backticks_is_code_and_stays_text() {
+        for (text, expected) in [
+            (
+                "`a<b>` failed in `c`.",
+                "<code>a&lt;b&gt;</code> failed in <code>c</code>.",
+            ),
+            ("``", "<code></code>"),
+            ("one ` alone", "one ` alone"),
+            ("`a` and ` alone", "<code>a</code> and ` alone"),
+            ("none", "none"),
+        ] {
+            let mut markup = Markup::default();
+            markup.prose(text);
+            assert_eq!(markup.written(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn what_comes_from_outside_stays_text() {

@@ -134,6 +134,12 @@ fn g52_a_hostile_answer_runs_nothing_and_asks_nobody() {
             "{told}"
         );
         assert_eq!(told["cut"], json!([]), "nothing is cut on paper");
+        for (width, broken) in told["numbers"].as_object().unwrap() {
+            assert_eq!(*broken, json!([]), "numbers at {width}");
+        }
+        let figures = told["figures"].as_array().unwrap();
+        assert!(figures.len() > 1, "{figures:?}");
+        assert_eq!(told["ticks"], json!([]), "code is shown as code");
         for (name, against) in told["against"].as_object().unwrap() {
             assert_eq!(*against, json!([]), "axe, {name}");
         }

@@ -18,7 +18,7 @@ pub(super) fn judged_beside(written: &str, sent: &[Sent], clean: &[Sent]) -> Out
 }
 
 /// What is said of it.
-pub(super) fn reason(written: &str, sent: &[Sent]) -> String {
+pub(crate) fn reason(written: &str, sent: &[Sent]) -> String {
     let judgement = judgement_at(written, &trace(sent), None, &Prices::default());
     match judgement {
         Judgement::NotApplicable(reason) => reason,

@@ -25,9 +25,12 @@ pub(super) struct Sheet {
 
 pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
     let coverage = &statement.coverage;
-    let score = words::score_or_none(statement.score);
+    let score = match statement.score {
+        Some(score) => format!("Score {} of 100", words::score(score)),
+        None => "No score".to_owned(),
+    };
     let lead = format!(
-        "Score {score} of 100, with {} of {} exercised and {} applied.",
+        "{score}, with {} of {} exercised and {} applied.",
         coverage.exercised,
         words::counted(
             coverage.chaos_cells,

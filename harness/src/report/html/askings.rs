@@ -84,7 +84,7 @@ fn one(
         .filter(|reason| Some(*reason) != known)
     {
         inner.with_text("h4", "What the check says");
-        inner.with_text("p", reason);
+        inner.element("p").prose(reason);
     }
     injected(inner, story);
     if story.calls.is_empty() {
@@ -176,7 +176,12 @@ fn table(details: &mut Markup, story: &Story<'_>) {
                         row.with_text("td", &format!("{} {}", exchange.method, exchange.url));
                         let error = exchange.error.as_ref();
                         let error = error.map_or_else(String::new, |error| format!(": {error}"));
-                        row.with_text("td", &format!("{}{error}", got(exchange)));
+                        row.element("td").holding(|td| {
+                            td.element("span")
+                                .with("class", "figure")
+                                .text(&got(exchange));
+                            td.text(&error);
+                        });
                         number(row, &took);
                         row.with_text("td", &rules.join(", "));
                         row.element("td")

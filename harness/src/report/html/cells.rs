@@ -131,7 +131,7 @@ fn article(section: &mut Markup, number: usize, cell: &CellRecord, wire: &Wire<'
                     tag(head, "", &cell.severity, "");
                 });
             if let Some(reason) = &cell.reason {
-                article.element("p").with("class", "reason").text(reason);
+                article.element("p").with("class", "reason").prose(reason);
             }
             let told: Vec<_> = telling(cell).collect();
             let stories: Vec<_> = told.iter().map(|asking| wire.story(asking)).collect();
@@ -144,7 +144,7 @@ fn to_do(inner: &mut Markup, cell: &CellRecord, stories: &[Story<'_>]) {
     if let Some(advice) = advice(cell, stories) {
         inner.element("p").with("class", "do").holding(|p| {
             p.with_text("strong", "To do");
-            p.text(&advice);
+            p.prose(&advice);
         });
     }
 }
@@ -166,8 +166,10 @@ pub(super) fn unproved(section: &mut Markup, report: &Report, wire: &Wire<'_>) {
                         row.element("th")
                             .with("scope", "row")
                             .text(&words::cell(cell));
-                        row.with_text("td", cell.reason.as_deref().unwrap_or_default());
-                        row.with_text("td", &advice(cell, &stories).unwrap_or_default());
+                        row.element("td")
+                            .prose(cell.reason.as_deref().unwrap_or_default());
+                        row.element("td")
+                            .prose(&advice(cell, &stories).unwrap_or_default());
                     });
                 }
             });

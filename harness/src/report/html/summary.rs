@@ -25,7 +25,9 @@ pub(super) fn write(section: &mut Markup, report: &Report, _: &Wire<'_>) {
                     card.element("dl").holding(|list| {
                         for (name, score) in components {
                             list.with_text("dt", name);
-                            list.with_text("dd", &words::score(score));
+                            list.element("dd")
+                                .with("class", "figure")
+                                .text(&words::score(score));
                         }
                     });
                 });
@@ -38,7 +40,7 @@ pub(super) fn write(section: &mut Markup, report: &Report, _: &Wire<'_>) {
             .holding(|warn| {
                 warn.element("p").holding(|p| {
                     p.with_text("strong", "Mind: ");
-                    p.text(warning);
+                    p.prose(warning);
                 });
             });
     }
@@ -48,9 +50,13 @@ fn score(card: &mut Markup, report: &Report) {
     let run = &report.run;
     card.with_text("h3", "Score");
     card.element("p").with("class", "big").holding(|big| {
-        big.text(&words::score_or_none(run.score));
+        big.element("span")
+            .with("class", "figure")
+            .text(&words::score_or_none(run.score));
         if run.score.is_some() {
             big.with_text("small", " of 100");
+        } else {
+            big.with_text("small", " not scored");
         }
     });
     if let Some(score) = run.score {
@@ -74,7 +80,9 @@ fn coverage(card: &mut Markup, report: &Report) {
     let coverage = &run.coverage;
     card.with_text("h3", "Coverage");
     card.element("p").with("class", "big").holding(|big| {
-        big.text(&coverage.exercised.to_string());
+        big.element("span")
+            .with("class", "figure")
+            .text(&coverage.exercised.to_string());
         let of = words::counted(
             coverage.chaos_cells,
             "cell under chaos",

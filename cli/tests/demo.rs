@@ -1,21 +1,48 @@
 //! What `squall demo` shows whoever tries it first: the words, and that they come out so again.
 
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// `squall demo`, in a directory and with a home of its own.
+fn demo(directory: &Path) -> Command {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_squall"));
+    demo.arg("demo").current_dir(directory).stdin(Stdio::null());
+    let ours = std::env::vars_os().map(|(name, _)| name);
+    for name in ours.filter(|name| name.to_string_lossy().starts_with("SQUALL_")) {
+        demo.env_remove(name);
+    }
+    demo.env("SQUALL_HOME", directory.join("home"));
+    demo.env("NO_COLOR", "1");
+    demo
+}
+
+#[test]
+fn who_interrupts_the_demo_is_told_so_by_its_code() {
+    for options in [&[][..], &["--keep"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = demo(directory.path())
+            .args(options)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut lines = stderr.lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("an agent")));
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{options:?}");
+    }
+}
 
 /// What the default seed shows: the same faults each time, and what the agent makes of them.
 #[test]
 fn the_demo_says_where_the_agent_broke_and_why() {
     let directory = tempfile::tempdir().unwrap();
-    let mut demo = Command::new(env!("CARGO_BIN_EXE_squall"));
-    demo.arg("demo")
-        .current_dir(directory.path())
-        .stdin(Stdio::null());
-    let ours = std::env::vars_os().map(|(name, _)| name);
-    for name in ours.filter(|name| name.to_string_lossy().starts_with("SQUALL_")) {
-        demo.env_remove(name);
-    }
-    demo.env("SQUALL_HOME", directory.path().join("home"));
-    let output = demo.env("NO_COLOR", "1").output().unwrap();
+    let output = demo(directory.path()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
     insta::assert_snapshot!(masked(&said));

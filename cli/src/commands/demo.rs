@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use squall_harness::report::Format;
 use squall_journal::run::RunRecord;
 
-use super::chaos_path;
+use super::{chaos_path, until_interrupted};
 use crate::args::{Demo, LogFormat};
 use crate::client::Client;
 use crate::config::{Config, StoreConfig};
@@ -34,6 +34,23 @@ const WEATHERS: [&str; 6] = [
 
 pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
     log::start("warn", LogFormat::Text)?;
+    let stage = until_interrupted(show(&demo)).await?;
+    if demo.keep {
+        keep(&stage.daemon).await?;
+    }
+    stage.daemon.stop(std::time::Duration::ZERO).await;
+    Ok(())
+}
+
+/// What runs as long as the demo does.
+struct Stage {
+    daemon: Daemon,
+    _world: World,
+    _home: Home,
+}
+
+/// Sends the agent into all weathers, and prints what became of it.
+async fn show(demo: &Demo) -> Result<Stage, Failure> {
     let home = Home::new(demo.keep)?;
     let world = World::start()
         .await
@@ -51,7 +68,7 @@ pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
     for trial in &mut trials {
         read_journal(&client, trial).await?;
     }
-    let judged = judge(&daemon, &client, &demo).await?;
+    let judged = judge(&daemon, &client, demo).await?;
     if demo.json {
         let mut document = report::document(&trials, demo.seed);
         document["contract"] = json!(judged);
@@ -62,11 +79,11 @@ pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
         output::print(&report::text(&trials, demo.seed, paint))?;
         output::print(&report::held_to(&judged, &demo.output, paint))?;
     }
-    if demo.keep {
-        keep(&daemon).await?;
-    }
-    daemon.stop(std::time::Duration::ZERO).await;
-    Ok(())
+    Ok(Stage {
+        daemon,
+        _world: world,
+        _home: home,
+    })
 }
 
 /// Holds the agent to its contract in the same weathers, and writes the report of that.

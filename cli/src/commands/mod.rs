@@ -25,6 +25,8 @@ mod token;
 mod verify;
 
 pub(crate) use self::recordings::Form;
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::args::Command;
 use crate::failure::Failure;
 
@@ -36,8 +38,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(serve) => on_runtime(serve::run(serve)),
         Command::Run(run) => on_runtime(run::run(run)),
         Command::Profile { action } => on_runtime(profile::run(action)),
-        Command::Demo(demo) if demo.keep => on_runtime(demo::run(demo)),
-        Command::Demo(demo) => on_runtime(until_interrupted(demo::run(demo))),
+        Command::Demo(demo) => on_runtime(demo::run(demo)),
         Command::DemoAgent(agent) => on_runtime(crate::demo::agent::run(agent)),
         Command::Env(env) => on_runtime(env::run(env)),
         Command::Status(remote) => on_runtime(status::run(remote)),
@@ -69,15 +70,14 @@ fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), 
 }
 
 /// Ends with 130 on Ctrl-C, for commands that only watch.
-async fn until_interrupted(
-    command: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
+async fn until_interrupted<T>(
+    command: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut interrupt =
+        signal(SignalKind::interrupt()).map_err(|error| Failure::could_not("signals", error))?;
     tokio::select! {
         done = command => done,
-        interrupted = tokio::signal::ctrl_c() => {
-            interrupted.map_err(|error| Failure::could_not("signals", error))?;
-            Err(Failure::Interrupted)
-        }
+        _ = interrupt.recv() => Err(Failure::Interrupted),
     }
 }
 

@@ -1,0 +1,215 @@
+//! How runs are asked for and shown, and what is refused.
+
+use super::*;
+
+#[tokio::test]
+async fn runs_are_listed_newest_first_without_their_cells() {
+    let bench = Bench::new().await;
+    let mut paths = Vec::new();
+    for word in [Word::Pass, Word::Fail, Word::Pass] {
+        let path = bench.ask().await;
+        bench.say(word);
+        bench.over(&path).await;
+        paths.push(path);
+    }
+    let ids = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().expect("items");
+        items
+            .iter()
+            .map(|run| format!("/v1/runs/{}", run["id"].as_str().expect("an id")))
+            .collect()
+    };
+    let first = bench.show("/v1/runs?limit=2").await;
+    assert!(first["items"][0].get("cells").is_none(), "{first}");
+    let cursor = first["next_cursor"].as_str().expect("more");
+    let second = bench.show(&format!("/v1/runs?cursor={cursor}")).await;
+    paths.reverse();
+    assert_eq!([ids(&first), ids(&second)].concat(), paths);
+    assert_eq!(ids(&bench.show("/v1/runs?state=failed").await), paths[1..2]);
+    assert_eq!(
+        ids(&bench.show("/v1/runs?kind=ci").await),
+        Vec::<String>::new()
+    );
+    bench
+        .api
+        .get("/v1/runs?state=lost")
+        .await
+        .problem(400, "malformed");
+}
+
+#[tokio::test]
+async fn the_versions_that_a_run_is_made_of_are_written_down() {
+    let bench = Bench::new().await;
+    let mut suite = suite();
+    suite["contract"] = json!("bookings");
+    suite["version"] = json!("2.1");
+    let contract = json!({
+        "invariants": [{ "id": "done", "type": "completes" }],
+        "chaos_matrix": [{ "name": "clean" }, { "name": "outage", "extends": ["wide"] }],
+    });
+    let profile = json!({ "chaos": { "tool_faults": [{ "tool": "*", "mode": "error" }] } });
+    let wide = json!({ "extends": ["api_outage", "mine"] });
+    let wish = json!({ "kind": "chaos", "suite_name": "s", "options": { "profile": "mine" } });
+    let refused = bench.api.post("/v1/runs", wish.clone()).await;
+    assert_eq!(
+        refused.pointers(422, "invalid"),
+        ["/suite_name", "/options/profile"]
+    );
+    for _ in 0..2 {
+        bench.api.put("/v1/suites/s", suite.clone()).await;
+        suite["description"] = json!("another");
+    }
+    bench.api.put("/v1/profiles/mine", profile).await;
+    bench.api.put("/v1/profiles/wide", wide).await;
+    let refused = bench.api.post("/v1/runs", wish.clone()).await;
+    assert_eq!(refused.pointers(422, "invalid"), ["/suite/contract"]);
+    bench.api.put("/v1/contracts/bookings", contract).await;
+    let run = bench.api.post("/v1/runs", wish).await.json();
+    let documents = run["documents"].as_array().expect("documents");
+    assert_eq!(documents[0]["own_version"], "2.1");
+    let versions: Vec<_> = documents
+        .iter()
+        .map(|one| {
+            (
+                one["kind"].as_str(),
+                one["name"].as_str(),
+                one["version"].as_i64(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        versions,
+        [
+            (Some("suite"), Some("s"), Some(2)),
+            (Some("contract"), Some("bookings"), Some(1)),
+            (Some("profile"), Some("mine"), Some(1)),
+            (Some("profile"), Some("wide"), Some(1)),
+            (Some("profile"), Some("api_outage"), None),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_with_its_place() {
+    let bench = Bench::new().await;
+    let with = |pointer: &str, value: Value| {
+        let mut wish = wish();
+        let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+        wish.pointer_mut(parent).expect("a parent")[name] = value;
+        wish
+    };
+    for (posted, pointer) in [
+        (json!([]), ""),
+        (json!({ "kind": "chaos" }), ""),
+        (with("/kind", json!("chao")), "/kind"),
+        (with("/kind", json!("contract")), "/kind"),
+        (with("/suit", json!(1)), "/suit"),
+        (with("/suite_name", json!("s")), "/suite_name"),
+        (with("/suite/agent", json!(1)), "/suite/agent"),
+        (
+            with("/suite/golden_prompts", json!([])),
+            "/suite/golden_prompts",
+        ),
+        (
+            with("/options/profile", json!("brownot")),
+            "/options/profile",
+        ),
+        (with("/options/profile", Value::Null), "/options/profile"),
+        (with("/options/min_score", json!(101)), "/options/min_score"),
+        (with("/options/sede", json!(1)), "/options/sede"),
+        (
+            with("/options/contract", json!("none")),
+            "/options/contract",
+        ),
+    ] {
+        let refused = bench.api.post("/v1/runs", posted.clone()).await;
+        let pointers = refused.pointers(422, "invalid");
+        assert!(
+            pointers.contains(&pointer.to_owned()),
+            "{posted}: {pointers:?}"
+        );
+    }
+    let refused = bench.api.post("/v1/runs", with("/kind", json!("ci"))).await;
+    let problem = refused.problem(422, "invalid");
+    assert!(
+        problem["detail"]
+            .as_str()
+            .expect("why")
+            .contains("there are chaos"),
+        "{problem}"
+    );
+}
+
+#[tokio::test]
+async fn variables_that_are_sent_with_a_suite_are_used_and_never_told() {
+    const VALUE: &str = "hunter2-and-more";
+    let bench = Bench::new().await;
+    let mut wish = wish();
+    wish["suite"]["agent"]["headers"] = json!({ "Authorization": "Bearer ${AGENT_TOKEN}" });
+    wish["suite"]["golden_prompts"] = json!(["Say ${AGENT_TOKEN}."]);
+    let refused = bench.api.post("/v1/runs", wish.clone()).await;
+    assert_eq!(
+        refused.pointers(422, "invalid"),
+        [
+            "/suite/agent/headers/Authorization",
+            "/suite/golden_prompts/0"
+        ]
+    );
+    for wrong in [json!([]), json!({ "1x": "v" }), json!({ "AGENT_TOKEN": 1 })] {
+        wish["secrets"] = wrong;
+        let refused = bench.api.post("/v1/runs", wish.clone()).await;
+        let pointers = refused.pointers(422, "invalid");
+        assert!(pointers.contains(&"/secrets".to_owned()), "{pointers:?}");
+    }
+    wish["secrets"] = json!({ "AGENT_TOKEN": VALUE });
+    let taken = bench.api.post("/v1/runs", wish).await;
+    assert_eq!(taken.status, 201, "{taken:?}");
+    let path = taken.header("location").to_owned();
+    bench.begun().await;
+    bench.say(Word::Leak(VALUE));
+    let over = bench.over(&path).await;
+    assert_eq!(over["error"], "it said REDACTED");
+    let told = [
+        over.to_string(),
+        format!("{:?}", bench.events(&path, None).await.rest().await),
+        bench.show("/v1/audit").await.to_string(),
+    ];
+    for told in told {
+        assert!(!told.contains(VALUE), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_hundred_and_first_run_that_is_not_over_is_refused() {
+    let bench = Bench::new().await;
+    for _ in 0..100 {
+        bench.ask().await;
+    }
+    let refused = bench.api.post("/v1/runs", wish()).await;
+    refused.problem(429, "rate-limited");
+    assert!(!refused.header("retry-after").is_empty());
+    bench.api.state.runs.stop_all().await;
+    bench.ask().await;
+}
+
+#[tokio::test]
+async fn four_runs_are_under_way_at_once() {
+    let bench = Bench::new().await;
+    let mut paths = Vec::new();
+    for _ in 0..6 {
+        paths.push(bench.ask().await);
+    }
+    for _ in 0..4 {
+        bench.begun().await;
+    }
+    let running = bench.show("/v1/runs?state=running").await;
+    let queued = bench.show("/v1/runs?state=queued").await;
+    let count = |page: &Value| page["items"].as_array().map(Vec::len);
+    assert_eq!((count(&running), count(&queued)), (Some(4), Some(2)));
+    for _ in 0..6 {
+        bench.say(Word::Pass);
+    }
+    for path in paths {
+        assert_eq!(bench.over(&path).await["state"], "passed");
+    }
+}

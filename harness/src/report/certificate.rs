@@ -12,6 +12,7 @@
 //! key's fingerprint is what to compare.
 
 mod key;
+mod letters;
 mod pdf;
 mod sheet;
 

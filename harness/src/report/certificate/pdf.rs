@@ -1,9 +1,12 @@
 //! A sheet as a PDF (ISO 32000-1), as small as one can be: two of the fonts that every reader has, lines of
 //! text, and the seal in a comment.
 //!
-//! Those fonts know Western letters. Whatever else stands in a name is shown by its number; the signed
-//! statement has it as it is.
+//! Those fonts know Western letters. Others are printed with those ([`letters`]), and kept beside it as they
+//! are, so that they are found and copied; the signed statement has them too.
 
+use std::fmt::Write as _;
+
+use super::letters::{Letter, code, letters};
 use super::sheet::Sheet;
 use crate::report::shown;
 
@@ -16,12 +19,16 @@ const VALUES: u32 = 190;
 /// Objects before the pages: catalogue, pages, two fonts, information.
 const BEFORE: usize = 5;
 
+/// What is told where something is printed otherwise than it is said.
+const OTHER_LETTERS: &str = "Letters that the fonts of this file lack are printed in Latin ones, or as a question mark. The signed \
+                             statement has them as they are; so has text that is copied from here, and a certificate in HTML.";
+
 /// A line of text at its place.
 struct Line {
     x: u32,
     size: u32,
     bold: bool,
-    text: String,
+    text: Vec<Letter>,
     /// Points down to it from the line before; 0 for the same height.
     below: u32,
 }
@@ -34,7 +41,7 @@ pub(super) fn document(sheet: &Sheet, seal: &str) -> Vec<u8> {
         kids(pages.len()),
         font("Helvetica"),
         font("Helvetica-Bold"),
-        format!("<< /Title {} /Producer (Squall) >>", string(&format!("Certificate: {}", sheet.title))),
+        format!("<< /Title {} /Producer (Squall) >>", said(&on_one_line(&format!("Certificate: {}", sheet.title)))),
     ];
     for (number, content) in pages.iter().enumerate() {
         let stream = BEFORE + 2 + 2 * number;
@@ -112,6 +119,18 @@ fn lines(sheet: &Sheet) -> Vec<Line> {
         }
     }
     put(MARGIN, 8, false, 32, sheet.foot);
+    if !lines.iter().all(|line| is_as_said(&line.text)) {
+        let (x, size, width) = (MARGIN, 8, PAGE.0 - 2 * MARGIN);
+        for (number, text) in wrapped(OTHER_LETTERS, size, width).into_iter().enumerate() {
+            lines.push(Line {
+                x,
+                size,
+                bold: false,
+                text,
+                below: if number == 0 { 18 } else { size + 4 },
+            });
+        }
+    }
     lines
 }
 
@@ -127,67 +146,58 @@ fn pages(lines: &[Line]) -> Vec<String> {
             y -= line.below;
         }
         let font = if line.bold { "F2" } else { "F1" };
-        let (x, size, text) = (line.x, line.size, string(&line.text));
-        page.push(format!("BT /{font} {size} Tf {x} {y} Td {text} Tj ET"));
+        let (x, size, text) = (line.x, line.size, printed(&line.text));
+        let shown = format!("/{font} {size} Tf {x} {y} Td {text} Tj");
+        page.push(if is_as_said(&line.text) {
+            format!("BT {shown} ET")
+        } else {
+            let said = said(&line.text);
+            format!("/Span << /ActualText {said} >> BDC BT {shown} ET EMC")
+        });
     }
     pages.push(page.join("\n"));
     pages
 }
 
 /// The text in lines of so many points; a word that is too long is broken.
-fn wrapped(text: &str, size: u32, width: u32) -> Vec<String> {
+fn wrapped(text: &str, size: u32, width: u32) -> Vec<Vec<Letter>> {
     let most = width * 1000 / size;
-    let text = western(text);
-    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
-    for word in text.split_inclusive(' ') {
-        let long: u32 = word.chars().map(advance).sum();
-        if used + long > most && used > 0 {
+    let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
+    let long = |letter: &Letter| letter.shown.chars().map(advance).sum::<u32>();
+    for word in on_one_line(text).split_inclusive(|letter| letter.said == ' ') {
+        if used + word.iter().map(long).sum::<u32>() > most && used > 0 {
             lines.push(std::mem::take(&mut line));
             used = 0;
         }
-        for character in word.chars() {
-            if used + advance(character) > most {
+        for letter in word {
+            if used + long(letter) > most {
                 lines.push(std::mem::take(&mut line));
                 used = 0;
             }
-            used += advance(character);
-            line.push(character);
+            used += long(letter);
+            line.push(letter.clone());
         }
     }
     lines.push(line);
     lines
 }
 
-/// The text in the letters that the fonts have, on one line.
-fn western(text: &str) -> String {
-    let visible = shown(text);
-    let mut western = String::with_capacity(visible.len());
-    for character in visible.chars() {
-        match character {
-            '\n' | '\t' => western.push(' '),
-            known if code(known).is_some() => western.push(known),
-            other => western.extend(other.escape_unicode()),
-        }
-    }
-    western
+/// The letters of a text, everything in it visible.
+fn on_one_line(text: &str) -> Vec<Letter> {
+    letters(&shown(text).replace(['\n', '\t'], " "))
 }
 
-/// The byte of a character in `WinAnsiEncoding`.
-fn code(character: char) -> Option<u8> {
-    match character {
-        ' '..='~' => u8::try_from(character).ok(),
-        '\u{a0}'..='\u{ff}' => u8::try_from(u32::from(character)).ok(),
-        '…' => Some(0x85),
-        '–' => Some(0x96),
-        '—' => Some(0x97),
-        _ => None,
-    }
+/// Whether everything is printed as it is said.
+fn is_as_said(line: &[Letter]) -> bool {
+    let mut letters = line.iter();
+    letters.all(|letter| letter.shown.chars().eq([letter.said]))
 }
 
-/// A string of PDF.
-fn string(text: &str) -> String {
+/// Letters as they are printed.
+fn printed(line: &[Letter]) -> String {
     let mut written = "(".to_owned();
-    for byte in western(text).chars().filter_map(code) {
+    let printed = line.iter().flat_map(|letter| letter.shown.chars());
+    for byte in printed.filter_map(code) {
         match byte {
             b'(' | b')' | b'\\' => {
                 written.push('\\');
@@ -198,6 +208,18 @@ fn string(text: &str) -> String {
         }
     }
     written.push(')');
+    written
+}
+
+/// Letters as they are said: UTF-16 with its mark, as a string of PDF (§7.9.2.2).
+fn said(line: &[Letter]) -> String {
+    let text: String = line.iter().map(|letter| letter.said).collect();
+    let mut written = "<FEFF".to_owned();
+    for unit in text.encode_utf16() {
+        // Writing to a string never fails.
+        let _ = write!(written, "{unit:04X}");
+    }
+    written.push('>');
     written
 }
 

@@ -191,6 +191,21 @@ fn the_objects_of_a_pdf_are_where_its_table_says() {
 }
 
 #[test]
+fn letters_that_a_pdf_has_no_font_for_are_still_in_it() {
+    let text = |tester: &str| -> String {
+        let file = issue(&fixture(), tester, WHEN, &key(), Form::Pdf).expect("it is over");
+        file.iter().map(|byte| char::from(*byte)).collect()
+    };
+    let (plain, other) = (text("Ada"), text("Łukasz (東京)"));
+    assert!(other.contains("(Lukasz \\(??\\)) Tj"), "{other}");
+    // In UTF-16, the mark first.
+    let said = "FEFF0141 0075 006B 0061 0073 007A 0020 0028 6771 4EAC 0029".replace(' ', "");
+    assert!(other.contains(&format!("/ActualText <{said}>")));
+    let note = "Letters that the fonts of this file lack";
+    assert_eq!((plain.contains(note), other.contains(note)), (false, true));
+}
+
+#[test]
 fn a_run_that_is_not_over_has_no_certificate() {
     let mut report = fixture();
     report.run.state = RunState::Running;

@@ -5,6 +5,7 @@
 //! it is built before somebody asks.
 
 mod document;
+mod links;
 mod operation;
 mod parameters;
 mod profile;

@@ -7,23 +7,26 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::operation::{Answer, Operation, Parameter, Shape};
+use super::links;
+use super::operation::{Answer, JSON, Operation, Parameter, Shape};
 use super::profile::PARTS;
 use crate::access::{Needs, Role, Rule};
 use crate::problem::{ProblemDocument, STATUSES};
 
 /// The OpenAPI document of these routes, in their order.
 pub(crate) fn document(routes: impl IntoIterator<Item = (Rule, Operation)>) -> Value {
+    let routes: Vec<_> = routes.into_iter().collect();
     let mut shapes = Shapes::new();
     let mut paths = Map::new();
     let mut tags: Vec<&str> = Vec::new();
-    for (rule, operation) in routes {
+    for (rule, operation) in &routes {
         let tag = tag(rule.path);
         if !tags.contains(&tag) {
             tags.push(tag);
         }
         let method = rule.method.as_str().to_ascii_lowercase();
-        let written = written(rule, &operation, tag, &mut shapes);
+        let mut written = written(rule, operation, tag, &mut shapes);
+        links::add(&mut written["responses"], rule, operation, &routes);
         let path = paths.entry(rule.path).or_insert_with(|| json!({}));
         path[method] = written;
     }
@@ -65,7 +68,7 @@ fn tag(path: &'static str) -> &'static str {
     part.unwrap_or("daemon")
 }
 
-fn written(rule: Rule, operation: &Operation, tag: &str, shapes: &mut Shapes) -> Value {
+fn written(rule: &Rule, operation: &Operation, tag: &str, shapes: &mut Shapes) -> Value {
     let needed = rule.needs.role().map(Role::as_str);
     let mut written = json!({
         "operationId": operation.id,
@@ -90,10 +93,11 @@ fn written(rule: Rule, operation: &Operation, tag: &str, shapes: &mut Shapes) ->
         let content = operation.body.iter();
         let content: Map<_, _> = content
             .map(|(media_type, shape)| {
-                (
-                    (*media_type).to_owned(),
-                    json!({ "schema": shapes.taken(*shape) }),
-                )
+                let mut taken = json!({ "schema": shapes.taken(*shape) });
+                if let Some(example) = operation.example.as_ref().filter(|_| *media_type == JSON) {
+                    taken["example"] = example.clone();
+                }
+                ((*media_type).to_owned(), taken)
             })
             .collect();
         written["requestBody"] = json!({ "required": !operation.or_nothing, "content": content });
@@ -102,7 +106,7 @@ fn written(rule: Rule, operation: &Operation, tag: &str, shapes: &mut Shapes) ->
     written
 }
 
-fn answers(rule: Rule, operation: &Operation, shapes: &mut Shapes) -> Value {
+fn answers(rule: &Rule, operation: &Operation, shapes: &mut Shapes) -> Value {
     let mut answers = Map::new();
     for answer in &operation.answers {
         answers.insert(answer.status.to_string(), shapes.answer(answer));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::Value;
 
 use crate::page::{Limit, Page};
 
@@ -23,6 +24,8 @@ pub(crate) struct Operation {
     pub(super) body: Vec<(&'static str, Shape)>,
     /// The body may be missing.
     pub(super) or_nothing: bool,
+    /// A document that it takes.
+    pub(super) example: Option<Value>,
     pub(super) answers: Vec<Answer>,
     pub(super) problems: BTreeSet<u16>,
 }
@@ -54,6 +57,7 @@ impl Operation {
             parameters: Vec::new(),
             body: Vec::new(),
             or_nothing: false,
+            example: None,
             answers: Vec::new(),
             problems: BTreeSet::new(),
         }
@@ -114,6 +118,15 @@ impl Operation {
     pub(crate) fn or_nothing(self) -> Self {
         Self {
             or_nothing: true,
+            ..self
+        }
+    }
+
+    /// Takes this document, for one.
+    #[must_use]
+    pub(crate) fn example(self, document: Value) -> Self {
+        Self {
+            example: Some(document),
             ..self
         }
     }

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use squall_journal::run::{DocumentVersion, RunKind, RunRecord, RunState};
 
 use super::events::Sent;
@@ -101,6 +101,15 @@ pub(super) async fn create(
 pub(super) fn create_operation() -> Operation {
     Operation::new("create_run", "Takes a run: it is written down and queued")
         .takes::<order::RunRequest>()
+        .example(json!({
+            "kind": "chaos",
+            "suite": {
+                "agent": { "endpoint": "http://127.0.0.1:9/" },
+                "golden_prompts": ["What is the weather in Paris?"],
+                "invariants": [{ "type": "completes" }],
+            },
+            "options": { "profile": "high_latency" },
+        }))
         .answers::<RunRecord>(201, "It is queued, or waits for approval")
         .with("Location", "Where it is shown")
         .problems([429])

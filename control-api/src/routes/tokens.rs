@@ -10,7 +10,7 @@ use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use squall_journal::timestamp;
 
 use super::path::TokenName;
@@ -183,6 +183,7 @@ pub(super) fn create_operation() -> Operation {
         "Makes a token; its secret is in this answer and in no other",
     )
     .takes::<NewToken>()
+    .example(json!({ "name": "ci", "role": "operator" }))
     .answers::<MadeAnswer>(201, "The token, with its secret")
     .with("Cache-Control", "`no-store`")
     .problems([409])

@@ -6,8 +6,8 @@ use squall_tests::Daemon;
 use squall_tests::daemon::OPERATOR_TOKEN;
 use squall_tests::program::{clean, python, script};
 
-/// They take documents so rich that what is written of each member alone takes minutes;
-/// `scripts/schemathesis` takes them.
+/// They take documents so rich that what is written of each member alone takes minutes; here they are given
+/// seconds, and more by `scripts/schemathesis`.
 const RICH: &str = "^(put_chaos|put_scope_chaos|put_profile)$";
 
 /// Has made-up requests sent; `arguments` choose which.
@@ -59,6 +59,14 @@ fn made_up_profiles_and_chaos_are_answered_as_described() {
         "--include-operation-id-regex",
         RICH,
     ]);
+}
+
+#[test]
+fn rich_documents_are_answered_as_described_for_a_while() {
+    for operation in ["put_chaos", "put_profile"] {
+        let arguments = ["--phases", "coverage", "--max-time", "10"];
+        ask(&[&arguments[..], &["--include-operation-id", operation]].concat());
+    }
 }
 
 #[test]

@@ -18,7 +18,10 @@ use crate::runs::incidents::{self, Incident};
 #[derive(JsonSchema)]
 #[schemars(inline)]
 #[expect(dead_code, reason = "says what `cursor` takes")]
-struct Before(#[schemars(range(min = 0, max = 1_000_000_000))] u32);
+struct Before(#[schemars(range(min = 0, max = FURTHEST))] u32);
+
+/// How far behind the first a page may begin.
+const FURTHEST: usize = 1_000_000_000;
 
 /// The askings of a run that failed, in the order of its cells.
 pub(super) async fn list(
@@ -30,7 +33,7 @@ pub(super) async fn list(
     let limit = page::limit(&mut params);
     // Incidents only ever come behind others: how many came before says where a page begins.
     let before = params.read("cursor", "`next_cursor` of the page before", |cursor| {
-        cursor.parse::<usize>().ok()
+        cursor.parse().ok().filter(|before| *before <= FURTHEST)
     });
     params.finish()?;
     let found = state.runs.find(caller.workspace(), &id).await;

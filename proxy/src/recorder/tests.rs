@@ -125,7 +125,7 @@ fn what_the_collector_has_no_room_for_is_read_by_who_hands_it_over() {
     let (open, gate) = std::sync::mpsc::channel();
     recorder.watch(Box::new(Gate(gate.into())));
     recorder.record(note(&recorder, "http://h/gate", Outcome::Ok));
-    while recorder.shared.queue.len() > 0 {
+    while !recorder.shared.queue.is_empty() {
         std::thread::yield_now();
     }
     for _ in 0..5 {

@@ -5,7 +5,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method};
 
 use crate::dialect::media_type;
-use crate::json::{Document, Kind};
+use crate::json::{Document, Kind, Value};
 use crate::{Dialect, Target, confirm, recognise};
 
 /// Operations that the last piece of a path names and that are no model call in any dialect.
@@ -107,6 +107,18 @@ const BESIDE_HISTORY: &[&str] = &[
     "user_id",
 ];
 
+/// Who speaks in a conversation, in any provider's words and any case.
+const ROLES: &[&str] = &[
+    "assistant",
+    "chatbot",
+    "developer",
+    "function",
+    "model",
+    "system",
+    "tool",
+    "user",
+];
+
 /// The longest of their names, bytes.
 pub const LONGEST_BESIDE_HISTORY: usize = 32;
 
@@ -155,6 +167,40 @@ pub fn takes_history(method: &Method, target: Target<'_>) -> bool {
     method == Method::POST && (HISTORY.iter().any(|end| path.ends_with(end)) || is_kept())
 }
 
+/// Whether a request's body is a conversation with a model by its shape, though neither its path nor its
+/// words are those of any dialect: it names a model, or what is asked of one, and holds messages of which
+/// each says who speaks. Of a body that is cut its beginning is good enough.
+///
+/// Messages alone are no model call: an agent that sends its conversation elsewhere gives it away.
+pub fn is_conversation(body: &[u8]) -> bool {
+    let Some(document) = Document::parse_prefix(body) else {
+        return false;
+    };
+    let root = document.root();
+    let is_text = |key| root.get(key).is_some_and(|it| it.kind() == Kind::String);
+    let spoken = |key| {
+        let list = root.get(key).filter(|it| it.kind() == Kind::Array);
+        let messages: Vec<_> = list.map(|list| list.items().collect()).unwrap_or_default();
+        let known = |message: &Value<'_>| {
+            let role = message.get("role").and_then(Value::as_str);
+            role.is_some_and(|role| ROLES.iter().any(|it| role.eq_ignore_ascii_case(it)))
+        };
+        // The last may be cut.
+        let whole = messages.len().saturating_sub(1).max(1);
+        !messages.is_empty() && messages.iter().take(whole).all(known)
+    };
+    // Cohere asks for a model or not, and keeps what is asked apart from what was said before.
+    (is_text("model") && (spoken("messages") || spoken("chat_history")))
+        || (is_text("message") && (spoken("chat_history") || is_of_calls(root)))
+}
+
+/// Whether it holds results, each with the call that it answers, as Cohere's first version does.
+fn is_of_calls(root: Value<'_>) -> bool {
+    let results = root.get("tool_results");
+    let first = results.and_then(|results| results.items().next());
+    first.is_some_and(|first| first.get("call").is_some() && first.get("outputs").is_some())
+}
+
 /// Whether a member of a model call's outermost object is no history: nothing that a model reads, in
 /// any dialect.
 pub fn is_beside_history(member: &[u8]) -> bool {
@@ -179,7 +225,9 @@ fn is_sure(dialect: &dyn Dialect) -> bool {
     dialect.name() != "ollama"
 }
 
-fn may_be_call(method: &Method, target: Target<'_>, headers: &HeaderMap) -> bool {
+/// Whether a request may be a model call for all that its head tells: not what lists, stores, embeds or
+/// counts, nor a request without a body, or with a form.
+pub fn may_be_call(method: &Method, target: Target<'_>, headers: &HeaderMap) -> bool {
     let nothing_in_it = headers
         .get(CONTENT_LENGTH)
         .is_some_and(|length| length == "0");
@@ -334,6 +382,46 @@ mod tests {
         assert!(is_beside_history(b"metadata"));
         for history in ["messages", "input", "contents", "system", "tools"] {
             assert!(!is_beside_history(history.as_bytes()), "{history}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_is_known_by_its_shape() {
+        for (body, expected) in [
+            (
+                r#"{"model":"command-r","messages":[{"role":"user","content":"a"},{"role":"tool","content":"b"}]}"#,
+                true,
+            ),
+            (
+                r#"{"message":"a","chat_history":[{"role":"CHATBOT","message":"b"}]}"#,
+                true,
+            ),
+            (
+                r#"{"message":"a","tool_results":[{"call":{"name":"t"},"outputs":[{"x":1}]}]}"#,
+                true,
+            ),
+            // Its beginning.
+            (
+                r#"{"model":"m","messages":[{"role":"user","content":"a"},{"content":"b"#,
+                true,
+            ),
+            // An agent that gives its conversation away, and other things with such names.
+            (r#"{"messages":[{"role":"user","content":"a"}]}"#, false),
+            (
+                r#"{"model":"m","messages":[{"role":"editor","content":"a"}]}"#,
+                false,
+            ),
+            (
+                r#"{"model":"m","messages":[{"role":"user"},{"to":"x"},{"role":"user"}]}"#,
+                false,
+            ),
+            (r#"{"model":"m","messages":[]}"#, false),
+            (r#"{"model":"m","messages":"a"}"#, false),
+            (r#"{"message":"a","tool_results":["b"]}"#, false),
+            (r#"[{"model":"m"}]"#, false),
+            ("no JSON", false),
+        ] {
+            assert_eq!(is_conversation(body.as_bytes()), expected, "{body}");
         }
     }
 

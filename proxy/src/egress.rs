@@ -5,11 +5,13 @@
 
 mod beside_history;
 mod frames;
+mod undecided;
 
 use squall_profiles::canary::{Found, Search};
 
 use self::beside_history::{BesideHistory, Piece};
 use self::frames::Frames;
+use self::undecided::Undecided;
 use crate::carry_out::codec::{Coding, Decoder, NotInCoding};
 
 /// Bytes that a compressed body may decode to; the rest is not looked at.
@@ -29,6 +31,9 @@ struct Searched {
     search: Search,
     /// Of a model call only what is no history is looked at.
     beside_history: Option<BesideHistory>,
+    /// Of a body that may be a model's conversation in words that nobody knows, only its end tells what is
+    /// history.
+    undecided: Option<Undecided>,
 }
 
 impl Searched {
@@ -36,7 +41,14 @@ impl Searched {
         let Self {
             search,
             beside_history,
+            undecided,
         } = self;
+        if let Some(body) = undecided {
+            if body.keep(bytes) {
+                return search.push(bytes, |canary| body.found(canary));
+            }
+            *undecided = None;
+        }
         match beside_history {
             None => search.push(bytes, found),
             Some(members) => members.push(bytes, |piece| match piece {
@@ -87,13 +99,27 @@ impl BodySearch {
             search: Searched {
                 search: Search::new(),
                 beside_history: None,
+                undecided: None,
             },
             wrapping,
         }
     }
 
+    /// Its shape is to tell whether it is a conversation with a model.
+    pub(crate) fn by_shape(&mut self) {
+        self.search.undecided = Some(Undecided::default());
+    }
+
+    /// The body is over: what only its end tells.
+    pub(crate) fn end(&mut self, found: impl FnMut(Found)) {
+        if let Some(body) = self.search.undecided.take() {
+            body.end(found);
+        }
+    }
+
     /// The body is a model call's: what it repeats of tools is passed over.
     pub(crate) fn pass_over_history(&mut self) {
+        self.search.undecided = None;
         self.search.beside_history.get_or_insert_default();
     }
 

@@ -56,6 +56,16 @@ impl ExchangeLog {
         }
     }
 
+    /// Whether the body repeats what tools said its shape tells, once it is over.
+    pub(crate) fn has_body_that_tells_by_shape(&self) {
+        if self.looks_for_canaries() {
+            let mut search = self.search.borrow_mut();
+            search
+                .get_or_insert_with(|| Box::new(BodySearch::plain()))
+                .by_shape();
+        }
+    }
+
     /// From here on the agent sends what a granted upgrade says: the rest is searched accordingly.
     pub(crate) fn upgraded(&self, answer: &HeaderMap) {
         let is_websocket = answer
@@ -77,6 +87,13 @@ impl ExchangeLog {
             search.pass_over_history();
         }
         search.push(bytes, |found| self.left(found, Place::Body));
+    }
+
+    /// All of the body has passed that ever will: tells of the canaries in it that only its end tells of.
+    pub(super) fn body_ended(&self) {
+        if let Some(mut search) = self.search.take() {
+            search.end(|found| self.left(found, Place::Body));
+        }
     }
 
     /// Writes down that a canary leaves, if it was planted in another exchange.

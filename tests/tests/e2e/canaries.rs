@@ -176,14 +176,43 @@ fn a_conversation_that_is_counted_or_queued_is_no_egress() {
         "/v1/responses/compact",
         "/model/any/count-tokens",
         "/v1/completions",
+        // Known by its shape.
+        "/v2/chat",
     ];
-    let others = ["/v1/embeddings", "/v1/files", "/count"];
+    let others = ["/v1/embeddings", "/v1/files"];
     let paths = [&counted[..], &others].concat();
     let body = json!({ "model": "any", "messages": [{ "role": "tool", "content": "CANARY" }] });
     let seen = posted(&stage, "counted", &paths, &body);
     for (path, seen) in paths.iter().zip(&seen) {
         let expected = ("tool".to_owned(), others.contains(path));
         assert_eq!(*seen, expected, "{path}");
+    }
+}
+
+#[test]
+fn a_conversation_in_words_that_nobody_knows_is_known_by_its_shape() {
+    let stage = Stage::new();
+    let said = json!([{ "role": "USER", "message": "CANARY" }]);
+    let results = json!([{ "call": { "name": "search" }, "outputs": [{ "text": "CANARY" }] }]);
+    for (number, (body, expected)) in [
+        (json!({ "message": "a", "chat_history": said }), false),
+        (json!({ "message": "a", "tool_results": results }), false),
+        // Nobody is asked to answer: the conversation is given away.
+        (
+            json!({ "messages": [{ "role": "user", "content": "CANARY" }] }),
+            true,
+        ),
+        (
+            json!({ "message": "a", "chat_history": said, "metadata": "CANARY" }),
+            true,
+        ),
+        (json!({ "message": "CANARY" }), true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let seen = posted(&stage, &format!("shape-{number}"), &["/v1/chat"], &body);
+        assert_eq!(seen, [("tool".to_owned(), expected)], "{body}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::header::HeaderValue;
+use http::header::{HOST, HeaderValue};
 use http::uri::{self, Authority, PathAndQuery};
 use http::{Request, StatusCode, Uri, Version};
 use squall_profiles::facts::CanonicalUrl;
@@ -22,7 +22,7 @@ use crate::upstream::{Origin, flaw};
 pub(crate) struct Target {
     /// Whom it is sent to.
     pub(crate) origin: Origin,
-    /// What `Host` must say there.
+    /// What `Host` says there.
     pub(crate) host: HeaderValue,
     /// What the request line must say there.
     pub(crate) path: PathAndQuery,
@@ -138,7 +138,10 @@ pub(crate) fn target<B>(
     match entry {
         Entry::Tunnel(tunnel) => {
             let authority = &tunnel.authority;
-            let host = HeaderValue::from_str(authority).map_err(|_| bad_path(request.uri()))?;
+            let host = match asked_host(request) {
+                Some(host) => host,
+                None => HeaderValue::from_str(authority).map_err(|_| bad_path(request.uri()))?,
+            };
             let (origin, scope) = (tunnel.origin.clone(), tunnel.scope.clone());
             Ok(forward(origin, authority, host, request.uri(), scope))
         }
@@ -155,6 +158,18 @@ pub(crate) fn target<B>(
                 .ok_or_else(|| no_route(request.uri()))?;
             reverse(route, rest, scope, request.uri())
         }
+    }
+}
+
+/// The host that a request inside a tunnel asks for: of several that one server answers for, the
+/// CONNECT may name another, or the address that all have.
+fn asked_host<B>(request: &Request<B>) -> Option<HeaderValue> {
+    match request.uri().authority() {
+        Some(authority) => {
+            let host = authority.as_str().rsplit('@').next()?;
+            HeaderValue::from_str(host).ok()
+        }
+        None => request.headers().get(HOST).cloned(),
     }
 }
 

@@ -22,6 +22,21 @@ fn tls_inside_a_tunnel_is_intercepted_with_a_leaf_for_the_name_asked_for() {
 }
 
 #[test]
+fn a_server_of_many_hosts_is_asked_for_the_one_that_the_agent_wrote() {
+    let stage = Stage::new();
+    let authority = stage.secure_authority();
+    for host in ["shop.example", "LocalHost:443", ""] {
+        let mut wire = stage.daemon.connect();
+        assert_eq!(wire.open_tunnel(&authority, "").status, 200);
+        let mut wire = wire.encrypt(&stage.daemon.ca, "localhost").unwrap();
+        wire.host = host.to_owned();
+        assert_eq!(wire.get("/json").text(), JSON);
+        let seen = stage.secure.requests().pop().unwrap();
+        assert_eq!(seen.header("host"), Some(host), "{seen:?}");
+    }
+}
+
+#[test]
 fn one_leaf_is_minted_for_one_host_however_many_ask_at_once() {
     let stage = Stage::new();
     std::thread::scope(|scope| {

@@ -84,7 +84,8 @@ pub fn full(
             .join()
             .map_err(|_| anyhow!("a load thread panicked"))??;
     }
-    let cpu = process.map_or(Ok(Duration::ZERO), Process::settled)? - cpu_before;
+    let cpu = process.map_or(Ok(Duration::ZERO), Process::settled)?;
+    let cpu = cpu.saturating_sub(cpu_before);
     let (in_all, _) = tally.read();
     Ok(Outcome {
         rate: (count - count_before) as f64 / took,

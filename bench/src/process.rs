@@ -101,7 +101,7 @@ impl Process {
         loop {
             std::thread::sleep(LOOK);
             let now = self.on_cpu()?;
-            if now - before <= IDLE {
+            if now.saturating_sub(before) <= IDLE {
                 return Ok(now);
             }
             if Instant::now() > deadline {

@@ -103,7 +103,8 @@ pub struct Limits {
     pub header_count: usize,
     /// Time for a head to arrive once it has begun. Default 30 s.
     pub header_timeout: Duration,
-    /// Time without a byte in either direction after which a connection is closed. Default 10 min.
+    /// Time without a byte in either direction after which a connection is closed, unless an exchange
+    /// waits for its upstream, or for a rule. Default 10 min.
     pub idle_timeout: Duration,
     /// Bytes held back by body-level rules in all. Default 256 MiB.
     pub inspect_memory: u64,

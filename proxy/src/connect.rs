@@ -100,7 +100,7 @@ impl Connect {
         let rules = chaos.activation().snapshot();
         note.rules = Arc::downgrade(rules.rules());
         let tape = tape_of(&engine.chaos, &chaos);
-        let log = ExchangeLog::open(&connection.worker, note, chaos);
+        let log = ExchangeLog::open(connection, note, chaos);
         log.leaves(authority.as_str(), request.headers());
         Ok(Self {
             connection: Rc::clone(connection),
@@ -262,6 +262,8 @@ impl Connect {
             rules: self.rules,
             log: self.log,
         };
+        // Of a tunnel both sides are to be heard of.
+        opening.log.waits_for_agent(true);
         let takeover = Takeover::Connect(Box::new(opening));
         let connection = &self.connection;
         if connection.is_h2() {

@@ -433,7 +433,7 @@ impl Connection {
             method.clone(),
             url,
         );
-        let log = ExchangeLog::open(&self.worker, note, chaos);
+        let log = ExchangeLog::open(self, note, chaos);
         log.end(Outcome::Denied, Some(problem.detail.clone()));
         self.problem(problem, Some(&log))
     }

@@ -108,7 +108,7 @@ impl Exchange {
         note.dialect = seen.dialect.map(squall_dialects::Dialect::name);
         note.tool = seen.tool().map(Arc::from);
         note.rules = Arc::downgrade(rules.rules());
-        let log = ExchangeLog::open(&connection.worker, note, chaos);
+        let log = ExchangeLog::open(connection, note, chaos);
         log.leaves(target.url.as_str(), request.headers());
         if seen.takes_history(request.method(), &target.url) {
             log.has_history_for_body();

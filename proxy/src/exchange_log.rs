@@ -25,10 +25,12 @@ use squall_profiles::plan::{Edit, Outcome as RuleOutcome, Plan, Planting, Verdic
 
 use crate::broken::{Broken, Ledger};
 use crate::chaos::ScopeChaos;
+use crate::connection::Connection;
 use crate::egress::BodySearch;
 use crate::recorder::{
     Answering, Calls, Capture, ExchangeNote, McpTraffic, Meter, ModelTraffic, Traffic,
 };
+use crate::wire::Waits;
 use crate::worker::Worker;
 
 /// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for
@@ -38,6 +40,7 @@ const MODEL_BYTES: usize = 1 << 20;
 /// The running account of one exchange.
 pub(crate) struct ExchangeLog {
     worker: Rc<Worker>,
+    waits: Waits,
     listed: Cell<Option<usize>>,
     /// Only this log has it until it is recorded.
     note: RefCell<Option<Arc<ExchangeNote>>>,
@@ -83,13 +86,15 @@ pub(crate) struct ExchangeLog {
 impl ExchangeLog {
     /// Begins the account of an exchange under `chaos`.
     pub(crate) fn open(
-        worker: &Rc<Worker>,
+        connection: &Connection,
         note: ExchangeNote,
         chaos: Arc<ScopeChaos>,
     ) -> Rc<Self> {
         chaos.exchange_begins();
+        let worker = &connection.worker;
         let log = Rc::new(Self {
             worker: Rc::clone(worker),
+            waits: Waits::on(&connection.control),
             listed: Cell::new(None),
             verdicts: RefCell::default(),
             delays: RefCell::default(),
@@ -117,6 +122,11 @@ impl ExchangeLog {
         });
         log.listed.set(Some(worker.opened(&log)));
         log
+    }
+
+    /// From now on it waits for the agent to send or to take something; false: for others.
+    pub(crate) fn waits_for_agent(&self, waits: bool) {
+        self.waits.for_agent(waits);
     }
 
     /// What is in force for the exchange.
@@ -531,6 +541,12 @@ impl Drop for ExchangeLog {
         };
         let note = Arc::make_mut(&mut kept);
         self.fill(note);
+        if self.waits.in_vain() {
+            let patience = self.worker.engine.live().config.limits.idle_timeout;
+            note.error = Some(format!(
+                "the agent sent nothing and took nothing for {patience:?} (`proxy.limits.idle_timeout`)"
+            ));
+        }
         // Nobody said how it ended: whoever waited for the answer is gone.
         let said = self.outcome.get().unwrap_or(Outcome::ClientGone);
         note.outcome = match said {

@@ -118,6 +118,8 @@ pub(crate) fn take_over(
     let (head, upstream) = answer.into_parts();
     log.upgraded(&head.headers);
     log.captured_head(head.status, &head.headers);
+    // Of a tunnel both sides are to be heard of.
+    log.waits_for_agent(true);
     *connection.takeover.borrow_mut() = Some(Takeover::Upgrade {
         upstream,
         log: Rc::clone(log),

@@ -118,7 +118,11 @@ impl Body for Observed {
             this.ended();
             return Poll::Ready(None);
         }
-        let polled = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        if let Some(log) = &this.log {
+            log.waits_for_agent(polled.is_ready());
+        }
+        let polled = ready!(polled);
         match &polled {
             Some(Ok(frame)) => {
                 if let (Some(bytes), Some(log)) = (frame.data_ref(), &this.log) {

@@ -111,7 +111,9 @@ impl Body for RequestBody {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         if let Some(rest) = &mut this.rest {
-            let frame = match ready!(Pin::new(rest).poll_frame(cx)) {
+            let polled = Pin::new(rest).poll_frame(cx);
+            this.log.waits_for_agent(polled.is_pending());
+            let frame = match ready!(polled) {
                 Some(frame) => frame?,
                 None => return Poll::Ready(None),
             };
@@ -153,6 +155,7 @@ impl RequestBody {
     pub(crate) async fn gather(&mut self, most: usize) -> Result<(), hyper::Error> {
         use http_body_util::BodyExt as _;
         let mut bytes = BytesMut::from(self.ahead.take().unwrap_or_default());
+        self.log.waits_for_agent(true);
         while bytes.len() <= most {
             let Some(rest) = &mut self.rest else { break };
             match rest.frame().await {
@@ -166,6 +169,7 @@ impl RequestBody {
                 },
             }
         }
+        self.log.waits_for_agent(false);
         self.ahead = (!bytes.is_empty()).then(|| bytes.freeze());
         Ok(())
     }

@@ -20,7 +20,9 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -29,6 +31,9 @@ pub use self::rewind::Rewind;
 /// Slices that are no longer than this together are copied into one: `send` on one piece costs less
 /// than `writev` on several. A small answer's head and body fit.
 const JOINED: usize = 1024;
+
+/// How long an agent is silent before the system asks whether it is still there.
+const SILENT_FOR: Duration = Duration::from_mins(2);
 
 /// A TCP connection, counted and under control.
 ///
@@ -40,11 +45,15 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Takes over a connected socket and switches Nagle's algorithm off.
+    /// Takes over a connected socket, switches Nagle's algorithm off and has the system find out
+    /// whether an agent that is silent is still there.
     ///
     /// Fails when the socket is already gone (its addresses cannot be read).
     pub fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
+        // An exchange may wait for its upstream for as long as that takes, but for nobody.
+        SockRef::from(&stream)
+            .set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENT_FOR))?;
         let control = Rc::new(Control {
             peer: stream.peer_addr()?,
             local: stream.local_addr()?,
@@ -52,6 +61,8 @@ impl Wire {
             sent: Cell::new(0),
             resetting: Cell::new(false),
             aborted: Cell::new(false),
+            idle: Cell::new(false),
+            waits: Cell::new(0),
             reader: RefCell::new(None),
             writer: RefCell::new(None),
         });
@@ -83,6 +94,9 @@ pub struct Control {
     sent: Cell<u64>,
     resetting: Cell<bool>,
     aborted: Cell<bool>,
+    idle: Cell<bool>,
+    /// Exchanges that wait for others than the agent.
+    waits: Cell<usize>,
     /// Parked by the last read and write that had to wait, so that an abort can wake them.
     reader: RefCell<Option<Waker>>,
     writer: RefCell<Option<Waker>>,
@@ -118,6 +132,23 @@ impl Control {
     /// Whether [`Self::abort`] was called.
     pub fn is_aborted(&self) -> bool {
         self.aborted.get()
+    }
+
+    /// Ends a connection on which nothing has come or gone for too long, as [`Self::abort`] does.
+    pub(crate) fn abort_idle(&self) {
+        self.idle.set(true);
+        self.abort();
+    }
+
+    /// Whether [`Self::abort_idle`] was called.
+    pub(crate) fn was_idle(&self) -> bool {
+        self.idle.get()
+    }
+
+    /// Whether an exchange waits for somebody else than the agent: however long that takes, it is not
+    /// the agent that is silent.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        self.waits.get() > 0
     }
 
     /// The other end.
@@ -158,6 +189,45 @@ impl fmt::Debug for Control {
             .field("resetting", &self.resetting.get())
             .field("aborted", &self.aborted.get())
             .finish_non_exhaustive()
+    }
+}
+
+/// Whom an exchange waits for, as its connection knows it; at first for others than the agent.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    control: Rc<Control>,
+    for_agent: Cell<bool>,
+}
+
+impl Waits {
+    /// Of an exchange that begins on this connection.
+    pub(crate) fn on(control: &Rc<Control>) -> Self {
+        control.waits.set(control.waits.get() + 1);
+        Self {
+            control: Rc::clone(control),
+            for_agent: Cell::new(false),
+        }
+    }
+
+    /// From now on it waits for the agent to send or to take something; false: for others.
+    pub(crate) fn for_agent(&self, for_agent: bool) {
+        let waits = &self.control.waits;
+        match (self.for_agent.replace(for_agent), for_agent) {
+            (false, true) => waits.set(waits.get() - 1),
+            (true, false) => waits.set(waits.get() + 1),
+            _ => {}
+        }
+    }
+
+    /// Whether the connection was ended because nothing came or went.
+    pub(crate) fn in_vain(&self) -> bool {
+        self.control.was_idle()
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.for_agent(true);
     }
 }
 

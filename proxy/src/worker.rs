@@ -159,8 +159,8 @@ impl Worker {
                 continue;
             }
             watched.idle_for.set(watched.idle_for.get() + ROUND);
-            if watched.idle_for.get() >= limit {
-                control.abort();
+            if watched.idle_for.get() >= limit && !control.waits_for_others() {
+                control.abort_idle();
             }
         }
         for (_, log) in self.open.borrow().iter() {

@@ -122,7 +122,8 @@ pub(crate) struct RawLimits {
     pub(crate) header_count: Option<Scalar>,
     /// Time for a head to arrive. Default `30s`.
     pub(crate) header_timeout: Option<Scalar>,
-    /// Time without a byte after which a connection is closed. Default `10m`.
+    /// Time without a byte after which a connection is closed, unless an exchange
+    /// waits for its upstream or for a rule. Default `10m`.
     pub(crate) idle_timeout: Option<Scalar>,
     /// Bodies held back by rules, all together. Default `256MiB`.
     #[schemars(with = "Option<Amount>")]

@@ -135,9 +135,11 @@ impl Exchange {
         let (head, body) = request.into_parts();
         let begun = Instant::now();
         let limit = usize::try_from(self.live.config.inspect_limit).unwrap_or(usize::MAX);
+        self.log.waits_for_agent(true);
         let read = ReadAhead::read(body, limit)
             .await
             .map_err(|error| self.agent_gone(&error))?;
+        self.log.waits_for_agent(false);
         self.log.waited(begun.elapsed());
         if read.is_whole() {
             self.learn(read.bytes.clone());

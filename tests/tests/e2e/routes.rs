@@ -375,6 +375,61 @@ fn a_connection_that_stays_idle_is_closed() {
     assert_eq!(wire.rest(), (Vec::new(), End::Closed));
 }
 
+/// Answers when it is told to.
+fn late(mut connection: squall_tests::upstream::Connection) {
+    while connection.request().is_some() {
+        let answer = standard::whole("200 OK", "application/json", standard::JSON.as_bytes());
+        if !connection.wait_for_step() || !connection.send(answer) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn an_exchange_waits_for_its_upstream_for_as_long_as_that_takes() {
+    let config = json!({ "proxy": { "limits": { "idle_timeout": "300ms" } } });
+    let stage = Stage::with(&config, late);
+    for path in Path::THROUGH {
+        let mut wire = stage.open(path);
+        wire.request("GET", "/model", &[], b"");
+        stage.upstream(path).wait_for_requests(1);
+        // What has been idle for less long is closed first.
+        assert_eq!(stage.daemon.connect().rest().1, End::Closed, "{path:?}");
+        stage.upstream(path).step();
+        assert_eq!(wire.response().text(), standard::JSON, "{path:?}");
+        assert_eq!(wire.rest().1, End::Closed, "{path:?}");
+    }
+}
+
+#[test]
+fn a_stream_waits_for_its_next_event_for_as_long_as_that_takes() {
+    let config = json!({ "proxy": { "limits": { "idle_timeout": "300ms" } } });
+    let stage = Stage::with(&config, standard::serve);
+    let mut wire = stage.open(Path::Forward);
+    wire.request("GET", "/events", &[], b"");
+    for event in ["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"] {
+        wire.receive_until(event);
+        assert_eq!(stage.daemon.connect().rest().1, End::Closed, "{event}");
+        stage.plain.step();
+    }
+}
+
+#[test]
+fn an_agent_that_stops_in_the_middle_of_its_request_is_not_waited_for() {
+    let config = json!({ "proxy": { "limits": { "idle_timeout": "300ms" } } });
+    let stage = Stage::with(&config, standard::serve);
+    let mut wire = stage.open(Path::Forward);
+    let target = stage.plain.address;
+    wire.send(format!(
+        "POST http://{target}/json HTTP/1.1\r\nHost: {target}\r\nContent-Length: 9\r\n\r\nhal"
+    ));
+    assert_ne!(wire.rest().1, End::StillOpen);
+    let seen = &stage.daemon.api.wait_for_exchanges(1)[0];
+    assert_eq!(seen["outcome"], "client_gone", "{seen}");
+    let error = seen["error"].as_str().unwrap();
+    assert!(error.contains("`proxy.limits.idle_timeout`"), "{error}");
+}
+
 #[test]
 fn chaos_named_as_always_is_only_there_while_it_is_in_force() {
     let stage = Stage::new();

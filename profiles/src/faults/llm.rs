@@ -84,6 +84,11 @@ trait AnswerFault: Debug + Clone + PartialEq {
     /// The change; the draw that its choices hang on comes with each exchange.
     fn change(&self) -> StreamFault;
 
+    /// Why it changes no answer at all, if what was written asks for that.
+    fn idle_because(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Writes down the parameters as they are used, in the words of files.
     fn describe(&self, _into: &mut Map<String, Value>) {}
 }
@@ -98,6 +103,9 @@ impl<F: AnswerFault> FaultMode for F {
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
+        if let Some(why) = self.idle_because() {
+            return Err(why.to_owned());
+        }
         let mut change = self.change();
         if let Some(choice) = change.choice_mut() {
             *choice = dice.next_choice();

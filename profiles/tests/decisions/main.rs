@@ -8,3 +8,4 @@ mod repeatable;
 mod scope;
 mod status;
 mod triggers;
+mod validating;

@@ -43,6 +43,11 @@ impl AnswerFault for SlowStream {
         }
     }
 
+    fn idle_because(&self) -> Option<&'static str> {
+        let idle = self.time_to_first_token.is_zero() && self.tokens_per_second.is_none();
+        idle.then_some("`ttft_ms` is 0 and no `tokens_per_second` is asked for")
+    }
+
     fn describe(&self, into: &mut Map<String, Value>) {
         into.insert("ttft_ms".into(), millis(self.time_to_first_token));
         if let Some(pace) = self.tokens_per_second {

@@ -39,6 +39,10 @@ impl AnswerFault for StreamStall {
         }
     }
 
+    fn idle_because(&self) -> Option<&'static str> {
+        self.wait.is_zero().then_some("the delay is 0 ms")
+    }
+
     fn describe(&self, into: &mut Map<String, Value>) {
         into.insert("after_tokens".into(), json!(self.after_tokens));
         into.insert("delay_ms".into(), millis(self.wait));

@@ -24,7 +24,7 @@ impl FaultMode for SlowClose {
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
-        plan.close_slowly(verdict, self.0.draw(dice))
+        plan.close_slowly(verdict, self.0.draw_some(dice)?)
     }
 
     fn parameters(&self, into: &mut Map<String, Value>) {

@@ -1,0 +1,72 @@
+//! Rules that fire and are always bypassed.
+
+use super::urls;
+use crate::dice::Dice;
+use crate::facts::Kind;
+use crate::fault::Fault;
+use crate::faults::llm_stream::gaps;
+use crate::faults::network::NetworkFault;
+use crate::plan::Plan;
+use crate::rule::{Family, Rule};
+
+/// Why a rule's fault never has an effect on what the rule matches, and what to write instead.
+pub(super) fn never_acts(rule: &Rule) -> Option<String> {
+    no_form(rule)
+        .or_else(|| no_handshake(rule))
+        .or_else(|| nothing_to_do(&rule.fault))
+}
+
+/// A model fault about calls whose answers it has no form in.
+fn no_form(rule: &Rule) -> Option<String> {
+    if rule.family != Family::Llm {
+        return None;
+    }
+    let more = rule.matching.more.as_ref()?;
+    let stream = more.stream?;
+    let gap = gaps::gap(rule.mode, stream, more.dialect.as_deref())?;
+    let form = if stream { "streams" } else { "whole answers" };
+    let of = gap
+        .dialect
+        .map_or_else(String::new, |name| format!(" of `{name}`"));
+    Some(format!(
+        "`{}` has no form in {form}{of} ({}); leave out `stream: {stream}` or write `stream: {}`",
+        rule.mode, gap.why, !stream
+    ))
+}
+
+/// A failing handshake where there is none: it is decided at the CONNECT to an `https` origin, and later it
+/// is too late.
+fn no_handshake(rule: &Rule) -> Option<String> {
+    let Fault::Network(NetworkFault::TlsFailure(_)) = &rule.fault else {
+        return None;
+    };
+    if rule.matching.asks_for_an_exchange() {
+        return Some(
+            "a TLS handshake fails before there is a request to match on; leave out all conditions but \
+             `match_url`"
+                .to_owned(),
+        );
+    }
+    let globs = rule.matching.urls.alternatives();
+    if globs.is_empty() || globs.iter().any(|glob| urls::is_of_an_https_origin(glob)) {
+        return None;
+    }
+    let why = if globs.iter().all(|glob| urls::is_clear_text(glob)) {
+        "only https begins with a TLS handshake"
+    } else {
+        "a TLS handshake fails before there is a path to match on"
+    };
+    Some(format!("{why}; write `{}`", urls::https_origin(&globs[0])))
+}
+
+/// A fault that has nothing to do, whatever the exchange: no wait, for one.
+fn nothing_to_do(fault: &Fault) -> Option<String> {
+    if fault.is_random() {
+        return None;
+    }
+    let bypassed = |kind| {
+        let written = fault.apply(&mut Plan::default(), 0, kind, &mut Dice::unrolled());
+        written.err()
+    };
+    bypassed(Kind::Tool).and(bypassed(Kind::Llm))
+}

@@ -21,7 +21,8 @@ const DIGITS: usize = 9;
 /// was tried is in order, the askings without chaos before all others.
 pub(super) fn counts<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<Counted<'r>> {
     let tried: Vec<_> = tried.collect();
-    let most = tried.len() as u64;
+    let turns = |(job, _): &&Tried<'_>| job.prompt.turns().len() as u64;
+    let most = tried.iter().copied().map(|one| turns(&one)).sum();
     let distinct = |numbers: &[u64]| {
         let (first, later) = (numbers[0], &numbers[1..]);
         let grows = |number: &u64| (1..=most).contains(&number.saturating_sub(first));
@@ -317,6 +318,26 @@ mod tests {
             for template in ["turn #", "call # of today, sunny"] {
                 assert_eq!(askings(numbers, template), expected, "{numbers:?}");
             }
+        }
+    }
+
+    #[test]
+    fn an_asking_of_more_turns_may_add_as_much() {
+        let conversation = |turns: usize| {
+            let turns = (0..turns).map(|turn| turn.to_string()).collect();
+            Prompt::conversation(turns).expect("turns")
+        };
+        for (turns, expected) in [(1, false), (4, true)] {
+            let prompt = conversation(turns);
+            let tried = ["turn 4", "turn 8", "turn 12"].map(|text| {
+                let asked = Asked {
+                    answer: Answer::of(text),
+                    scope: "s-1".to_owned(),
+                    ..Asked::default()
+                };
+                (Job::clean(0, &prompt), asked)
+            });
+            assert_eq!(counts(tried.iter()).is_some(), expected, "{turns} turns");
         }
     }
 

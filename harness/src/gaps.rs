@@ -403,7 +403,7 @@ fn numbers_and_words_that_make_no_sense_are_refused() {
             "{type: completes, sevrity: high}",
             "did you mean `severity`",
         ),
-        ("{type: completes, value: x}", "`value` belongs to type"),
+        ("{type: completes, max: 5}", "`max` belongs to type"),
     ] {
         let told = errors(&format!("invariants: [{written}]"));
         assert!(told.contains(said), "{told}");

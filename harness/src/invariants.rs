@@ -28,6 +28,7 @@ mod regex_pattern;
 mod similarity;
 mod valid_json;
 mod wire;
+pub(crate) mod without_effect;
 
 pub(crate) use self::wire::METHODS;
 use std::fmt::Debug;
@@ -65,6 +66,8 @@ pub struct Invariant {
     pub tool: Option<String>,
     /// Where it stands.
     pub place: InvariantPlace,
+    /// Fields of flakestorm's that its type does not take.
+    pub(crate) without_effect: Vec<&'static str>,
     pub(crate) check: Box<dyn Check>,
 }
 

@@ -7,7 +7,7 @@ use squall_profiles::error;
 
 use super::{
     BaselineFrom, Invariant, InvariantPlace, Kind, LooksAt, PromptFilter, Severity, When, kinds,
-    type_names,
+    type_names, without_effect,
 };
 use crate::suite::read_prompts;
 use crate::suite::reader::{Fields, Reader};
@@ -116,6 +116,7 @@ fn one(
     }
     let tool = fields.glance("tool").map(str::to_owned);
     let check = (kind.read)(fields);
+    let without_effect = without_effect::read(fields, kind);
     refuse_foreign(fields, kind);
     Some(Invariant {
         id: id.map_or_else(|| ordinals.id_of(kind.name), |id| id.value),
@@ -129,6 +130,7 @@ fn one(
         prompt_filter: filter.map(PromptFilter),
         tool,
         place,
+        without_effect,
         check: check?,
     })
 }

@@ -7,7 +7,7 @@ use super::agent::Way;
 use super::reader::Fields;
 use super::{Active, Agent, Contract, ContractPart, Prompt, Suite};
 use crate::agents::template;
-use crate::invariants::{Invariant, When};
+use crate::invariants::{Invariant, When, without_effect};
 
 /// Each with its place.
 pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
@@ -27,6 +27,12 @@ pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
         doubts.extend(never_applies(invariant, &runs));
         doubts.extend(of_an_invariant(invariant, suite));
     }
+    let written = suite.contract.iter().filter_map(|contract| match contract {
+        ContractPart::Written(contract) => Some(&contract.invariants[..]),
+        ContractPart::Named(_) => None,
+    });
+    let all = suite.invariants.iter().chain(written.flatten());
+    doubts.extend(without_effect::told(all));
     doubts
 }
 

@@ -92,7 +92,7 @@ const OTHER_DEMANDS: &[&str] = &[
     "invariants: [{type: contains}]",
     "invariants: [{type: contains, value: '  '}]",
     "invariants: [{type: contains, values: [a]}]",
-    "invariants: [{type: contains, value: a, max_ms: 5}]",
+    "invariants: [{type: contains, value: a, max: 5}]",
     "invariants: [{type: contains, value: a, tpye: x}]",
     "invariants: [{type: regex, pattern: '(a'}]",
     "invariants: [{type: latency, max_ms: 0}]",

@@ -52,7 +52,9 @@ pub(super) fn invariant(required: &[&str]) -> Value {
         }
     }
     let by_type = takes.iter().map(|(kind, names)| {
-        let allowed: Vec<_> = common.iter().chain(names).collect();
+        let mut allowed: Vec<_> = common.iter().chain(names).copied().collect();
+        let beside = invariants::without_effect::names().filter(|name| !names.contains(name));
+        allowed.extend(beside);
         json!({
             "if": { "properties": { "type": { "const": kind } } },
             "then": { "propertyNames": { "enum": allowed } },

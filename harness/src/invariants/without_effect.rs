@@ -1,0 +1,173 @@
+//! Fields that flakestorm lets stand beside any type of invariant, and writes there when it saves a suite.
+//!
+//! They are read, so that a slip in one is told, and change nothing. Those that are more than flakestorm's own
+//! defaults are told of, all of a suite in one sentence.
+
+use std::collections::BTreeMap;
+
+use squall_profiles::error::ProfileError;
+
+use super::reading::parameters;
+use super::{Invariant, Kind};
+use crate::suite::reader::Fields;
+
+/// What stands in a field; of those that have one, flakestorm's default.
+#[derive(Clone, Copy)]
+enum Shape {
+    Text,
+    Texts,
+    Milliseconds,
+    Share(f64),
+    Flag(bool),
+}
+
+const OF_FLAKESTORM: [(&str, Shape); 9] = [
+    ("value", Shape::Text),
+    ("values", Shape::Texts),
+    ("max_ms", Shape::Milliseconds),
+    ("pattern", Shape::Text),
+    ("patterns", Shape::Texts),
+    ("expected", Shape::Text),
+    ("threshold", Shape::Share(0.8)),
+    ("dangerous_prompts", Shape::Flag(true)),
+    ("similarity_threshold", Shape::Share(0.75)),
+];
+
+/// Their names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    OF_FLAKESTORM.into_iter().map(|(name, _)| name)
+}
+
+/// Reads those that the type does not take. Given back are the ones that say something.
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>, kind: &Kind) -> Vec<&'static str> {
+    let own = parameters(kind);
+    let others = OF_FLAKESTORM.iter().filter(|(name, _)| !own.contains(name));
+    let telling = others.filter(|(name, shape)| says_something(fields, name, *shape));
+    telling.map(|(name, _)| *name).collect()
+}
+
+#[expect(clippy::float_cmp, reason = "a default is written as it is")]
+fn says_something(fields: &mut Fields<'_, '_, '_>, name: &'static str, shape: Shape) -> bool {
+    match shape {
+        Shape::Text => fields.text(name).is_some(),
+        Shape::Texts => fields.texts(name, "a list of texts").is_some(),
+        Shape::Milliseconds => fields.whole(name, 0..=u64::MAX, " milliseconds").is_some(),
+        Shape::Share(default) => fields
+            .real(name, 0.0..=1.0, "")
+            .is_some_and(|found| found != default),
+        Shape::Flag(default) => fields.flag(name).is_some_and(|found| found != default),
+    }
+}
+
+/// What of `invariants` has no effect, in one sentence where the first of them stands.
+pub(crate) fn told<'i>(
+    invariants: impl Iterator<Item = &'i Invariant> + Clone,
+) -> Option<ProfileError> {
+    let mut places: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for invariant in invariants.clone() {
+        for field in &invariant.without_effect {
+            let of = places.entry((*field, invariant.kind)).or_default();
+            of.push(&invariant.place.pointer);
+        }
+    }
+    let first = invariants
+        .filter(|invariant| !invariant.without_effect.is_empty())
+        .min_by_key(|invariant| invariant.place.position)?;
+    let each = places.iter().map(|((field, kind), pointers)| {
+        let places = listed(pointers);
+        format!("`{field}` has no effect on `{kind}` ({places})")
+    });
+    let each: Vec<_> = each.collect();
+    Some(first.place.error(each.join("; ")))
+}
+
+/// How many places are written out.
+const WRITTEN_OUT: usize = 6;
+
+/// `/contract/invariants/0` and `…/3` as `contract.invariants[0], [3]`.
+fn listed(pointers: &[&str]) -> String {
+    let mut before = "";
+    let each = pointers.iter().take(WRITTEN_OUT).map(|pointer| {
+        let (list, number) = pointer.rsplit_once('/').unwrap_or_default();
+        let known = std::mem::replace(&mut before, list) == list;
+        let list = list.trim_start_matches('/').replace('/', ".");
+        let list = if known { "" } else { &list };
+        format!("{list}[{number}]")
+    });
+    let written = each.collect::<Vec<_>>().join(", ");
+    match pointers.len().saturating_sub(WRITTEN_OUT) {
+        0 => written,
+        more => format!("{written} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use crate::invariants::testing::errors_of;
+    use crate::suite;
+
+    /// What `validate` says of a suite with these invariants, beside and in a contract.
+    fn notes(beside: &str, contract: &str) -> Vec<String> {
+        let text = format!(
+            "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [hello]\ninvariants:\n{beside}\
+             contract:\n  name: c\n  chaos_matrix: [{{name: x, tool_faults: [{{tool: '*', mode: error}}]}}]\n  \
+             invariants:\n{contract}"
+        );
+        let suite = suite::parse("s.yaml", &text, Variables::Refused).expect("valid");
+        suite.notes.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_flakestorm_saves_beside_every_type_is_taken_without_a_word() {
+        let saved = "negate: false, threshold: 0.8, dangerous_prompts: true, similarity_threshold: 0.75, \
+                     value: null";
+        let told = notes(
+            &format!(
+                "  - {{type: latency, max_ms: 5, {saved}}}\n  - {{type: max_length, max: 3, {saved}}}\n"
+            ),
+            &format!("    - {{id: a, type: valid_json, {saved}}}\n"),
+        );
+        assert_eq!(told, [""; 0]);
+    }
+
+    #[test]
+    fn what_has_no_effect_is_told_in_one_sentence() {
+        let told = notes(
+            "  - {type: not_contains, value: x, threshold: 0.9}\n  - {type: completes, value: x}\n  \
+             - {type: not_contains, value: y, threshold: 0.7}\n",
+            "    - {id: a, type: completes, value: z, dangerous_prompts: false}\n",
+        );
+        assert_eq!(
+            told,
+            [
+                "s.yaml:4:5: `dangerous_prompts` has no effect on `completes` (contract.invariants[0]); `threshold` has \
+                 no effect on `not_contains` (invariants[0], [2]); `value` has no effect on `completes` \
+                 (invariants[1], contract.invariants[0])"
+            ]
+        );
+    }
+
+    #[test]
+    fn many_places_are_counted() {
+        let told = notes(
+            &"  - {type: completes, value: x}\n".repeat(9),
+            "    - {id: a, type: completes}\n",
+        );
+        assert!(told[0].ends_with("[4], [5] and 3 more)"), "{told:?}");
+    }
+
+    #[test]
+    fn what_is_no_value_of_such_a_field_is_an_error() {
+        for (written, said) in [
+            ("threshold: 80", "a number from 0 to 1"),
+            ("dangerous_prompts: maybe", "`true` or `false`"),
+            ("max_ms: soon", "a whole number"),
+            ("max: 5", "`max` belongs to types"),
+        ] {
+            let told = errors_of(&format!("{{id: a, type: completes, {written}}}")).join("\n");
+            assert!(told.contains(said), "{written}: {told}");
+        }
+    }
+}

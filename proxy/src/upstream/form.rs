@@ -3,7 +3,7 @@
 //!
 //! Fields that belong to one connection are the caller's to remove; this only translates.
 
-use http::header::{COOKIE, HOST, PROXY_AUTHORIZATION};
+use http::header::{CONNECTION, COOKIE, HOST, PROXY_AUTHORIZATION, TE};
 use http::uri::{Authority, Scheme as UriScheme};
 use http::{HeaderValue, Request, Uri, Version};
 
@@ -19,6 +19,7 @@ pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &Origin) {
     }
     if request.version() == Version::HTTP_2 {
         join_cookies(request);
+        name_te(request);
     }
     if request.uri().authority().is_some() {
         let path = headers::origin_form(request.uri());
@@ -96,6 +97,15 @@ fn join_cookies<B>(request: &mut Request<B>) {
     }
 }
 
+/// `TE` is about one connection: HTTP/1.1 has it named in `Connection`, and HTTP/2 has no such field (RFC
+/// 9110 §10.1.4, RFC 9113 §8.2.2).
+fn name_te<B>(request: &mut Request<B>) {
+    if headers::has(request.headers(), &TE) {
+        let option = HeaderValue::from_static("te");
+        request.headers_mut().insert(CONNECTION, option);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,6 +128,23 @@ mod tests {
         assert_eq!(request.version(), Version::HTTP_11);
         assert_eq!(request.headers()[HOST], "Asked.example");
         assert_eq!(request.headers()[COOKIE], "a=1; b=2");
+        assert!(!request.headers().contains_key(CONNECTION));
+    }
+
+    #[test]
+    fn an_http2_request_that_takes_trailers_says_so_of_its_http1_connection() {
+        let origin = Origin::new(Scheme::Http, "up.example", 8080);
+        for (version, option) in [(Version::HTTP_2, Some("te")), (Version::HTTP_11, None)] {
+            // On HTTP/1.1 the caller sees to it, who knows whether an upgrade is asked for as well.
+            let mut request = request("http://up.example:8080/p", version, &[("te", "trailers")]);
+            for_http1(&mut request, &origin);
+            let connection = request.headers().get(CONNECTION);
+            assert_eq!(
+                connection.map(HeaderValue::as_bytes),
+                option.map(str::as_bytes)
+            );
+            assert_eq!(request.headers()[TE], "trailers");
+        }
     }
 
     #[test]

@@ -151,6 +151,24 @@ fn an_agent_speaks_http_2_by_prior_knowledge_on_every_listener() {
 }
 
 #[test]
+fn an_http_1_upstream_is_told_that_trailers_are_taken_on_its_connection() {
+    let stage = Stage::new();
+    block(async {
+        let mut sender = h2c::<Empty<Bytes>>(stage.daemon.proxy).await;
+        let url = format!("http://{}/trailers", stage.plain.address);
+        let request = Request::get(url)
+            .version(Version::HTTP_2)
+            .header("te", "trailers");
+        let request = request.body(Empty::new()).unwrap();
+        let answer = sender.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), 200);
+    });
+    let seen = stage.plain.requests().pop().unwrap();
+    assert_eq!(seen.header("te"), Some("trailers"));
+    assert_eq!(seen.header("connection"), Some("te"));
+}
+
+#[test]
 fn heads_beyond_the_limits_are_431_with_a_problem() {
     let limits = json!({ "header_count": 5, "header_bytes": "8KiB" });
     let config = json!({ "proxy": { "limits": limits } });

@@ -34,6 +34,7 @@ const WEATHERS: [&str; 6] = [
 
 pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
     log::start("warn", LogFormat::Text)?;
+    reports::can_be_written(&demo.output)?;
     let stage = until_interrupted(show(&demo)).await?;
     if demo.keep {
         keep(&stage.daemon).await?;
@@ -68,17 +69,20 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
     for trial in &mut trials {
         read_journal(&client, trial).await?;
     }
-    let judged = judge(&daemon, &client, demo).await?;
+    let (judged, page) = judge(&daemon, &client, demo).await?;
+    let written = reports::write_page(&demo.output, page);
+    let file = written.is_ok().then_some(demo.output.as_path());
     if demo.json {
         let mut document = report::document(&trials, demo.seed);
         document["contract"] = json!(judged);
-        document["report"] = json!(demo.output);
+        document["report"] = json!(file);
         output::json(&document)?;
     } else {
         let paint = Paint::stdout();
         output::print(&report::text(&trials, demo.seed, paint))?;
-        output::print(&report::held_to(&judged, &demo.output, paint))?;
+        output::print(&report::held_to(&judged, file, paint))?;
     }
+    written?;
     Ok(Stage {
         daemon,
         _world: world,
@@ -86,8 +90,12 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
     })
 }
 
-/// Holds the agent to its contract in the same weathers, and writes the report of that.
-async fn judge(daemon: &Daemon, client: &Client, demo: &Demo) -> Result<RunRecord, Failure> {
+/// Holds the agent to its contract in the same weathers; the run, and the report of it.
+async fn judge(
+    daemon: &Daemon,
+    client: &Client,
+    demo: &Demo,
+) -> Result<(RunRecord, String), Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::could_not("the path of this program", error))?;
     let suite = contract::suite(&program, &WEATHERS);
@@ -97,9 +105,7 @@ async fn judge(daemon: &Daemon, client: &Client, demo: &Demo) -> Result<RunRecor
     daemon.let_documents_start_programs(false);
     let judged = judged?;
     let page = reports::fetch(client, &judged.id, Format::Html).await?;
-    let file = &demo.output;
-    std::fs::write(file, page).map_err(|error| Failure::could_not(file.display(), error))?;
-    Ok(judged)
+    Ok((judged, page))
 }
 
 /// The daemon, with the world's names. Kept running, it has the usual ports if they are free.

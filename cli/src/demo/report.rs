@@ -58,16 +58,19 @@ pub(crate) fn text(trials: &[Trial], seed: u64, paint: Paint) -> String {
 }
 
 /// What the agent is held to, below [`text`]: the contract's matrix, its closing line, where its report is.
-pub(crate) fn held_to(judged: &RunRecord, report: &Path, paint: Paint) -> String {
-    format!(
-        "\n{}\n\n{}\n{}\nreport: {}\n",
+pub(crate) fn held_to(judged: &RunRecord, report: Option<&Path>, paint: Paint) -> String {
+    let mut text = format!(
+        "\n{}\n\n{}\n{}\n",
         paint.strong(
             "What it is held to, with the same draws, and where a booking's outcome is unclear"
         ),
         run::matrix(judged, paint),
         run::closing(judged),
-        report.display()
-    )
+    );
+    if let Some(report) = report {
+        let _ = writeln!(text, "report: {}", report.display());
+    }
+    text
 }
 
 /// One row per trial.
@@ -259,6 +262,6 @@ mod tests {
         });
         let judged: RunRecord = serde_json::from_value(judged).expect("a run");
         let report = Path::new("squall-demo.html");
-        insta::assert_snapshot!(held_to(&judged, report, Paint::plain()));
+        insta::assert_snapshot!(held_to(&judged, Some(report), Paint::plain()));
     }
 }

@@ -259,3 +259,46 @@ fn the_demo_shows_the_main_job_and_succeeds() {
     let report = std::fs::read_to_string(dir.path().join("squall-demo.html")).unwrap();
     assert!(report.contains("books-once"), "{report}");
 }
+
+#[test]
+fn a_demo_that_could_not_write_its_report_does_not_begin() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let there = dir.path().join("there.html");
+    std::fs::write(&there, "kept").unwrap();
+    for output in ["missing/report.html", ".", "there.html/report.html"] {
+        let mut demo = squall(dir.path());
+        demo.current_dir(dir.path())
+            .args(["demo", "--output", output]);
+        let ended = demo.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{output}: {said}");
+        assert!(said.contains("`--output FILE`"), "{output}: {said}");
+        assert!(!said.contains("goes through the proxy"), "{output}: {said}");
+    }
+    assert_eq!(std::fs::read_to_string(&there).unwrap(), "kept");
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_demo_tells_what_it_saw_before_it_fails_to_write_it() {
+    let dir = tempfile::TempDir::new().unwrap();
+    // There is never room on it.
+    let full = squall(dir.path())
+        .args(["demo", "-o", "/dev/full"])
+        .output()
+        .unwrap();
+    let (said, failed) = (
+        String::from_utf8_lossy(&full.stdout),
+        String::from_utf8_lossy(&full.stderr),
+    );
+    assert_eq!(full.status.code(), Some(3), "{failed}");
+    assert!(said.contains("squall contract: failed "), "{said}");
+    assert!(!said.contains("report: "), "{said}");
+    assert!(
+        failed.contains("/dev/full: the report cannot be written"),
+        "{failed}"
+    );
+    assert!(failed.contains("`--output FILE`"), "{failed}");
+}

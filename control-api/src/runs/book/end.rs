@@ -45,12 +45,11 @@ impl End {
                     Some(true) if lost == 0 => Ending::Passed,
                     Some(true) | None => Ending::Inconclusive,
                 };
-                let missing =
-                    || format!("{lost} of its exchanges did not get into the journal or the store");
                 let reason = match ending {
-                    Ending::Inconclusive if verdict.passed.is_some() => Some(missing()),
                     Ending::Passed => None,
-                    _ => verdict.reason.clone(),
+                    // What speaks for it is no reason why it is inconclusive.
+                    _ if verdict.passed == Some(true) => with_lost(None, lost),
+                    _ => with_lost(verdict.reason.clone(), lost),
                 };
                 Self {
                     ending,
@@ -59,6 +58,69 @@ impl End {
                     verdict: Some(verdict),
                 }
             }
+        }
+    }
+}
+
+/// Why it did not pass, and that exchanges were lost of it, where any were: they may have told otherwise.
+fn with_lost(reason: Option<String>, lost: u64) -> Option<String> {
+    if lost == 0 {
+        return reason;
+    }
+    let missing = format!("{lost} of its exchanges did not get into the journal or the store");
+    Some(match reason {
+        Some(reason) => format!("{reason}; {missing}"),
+        None => missing,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_run_ends_as_it_names_what_was_lost_of_it() {
+        const LOST: &str = "3 of its exchanges did not get into the journal or the store";
+        for (passed, reason, lost, ending, told) in [
+            (Some(true), None, 0, Ending::Passed, None),
+            (
+                Some(true),
+                None,
+                3,
+                Ending::Inconclusive,
+                Some(LOST.to_owned()),
+            ),
+            (
+                None,
+                Some("idle"),
+                0,
+                Ending::Inconclusive,
+                Some("idle".to_owned()),
+            ),
+            (
+                None,
+                Some("idle"),
+                3,
+                Ending::Inconclusive,
+                Some(format!("idle; {LOST}")),
+            ),
+            (Some(false), None, 3, Ending::Failed, Some(LOST.to_owned())),
+            (
+                Some(false),
+                Some("bad"),
+                3,
+                Ending::Failed,
+                Some(format!("bad; {LOST}")),
+            ),
+        ] {
+            let verdict = Verdict {
+                passed,
+                reason: reason.map(str::to_owned),
+                ..Verdict::default()
+            };
+            let end = End::of(Outcome::Judged(Box::new(verdict)), None, lost);
+            let what = format!("{passed:?}, {reason:?}, {lost} lost");
+            assert_eq!((end.ending, end.reason), (ending, told), "{what}");
         }
     }
 }

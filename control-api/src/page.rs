@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use axum::Json;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use squall_journal::id::ExchangeId;
 
 use crate::query::Params;
 
@@ -48,21 +49,50 @@ pub(crate) fn limit(params: &mut Params) -> usize {
         .unwrap_or(USUAL)
 }
 
-/// The page of a list sorted by name that comes after `cursor`, the last name of the page before.
+/// The parameter `cursor` of any list, as `read` understands it: 400 for what no page ever gave out.
+pub(crate) fn cursor<T>(params: &mut Params, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    params.read("cursor", "the `next_cursor` of the page before", read)
+}
+
+/// The cursor of a list by id: the last id of the page before. Exchanges, recordings and runs have ids of
+/// one form.
+pub(crate) fn before_id(params: &mut Params) -> Option<ExchangeId> {
+    cursor(params, |text| text.parse().ok())
+}
+
+/// What cursors of lists by name begin with, before the last name of the page before: it tells them from
+/// any other text.
+const AFTER: &str = "after.";
+
+/// The cursor of a list by name: the name that the page comes after. Every name fits, those of tokens with
+/// their workspace.
+pub(crate) fn after_name(params: &mut Params) -> Option<String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
+    cursor(params, |text| {
+        let name = text.strip_prefix(AFTER)?;
+        let fits = (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed);
+        fits.then(|| name.to_owned())
+    })
+}
+
+/// Longest name in a cursor: more than any list has.
+const LONGEST_NAME: usize = 200;
+
+/// The page of a list sorted by name that comes after the name `after`.
 pub(crate) fn by_name<T>(
     sorted: Vec<T>,
     name: impl Fn(&T) -> &str,
-    cursor: Option<&str>,
+    after: Option<&str>,
     limit: usize,
 ) -> Json<Page<T>> {
     let mut rest = sorted
         .into_iter()
-        .skip_while(|item| cursor.is_some_and(|cursor| name(item) <= cursor));
+        .skip_while(|item| after.is_some_and(|after| name(item) <= after));
     let items: Vec<T> = rest.by_ref().take(limit).collect();
     let more = rest.next().is_some();
     let next_cursor = items
         .last()
         .filter(|_| more)
-        .map(|last| name(last).to_owned());
+        .map(|last| format!("{AFTER}{}", name(last)));
     Json(Page { items, next_cursor })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
+use super::parameters::AfterName;
 use crate::page::{Limit, Page};
 
 /// The media type of most bodies.
@@ -179,10 +180,10 @@ impl Operation {
         self
     }
 
-    /// Answers with a list in pages: takes `limit` and `cursor`.
+    /// Answers with a list by name in pages: takes `limit` and `cursor`.
     #[must_use]
     pub(crate) fn pages<T: JsonSchema>(self, about: &'static str) -> Self {
-        self.pages_by::<String, T>(about)
+        self.pages_by::<AfterName, T>(about)
     }
 
     /// The same with cursors of a form.

@@ -36,6 +36,8 @@ texts! {
     ScopeName: "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$";
     /// An exchange's id.
     ExchangeIdText: "^[0-9a-f]{24}$";
+    /// The name that a page of a list comes after.
+    AfterName: "^after[.][A-Za-z0-9._/-]{1,200}$";
     /// A row's number in a list that counts up.
     RowNumber: "^[1-9][0-9]{0,17}$";
     /// A text; a number is taken for one.

@@ -119,7 +119,7 @@ pub(super) async fn list(
         }),
     };
     let limit = page::limit(&mut params);
-    let before: Option<i64> = params.read("cursor", "the next_cursor of the page before", |text| {
+    let before: Option<i64> = page::cursor(&mut params, |text| {
         text.parse().ok().filter(|number| *number > 0)
     });
     params.finish()?;

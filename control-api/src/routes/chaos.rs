@@ -117,7 +117,7 @@ pub(super) async fn list(
     mut params: Params,
 ) -> Result<Json<Page<InForce>>, Problem> {
     let limit = page::limit(&mut params);
-    let cursor = params.take("cursor");
+    let after = page::after_name(&mut params);
     params.finish()?;
     let (mut scopes, seen) = (state.chaos.list(), caller.scopes());
     scopes.retain(|scope| seen.hold(&scope.scope));
@@ -131,7 +131,7 @@ pub(super) async fn list(
     Ok(page::by_name(
         scopes.collect(),
         |scope: &InForce| &scope.record.scope,
-        cursor.as_deref(),
+        after.as_deref(),
         limit,
     ))
 }

@@ -127,10 +127,11 @@ impl<'a> Documents<'a> {
     /// By name.
     pub(super) async fn list(&self, mut params: Params) -> Result<Json<Page<Listed>>, Problem> {
         let limit = page::limit(&mut params);
-        let cursor = params.take("cursor").unwrap_or_default();
+        let after = page::after_name(&mut params);
         params.finish()?;
         let stored = &self.state.documents;
-        let found = stored.list(&self.collection, &cursor, limit + 1).await;
+        let first = after.as_deref().unwrap_or_default();
+        let found = stored.list(&self.collection, first, limit + 1).await;
         let listed = found.map_err(|error| Problem::store(&error))?;
         let listed = listed.into_iter().map(|one| Listed {
             id: self.id(&one.name),
@@ -138,11 +139,10 @@ impl<'a> Documents<'a> {
             version: one.version,
             updated_at: timestamp::rfc3339(one.created_at),
         });
-        let after = Some(&*cursor).filter(|cursor| !cursor.is_empty());
         Ok(page::by_name(
             listed.collect(),
             |one| &one.name,
-            after,
+            after.as_deref(),
             limit,
         ))
     }

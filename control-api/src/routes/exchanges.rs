@@ -38,10 +38,7 @@ pub(super) async fn list(
         }),
     };
     let limit = page::limit(&mut params);
-    let after: Option<ExchangeId> =
-        params.read("cursor", "the next_cursor of the page before", |text| {
-            text.parse().ok()
-        });
+    let after = page::before_id(&mut params);
     params.finish()?;
     state.settled().await;
     if let Some(journal) = &state.journal {

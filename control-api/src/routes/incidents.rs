@@ -32,7 +32,7 @@ pub(super) async fn list(
 ) -> Result<Json<Page<Incident>>, Problem> {
     let limit = page::limit(&mut params);
     // Incidents only ever come behind others: how many came before says where a page begins.
-    let before = params.read("cursor", "`next_cursor` of the page before", |cursor| {
+    let before = page::cursor(&mut params, |cursor| {
         cursor.parse().ok().filter(|before| *before <= FURTHEST)
     });
     params.finish()?;

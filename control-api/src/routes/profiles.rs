@@ -63,7 +63,7 @@ pub(super) async fn list(
     mut params: Params,
 ) -> Result<Json<Page<Listed>>, Problem> {
     let limit = page::limit(&mut params);
-    let cursor = params.take("cursor");
+    let after = page::after_name(&mut params);
     params.finish()?;
     let mut listed: Vec<Listed> = library_of(&state, &caller)
         .list()
@@ -79,7 +79,7 @@ pub(super) async fn list(
     Ok(page::by_name(
         listed,
         |profile| &profile.name,
-        cursor.as_deref(),
+        after.as_deref(),
         limit,
     ))
 }

@@ -17,7 +17,7 @@ use crate::ApiState;
 use crate::access::Caller;
 use crate::document::Document;
 use crate::nearest::nearest;
-use crate::openapi::{JSON, Operation, YAML};
+use crate::openapi::{ExchangeIdText, JSON, Operation, YAML};
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
@@ -184,11 +184,12 @@ pub(super) async fn list(
     mut params: Params,
 ) -> Result<Json<Page<Line>>, Problem> {
     let limit = page::limit(&mut params);
-    let cursor = params.take("cursor").unwrap_or_default();
+    let before = page::before_id(&mut params);
     params.finish()?;
+    let before = before.map_or_else(String::new, |id| id.to_string());
     let found = state
         .recordings
-        .list(caller.workspace(), &cursor, limit + 1)
+        .list(caller.workspace(), &before, limit + 1)
         .await;
     let mut found = found.map_err(|error| Problem::store(&error))?;
     let more = found.len() > limit;
@@ -202,7 +203,7 @@ pub(super) async fn list(
 
 pub(super) fn list_operation() -> Operation {
     Operation::new("list_recordings", "Recordings, newest first")
-        .pages::<Line>("Recordings")
+        .pages_by::<ExchangeIdText, Line>("Recordings")
         .asks_store()
 }
 

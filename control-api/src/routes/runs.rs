@@ -16,7 +16,7 @@ use super::run_events;
 use crate::ApiState;
 use crate::access::Caller;
 use crate::document::Document;
-use crate::openapi::Operation;
+use crate::openapi::{ExchangeIdText, Operation};
 use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
@@ -41,7 +41,7 @@ pub(super) async fn list(
     let filter = RunFilter {
         state: params.read("state", STATES, RunState::parse),
         kind: params.read("kind", KINDS, RunKind::parse),
-        before: params.take("cursor").filter(|cursor| !cursor.is_empty()),
+        before: page::before_id(&mut params).map(|id| id.to_string()),
     };
     params.finish()?;
     let found = state
@@ -60,7 +60,7 @@ pub(super) fn list_operation() -> Operation {
     Operation::new("list_runs", "Runs, newest first, without their cells")
         .query::<RunState>("state", "Only those in this state")
         .query::<RunKind>("kind", "Only those of this kind")
-        .pages::<RunRecord>("Runs")
+        .pages_by::<ExchangeIdText, RunRecord>("Runs")
         .asks_store()
 }
 

@@ -94,7 +94,7 @@ pub(super) async fn list(
     mut params: Params,
 ) -> Result<Json<Page<Listed>>, Problem> {
     let limit = page::limit(&mut params);
-    let cursor = params.take("cursor");
+    let after = page::after_name(&mut params);
     params.finish()?;
     let tokens = state.access.tokens();
     let seen = tokens.iter().filter(|token| {
@@ -102,7 +102,7 @@ pub(super) async fn list(
     });
     let mut listed: Vec<_> = seen.map(|token| (key(token), Listed::of(token))).collect();
     listed.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let Json(page) = page::by_name(listed, |(key, _)| key, cursor.as_deref(), limit);
+    let Json(page) = page::by_name(listed, |(key, _)| key, after.as_deref(), limit);
     Ok(Json(Page {
         items: page.items.into_iter().map(|(_, token)| token).collect(),
         next_cursor: page.next_cursor,

@@ -5,12 +5,14 @@ use std::time::Duration;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use squall_profiles::error::ProfileError;
 use squall_proxy::problem;
 
+use crate::credential::hex;
 use crate::store::StoreError;
 
 /// Why the API refused, as `application/problem+json`.
@@ -296,10 +298,17 @@ impl Problem {
         )
     }
 
-    /// 503: the store cannot be asked; 500 when it can be and refuses.
+    /// 503: the store cannot be asked; 500 when it can be and refuses. What it refused with is for the log:
+    /// whoever asks can do nothing about it, and need not know where the store is.
     pub(crate) fn store(error: &StoreError) -> Self {
         let status = match error {
-            StoreError::Refused { .. } => return Self::internal(error.to_string()),
+            StoreError::Refused { .. } => {
+                let id = failure_id();
+                tracing::error!(id, "{error}");
+                return Self::internal(format!(
+                    "the store refused what Squall asked of it; the daemon's log says why, with the id {id}"
+                ));
+            }
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(
@@ -342,6 +351,14 @@ impl Problem {
         }
         document
     }
+}
+
+/// What a failure is found by in the log: 64 random bits.
+fn failure_id() -> String {
+    let mut bytes = [0; 8];
+    // Where the system has no random bits it is zeros, which are in the log as well.
+    let _ = SystemRandom::new().fill(&mut bytes);
+    hex(&bytes)
 }
 
 impl IntoResponse for Problem {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use squall_journal::tape::Recorded;
 
 use super::document::signed;
-use super::{Database, Store, StoreError, bounded};
+use super::{Database, Store, StoreError, bounded, can_be_there};
 
 /// How a recording is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -131,6 +131,9 @@ impl Store {
         workspace: &str,
         id: &str,
     ) -> Result<Option<StoredRecording>, StoreError> {
+        if !can_be_there(id) {
+            return Ok(None);
+        }
         let row = bounded(&self.place, async {
             match &self.database {
                 Database::Sqlite(sqlite) => sqlite.recording(workspace, id).await,

@@ -5,7 +5,7 @@ use squall_journal::tape::Recorded;
 
 use super::recording::RecordedRow;
 use super::run::{self, Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};
-use super::{Database, Store, StoreError, bounded};
+use super::{Database, Store, StoreError, bounded, can_be_there};
 
 /// Asks the database inside a transaction that is kept when `$ask` succeeds.
 macro_rules! write {
@@ -149,6 +149,9 @@ impl Store {
 
     /// One run of a workspace.
     pub async fn run(&self, workspace: &str, id: &str) -> Result<Option<RunRecord>, StoreError> {
+        if !can_be_there(id) {
+            return Ok(None);
+        }
         let one = read!(self, None, one(workspace, id))?;
         Ok(one.and_then(|(record, cells)| run::read(&record, &cells)))
     }

@@ -9,6 +9,7 @@ mod documents;
 mod events;
 mod exchanges;
 mod idempotency;
+mod names;
 mod openapi;
 mod pages;
 mod problems;

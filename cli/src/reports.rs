@@ -16,7 +16,7 @@ use crate::failure::Failure;
 pub(crate) struct Reports {
     directory: PathBuf,
     formats: Vec<Format>,
-    /// Name of the files without their ending, with `{timestamp}` and `{format}`; `None`: the command's own.
+    /// Name of the files without their ending, with `{timestamp}`, `{date}`, `{time}` and `{format}`; `None`: the command's own.
     template: Option<String>,
 }
 
@@ -78,6 +78,8 @@ impl Reports {
             Some(template) => {
                 let name = template
                     .replace("{timestamp}", &compact(run.finished_at.as_deref()))
+                    .replace("{date}", date(run.finished_at.as_deref()))
+                    .replace("{time}", &time_of_day(run.finished_at.as_deref()))
                     .replace("{format}", ending);
                 // It names a file in the directory, not a place.
                 let name = name.replace(['/', '\\'], "-");
@@ -148,6 +150,19 @@ fn compact(time: Option<&str>) -> String {
     digits.chain(['Z']).collect()
 }
 
+/// `2026-11-22` of a time in RFC 3339.
+fn date(time: Option<&str>) -> &str {
+    let (date, _) = time.unwrap_or_default().split_once('T').unwrap_or_default();
+    date
+}
+
+/// `120003` of a time in RFC 3339.
+fn time_of_day(time: Option<&str>) -> String {
+    let (_, time) = time.unwrap_or_default().split_once('T').unwrap_or_default();
+    let seconds = time.split(['.', 'Z', '+', '-']).next().unwrap_or_default();
+    seconds.chars().filter(char::is_ascii_digit).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -195,6 +210,12 @@ mod tests {
                 of(suite::Format::Junit, Some("../mine-{timestamp}.{format}")),
                 None,
                 &["./out/..-mine-20261122T120003Z.xml"],
+            ),
+            (
+                RunKind::Contract,
+                of(suite::Format::Html, Some("flakestorm-{date}-{time}")),
+                None,
+                &["./out/flakestorm-2026-11-22-120003.html"],
             ),
             (
                 RunKind::Contract,

@@ -264,6 +264,7 @@ fn root(
             settings::advanced(fields, &mut output)
         })
     });
+    settings::certificate(fields);
     let prices = settings::prices(fields);
     demanded(fields, replays.as_ref());
     if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {

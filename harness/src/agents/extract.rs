@@ -106,16 +106,22 @@ fn found(document: &Value) -> String {
 fn inner(node: &Value) -> Option<&Value> {
     match node {
         Value::Object(members) => {
-            let exactly = NAMES.iter().find_map(|name| members.get(*name));
+            // What is `null` is no answer as long as there is another.
+            let says = |value: &&Value| !value.is_null();
+            let exactly = NAMES
+                .iter()
+                .find_map(|name| members.get(*name).filter(says));
             let in_any_case = || {
                 NAMES.iter().find_map(|name| {
                     let mut all = members.iter();
-                    let found = all.find(|(key, _)| key.eq_ignore_ascii_case(name));
+                    let found =
+                        all.find(|(key, value)| key.eq_ignore_ascii_case(name) && says(value));
                     found.map(|(_, value)| value)
                 })
             };
             let only = || members.values().next().filter(|_| members.len() == 1);
-            exactly.or_else(in_any_case).or_else(only)
+            let silent = || NAMES.iter().find_map(|name| members.get(*name));
+            exactly.or_else(in_any_case).or_else(only).or_else(silent)
         }
         Value::Array(items) => match &items[..] {
             [one] => Some(one),
@@ -201,6 +207,8 @@ mod tests {
         for (document, expected) in [
             (json!("hi"), "hi"),
             (json!({ "output": "hi", "text": "no" }), "hi"),
+            (json!({ "output": null, "text": "hi" }), "hi"),
+            (json!({ "output": null, "id": 1 }), "null"),
             (json!({ "id": 1, "Response": "hi" }), "hi"),
             (json!({ "whatever": "hi" }), "hi"),
             (json!(["hi"]), "hi"),

@@ -138,9 +138,10 @@ impl Laying<'_> {
         let sessions = member(tree, "replays").and_then(|replays| member(replays, "sessions"));
         for session in sessions.into_iter().flat_map(items) {
             let file = member(session, "file").and_then(|file| text(file).map(str::to_owned));
-            let alone = matches!(&session.value, Tree::Map(members) if members.len() == 1);
-            if let (Some(file), true) = (file, alone) {
+            if let Some(file) = file {
+                let over = beside_file(session);
                 self.lay(session, &file);
+                set_over(session, over);
             }
         }
     }
@@ -184,6 +185,27 @@ impl Laying<'_> {
             }
             Err(error) => self.laid.unread.push((named, error)),
         }
+    }
+}
+
+/// What a session says beside the file that it names: taken out of it.
+fn beside_file(session: &mut At<Tree>) -> Vec<(At<String>, At<Tree>)> {
+    match &mut session.value {
+        Tree::Map(members) => members
+            .extract_if(.., |(name, _)| name.value != "file")
+            .collect(),
+        Tree::Null | Tree::Scalar { .. } | Tree::List(_) => Vec::new(),
+    }
+}
+
+/// Puts members in a map, in the place of those of the same name.
+fn set_over(node: &mut At<Tree>, over: Vec<(At<String>, At<Tree>)>) {
+    let Tree::Map(members) = &mut node.value else {
+        return;
+    };
+    for (name, member) in over {
+        members.retain(|(known, _)| known.value != name.value);
+        members.push((name, member));
     }
 }
 
@@ -287,6 +309,27 @@ mod tests {
             "object"
         );
         assert_eq!(document["replays"]["sessions"][0]["input"], "hello");
+    }
+
+    #[test]
+    fn what_stands_beside_a_file_is_set_over_what_it_says() {
+        let none = |_: &str| Err(std::env::VarError::NotPresent);
+        let suite = SUITE.replace(
+            "incident.yaml",
+            "incident.yaml, input: bye, name: n, expected_failure: x",
+        );
+        let read = read_local("suite.yaml", &suite, Variables::From(&none), &opened);
+        let (suite, _) = read.expect("valid");
+        let [Session::Inline(session)] = &suite.replays.sessions[..] else {
+            panic!("{:?}", suite.replays)
+        };
+        let told = [
+            Some(session.id.as_str()),
+            session.input.as_deref(),
+            session.name.as_deref(),
+            session.expected_failure.as_deref(),
+        ];
+        assert_eq!(told, [Some("one"), Some("bye"), Some("n"), Some("x")]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `model:`: the model that writes mutations and judges for `llm_judge`. It is not the agent's.
 
+use squall_profiles::document::At;
 use squall_profiles::variables::is_one_variable;
 
 use super::reader::Fields;
@@ -59,15 +60,15 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
         Some(_) => fields.word("provider", "provider", &PROVIDERS),
         None => Some(Provider::Ollama),
     };
-    let name = fields.words("name");
+    let name = either_word(fields, "name", "model");
     let api_key = fields.words("api_key");
-    let base_url = fields.words("base_url");
+    let base_url = either_word(fields, "base_url", "host");
     let temperature = fields.real("temperature", 0.0..=2.0, "");
     let provider = provider?;
     if provider != Provider::Ollama || api_key.is_some() {
         keyed(fields, provider);
     }
-    if provider != Provider::Ollama && !fields.has("name") {
+    if provider != Provider::Ollama && name.is_none() && !fields.has("name") {
         fields.missing("name", "the model's name, like `gpt-4o-mini`");
         return None;
     }
@@ -79,6 +80,21 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
         base_url: base_url.map(|url| url.value).or(default_url),
         temperature: temperature.unwrap_or(0.8),
     })
+}
+
+/// A field that some of flakestorm's documents call otherwise.
+fn either_word(
+    fields: &mut Fields<'_, '_, '_>,
+    name: &'static str,
+    other: &'static str,
+) -> Option<At<String>> {
+    let (named, otherwise) = (fields.words(name), fields.words(other));
+    if fields.has(name) && fields.has(other) {
+        let message =
+            format!("`{other}` is another word for `{name}`, which stands here too; keep one");
+        fields.error(other, message);
+    }
+    named.or(otherwise)
 }
 
 /// A key comes from one variable and nothing else.

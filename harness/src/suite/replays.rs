@@ -112,14 +112,30 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Replays {
     }
 }
 
+/// What a session may say beside the file that it stands in.
+pub(super) const BESIDE_FILE: [&str; 9] = [
+    "id",
+    "name",
+    "input",
+    "source",
+    "captured_at",
+    "context",
+    "tool_responses",
+    "expected_failure",
+    "contract",
+];
+
 fn session(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Session> {
     let has = |name: &str| match &node.value {
         Tree::Map(members) => members.iter().any(|(found, _)| found.value == name),
         Tree::List(_) | Tree::Scalar { .. } | Tree::Null => false,
     };
     if has("file") {
-        // What else is said is the file's to say.
         return reader.fields(node, "a replay session", |fields| {
+            // Set over what the file says, once it is opened.
+            for name in BESIDE_FILE {
+                fields.node(name);
+            }
             let file = fields.words("file")?;
             Some(Session::File {
                 path: file.value,

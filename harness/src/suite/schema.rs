@@ -14,8 +14,8 @@ mod tests;
 use serde_json::{Value, json};
 
 use self::blocks::{
-    advanced_block, agent_block, embeddings_block, model_block, mutations_block, output_block,
-    prices_block, scoring_block, tools_block,
+    advanced_block, agent_block, certificate_block, embeddings_block, model_block, mutations_block,
+    output_block, prices_block, scoring_block, tools_block,
 };
 use self::demands::{chaos, contract_block, invariant, rules, scenario};
 use self::incidents::{prompt, replays_block, session};
@@ -103,6 +103,7 @@ fn root() -> Vec<Field> {
         ),
         ("output", "Where reports go.", output_block()),
         ("advanced", "How runs go about it.", advanced_block()),
+        ("certificate", "Changes nothing.", certificate_block()),
         (
             "prices",
             "What models' tokens cost, by a glob.",

@@ -1,6 +1,7 @@
 //! The small blocks of a suite: scoring, output, advanced, tools, prices.
 
 use squall_profiles::document::{At, Tree};
+use squall_profiles::error;
 use squall_profiles::glob::Glob;
 use squall_profiles::tools::ToolNames;
 
@@ -84,7 +85,7 @@ pub struct Output {
     pub format: Format,
     /// Directory, relative to where the command runs. Default `./reports`.
     pub path: String,
-    /// Name of the file, with `{timestamp}` and `{format}`; absent: the command's own.
+    /// Name of the file, with the [`PLACEHOLDERS`] in it; absent: the command's own.
     pub filename_template: Option<String>,
 }
 
@@ -121,14 +122,57 @@ pub(super) const FORMATS: [(&str, Format); 5] = [
     ("terminal", Format::Terminal),
 ];
 
+/// What a name of reports may hold: the end of the run, as `20261122T120003Z`, as `2026-11-22` and as `120003`,
+/// and the form's ending.
+pub(super) const PLACEHOLDERS: [&str; 4] = ["timestamp", "date", "time", "format"];
+
+/// Tells of placeholders that nothing is put in the place of.
+fn known_placeholders(fields: &mut Fields<'_, '_, '_>, template: &At<String>) {
+    let mut rest = template.value.as_str();
+    while let Some((_, from)) = rest.split_once('{') {
+        let Some((name, behind)) = from.split_once('}') else {
+            return;
+        };
+        if !PLACEHOLDERS.contains(&name) {
+            let allowed = error::allowed(name, PLACEHOLDERS.into_iter());
+            let message = format!("nothing is put in the place of `{{{name}}}`{allowed}");
+            let position = template.position;
+            fields.reader.below("filename_template", |reader| {
+                reader.note(position, message);
+            });
+        }
+        rest = behind;
+    }
+}
+
+/// flakestorm's documents have such a block; here the command says it.
+pub(super) fn certificate(fields: &mut Fields<'_, '_, '_>) {
+    let place = fields.place_of("certificate");
+    fields.read("certificate", |reader, node| {
+        reader.fields(node, "a map with `tester_name`", |fields| {
+            fields.text("tester_name");
+            fields.real("pass_threshold", 0.0..=100.0, "");
+            fields.text("output_format");
+        })?;
+        let message = "`certificate` changes nothing: `squall certificate --tester` names the tester, the ending of its \
+                       `--output` the form, and `advanced.min_score` is the bar of runs";
+        reader.note(place, message);
+        Some(())
+    });
+}
+
 pub(super) fn output(fields: &mut Fields<'_, '_, '_>) -> Output {
     let default = Output::default();
+    let template = fields.words("filename_template");
+    if let Some(template) = &template {
+        known_placeholders(fields, template);
+    }
     Output {
         format: fields
             .word("format", "format", &FORMATS)
             .unwrap_or(default.format),
         path: fields.words("path").map_or(default.path, |path| path.value),
-        filename_template: fields.words("filename_template").map(|name| name.value),
+        filename_template: template.map(|name| name.value),
     }
 }
 

@@ -112,6 +112,8 @@ pub(super) fn model_block() -> Value {
             ("name", "Its name there.", text()),
             ("api_key", "Key of the provider: `${VAR}`.", text()),
             ("base_url", "Where the provider is.", text()),
+            ("model", "Another word for `name`.", text()),
+            ("host", "Another word for `base_url`.", text()),
             ("temperature", "Default 0.8.", number(0.0, Some(2.0))),
         ],
     )
@@ -248,11 +250,20 @@ pub(super) fn output_block() -> Value {
         ("path", "Directory; default `./reports`.", text()),
         (
             "filename_template",
-            "With `{timestamp}`, `{format}`.",
+            "With `{timestamp}`, `{date}`, `{time}`, `{format}`.",
             text(),
         ),
     ];
     block("Where reports go.", &[], fields)
+}
+
+pub(super) fn certificate_block() -> Value {
+    let fields = vec![
+        ("tester_name", "Who signs.", text()),
+        ("pass_threshold", "The bar.", number(0.0, Some(100.0))),
+        ("output_format", "The form.", text()),
+    ];
+    block("Of flakestorm's documents; changes nothing.", &[], fields)
 }
 
 pub(super) fn prices_block() -> Value {

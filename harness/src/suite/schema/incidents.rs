@@ -17,11 +17,10 @@ pub(super) fn prompt() -> Value {
 }
 
 pub(super) fn replays_block() -> Value {
-    let file = block(
-        "A session in a file.",
-        &["file"],
-        vec![("file", "The file.", text())],
-    );
+    let mut fields = vec![("file", "The file.", text())];
+    let over = "Set over what the file says.";
+    fields.extend(replays::BESIDE_FILE.map(|name| (name, over, json!({}))));
+    let file = block("A session in a file.", &["file"], fields);
     let filter = block(
         "Which of its runs.",
         &[],

@@ -116,6 +116,7 @@ fn every_field_that_is_read_is_in_the_schema_and_no_other() {
         ("scoring: {HERE}", first("scoring")),
         ("output: {HERE}", first("output")),
         ("advanced: {HERE}", first("advanced")),
+        ("certificate: {HERE}", first("certificate")),
         ("embeddings: {HERE}", first("embeddings")),
     ] {
         assert_eq!(block(&pointer), read_in(place), "{place}");

@@ -119,14 +119,19 @@ impl Body for RequestBody {
             };
             return Poll::Ready(Some(Ok(match frame.into_data() {
                 Ok(bytes) => this.passed(bytes),
-                Err(other) => other,
+                Err(other) => {
+                    if let Some(trailers) = other.trailers_ref() {
+                        this.log.leaves_in_trailers(trailers);
+                    }
+                    other
+                }
             })));
         }
-        Poll::Ready(
-            this.trailers
-                .take()
-                .map(|trailers| Ok(Frame::trailers(*trailers))),
-        )
+        let trailers = this.trailers.take();
+        if let Some(trailers) = &trailers {
+            this.log.leaves_in_trailers(trailers);
+        }
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(*trailers))))
     }
 
     fn is_end_stream(&self) -> bool {

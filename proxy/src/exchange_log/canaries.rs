@@ -1,7 +1,7 @@
 //! Canaries of one exchange: those that its rules plant, and those that leave through it.
 
-use http::HeaderMap;
 use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use squall_journal::id::ExchangeId;
 use squall_journal::record::Place;
 use squall_profiles::canary::{Canary, Found, Search};
@@ -37,14 +37,27 @@ impl ExchangeLog {
             *self.search.borrow_mut() = Some(Box::new(BodySearch::coded(coding)));
         }
         for (name, value) in headers {
-            // What names the scope goes no further than Squall, and the host stands in the URL.
-            if *name == SCOPE || *name == PROXY_AUTHORIZATION || *name == HOST {
-                continue;
+            // What names the scope goes no further than Squall, and the host mostly stands in the URL.
+            let is_told = *name == HOST && value.to_str().is_ok_and(|host| url.contains(host));
+            if *name != SCOPE && *name != PROXY_AUTHORIZATION && !is_told {
+                self.leaves_in_field(name, value);
             }
-            for part in [name.as_str().as_bytes(), value.as_bytes()] {
-                for found in Search::all(part) {
-                    self.left(found, Place::Header);
-                }
+        }
+    }
+
+    /// Looks for planted canaries in what follows a request's body.
+    pub(crate) fn leaves_in_trailers(&self, trailers: &HeaderMap) {
+        if self.looks_for_canaries() {
+            for (name, value) in trailers {
+                self.leaves_in_field(name, value);
+            }
+        }
+    }
+
+    fn leaves_in_field(&self, name: &HeaderName, value: &HeaderValue) {
+        for part in [name.as_str().as_bytes(), value.as_bytes()] {
+            for found in Search::all(part) {
+                self.left(found, Place::Header);
             }
         }
     }

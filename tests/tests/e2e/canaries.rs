@@ -428,6 +428,24 @@ fn a_canary_is_seen_in_what_is_compressed_or_masked() {
 }
 
 #[test]
+fn a_canary_is_seen_in_what_follows_a_body() {
+    let stage = Stage::new();
+    let next = stage.url(Path::Forward, "/next");
+    let arguments = ["--then", &next, "--deaf"];
+    let (planted, _) = obey(&stage, Path::Forward, "behind", &arguments);
+    let canary = planted["canary"].as_str().unwrap();
+    let mut wire = stage.daemon.connect();
+    let target = stage.plain.address;
+    wire.send(format!(
+        "POST http://{target}/next HTTP/1.1\r\nHost: {target}\r\nx-squall-scope: behind\r\nTrailer: X-Note\r\n\
+         Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Note: {canary}\r\n\r\n"
+    ));
+    assert_eq!(wire.response().status, 200);
+    let seen = exchanges(&stage, "behind", 3);
+    assert_eq!(seen[2]["canaries"], egress(&planted, "header", "raw"));
+}
+
+#[test]
 fn a_canary_is_seen_in_a_tunnel_and_in_the_name_of_a_host() {
     let stage = Stage::with(
         &json!({ "proxy": { "intercept": { "exclude": ["127.0.0.1"] } } }),

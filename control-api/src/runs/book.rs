@@ -156,14 +156,22 @@ impl Runs {
         self.store.run(workspace, id).await
     }
 
-    /// At most `limit` things that happened in a run after number `after`.
+    /// At most `limit` things that happened in a run after number `after`. Who hears that it is done finds
+    /// it so.
     pub(crate) async fn events(
         &self,
         run: &str,
         after: i64,
         limit: usize,
     ) -> Result<Vec<RunEventRow>, StoreError> {
-        self.store.run_events(run, after, limit).await
+        let events = self.store.run_events(run, after, limit).await?;
+        if events.last().is_some_and(|last| last.name == "done") {
+            let ending = self.ongoing().get(run).cloned();
+            if let Some(ending) = ending {
+                ending.over.cancelled().await;
+            }
+        }
+        Ok(events)
     }
 
     /// Changes when something has happened in a run of this daemon.

@@ -278,6 +278,21 @@ async fn a_run_ends_as_its_runner_says_and_leaves_no_chaos() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_hears_that_a_run_is_done_finds_it_over() {
+    let bench = Bench::new().await;
+    for _ in 0..100 {
+        let path = bench.ask().await;
+        let mut events = bench.events(&path, None).await;
+        bench.say(Word::Pass);
+        while let Some((_, name, _)) = events.next().await {
+            if name == "done" {
+                assert_eq!(bench.show(&path).await["state"], "passed");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_happens_in_a_run_is_told_from_its_beginning_and_resumes() {
     let bench = Bench::new().await;

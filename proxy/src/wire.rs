@@ -52,8 +52,7 @@ impl Wire {
     pub fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         // An exchange may wait for its upstream for as long as that takes, but for nobody.
-        SockRef::from(&stream)
-            .set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENT_FOR))?;
+        SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENT_FOR))?;
         let control = Rc::new(Control {
             peer: stream.peer_addr()?,
             local: stream.local_addr()?,

@@ -6,6 +6,7 @@ use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use squall_journal::activation::ActivationRecord;
+use squall_profiles::profile::NONE;
 use squall_proxy::chaos::{PutError, Wanted};
 
 use super::path::Scope;
@@ -91,14 +92,35 @@ pub(super) async fn end_default(
         end_one(&state, &caller, caller.default_scope());
         return Ok(StatusCode::NO_CONTENT);
     }
+    let before = in_force(&state, &caller);
     let ended = if caller.is_of_default_workspace() {
         state.chaos.end_all(None)
     } else {
         state.chaos.end_all_of(caller.workspace())
     };
-    let detail = format!("all chaos is over: {ended} activations");
-    caller.changed::<ActivationRecord>(None, None, detail);
+    let which: Vec<_> = before
+        .iter()
+        .map(|one| format!("{} under {}", one.scope, one.profile))
+        .collect();
+    let detail = match which.as_slice() {
+        [] => "there was nothing to end".to_owned(),
+        _ => format!(
+            "all chaos is over: {ended} activations: {}",
+            which.join(", ")
+        ),
+    };
+    caller.changed(Some(&before), Some(&in_force(&state, &caller)), detail);
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The activations in force that the caller can end all at once.
+fn in_force(state: &ApiState, caller: &Caller) -> Vec<ActivationRecord> {
+    let mut listed = state.chaos.list();
+    listed.retain(|one| {
+        let is_ended = caller.is_of_default_workspace() || caller.scopes().hold(&one.scope);
+        is_ended && one.profile != NONE
+    });
+    listed
 }
 
 pub(super) fn end_default_operation() -> Operation {

@@ -156,7 +156,7 @@ async fn every_change_is_an_entry_with_who_what_and_how_it_came_out() {
                 ("PUT /v1/chaos", "/v1/chaos", "done", (true, true)),
                 (&*put_scope, "/v1/scopes/job/chaos", "done", (true, true)),
                 (&*end_scope, "/v1/scopes/job/chaos", "done", (true, true)),
-                ("DELETE /v1/chaos", "/v1/chaos", "done", (false, false)),
+                ("DELETE /v1/chaos", "/v1/chaos", "done", (true, true)),
                 (&*put, mine, "done", (false, true)),
                 (&*put, mine, "refused", (false, false)),
                 (&*delete, mine, "done", (true, false)),

@@ -292,3 +292,27 @@ async fn scopes_are_listed_in_pages() {
     }
     assert_eq!(shown, ["a", "b", "c", "default", "zeta"]);
 }
+
+#[tokio::test]
+async fn the_audit_log_tells_which_chaos_was_ended_all_at_once() {
+    let api = Api::new();
+    for (path, profile) in [
+        ("/v1/chaos", "api_outage"),
+        ("/v1/scopes/y/chaos", "high_latency"),
+    ] {
+        let put = api.put(path, json!({ "profile": profile })).await;
+        assert_eq!(put.status, 200, "{put:?}");
+    }
+    assert_eq!(api.delete("/v1/chaos?all=true").await.status, 204);
+    let log = api.get("/v1/audit?action=DELETE%20/v1/chaos").await.json();
+    let entry = &log["items"][0];
+    let (before, after) = (&entry["before"], &entry["after"]);
+    assert!(
+        before.is_string() && after.is_string() && before != after,
+        "{log:#}"
+    );
+    let detail = entry["detail"].as_str().expect("a text");
+    for told in ["default under api_outage", "y under high_latency"] {
+        assert!(detail.contains(told), "{detail}");
+    }
+}

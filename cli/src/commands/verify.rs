@@ -6,15 +6,8 @@ use crate::args::Verify;
 use crate::failure::Failure;
 use crate::judging::{self, Asked, Judged};
 use crate::render::paint::Paint;
-use crate::render::table::wrap;
-use crate::render::{clean, output};
+use crate::render::{output, run as render};
 use crate::suite::LocalSuite;
-
-/// Longest line.
-const WIDTH: usize = 90;
-
-/// Most characters of what was found.
-const FOUND: usize = 600;
 
 pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
     let suite = LocalSuite::read(&verify.suite.file)?;
@@ -56,7 +49,7 @@ fn unreachable(run: &RunRecord) -> Option<&str> {
 fn told(run: &RunRecord, suite: &LocalSuite, paint: Paint) -> String {
     let mut lines = Vec::new();
     for check in &run.checks {
-        lines.extend(line(check, suite, paint));
+        lines.extend(render::check(check, |at| suite.place(at), paint));
     }
     let failed = run
         .checks
@@ -78,35 +71,6 @@ fn told(run: &RunRecord, suite: &LocalSuite, paint: Paint) -> String {
     });
     lines.push(String::new());
     lines.join("\n")
-}
-
-fn line(check: &CheckRecord, suite: &LocalSuite, paint: Paint) -> Vec<String> {
-    let state = match check.state {
-        CheckState::Passed => paint.good("ok     "),
-        CheckState::Warned => paint.notable("odd    "),
-        CheckState::Failed => paint.bad("failed "),
-        CheckState::Skipped => paint.faint("skipped"),
-    };
-    let mut found = wrap(&clean(&check.found, FOUND), WIDTH).into_iter();
-    let first = found.next().unwrap_or_default();
-    let name = clean(&check.name, 20);
-    let mut lines = vec![format!(
-        "{state}  {}  {first}",
-        paint.name(format!("{name:<9}"))
-    )];
-    let indented = |line: String| format!("                    {line}");
-    lines.extend(found.map(indented));
-    if check.state == CheckState::Passed || check.state == CheckState::Skipped {
-        return lines;
-    }
-    let place = check.pointer.as_deref().map(|at| suite.place(at));
-    let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-    if let Some(advice) = &check.advice {
-        let advice = wrap(&format!("{place}{}", clean(advice, FOUND)), WIDTH);
-        let advice = advice.into_iter().map(|line| indented(paint.strong(line)));
-        lines.extend(advice);
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -142,5 +106,6 @@ mod tests {
         });
         let run: RunRecord = serde_json::from_value(document).expect("a run");
         insta::assert_snapshot!(told(&run, &suite, Paint::plain()));
+        insta::assert_snapshot!("shown_again", render::whole(&run, Paint::plain()));
     }
 }

@@ -1,11 +1,12 @@
 //! Runs, for people.
 
+mod checks;
 mod failures;
 mod figures;
 mod matrix;
 
 use squall_harness::report::next_step;
-use squall_journal::run::{CellState, DocumentVersion, RunRecord, RunState};
+use squall_journal::run::{CellState, CheckRecord, DocumentVersion, RunRecord, RunState};
 
 use super::clean;
 use super::paint::Paint;
@@ -46,6 +47,12 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     if let Some(step) = next_step(run) {
         lines.extend(wrap(&step, WIDTH));
     }
+    if !run.checks.is_empty() {
+        lines.push(String::new());
+        let of_suite = |at: &str| format!("`{at}` of the suite");
+        let found = run.checks.iter();
+        lines.extend(found.flat_map(|found| check(found, of_suite, paint)));
+    }
     if !run.cells.is_empty() {
         lines.push(String::new());
         lines.extend(matrix::render(&run.cells, paint).lines().map(str::to_owned));
@@ -62,6 +69,15 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// What was found of one part, and what to change; `place` tells where a pointer into the suite leads.
+pub(crate) fn check(
+    found: &CheckRecord,
+    place: impl Fn(&str) -> String,
+    paint: Paint,
+) -> Vec<String> {
+    checks::render(found, place, paint)
 }
 
 /// The matrix alone.

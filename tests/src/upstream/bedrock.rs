@@ -2,7 +2,7 @@
 //!
 //! | path ends with | answer |
 //! |---|---|
-//! | `/converse` | one JSON document |
+//! | `/converse` | one JSON document; where tools are offered, a call of one |
 //! | `/converse-stream` | Amazon's event stream |
 //! | `/invoke` | a chat completion |
 //! | `/invoke-with-response-stream` | chunks of one, inside of Amazon's event stream |
@@ -30,7 +30,7 @@ fn answer(connection: &mut Connection, request: &Request) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
     let json = |body: Value| whole("200 OK", "application/json", body.to_string().as_bytes());
     match last {
-        "converse" => connection.send(json(conversed())),
+        "converse" => connection.send(json(conversed(request))),
         "invoke" => connection.send(json(completed())),
         "converse-stream" => stream(connection, &events()),
         "invoke-with-response-stream" => stream(connection, &chunks()),
@@ -54,11 +54,19 @@ fn usage() -> Value {
     json!({ "inputTokens": 9, "outputTokens": 5, "totalTokens": 14 })
 }
 
-fn conversed() -> Value {
+fn conversed(request: &Request) -> Value {
+    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let (block, reason) = if asked.get("toolConfig").is_some() {
+        let input = json!({ "city": "Kiel" });
+        let call = json!({ "toolUseId": "tooluse_1", "name": "weather", "input": input });
+        (json!({ "toolUse": call }), "tool_use")
+    } else {
+        (json!({ "text": WORDS.concat() }), "end_turn")
+    };
     json!({
         "metrics": { "latencyMs": 12 },
-        "output": { "message": { "content": [{ "text": WORDS.concat() }], "role": "assistant" } },
-        "stopReason": "end_turn",
+        "output": { "message": { "content": [block], "role": "assistant" } },
+        "stopReason": reason,
         "usage": usage(),
     })
 }

@@ -19,6 +19,7 @@ mod desk;
 mod dice;
 mod docs_page;
 mod doors;
+mod every_mode;
 mod first_event;
 mod framing;
 mod gemini;

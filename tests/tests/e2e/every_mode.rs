@@ -1,0 +1,298 @@
+//! Every mode of `llm_faults` as a provider's official client takes it: what it raises or hands out,
+//! how often it asks and how long it waits between, all as it does by itself.
+//!
+//! A table per client, a row per mode. All calls of a table go out at once, each to a model of its
+//! own, which is how a rule knows the call it is for. Beside them go calls to a model that no rule
+//! knows: a row that these would pass, too, fails.
+
+mod anthropic;
+mod bedrock;
+mod compatible;
+mod google;
+mod ollama;
+mod openai;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use squall_tests::{Path, Stage};
+
+/// A client of `many_calls.py`.
+struct Client {
+    name: &'static str,
+    /// The path of its base URL.
+    base: &'static str,
+    /// Modes that have no form in what it speaks.
+    without: &'static [&'static str],
+}
+
+/// How the model is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Whole,
+    Stream,
+    Tools,
+    StreamedTools,
+}
+
+/// A mode, and what the client must make of it.
+struct Row {
+    mode: &'static str,
+    parameters: Value,
+    ask: Ask,
+    /// Members of what it tells.
+    told: Value,
+    /// Members that must not be as without the fault.
+    changed: &'static [&'static str],
+    /// Members that must be as without the fault.
+    kept: &'static [&'static str],
+    attempts: usize,
+    /// Seconds from attempt to attempt, at least: what the client was told to wait.
+    wait: f64,
+    /// Seconds until it hears a word, at least.
+    first: f64,
+    /// Whether the client hands out the same as without the fault.
+    unnoticed: bool,
+}
+
+/// All of `llm_faults`.
+const MODES: [&str; 24] = [
+    "timeout",
+    "truncated_response",
+    "rate_limit",
+    "empty",
+    "garbage",
+    "response_drift",
+    "overloaded",
+    "server_error",
+    "quota_exhausted",
+    "context_length_exceeded",
+    "auth_error",
+    "model_not_found",
+    "content_filter",
+    "refusal",
+    "malformed_tool_call",
+    "unknown_tool_call",
+    "wrong_tool_arguments",
+    "slow_stream",
+    "stream_stall",
+    "stream_cut",
+    "stream_error",
+    "duplicate_chunk",
+    "missing_terminator",
+    "json_for_stream",
+];
+
+/// Seconds that a client waits for what stalls.
+const SHORT: f64 = 3.0;
+
+/// The call fails as the provider's would, after so many attempts.
+fn raises(mode: &'static str, error: &str, status: Option<u16>, attempts: usize) -> Row {
+    let told = match status {
+        Some(status) => json!({ "ok": false, "error": error, "status": status }),
+        None => json!({ "ok": false, "error": error }),
+    };
+    row(mode, told, attempts)
+}
+
+/// The call succeeds at once, with these members.
+fn hears(mode: &'static str, mut told: Value) -> Row {
+    told["ok"] = json!(true);
+    row(mode, told, 1)
+}
+
+fn row(mode: &'static str, told: Value, attempts: usize) -> Row {
+    let (parameters, ask) = match mode {
+        "timeout" => (json!({ "delay_ms": 100 }), Ask::Whole),
+        "rate_limit" => (json!({ "retry_after": 2 }), Ask::Whole),
+        "truncated_response" => (json!({ "max_tokens": 2 }), Ask::Stream),
+        "response_drift" => (json!({ "drift_type": "verbosity_shift" }), Ask::Stream),
+        "slow_stream" => (json!({ "ttft_ms": 400 }), Ask::Stream),
+        "stream_stall" => (
+            json!({ "after_tokens": 2, "delay_ms": 600_000 }),
+            Ask::Stream,
+        ),
+        "stream_cut" | "stream_error" => (json!({ "after_tokens": 2 }), Ask::Stream),
+        "duplicate_chunk" | "missing_terminator" | "json_for_stream" => (json!({}), Ask::Stream),
+        "malformed_tool_call" | "unknown_tool_call" | "wrong_tool_arguments" => {
+            (json!({}), Ask::Tools)
+        }
+        _ => (json!({}), Ask::Whole),
+    };
+    Row {
+        mode,
+        parameters,
+        ask,
+        told,
+        changed: &[],
+        kept: &[],
+        attempts,
+        wait: 0.0,
+        first: if mode == "slow_stream" { 0.4 } else { 0.0 },
+        unnoticed: false,
+    }
+}
+
+impl Row {
+    /// With these parameters in place of the usual ones.
+    fn under(mut self, parameters: Value) -> Self {
+        self.parameters = parameters;
+        self
+    }
+
+    /// Asked so in place of the usual way.
+    fn asked(mut self, ask: Ask) -> Self {
+        self.ask = ask;
+        self
+    }
+
+    fn changes(mut self, members: &'static [&'static str]) -> Self {
+        self.changed = members;
+        self
+    }
+
+    fn keeps(mut self, members: &'static [&'static str]) -> Self {
+        self.kept = members;
+        self
+    }
+
+    /// The client waits as the answer says, by default 2 seconds.
+    fn waits(mut self) -> Self {
+        self.wait = 2.0;
+        self
+    }
+
+    /// The client takes it for a usual answer: only the journal knows.
+    fn unnoticed(mut self) -> Self {
+        self.unnoticed = true;
+        self.keeps(&["text", "finish", "names", "inputs"])
+    }
+
+    /// The model it asks.
+    fn model(&self) -> String {
+        format!("{}-model", self.mode)
+    }
+
+    fn rule(&self) -> Value {
+        let mut rule = self.parameters.clone();
+        rule["mode"] = json!(self.mode);
+        rule["model"] = json!(self.model());
+        rule
+    }
+
+    /// What is wrong with what the client told, if anything.
+    fn complaint(&self, told: &Value, calm: &Value) -> Option<&'static str> {
+        let expected = self.told.as_object();
+        let mut members = expected.into_iter().flatten();
+        if members.any(|(name, value)| told[name.as_str()] != *value) {
+            return Some("told otherwise");
+        }
+        if self.changed.iter().any(|name| told[name] == calm[name]) {
+            return Some("the same as without the fault");
+        }
+        if self.kept.iter().any(|name| told[name] != calm[name]) {
+            return Some("not the same as without the fault");
+        }
+        let seconds = |member: &str| told[member].as_f64().unwrap_or(0.0);
+        if seconds("first") < self.first {
+            return Some("too early");
+        }
+        let waits: f64 = (1..self.attempts).map(|_| self.wait).sum();
+        (seconds("took") < waits).then_some("too soon again")
+    }
+
+    /// What is wrong with its attempts, by the journal's entries.
+    fn trouble(&self, entries: &[&Value]) -> Option<&'static str> {
+        let applied = |entry: &&Value| {
+            let mut rules = entry["rules"].as_array().into_iter().flatten();
+            rules.any(|rule| rule["outcome"] == "applied")
+        };
+        if !entries.iter().all(applied) {
+            return Some("an attempt without the fault");
+        }
+        (entries.len() != self.attempts).then_some("another number of attempts")
+    }
+
+    /// Whether an answer without the fault would pass as one with it. How late it comes, the machine
+    /// decides, too.
+    fn is_blind(&self, calm: &Value) -> bool {
+        let is_late = self.first > 0.0;
+        !is_late && !self.unnoticed && self.complaint(calm, calm).is_none()
+    }
+}
+
+impl Ask {
+    const ALL: [Self; 4] = [Self::Whole, Self::Stream, Self::Tools, Self::StreamedTools];
+
+    fn call(self, model: &str, timeout: Option<f64>) -> Value {
+        let mut call = json!({ "model": model });
+        call["stream"] = json!(matches!(self, Self::Stream | Self::StreamedTools));
+        call["tools"] = json!(matches!(self, Self::Tools | Self::StreamedTools));
+        if let Some(timeout) = timeout {
+            call["timeout"] = json!(timeout);
+        }
+        call
+    }
+
+    /// The model that it asks without a fault.
+    fn calm(self) -> String {
+        format!("calm-{self:?}").to_lowercase()
+    }
+}
+
+impl Client {
+    /// The client takes each mode as its row says, and otherwise without it.
+    fn takes(&self, stage: &Stage, rows: &[Row]) {
+        let covered = rows.iter().map(|row| row.mode);
+        let covered: BTreeSet<&str> = covered.chain(self.without.iter().copied()).collect();
+        assert_eq!(covered, MODES.into(), "{}: a row for each mode", self.name);
+        assert_eq!(rows.len() + self.without.len(), MODES.len());
+
+        let rules: Vec<Value> = rows.iter().map(Row::rule).collect();
+        stage.daemon.api.chaos(&json!({ "llm_faults": rules }));
+        let calm = Ask::ALL.map(|ask| ask.call(&ask.calm(), None));
+        let calls = rows.iter().map(|row| {
+            let timeout = (row.mode == "stream_stall").then_some(SHORT);
+            row.ask.call(&row.model(), timeout)
+        });
+        let calls: Vec<Value> = calm.into_iter().chain(calls).collect();
+        let calls = Value::from(calls).to_string();
+        let way = stage.way(Path::Reverse, self.base);
+        let arguments = ["--client", self.name, "--calls", &calls];
+        let told = way.ask("many_calls.py", &arguments);
+
+        let mut complaints = Vec::new();
+        let entries = self.journal(stage, rows);
+        for row in rows {
+            let model = json!(row.model());
+            let (with, calm) = (&told[row.model()], &told[row.ask.calm()]);
+            assert_eq!(calm["ok"], true, "{}: {calm}", self.name);
+            let of_it = entries.iter().filter(|one| one["llm"]["model"] == model);
+            let of_it: Vec<&Value> = of_it.collect();
+            let complaint = row.complaint(with, calm).or_else(|| row.trouble(&of_it));
+            let blind = row
+                .is_blind(calm)
+                .then_some("so it is without the fault, too");
+            if let Some(complaint) = complaint.or(blind) {
+                let (mode, attempts) = (row.mode, of_it.len());
+                let rules: Vec<&Value> = of_it.iter().map(|one| &one["rules"]).collect();
+                complaints.push(format!(
+                    "{mode}: {complaint}: {attempts} attempts, {with}; {rules:?}"
+                ));
+            }
+        }
+        let complaints = complaints.join("\n");
+        assert!(complaints.is_empty(), "{}:\n{complaints}", self.name);
+    }
+
+    /// The journal, when every attempt of the table and of the calm calls has ended.
+    fn journal(&self, stage: &Stage, rows: &[Row]) -> Vec<Value> {
+        let api = stage.daemon.api;
+        api.wait(&format!("{} end", self.name), || {
+            let page = api.get("/v1/exchanges?limit=1000");
+            let items = page["items"].as_array()?;
+            let ended = items.iter().all(|one| one["outcome"] != "open");
+            (ended && items.len() >= rows.len() + Ask::ALL.len()).then(|| items.clone())
+        })
+    }
+}

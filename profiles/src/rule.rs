@@ -29,6 +29,8 @@ pub struct Rule {
     pub(crate) matching: Match,
     pub(crate) trigger: Trigger,
     pub(crate) fault: Fault,
+    /// Parameters that stand there as flakestorm lets them, and that the mode does not use.
+    pub(crate) without_effect: Vec<&'static str>,
     /// Values that are carried out and not told.
     pub(crate) secrets: Secrets,
     /// Hash of everything that was written in it but its id: equal texts keep their counters.

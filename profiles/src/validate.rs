@@ -8,7 +8,7 @@ mod urls;
 use std::sync::Arc;
 
 use self::arming::Arming;
-use crate::error::{Position, ProfileError};
+use crate::error::{Position, ProfileError, words};
 use crate::library::Library;
 use crate::matching::Touches;
 use crate::profile::Profile;
@@ -39,8 +39,25 @@ pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<
             message,
         }));
     }
+    findings.extend(rules.iter().filter_map(|rule| without_effect(rule)));
     findings.extend(does_nothing(profile, &idle));
     findings
+}
+
+/// What of a rule changes nothing.
+fn without_effect(rule: &Rule) -> Option<ProfileError> {
+    let (fields, mode) = (&rule.without_effect, rule.mode);
+    let plural = if fields.len() == 1 { "has" } else { "have" };
+    let named = words(fields.iter().copied());
+    (!fields.is_empty()).then(|| ProfileError {
+        file: rule.origin.file.to_string(),
+        position: rule.origin.position,
+        pointer: rule.origin.pointer.to_string(),
+        message: format!(
+            "rule `{}`: {named} {plural} no effect with mode `{mode}`",
+            rule.id
+        ),
+    })
 }
 
 /// Of each rule why it never does anything, if it does not.

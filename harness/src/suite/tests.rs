@@ -143,7 +143,7 @@ const BLOCKS: &[&str] = &[
     "chaos: {tool_fault: []}",
     "chaos: {tool_faults: [{tool: '*', mode: eror}]}",
     "chaos:\n  llm_faults:\n    - mode: rate_limit\n    - {mode: timeout, delay_ms: -5}",
-    "chaos: {tool_faults: [{tool: '*', mode: slow, error_code: 500}]}",
+    "chaos: {tool_faults: [{tool: '*', mode: slow, retry_after: 5}]}",
     "contract: {}",
     "contract: {name: x, invariants: [{type: completes}], chaos_matrix: [{name: a}]}",
     "contract: {name: x, invariants: [{id: a, type: completes}], chaos_matrix: []}",

@@ -63,6 +63,48 @@ const OF_EVERY_MODE: &[&str] = &[
     "armed_by",
 ];
 
+/// The parameters of flakestorm's tool faults, and its modes. There all of them may stand beside each.
+const TOOLS_OF_FLAKESTORM: (&[&str], &[&str]) = (
+    &["delay_ms", "error_code", "message", "payload"],
+    &[
+        "timeout",
+        "slow",
+        "error",
+        "malformed",
+        "malicious_response",
+    ],
+);
+
+/// The same of its model faults.
+const MODELS_OF_FLAKESTORM: (&[&str], &[&str]) = (
+    &[
+        "max_tokens",
+        "delay_ms",
+        "drift_type",
+        "severity",
+        "direction",
+        "factor",
+    ],
+    &[
+        "timeout",
+        "truncated_response",
+        "rate_limit",
+        "empty",
+        "garbage",
+        "response_drift",
+    ],
+);
+
+/// Whether flakestorm lets a field stand beside a mode of its own, of whichever mode the field is.
+pub(crate) fn stands_beside_any(mode: &Mode, field: &str) -> bool {
+    let (fields, modes) = match mode.family {
+        Family::Tool => TOOLS_OF_FLAKESTORM,
+        Family::Llm => MODELS_OF_FLAKESTORM,
+        Family::Network | Family::Context => return false,
+    };
+    modes.contains(&mode.name) && fields.contains(&field)
+}
+
 /// Whether only attacks have that field.
 pub(crate) fn is_of_attacks(field: &str) -> bool {
     OF_EVERY_ATTACK.contains(&field)

@@ -58,6 +58,7 @@ fn read_rule(
     let matching = conditions::read(raw, known, reader);
     let mode = known?;
     refuse_foreign_parameters(mode, raw, reader);
+    let without_effect = without_effect(mode, raw);
     let fault = Fault::read(mode, raw, reader)?;
     refuse_status_too_late(mode, raw, &fault, reader);
     let parameters = Value::Object(fault.parameters());
@@ -83,6 +84,7 @@ fn read_rule(
         matching,
         trigger,
         fault,
+        without_effect,
         secrets: reader.secrets.clone(),
         text: xxh3_64(text.to_string().as_bytes()),
     })
@@ -151,10 +153,18 @@ fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
                 mode.name
             );
             reader.error(field, position, message);
-        } else if !mode.takes(field) {
+        } else if !mode.takes(field) && !modes::stands_beside_any(mode, field) {
             reader.error(field, position, foreign(mode, field));
         }
     }
+}
+
+/// Fields that flakestorm lets stand beside any of its modes, and that this one does not take.
+fn without_effect(mode: &Mode, raw: &RawRule) -> Vec<&'static str> {
+    let written = raw.written().into_iter().map(|(field, _)| field);
+    written
+        .filter(|field| !mode.takes(field) && modes::stands_beside_any(mode, field))
+        .collect()
 }
 
 /// The sentence for a parameter that the mode does not use.

@@ -58,7 +58,7 @@ const SENSELESS: &[(&str, &str)] = &[
     ("tool_faults", "{ mode: rate_limit }"),
     ("tool_faults", "{ mode: explode }"),
     ("tool_faults", "{ tool: '*' }"),
-    ("tool_faults", "{ mode: slow, error_code: 503 }"),
+    ("tool_faults", "{ mode: slow, retry_after: 3 }"),
     ("network_faults", "{ mode: refuse, payload: x }"),
     ("tool_faults", "{ mode: slow, delay_ms: -5 }"),
     ("tool_faults", "{ mode: slow, delay_ms: 90000000 }"),
@@ -430,6 +430,25 @@ chaos:
                 && doubt.contains("rule `a` on line 4 always decides")),
         "{told:#?}"
     );
+}
+
+#[test]
+fn what_flakestorm_lets_stand_beside_any_mode_is_told_to_have_no_effect() {
+    for (rules, expected) in [
+        (
+            "tool_faults: [{ id: a, tool: '*', mode: error, delay_ms: 5, payload: x }]",
+            "p.yaml:2:15: rule `a`: `delay_ms`, `payload` have no effect with mode `error`",
+        ),
+        (
+            "llm_faults: [{ id: a, mode: empty, max_tokens: 5 }]",
+            "p.yaml:2:14: rule `a`: `max_tokens` has no effect with mode `empty`",
+        ),
+    ] {
+        let profile = parse("p.yaml", &format!("name: p\n{rules}\n")).expect("valid");
+        let told = crate::validate::validate(&profile, &Library::builtin(), &ToolNames::default());
+        let told: Vec<_> = told.iter().map(ToString::to_string).collect();
+        assert_eq!(told, [expected]);
+    }
 }
 
 #[test]

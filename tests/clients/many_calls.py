@@ -272,7 +272,8 @@ def make(call):
     try:
         CLIENTS[flags.client](heard, call, call.get("timeout", flags.timeout))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the result
-        return {"ok": False, "error": type(error).__name__, "status": status(error), **heard.facts()}
+        facts = {"error": type(error).__name__, "status": status(error), "said": str(error)[:500]}
+        return {"ok": False, **facts, **heard.facts()}
     return {"ok": True, **heard.facts()}
 
 

@@ -42,6 +42,8 @@ struct Row {
     ask: Ask,
     /// Members of what it tells.
     told: Value,
+    /// Words of the error's message.
+    said: &'static str,
     /// Members that must not be as without the fault.
     changed: &'static [&'static str],
     /// Members that must be as without the fault.
@@ -124,6 +126,7 @@ fn row(mode: &'static str, told: Value, attempts: usize) -> Row {
         parameters,
         ask,
         told,
+        said: "",
         changed: &[],
         kept: &[],
         attempts,
@@ -143,6 +146,12 @@ impl Row {
     /// Asked so in place of the usual way.
     fn asked(mut self, ask: Ask) -> Self {
         self.ask = ask;
+        self
+    }
+
+    /// The error's message has these words.
+    fn says(mut self, words: &'static str) -> Self {
+        self.said = words;
         self
     }
 
@@ -186,6 +195,10 @@ impl Row {
         let mut members = expected.into_iter().flatten();
         if members.any(|(name, value)| told[name.as_str()] != *value) {
             return Some("told otherwise");
+        }
+        let said = told["said"].as_str().unwrap_or_default();
+        if !said.contains(self.said) {
+            return Some("said otherwise");
         }
         if self.changed.iter().any(|name| told[name] == calm[name]) {
             return Some("the same as without the fault");

@@ -21,8 +21,10 @@ fn the_anthropic_client_takes_each_mode() {
             raises("rate_limit", "RateLimitError", Some(429), 3).waits(),
             raises("overloaded", "OverloadedError", Some(529), 3),
             raises("server_error", "InternalServerError", Some(500), 3),
-            raises("quota_exhausted", "BadRequestError", Some(400), 1),
-            raises("context_length_exceeded", "BadRequestError", Some(400), 1),
+            raises("quota_exhausted", "BadRequestError", Some(400), 1)
+                .says("credit balance is too low"),
+            raises("context_length_exceeded", "BadRequestError", Some(400), 1)
+                .says("prompt is too long"),
             raises("auth_error", "AuthenticationError", Some(401), 1),
             raises("model_not_found", "NotFoundError", Some(404), 1),
             raises("stream_stall", "ReadTimeout", None, 1),

@@ -19,16 +19,18 @@ fn boto3_takes_each_mode() {
         &Stage::with(&json!({}), serve),
         &[
             raises("timeout", "ConnectionClosedError", None, 3),
-            raises("rate_limit", "ThrottlingException", Some(429), 3),
+            raises("rate_limit", "ThrottlingException", Some(429), 3).waits(),
             raises("overloaded", "ServiceUnavailableException", Some(503), 3),
             raises("server_error", "InternalServerException", Some(500), 3),
-            raises("quota_exhausted", "ThrottlingException", Some(429), 3),
+            raises("quota_exhausted", "ThrottlingException", Some(429), 3)
+                .says("Too many tokens per day"),
             raises(
                 "context_length_exceeded",
                 "ValidationException",
                 Some(400),
                 1,
-            ),
+            )
+            .says("too long"),
             raises("auth_error", "ClientError", Some(403), 1),
             raises("model_not_found", "ResourceNotFoundException", Some(404), 1),
             raises("stream_stall", "ReadTimeoutError", None, 1),

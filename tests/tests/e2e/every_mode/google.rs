@@ -23,8 +23,10 @@ fn googles_client_takes_each_mode() {
             raises("rate_limit", "ClientError", Some(429), 1),
             raises("overloaded", "ServerError", Some(503), 1),
             raises("server_error", "ServerError", Some(500), 1),
-            raises("quota_exhausted", "ClientError", Some(429), 1),
-            raises("context_length_exceeded", "ClientError", Some(400), 1),
+            raises("quota_exhausted", "ClientError", Some(429), 1)
+                .says("exceeded your current quota"),
+            raises("context_length_exceeded", "ClientError", Some(400), 1)
+                .says("input token count"),
             raises("auth_error", "ClientError", Some(400), 1),
             raises("model_not_found", "ClientError", Some(404), 1),
             raises("stream_stall", "ReadTimeout", None, 1),

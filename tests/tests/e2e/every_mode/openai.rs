@@ -21,8 +21,10 @@ fn the_openai_client_takes_each_mode_of_a_chat() {
             raises("rate_limit", "RateLimitError", Some(429), 3).waits(),
             raises("overloaded", "InternalServerError", Some(503), 3),
             raises("server_error", "InternalServerError", Some(500), 3),
-            raises("quota_exhausted", "RateLimitError", Some(429), 3),
-            raises("context_length_exceeded", "BadRequestError", Some(400), 1),
+            raises("quota_exhausted", "RateLimitError", Some(429), 3)
+                .says("exceeded your current quota"),
+            raises("context_length_exceeded", "BadRequestError", Some(400), 1)
+                .says("maximum context length"),
             raises("auth_error", "AuthenticationError", Some(401), 1),
             raises("model_not_found", "NotFoundError", Some(404), 1),
             raises("stream_stall", "APITimeoutError", None, 1),
@@ -65,8 +67,10 @@ fn the_openai_client_takes_each_mode_of_a_response() {
             raises("rate_limit", "RateLimitError", Some(429), 3).waits(),
             raises("overloaded", "InternalServerError", Some(503), 3),
             raises("server_error", "InternalServerError", Some(500), 3),
-            raises("quota_exhausted", "RateLimitError", Some(429), 3),
-            raises("context_length_exceeded", "BadRequestError", Some(400), 1),
+            raises("quota_exhausted", "RateLimitError", Some(429), 3)
+                .says("exceeded your current quota"),
+            raises("context_length_exceeded", "BadRequestError", Some(400), 1)
+                .says("context window"),
             raises("auth_error", "AuthenticationError", Some(401), 1),
             raises("model_not_found", "NotFoundError", Some(404), 1),
             raises("stream_stall", "APITimeoutError", None, 1),

@@ -240,7 +240,9 @@ impl Drifts {
         self.touched |= changed;
         let frame = &held.frame;
         let data = frame.data().unwrap_or_default();
-        let document = (changed || held.repeats).then(|| Document::parse(&data).ok());
+        // Where no word was changed, what repeats words stays as it came, whatever it says.
+        let says_otherwise = changed || (held.repeats && self.touched);
+        let document = says_otherwise.then(|| Document::parse(&data).ok());
         let Some(document) = document.flatten() else {
             return frame.bytes().clone();
         };

@@ -41,9 +41,11 @@ impl End {
             },
             Outcome::Judged(verdict) => {
                 let ending = match verdict.passed {
+                    // What is missing may have told otherwise.
+                    _ if lost > 0 => Ending::Inconclusive,
                     Some(false) => Ending::Failed,
-                    Some(true) if lost == 0 => Ending::Passed,
-                    Some(true) | None => Ending::Inconclusive,
+                    Some(true) => Ending::Passed,
+                    None => Ending::Inconclusive,
                 };
                 let reason = match ending {
                     Ending::Passed => None,
@@ -62,7 +64,7 @@ impl End {
     }
 }
 
-/// Why it did not pass, and that exchanges were lost of it, where any were: they may have told otherwise.
+/// Why it did not pass, and that exchanges were lost of it, where any were.
 fn with_lost(reason: Option<String>, lost: u64) -> Option<String> {
     if lost == 0 {
         return reason;
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_run_ends_as_it_names_what_was_lost_of_it() {
+    fn a_run_that_lost_exchanges_is_inconclusive_and_names_how_many() {
         const LOST: &str = "3 of its exchanges did not get into the journal or the store";
         for (passed, reason, lost, ending, told) in [
             (Some(true), None, 0, Ending::Passed, None),
@@ -104,12 +106,25 @@ mod tests {
                 Ending::Inconclusive,
                 Some(format!("idle; {LOST}")),
             ),
-            (Some(false), None, 3, Ending::Failed, Some(LOST.to_owned())),
+            (
+                Some(false),
+                Some("bad"),
+                0,
+                Ending::Failed,
+                Some("bad".to_owned()),
+            ),
+            (
+                Some(false),
+                None,
+                3,
+                Ending::Inconclusive,
+                Some(LOST.to_owned()),
+            ),
             (
                 Some(false),
                 Some("bad"),
                 3,
-                Ending::Failed,
+                Ending::Inconclusive,
                 Some(format!("bad; {LOST}")),
             ),
         ] {

@@ -25,6 +25,7 @@ export const flags = parseArgs({
     invoke: yes,
     http1: yes,
     client: text,
+    calls: { ...text, default: '[]' },
     model: { ...text, default: 'test-model' },
     retries: { ...text, default: '0' },
     attempts: { ...text, default: '1' }

@@ -1,9 +1,10 @@
 //! Every mode of `llm_faults` as a provider's official client takes it: what it raises or hands out,
 //! how often it asks and how long it waits between, all as it does by itself.
 //!
-//! A table per client, a row per mode. All calls of a table go out at once, each to a model of its
-//! own, which is how a rule knows the call it is for. Beside them go calls to a model that no rule
-//! knows: a row that these would pass, too, fails.
+//! A table per client, a row per mode; rows that a provider's clients for Python and for Node have in
+//! common stand once. All calls of a table go out at once, each to a model of its own, which is how a
+//! rule knows the call it is for. Beside them go calls to a model that no rule knows: a row that these
+//! would pass, too, fails.
 
 mod anthropic;
 mod bedrock;
@@ -17,8 +18,15 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use squall_tests::{Path, Stage};
 
-/// A client of `many_calls.py`.
+/// The script of the clients for Python.
+const PYTHON: &str = "many_calls.py";
+
+/// The script of the clients for Node.
+const NODE: &str = "many_calls.mjs";
+
+/// A client of one of the scripts.
 struct Client {
+    script: &'static str,
     name: &'static str,
     /// The path of its base URL.
     base: &'static str,
@@ -55,6 +63,8 @@ struct Row {
     first: f64,
     /// Whether the client hands out the same as without the fault.
     unnoticed: bool,
+    /// Seconds after which the caller gives up, which is sooner than the client does.
+    patience: Option<f64>,
 }
 
 /// All of `llm_faults`.
@@ -103,6 +113,14 @@ fn hears(mode: &'static str, mut told: Value) -> Row {
     row(mode, told, 1)
 }
 
+/// After so many attempts the client waits, as it was told, for longer than its caller does.
+fn waits_on(mode: &'static str, attempts: usize) -> Row {
+    Row {
+        patience: Some(SHORT),
+        ..raises(mode, "StillWaiting", None, attempts)
+    }
+}
+
 fn row(mode: &'static str, told: Value, attempts: usize) -> Row {
     let (parameters, ask) = match mode {
         "timeout" => (json!({ "delay_ms": 100 }), Ask::Whole),
@@ -133,6 +151,7 @@ fn row(mode: &'static str, told: Value, attempts: usize) -> Row {
         wait: 0.0,
         first: if mode == "slow_stream" { 0.4 } else { 0.0 },
         unnoticed: false,
+        patience: None,
     }
 }
 
@@ -254,8 +273,10 @@ impl Ask {
 }
 
 impl Client {
-    /// The client takes each mode as its row says, and otherwise without it.
-    fn takes(&self, stage: &Stage, rows: &[Row]) {
+    /// The client takes each mode as its row says, and otherwise without it: as its sibling in the
+    /// other language does, or in a way of its own.
+    fn takes(&self, stage: &Stage, shared: Vec<Row>, own: Vec<Row>) {
+        let rows: Vec<Row> = shared.into_iter().chain(own).collect();
         let covered = rows.iter().map(|row| row.mode);
         let covered: BTreeSet<&str> = covered.chain(self.without.iter().copied()).collect();
         assert_eq!(covered, MODES.into(), "{}: a row for each mode", self.name);
@@ -266,17 +287,19 @@ impl Client {
         let calm = Ask::ALL.map(|ask| ask.call(&ask.calm(), None));
         let calls = rows.iter().map(|row| {
             let timeout = (row.mode == "stream_stall").then_some(SHORT);
-            row.ask.call(&row.model(), timeout)
+            let mut asked = row.ask.call(&row.model(), timeout);
+            asked["patience"] = json!(row.patience);
+            asked
         });
         let calls: Vec<Value> = calm.into_iter().chain(calls).collect();
         let calls = Value::from(calls).to_string();
         let way = stage.way(Path::Reverse, self.base);
         let arguments = ["--client", self.name, "--calls", &calls];
-        let told = way.ask("many_calls.py", &arguments);
+        let told = way.ask(self.script, &arguments);
 
         let mut complaints = Vec::new();
-        let entries = self.journal(stage, rows);
-        for row in rows {
+        let entries = self.journal(stage, &rows);
+        for row in &rows {
             let model = json!(row.model());
             let (with, calm) = (&told[row.model()], &told[row.ask.calm()]);
             assert_eq!(calm["ok"], true, "{}: {calm}", self.name);

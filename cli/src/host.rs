@@ -18,6 +18,7 @@ use crate::config::Token;
 use crate::daemon::setup::{Ports, Setup};
 use crate::daemon::{Daemon, log};
 use crate::failure::Failure;
+use crate::render::output;
 
 /// What the private daemon's token is called.
 const TOKEN: &str = "command";
@@ -40,7 +41,10 @@ impl Host {
         let fixed = tried.is_some_and(|suite| !is_started(suite));
         let daemon = start(site, fixed, tried).await?;
         if tried.is_some() {
-            eprintln!("proxy on http://{}", daemon.daemon.proxy_address());
+            output::tell_line(&format!(
+                "proxy on http://{}",
+                daemon.daemon.proxy_address()
+            ));
         }
         let address = daemon.daemon.api_address().to_string();
         Ok(Self {

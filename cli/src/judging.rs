@@ -64,6 +64,8 @@ pub(crate) struct Judged {
     pub(crate) document: Value,
     /// Where it can be asked for more.
     pub(crate) host: Host,
+    /// Whether somebody ended it.
+    pub(crate) interrupted: bool,
 }
 
 /// Has a run made, writes its reports, and tells what came of it.
@@ -75,7 +77,12 @@ pub(crate) async fn run(wish: &Wish<'_>) -> Result<(), Failure> {
         run,
         document,
         host,
+        interrupted,
     } = Box::pin(judge(&wish.asked()?, &suite)).await?;
+    if interrupted {
+        host.close().await;
+        return ended_before_its_end(&run, trial.json);
+    }
     let written = reports.write(host.client(), &run).await;
     host.close().await;
     if trial.json {
@@ -85,18 +92,29 @@ pub(crate) async fn run(wish: &Wish<'_>) -> Result<(), Failure> {
     }
     let told = told_of(&written);
     if trial.json {
-        eprintln!("{told}{}", render::closing(&run));
+        output::tell(&format!("{told}{}", render::closing(&run)));
     } else {
         output::print(&format!("\n{told}{}\n", render::closing(&run)))?;
     }
     verdict(&run).and(unwritten(written))
 }
 
+/// Says how far a run came that somebody ended, and nothing more.
+fn ended_before_its_end(run: &RunRecord, as_json: bool) -> Result<(), Failure> {
+    let closing = render::closing(run);
+    if as_json {
+        output::tell_line(&closing);
+    } else {
+        output::line(&closing)?;
+    }
+    Err(Failure::Interrupted)
+}
+
 /// A report that could not be written is a failure, unless the daemon has none to give: an older one.
 fn unwritten(written: Result<Vec<PathBuf>, Failure>) -> Result<(), Failure> {
     match written {
         Err(Failure::Refused(problem)) if problem.status == 404 => {
-            eprintln!("squall: the daemon gives no reports; none was written");
+            output::tell_line("squall: the daemon gives no reports; none was written");
             Ok(())
         }
         written => written.map(drop),
@@ -115,15 +133,23 @@ fn told_of(written: &Result<Vec<PathBuf>, Failure>) -> String {
 /// Has a run made, and prints its score alone.
 pub(crate) async fn score(wish: &Wish<'_>) -> Result<(), Failure> {
     let suite = LocalSuite::read(&wish.trial.suite.file)?;
-    let Judged { run, host, .. } = Box::pin(judge(&wish.asked()?, &suite)).await?;
+    let Judged {
+        run,
+        host,
+        interrupted,
+        ..
+    } = Box::pin(judge(&wish.asked()?, &suite)).await?;
     host.close().await;
+    if interrupted {
+        return ended_before_its_end(&run, true);
+    }
     if wish.trial.json {
         let document = json!({ "run": run.id, "state": run.state, "score": run.score });
         output::json(&document)?;
     } else if run.score.is_some() {
         output::line(&render::score(run.score))?;
     }
-    eprintln!("{}", render::closing(&run));
+    output::tell_line(&render::closing(&run));
     verdict(&run)
 }
 
@@ -132,7 +158,7 @@ pub(crate) async fn judge(asked: &Asked<'_>, suite: &LocalSuite) -> Result<Judge
     let mut signals = Signals::listen()?;
     let paint = Paint::stderr();
     for note in &suite.suite.notes {
-        eprintln!("{} {note}", paint.notable("warning:"));
+        output::tell(&format!("{} {note}", paint.notable("warning:")));
     }
     let opened = tokio::select! {
         opened = Host::open(asked.site, Some(&suite.suite)) => opened,
@@ -140,13 +166,14 @@ pub(crate) async fn judge(asked: &Asked<'_>, suite: &LocalSuite) -> Result<Judge
     };
     let host = opened?;
     match made(&host, asked, suite, &mut signals).await {
-        Ok(document) => {
+        Ok((document, interrupted)) => {
             let run = serde_json::from_value(document.clone())
                 .map_err(|error| Failure::could_not("a run of the daemon", error))?;
             Ok(Judged {
                 run,
                 document,
                 host,
+                interrupted,
             })
         }
         Err(failure) => {
@@ -156,13 +183,13 @@ pub(crate) async fn judge(asked: &Asked<'_>, suite: &LocalSuite) -> Result<Judge
     }
 }
 
-/// Asks for the run and follows it to its end.
+/// Asks for the run and follows it to its end; also whether somebody ended it.
 async fn made(
     host: &Host,
     asked: &Asked<'_>,
     suite: &LocalSuite,
     signals: &mut Signals,
-) -> Result<Value, Failure> {
+) -> Result<(Value, bool), Failure> {
     let client = host.client();
     let taken: Value = client
         .post("/v1/runs", &order(asked, suite))
@@ -173,17 +200,17 @@ async fn made(
     let mut progress = Progress::new(on_terminal, Paint::stderr());
     let followed = follow(host, id, signals, &mut progress).await;
     progress.end();
-    followed?;
-    client.get(&path(id)).await
+    let interrupted = followed?;
+    Ok((client.get(&path(id)).await?, interrupted))
 }
 
-/// Follows a run; an interruption cancels it, a second one does not wait for that.
+/// Follows a run to its end; an interruption cancels it, a second one does not wait for that. Whether there was one.
 async fn follow(
     host: &Host,
     id: &str,
     signals: &mut Signals,
     progress: &mut Progress,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut following = Following::begin(host.client(), id).await?;
     let mut interrupted = false;
     loop {
@@ -192,7 +219,7 @@ async fn follow(
                 let event = event?;
                 progress.tell(&event);
                 if event.name == "done" {
-                    return if interrupted { Err(Failure::Interrupted) } else { Ok(()) };
+                    return Ok(interrupted);
                 }
                 if progress.waits_for_a_yes() && host.is_private() {
                     cancel(host.client(), id).await?;

@@ -5,6 +5,8 @@
 //!                   └─▶ client    (everything else: the control API)
 //! ```
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod baseline;
 mod client;
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
             if !failure.is_silent() {
                 let paint = render::paint::Paint::stderr();
                 for line in failure.to_string().lines() {
-                    eprintln!("{} {line}", paint.bad("squall:"));
+                    render::output::tell_line(&format!("{} {line}", paint.bad("squall:")));
                 }
             }
             failure.exit_code()

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use squall_harness::report::Format;
+use squall_harness::report::{Format, Report};
 use squall_harness::suite::{self, Output};
 use squall_journal::run::{RunKind, RunRecord};
 
@@ -12,9 +12,11 @@ use crate::client::{Client, segment};
 use crate::failure::Failure;
 
 /// What reports a command writes, and where.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Reports {
     directory: PathBuf,
+    /// What was made of it.
+    made: Made,
     formats: Vec<Format>,
     /// Name of the files without their ending, with `{timestamp}`, `{date}`, `{time}` and `{format}`; `None`: the command's own.
     template: Option<String>,
@@ -23,9 +25,9 @@ pub(crate) struct Reports {
 impl Reports {
     /// Those that a command of this kind writes. Its directory is made, so that a run is not in vain.
     pub(crate) fn of(kind: RunKind, trial: &Trial, output: &Output) -> Result<Self, Failure> {
-        let reports = Self::wanted(kind, trial.output.as_deref(), output);
+        let mut reports = Self::wanted(kind, trial.output.as_deref(), output);
         if !reports.formats.is_empty() {
-            std::fs::create_dir_all(&reports.directory).map_err(|error| {
+            reports.made = Made::with_all_above(&reports.directory).map_err(|error| {
                 let directory = reports.directory.display();
                 Failure::Usage(format!(
                     "{directory}: reports cannot be written there: {error}; say where with `--output`"
@@ -47,6 +49,7 @@ impl Reports {
         let directory = directory.map_or_else(|| PathBuf::from(&output.path), Path::to_owned);
         Self {
             directory,
+            made: Made::default(),
             formats,
             template: match kind {
                 RunKind::Ci => None,
@@ -95,6 +98,31 @@ impl Reports {
     }
 }
 
+/// Directories that were made for what is to come, the deepest first. Those that nothing came into go with it.
+#[derive(Debug, Default)]
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    fn with_all_above(directory: &Path) -> std::io::Result<Self> {
+        let missing = directory.ancestors();
+        let missing = missing.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
+        let made = Self(missing.map(Path::to_owned).collect());
+        std::fs::create_dir_all(directory)?;
+        Ok(made)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for directory in &self.0 {
+            // One that holds something is not removed, which is what is wanted.
+            if std::fs::remove_dir(directory).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 /// Looks whether a report can be written to a file, so that what it tells of is not done in vain. A file that
 /// is there keeps its contents, and none stays that was not there.
 pub(crate) fn can_be_written(file: &Path) -> Result<(), Failure> {
@@ -139,6 +167,12 @@ pub(crate) async fn fetch(client: &Client, run: &str, format: Format) -> Result<
     client.get_text(&path, media_type).await
 }
 
+/// A report as a document.
+pub(crate) async fn read(client: &Client, run: &str) -> Result<Report, Failure> {
+    let text = fetch(client, run, Format::Json).await?;
+    Report::read(&text).map_err(|error| Failure::could_not("a report of the daemon", error))
+}
+
 /// `20261122T120003Z` of a time in RFC 3339.
 fn compact(time: Option<&str>) -> String {
     let seconds = time
@@ -178,6 +212,18 @@ mod tests {
             "reason": null, "daemon": "", "documents": [],
         });
         serde_json::from_value(document).expect("a run")
+    }
+
+    #[test]
+    fn a_directory_that_nothing_came_into_goes() {
+        let there = tempfile::tempdir().expect("a directory");
+        let (outer, inner) = (there.path().join("out"), there.path().join("out/put"));
+        drop(Made::with_all_above(&inner).expect("made"));
+        assert!(!outer.exists() && there.path().exists());
+        let made = Made::with_all_above(&inner).expect("made");
+        std::fs::write(inner.join("report"), "x").expect("written");
+        drop(made);
+        assert!(inner.join("report").exists());
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::config::environment;
 use crate::failure::Failure;
 use crate::text;
 
+/// Longest suite that a daemon takes, bytes: what else a run is asked for with has room beside it.
+const LONGEST: usize = squall_control_api::LONGEST_DOCUMENT - (4 << 10);
+
 /// A suite that was read, and what is sent of it.
 pub(crate) struct LocalSuite {
     /// What it says.
@@ -54,6 +57,13 @@ impl LocalSuite {
             suite::read_local(file, text, variables, &open).map_err(told)?;
         let tree = document::read(file, text).map_err(|error| told(vec![error]))?;
         name(&mut document, file);
+        let length = document.to_string().len();
+        if length > LONGEST {
+            return Err(vec![format!(
+                "{file}: the suite has {length} bytes as it is sent, with the files that it names, and may have \
+                 {LONGEST}"
+            )]);
+        }
         Ok(Self {
             secrets: secrets(&document, variables),
             suite,
@@ -155,6 +165,24 @@ mod tests {
             [("HOST", "127.0.0.1:1"), ("NOPE", ""), ("TOKEN", "hunter2")]
         );
         assert_eq!(read.place("/agent/headers"), "dir/my suite.yaml:3:12");
+    }
+
+    #[test]
+    fn a_suite_that_is_too_long_to_be_sent_is_told() {
+        let suite = |length: usize| {
+            let prompt = "x".repeat(length);
+            let text = format!(
+                "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [{prompt}]\ninvariants: [{{type: completes}}]\n"
+            );
+            LocalSuite::parse("s.yaml", &text, Variables::From(&environment))
+        };
+        assert!(suite(1_000_000).is_ok());
+        let told = suite(1 << 20).err().expect("too long");
+        let expected = "s.yaml: the suite has 1048";
+        assert!(
+            told[0].starts_with(expected) && told[0].ends_with("may have 1044480"),
+            "{told:?}"
+        );
     }
 
     #[test]

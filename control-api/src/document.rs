@@ -19,8 +19,8 @@ use crate::Trust;
 use crate::problem::{Detail, Problem};
 use crate::trust::Sent;
 
-/// Longest document, bytes.
-pub(crate) const MOST: usize = 1 << 20;
+/// Longest document, bytes; that of a run is what it is asked for with.
+pub const MOST: usize = 1 << 20;
 
 /// How long a document may take to come.
 const SLOWEST: Duration = Duration::from_mins(1);

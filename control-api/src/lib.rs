@@ -35,7 +35,7 @@ mod stored_tokens;
 mod trust;
 mod workspace;
 
-pub use self::document::WITH_VARIABLES;
+pub use self::document::{MOST as LONGEST_DOCUMENT, WITH_VARIABLES};
 pub use self::recordings::{NewRecording, NotBegun, NotStopped, RecordingBounds, Recordings};
 pub use self::routes::router;
 pub use self::runs::{

@@ -14,6 +14,7 @@ mod answered;
 mod anthropic;
 mod bedrock;
 mod called;
+pub mod codec;
 pub mod dialect;
 mod documents;
 pub mod endpoint;

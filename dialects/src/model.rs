@@ -4,125 +4,15 @@
 //! says: the whole answer, or one event of a stream. A reading carries the *places* of what it
 //! found, so a change can be made in the provider's own bytes.
 
+mod error;
+mod weights;
+
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::time::Duration;
 
+pub use self::error::{LimitFigures, LimitScope, ModelError, OtherLimit};
+pub use self::weights::Weights;
 use crate::json::{NodeId, Value};
-use crate::tokens::{self, Counter, Counting};
-
-/// An error as a provider's model endpoint reports it, before it is put into a dialect's words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModelError {
-    /// Too many requests or tokens (429); the wait to announce.
-    RateLimit {
-        /// What there were too many of.
-        scope: LimitScope,
-        /// What the wait in headers or body says; `None` leaves it out.
-        retry_after: Option<Duration>,
-        /// The figures of a limit that is really kept; `None`: those of a usual account.
-        figures: Option<LimitFigures>,
-    },
-    /// The account's credit or quota is used up (429, 402 …); waiting does not help.
-    QuotaExhausted,
-    /// The request does not fit into the model's context (400).
-    ContextLength,
-    /// The prompt was stopped by a content filter (400; where providers have no such error, what
-    /// comes closest).
-    ContentFilter,
-    /// The key is wrong (401).
-    Auth,
-    /// There is no such model (404).
-    ModelNotFound,
-    /// The provider took too long (408, 504).
-    Timeout,
-    /// The provider failed (500 unless another 5xx is named).
-    ServerError {
-        /// Status, 500 to 599.
-        status: u16,
-    },
-    /// The provider has no capacity (503, 529 …).
-    Overloaded,
-}
-
-impl ModelError {
-    /// Whether providers' words for it say how many tokens the request holds.
-    pub fn counts_input(&self) -> bool {
-        match self {
-            Self::RateLimit { scope, figures, .. } => {
-                *scope == LimitScope::Tokens && figures.is_none()
-            }
-            Self::ContextLength | Self::ContentFilter => true,
-            Self::QuotaExhausted
-            | Self::Auth
-            | Self::ModelNotFound
-            | Self::Timeout
-            | Self::ServerError { .. }
-            | Self::Overloaded => false,
-        }
-    }
-}
-
-/// What there is of a limit, in requests or tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitFigures {
-    /// So many may be asked for in a minute, at least 1.
-    pub per_minute: u64,
-    /// Of which so many are taken.
-    pub used: u64,
-    /// So many this request would take. More than `per_minute` never fit.
-    pub requested: u64,
-    /// The limit that is kept beside it: of tokens beside one of requests, of requests beside one of
-    /// tokens. `None`: that of a usual account.
-    pub beside: Option<OtherLimit>,
-}
-
-/// A limit that is not what stops a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OtherLimit {
-    /// So many may be asked for in a minute, at least 1.
-    pub per_minute: u64,
-    /// Of which so many are taken.
-    pub used: u64,
-}
-
-impl OtherLimit {
-    /// What is left.
-    pub fn remaining(self) -> u64 {
-        self.per_minute.saturating_sub(self.used)
-    }
-
-    /// Until nothing of it is taken any more.
-    pub fn full_in(self) -> Duration {
-        let millis = self
-            .used
-            .saturating_mul(60_000)
-            .div_ceil(self.per_minute.max(1));
-        Duration::from_millis(millis)
-    }
-}
-
-impl LimitFigures {
-    /// What is left.
-    pub fn remaining(self) -> u64 {
-        self.per_minute.saturating_sub(self.used)
-    }
-
-    /// Whether no wait helps.
-    pub fn is_too_large(self) -> bool {
-        self.requested > self.per_minute
-    }
-}
-
-/// What a rate limit counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LimitScope {
-    /// Requests.
-    #[default]
-    Requests,
-    /// Tokens.
-    Tokens,
-}
+use crate::tokens::{self, Counting};
 
 /// What a request asks of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -438,10 +328,6 @@ impl<'d> Delta<'d> {
         }
     }
 
-    fn text_key(&self) -> TextKey {
-        (self.choice, self.part, self.kind)
-    }
-
     /// Whether it is thinking or what signs it: it goes to the agent as it came, or not at all.
     pub fn is_thinking(&self) -> bool {
         self.signed || self.kind == DeltaKind::Reasoning
@@ -452,111 +338,6 @@ impl<'d> Delta<'d> {
         let opaque = matches!(self.kind, DeltaKind::ToolId | DeltaKind::Signature);
         !self.repeats && !opaque
     }
-}
-
-/// Parts whose text is counted across deltas at a time; when there are more, the first is taken to be
-/// complete.
-const WEIGHED: usize = 256;
-
-/// Which text of an answer: the choice, the part, what it is.
-type TextKey = (u64, u64, DeltaKind);
-
-/// Counts what an answer is worth as it comes: pieces of one text as that text, not one by one.
-///
-/// It counts as the provider does for the model that was asked for; where that is not known, for the
-/// one that the answer names before it says anything.
-#[derive(Debug, Clone, Default)]
-pub struct Weights {
-    /// `None`: the model is not known yet.
-    counting: Option<Counting>,
-    counters: BTreeMap<TextKey, Counter>,
-    /// Tokens of texts that are in no counter.
-    apart: u64,
-    /// What was noted and not counted so far.
-    noted: Vec<(TextKey, String)>,
-}
-
-impl Weights {
-    /// Nothing counted yet. `counting`: how; `None` when it is not known which model was asked.
-    pub fn new(counting: Option<Counting>) -> Self {
-        Self {
-            counting,
-            ..Self::default()
-        }
-    }
-
-    /// How it counts, as far as that is known.
-    pub fn counting(&self) -> Counting {
-        self.counting.unwrap_or_default()
-    }
-
-    /// Tokens of all that was weighed and noted so far: the same however the texts were cut.
-    pub fn tokens(&mut self) -> u64 {
-        for (key, text) in std::mem::take(&mut self.noted) {
-            self.push(key, &text);
-        }
-        self.weighed()
-    }
-
-    /// Tokens of what was weighed so far.
-    pub fn weighed(&self) -> u64 {
-        let counters = self.counters.values().map(Counter::tokens);
-        counters.sum::<u64>() + self.apart
-    }
-
-    /// Finds out what each of the next deltas is worth.
-    pub fn weigh(&mut self, reading: &mut Reading<'_>) {
-        self.learn(reading);
-        for delta in reading.deltas.iter_mut().filter(|delta| delta.counts()) {
-            delta.worth = Some(self.push(delta.text_key(), &delta.text));
-        }
-    }
-
-    /// Keeps what the next deltas say until somebody asks for [`Weights::tokens`].
-    pub fn note(&mut self, reading: &Reading<'_>) {
-        self.learn(reading);
-        for delta in reading.deltas.iter().filter(|delta| delta.counts()) {
-            let key = delta.text_key();
-            match self.noted.last_mut() {
-                Some((last, text)) if *last == key && !stands_alone(key) => {
-                    text.push_str(&delta.text);
-                }
-                _ => self.noted.push((key, delta.text.to_string())),
-            }
-        }
-    }
-
-    /// Settles how it counts before anything is counted.
-    fn learn(&mut self, reading: &Reading<'_>) {
-        if self.counting.is_none() {
-            self.counting = reading.model.as_deref().map(Counting::of_model);
-            if reading.deltas.iter().any(Delta::counts) {
-                self.counting.get_or_insert_default();
-            }
-        }
-    }
-
-    fn push(&mut self, key: TextKey, text: &str) -> tokens::Worth {
-        let counting = self.counting();
-        if stands_alone(key) {
-            let worth = Counter::new(counting).push(text);
-            self.apart += worth.tokens();
-            return worth;
-        }
-        if self.counters.len() == WEIGHED
-            && !self.counters.contains_key(&key)
-            && let Some((_, first)) = self.counters.pop_first()
-        {
-            self.apart += first.tokens();
-        }
-        let counter = self.counters.entry(key);
-        counter.or_insert_with(|| Counter::new(counting)).push(text)
-    }
-}
-
-/// Whether a text never comes in pieces.
-fn stands_alone((_, _, kind): TextKey) -> bool {
-    kind == DeltaKind::ToolName
 }
 
 /// What a [`Delta`] is a piece of.

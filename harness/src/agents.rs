@@ -4,6 +4,7 @@
 //! says of its own failure is an [`Answer`] to be judged; an [`AskError`] is what keeps an invocation
 //! from being judged at all.
 
+mod body;
 mod command;
 mod extract;
 mod group;
@@ -34,9 +35,9 @@ pub trait Driver: Send + Sync {
     /// Asks it once, turn by turn.
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>>;
 
-    /// Makes it forget what it was asked before in a scope; nothing where the suite names no way. What
-    /// it remembers of other scopes it may forget as well, unless it lives in a process for each.
-    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>>;
+    /// Makes it forget what it was asked before, so that it can be asked there; nothing where the suite names no
+    /// way. What was asked in other slots it may forget as well, unless it lives in a process for each.
+    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>>;
 
     /// Ends what was started for it, in good order. Dropping the driver ends it too, at once.
     fn stop(&self) -> Pending<'_, ()> {
@@ -49,7 +50,7 @@ pub trait Driver: Send + Sync {
 pub struct Surroundings {
     /// The variables that point what is started at the proxy.
     pub variables: ProxyVariables,
-    /// Invocations at once, each in a scope of its own; so many processes are kept warm. At least 1.
+    /// Invocations at once, each in a slot of its own; so many processes are kept warm. At least 1.
     pub slots: usize,
     /// How often an asking is tried again that reached nobody: `advanced.retries`.
     pub retries: u64,
@@ -82,13 +83,33 @@ pub fn driver(agent: &Agent, surroundings: &Surroundings) -> Box<dyn Driver> {
     }
 }
 
+/// Where an agent is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The slot: one asking follows the other in it. A process that stays knows this name only, which stands for
+    /// the scope.
+    pub slot: String,
+    /// The scope that the agent's own calls are to fall into, of this asking alone.
+    pub scope: String,
+}
+
+impl Place {
+    /// A scope that is a slot as well: everything that is asked there is asked in one scope.
+    pub fn shared(scope: &str) -> Self {
+        Self {
+            slot: scope.to_owned(),
+            scope: scope.to_owned(),
+        }
+    }
+}
+
 /// One asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// What is asked.
     pub prompt: Prompt,
-    /// The scope that the agent's own calls are to fall into.
-    pub scope: String,
+    /// Where.
+    pub place: Place,
     /// W3C trace context, for agents that pass it on.
     pub traceparent: String,
     /// Stands for the conversation in all its turns.
@@ -100,7 +121,7 @@ impl Invocation {
     fn variables(&self) -> [pointing::Variable; 3] {
         [
             ("SQUALL_CONVERSATION", self.conversation.clone()),
-            ("SQUALL_SCOPE", self.scope.clone()),
+            ("SQUALL_SCOPE", self.place.scope.clone()),
             ("TRACEPARENT", self.traceparent.clone()),
         ]
     }
@@ -109,7 +130,7 @@ impl Invocation {
     fn headers(&self) -> [(&'static str, String); 2] {
         [
             ("traceparent", self.traceparent.clone()),
-            ("baggage", baggage(&self.scope)),
+            ("baggage", baggage(&self.place.scope)),
         ]
     }
 }
@@ -165,6 +186,9 @@ pub enum AskError {
     /// The answer is longer than what is read of one: nothing can be said of the rest.
     #[error("the answer is longer than 8 MiB, which is the most that is read of one")]
     TooLong,
+    /// What was sent may be short, what it stands for is not.
+    #[error("the answer decodes to more than 8 MiB, which is the most that is read of one")]
+    DecodesTooLong,
     /// The answer is not where the suite says.
     #[error("`response_path: {path}` {why}; the answer is {shape}")]
     NotThere {
@@ -185,7 +209,7 @@ impl AskError {
 }
 
 /// How often something was tried, unless once.
-fn tried(tries: u64) -> String {
+pub(crate) fn tried(tries: u64) -> String {
     match tries {
         0 | 1 => String::new(),
         more => format!(" ({more} tries)"),

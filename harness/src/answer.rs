@@ -10,6 +10,10 @@ pub struct Answer {
     /// Why it is no answer as such: a status, a time-out, a broken connection. An error is judged like
     /// any other text, but nothing has been completed.
     pub error: Option<String>,
+    /// The connection was closed or reset before the answer was whole.
+    pub broke_off: bool,
+    /// Not a byte of an answer came, to no turn.
+    pub is_silent: bool,
     /// From the first byte of the question to the last of the answer, all turns together.
     pub latency: Duration,
 }

@@ -1,16 +1,19 @@
 //! What flakestorm leaves open and a judge has to close, a test each, named after its number: what is read
 //! in suites, what invariants say, what scores come to. Those of runs are beside the runner, those of faults
 //! in `profiles/tests/decisions`, those of reports, commands and whole runs beside what they are about:
-//! `grep -rn "fn g[0-9]"` finds them all. 16 and 42 to 44 are about mutations, 34 to 41 about replays; 56, 58, 59
-//! and 61 are about code, tests and pages that Squall has no twin of.
+//! `grep -rnE "fn (.*_)?g[0-9]+_" --include=*.rs` finds them all. 16 and 42 to 44 are about mutations; 37 and 38 about playing
+//! incidents and importing them, which no run does; 41 is about recording; 56, 58 and 59
+//! about figures, code and tests that Squall has no twin of.
 
 use squall_profiles::variables::Variables;
 
 use crate::answer::Answer;
-use crate::invariants::testing::{Outcome, Outcome::*, invariant, judged_answer, judged_beside};
+use crate::invariants::testing::{
+    Outcome, Outcome::*, invariant, judged_answer, judged_beside, reason,
+};
 use crate::invariants::{Severity, When, type_names};
 use crate::runner::Part;
-use crate::scores::{robustness, share};
+use crate::scores::{Share, robustness};
 use crate::suite::{self, Active, ContractPart, Prompt, Scoring, Suite};
 
 const HEAD: &str = "agent: {endpoint: 'http://agent.test/'}\ngolden_prompts: [hello]\n";
@@ -164,6 +167,8 @@ fn g20_every_type_can_be_negated_and_says_so() {
         let negated = format!("{{type: {written}, negate: true}}");
         assert_eq!(judged_answer(&plain, &answer), Holds, "{written}");
         assert_eq!(judged_answer(&negated, &answer), Fails, "{written}");
+        let told = reason(&negated, "hello", &answer.text);
+        assert!(told.starts_with("negated: "), "{written}: {told}");
     }
     // The others ask somebody, or look at the wire.
     let judged = HOLDING.iter().map(|(written, _)| written.split(',').next());
@@ -215,6 +220,9 @@ fn g24_without_a_clean_answer_nothing_is_unchanged() {
     };
     assert_eq!(judged_answer(unchanged, &Answer::of("sunny")), Errs);
     assert_eq!(judged_beside(unchanged, "sunny", &nobody), Errs);
+    // Nor is anything like an answer that said nothing.
+    let silent = Answer::of("");
+    assert_eq!(judged_beside(unchanged, "sunny", &silent), Fails);
     assert_eq!(
         judged_beside(unchanged, "sunny", &Answer::of("sunny")),
         Holds
@@ -236,7 +244,7 @@ fn g30_an_empty_matrix_and_an_empty_list_are_errors() {
     };
     assert_eq!(contract.scenarios.len(), 1);
     // Nothing judged is no score.
-    assert_eq!(share(0, 0), None);
+    assert_eq!(Share::of(0, 0), None);
 }
 
 #[test]
@@ -347,8 +355,7 @@ fn g55_a_secret_in_a_header_is_refused_with_the_line_to_write() {
 #[test]
 fn g57_scores_are_what_the_docs_say() {
     let judged = [(1.5, true), (0.8, false), (0.0, false)];
-    let found = robustness(judged).expect("judged");
-    assert!((found - 100.0 * 1.5 / 2.3).abs() < 1e-9);
+    assert_eq!(robustness(judged), Share::of(15, 23));
     // Weights that make no whole are no weights, all zeroes included.
     for (weights, is_fine) in [
         ("mutation: 0, chaos: 0, contract: 0, replay: 0", false),

@@ -30,13 +30,14 @@ mod valid_json;
 mod wire;
 pub(crate) mod without_effect;
 
-pub(crate) use self::wire::METHODS;
 use std::fmt::Debug;
 
 use squall_profiles::error::{Position, ProfileError};
 
 pub use self::judge::{Baseline, Judgement, Subject, Verdict};
 pub(crate) use self::reading::{SEVERITIES, parameters, read};
+pub(crate) use self::refusal_check::JUDGES;
+pub(crate) use self::wire::METHODS;
 use crate::outside::Question;
 use crate::suite::reader::Fields;
 use crate::suite::{Active, Prompt, Touched};
@@ -226,6 +227,11 @@ pub(crate) trait Check: Debug + Send + Sync {
 
     /// What it wants to know from outside before it judges; the replies are in [`Subject::told`].
     fn asks(&self, _subject: &Subject<'_>) -> Vec<Question> {
+        Vec::new()
+    }
+
+    /// Tools that it names beside its `tool`, or globs over them.
+    fn tools(&self) -> Vec<&str> {
         Vec::new()
     }
 

@@ -20,4 +20,5 @@ pub mod scores;
 pub mod session;
 pub mod suite;
 pub mod trace;
+mod undrawn;
 pub mod verify;

@@ -67,7 +67,7 @@ pub(crate) enum Reply {
 /// Why nothing came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Silence {
-    /// Nobody is there.
+    /// Nobody is there, or who is there refuses.
     Absent(String),
     /// What came is of no use.
     Useless(String),
@@ -84,10 +84,10 @@ impl Silence {
 impl From<ModelError> for Silence {
     fn from(error: ModelError) -> Self {
         match error {
-            ModelError::Unreachable { .. } => Self::Absent(error.to_string()),
-            ModelError::Refused { .. } | ModelError::Unread { .. } => {
-                Self::Useless(error.to_string())
+            ModelError::Unreachable { .. } | ModelError::Refused { .. } => {
+                Self::Absent(error.to_string())
             }
+            ModelError::Unread { .. } => Self::Useless(error.to_string()),
         }
     }
 }
@@ -147,8 +147,8 @@ impl Told {
         }
     }
 
-    /// Why nothing could be learnt from the model, or of embeddings: nobody was there, whatever was asked.
-    /// `None`: somebody was, or nobody was asked.
+    /// Why nothing could be learnt from the model, or of embeddings: nobody was there or all was refused, whatever
+    /// was asked. `None`: somebody answered, or nobody was asked.
     pub(crate) fn absent(&self) -> Option<&str> {
         let of_model = |question: &Question| matches!(question, Question::Model { .. });
         let of_embeddings = |question: &Question| matches!(question, Question::Embedding(_));
@@ -224,7 +224,8 @@ impl<'a> Outside<'a> {
                 }
             }
             Some(Embeddings::Folder(folder)) if !texts.is_empty() => {
-                let folder = self.folder.join(folder);
+                // Without needless dots, as it is told where it cannot be read.
+                let folder = self.folder.join(folder).components().collect();
                 askings.push(Box::pin(folder::ask(Arc::clone(&self.read), folder, texts)));
             }
             Some(Embeddings::Folder(_)) | None => {}
@@ -261,4 +262,59 @@ async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Asked
         }
     };
     vec![(question, reply)]
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+    use crate::agents::testing::{Reply as Sent, Server};
+    use crate::suite;
+
+    async fn absent(reply: Sent) -> Option<String> {
+        let server = Server::start(vec![reply]).await;
+        let text = format!(
+            "agent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\ninvariants: [{{type: completes}}]\n\
+             model: {{name: judge, base_url: '{}'}}\n",
+            server.url
+        );
+        let suite = suite::parse("suite.yaml", &text, Variables::Refused).expect("a suite");
+        let question = Question::Model {
+            system: String::new(),
+            prompt: String::new(),
+        };
+        let told = Outside::of(&suite).answer([question].into()).await;
+        told.absent().map(str::to_owned)
+    }
+
+    #[tokio::test]
+    async fn who_refuses_whatever_is_asked_is_as_good_as_absent() {
+        let json = "application/json";
+        let refused = absent(Sent::With(401, json, "{}".into())).await;
+        let refused = refused.expect("nothing was learnt");
+        assert!(refused.contains("answered with status 401"), "{refused}");
+        let said = r#"{"message": {"content": "x"}}"#;
+        for said in [said, "{}"] {
+            assert_eq!(
+                absent(Sent::With(200, json, said.into())).await,
+                None,
+                "{said}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_not_there_is_told_without_needless_dots() {
+        let embeddings = Embeddings::Folder("./nowhere".into());
+        let outside = Outside {
+            embeddings: Some(&embeddings),
+            ..Outside::default()
+        };
+        let outside = outside.below(Path::new("."));
+        let question = Question::Embedding("hello".to_owned());
+        let told = outside.answer([question].into()).await;
+        let why = told.absent().expect("it is not there");
+        assert!(why.starts_with("`embeddings.folder`: ./nowhere/"), "{why}");
+    }
 }

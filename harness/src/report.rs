@@ -32,6 +32,7 @@ use squall_journal::redact::Redactor;
 use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
 pub use self::html::page_policy;
+pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
 
@@ -57,6 +58,9 @@ pub struct Report {
     pub exchanges: Vec<ExchangeRecord>,
     /// How many further exchanges the evidence names: over the bound, or not held any more.
     pub exchanges_left_out: u64,
+    /// Whether the run is kept nowhere else: no form says then where there is more of it.
+    #[serde(skip)]
+    pub stands_alone: bool,
 }
 
 /// A form of a report.
@@ -151,6 +155,7 @@ impl Report {
             run,
             exchanges,
             exchanges_left_out: left_out,
+            stands_alone: false,
         }
     }
 
@@ -217,7 +222,12 @@ fn redact(run: &mut RunRecord, redactor: &Redactor) {
     let mut clean = |text: &mut String| redactor.text(text, usize::MAX);
     clean(&mut run.name);
     run.warnings.iter_mut().for_each(&mut clean);
-    for text in [&mut run.error, &mut run.reason, &mut run.agent] {
+    for text in [
+        &mut run.error,
+        &mut run.reason,
+        &mut run.agent,
+        &mut run.tester,
+    ] {
         text.iter_mut().for_each(&mut clean);
     }
     for cell in &mut run.cells {

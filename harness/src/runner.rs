@@ -8,20 +8,24 @@
 //! A scenario is judged, and its cells are told, as soon as all its askings are done and those before it are
 //! judged, while later ones are being tried.
 //!
-//! Each asking is an activation of its own, in the scope of one of so many slots: as many askings go on
-//! at once as there are slots. Nothing that is judged hangs on which slot it was or on what else went
+//! Each asking is an activation of its own, in a scope of its own: what it calls when it is over is still its own.
+//! As many askings go on at once as there are slots. Nothing that is judged hangs on which slot it was or on what else went
 //! on, so that two runs with one seed give the same cells at any concurrency.
 
+mod acquainted;
 mod ask;
 mod counting;
 mod idle;
 mod jobs;
 mod judge;
+mod late;
+mod lengthening;
 mod memory;
 mod plan;
 mod probe;
 mod recalling;
 mod scenarios;
+mod slot;
 #[cfg(test)]
 mod tests;
 mod unwell;
@@ -35,7 +39,7 @@ pub use self::plan::{Component, Part, Plan, Trial};
 pub use self::probe::Scopes;
 use self::scenarios::Scenarios;
 use crate::agents::{AskError, Driver};
-use crate::scores::{Matrix, Recovery, Stability};
+use crate::scores::{Matrix, Recovery, Share, Stability};
 
 /// Is told how a run goes.
 pub trait Tell: Send + Sync {
@@ -43,8 +47,10 @@ pub trait Tell: Send + Sync {
     fn progress(&self, done: u64, of: u64) -> Pending<'_, ()>;
     /// A cell was judged. It becomes part of the run.
     fn cell(&self, cell: CellRecord) -> Pending<'_, ()>;
-    /// What was tried so far.
+    /// What is judged so far.
     fn coverage(&self, coverage: CoverageRecord);
+    /// How often the agent was asked so far, and rules were applied, judged or not.
+    fn tried(&self, invocations: u64, rules_applied: u64);
 }
 
 /// What came of a run.
@@ -78,7 +84,7 @@ pub struct RanPart {
     /// Every cell, scenario by scenario, and how each scenario went.
     pub matrix: Matrix,
     /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
-    pub chaos_resilience: Option<f64>,
+    pub chaos_resilience: Option<Share>,
 }
 
 /// Why a run came to no end.
@@ -90,6 +96,9 @@ pub enum RunError {
     /// Nobody answers at all.
     #[error(transparent)]
     Unreachable(AskError),
+    /// Somebody takes connections, and answers nothing.
+    #[error("the agent takes connections, and answers nothing: without chaos, {0}")]
+    NeverAnswers(String),
 }
 
 /// Carries a run out, in as many scopes at once as the agent's calls can be told apart in. All chaos that
@@ -126,7 +135,10 @@ async fn carried_out(
     {
         return Err(RunError::Unreachable(why));
     }
-    let mut scenarios = Scenarios::new(plan, &probed.clean);
+    if let Some(why) = unwell::never_answers(&probed.clean) {
+        return Err(RunError::NeverAnswers(why));
+    }
+    let mut scenarios = Scenarios::new(plan, &probed.clean, asking.tally());
     let askings = jobs::by_scenario(&jobs);
     let (done, tried) = ask::done(&jobs);
     // Scenarios are judged while later ones are tried. When those cannot go on, nothing is judged any more.
@@ -141,6 +153,9 @@ async fn carried_out(
         .into_iter()
         .collect();
     warnings.extend(probed.warnings);
+    warnings.extend(scenarios.left_out());
+    warnings.extend(unwell::breaks_off(all()));
+    warnings.extend(late::calls_late(&reach.late(plan.run).await?, all()));
     if !plan.resets {
         warnings.extend(memory::remembers(all()).or_else(|| memory::shows_in_answers(all())));
     }

@@ -14,122 +14,169 @@ mod comparison;
 mod matrix;
 mod prompts;
 mod recovery;
+mod share;
 mod stability;
 mod wilson;
 
 use squall_journal::run::ScoresRecord;
 
+pub(crate) use self::cells::NO_FAULT;
 pub use self::cells::{Sample, cell};
 pub use self::comparison::comparison;
 pub use self::matrix::{Bar, Column, Matrix, Outcome};
 pub use self::prompts::{PromptSample, PromptState, chaos_resilience, prompt_state};
 pub use self::recovery::{Recovery, recoveries};
+pub use self::share::{Share, least_of, told_beside};
 pub use self::stability::{Stability, stability};
 pub use self::wilson::{Interval, interval};
 use crate::suite::Scoring;
 
-/// `passed` of `judged` as a score; `None` of nothing.
-pub fn share(passed: u64, judged: u64) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
-    let share = passed as f64 / judged as f64 * 100.0;
-    (judged > 0).then_some(share)
-}
-
-/// Robustness: the weight of what passed by the weight of what was judged.
-pub fn robustness(judged: impl IntoIterator<Item = (f64, bool)>) -> Option<f64> {
-    let (mut passed, mut all) = (0.0, 0.0);
+/// Robustness: the weight of what passed by the weight of what was judged, in thousandths.
+pub fn robustness(judged: impl IntoIterator<Item = (f64, bool)>) -> Option<Share> {
+    let (mut passed, mut all) = (0, 0);
     for (weight, holds) in judged {
+        let weight = thousandths(weight);
         all += weight;
-        passed += if holds { weight } else { 0.0 };
+        passed += if holds { weight } else { 0 };
     }
-    (all > 0.0).then(|| passed / all * 100.0)
+    Share::of(passed, all)
 }
 
-/// The weighted mean of the components that ran; `None` where none did, or none of them counts.
-pub fn overall(scores: &ScoresRecord, weights: &Scoring) -> Option<f64> {
-    let components = [
-        (scores.mutation_robustness, weights.mutation),
-        (scores.chaos_resilience, weights.chaos),
-        (scores.contract_compliance, weights.contract),
-        (scores.replay_regression, weights.replay),
-    ];
-    let (mut sum, mut counted) = (0.0, 0.0);
-    for (score, weight) in components {
-        if let Some(score) = score {
-            sum += score * weight;
-            counted += weight;
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "weights are not negative, and small"
+)]
+fn thousandths(weight: f64) -> u64 {
+    (weight * 1000.0).round() as u64
+}
+
+/// What each component comes to; `None` where it did not run, or there was nothing to judge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Components {
+    /// Mutation robustness.
+    pub mutation: Option<Share>,
+    /// Chaos resilience.
+    pub chaos: Option<Share>,
+    /// Contract compliance.
+    pub contract: Option<Share>,
+    /// Replay regression.
+    pub replay: Option<Share>,
+}
+
+impl Components {
+    /// The weighted mean of the components that ran; `None` where none did, or none of them counts.
+    pub fn overall(&self, weights: &Scoring) -> Option<Share> {
+        let components = [
+            (self.mutation, weights.mutation),
+            (self.chaos, weights.chaos),
+            (self.contract, weights.contract),
+            (self.replay, weights.replay),
+        ];
+        let ran = components.into_iter();
+        Share::mean(ran.filter_map(|(share, weight)| Some((share?, weight))))
+    }
+
+    /// As scores, 0 to 100.
+    pub fn record(&self, weights: &Scoring) -> ScoresRecord {
+        let score = |share: Option<Share>| share.map(Share::score);
+        ScoresRecord {
+            mutation_robustness: score(self.mutation),
+            chaos_resilience: score(self.chaos),
+            contract_compliance: score(self.contract),
+            replay_regression: score(self.replay),
+            overall: score(self.overall(weights)),
         }
     }
-    (counted > 0.0).then(|| (sum / counted).clamp(0.0, 100.0))
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
-    fn only_what_ran_counts() {
+    fn only_what_ran_counts_and_nothing_is_lost_by_weighing() {
         let weights = Scoring::default();
-        let scores = |mutation_robustness, chaos_resilience, contract_compliance| ScoresRecord {
-            mutation_robustness,
-            chaos_resilience,
-            contract_compliance,
-            ..ScoresRecord::default()
-        };
-        for (scores, expected) in [
-            (scores(None, None, None), None),
-            (scores(None, Some(80.0), None), Some(80.0)),
-            (scores(None, Some(80.0), Some(100.0)), Some(90.0)),
+        let all = Components::default();
+        let share = |part, whole| Share::of(part, whole);
+        for (components, expected) in [
+            (all, None),
             (
-                scores(Some(100.0), Some(0.0), None),
-                Some(100.0 * 0.20 / 0.55),
+                Components {
+                    chaos: share(8, 10),
+                    ..all
+                },
+                Some(80.0),
+            ),
+            (
+                Components {
+                    contract: share(29, 50),
+                    ..all
+                },
+                Some(58.0),
+            ),
+            (
+                Components {
+                    contract: share(57, 100),
+                    ..all
+                },
+                Some(57.0),
+            ),
+            (
+                Components {
+                    chaos: share(8, 10),
+                    contract: share(1, 1),
+                    ..all
+                },
+                Some(90.0),
+            ),
+            (
+                Components {
+                    chaos: share(3, 5),
+                    contract: share(3, 5),
+                    mutation: share(3, 5),
+                    replay: share(3, 5),
+                },
+                Some(60.0),
+            ),
+            (
+                Components {
+                    mutation: share(1, 1),
+                    chaos: share(0, 4),
+                    ..all
+                },
+                Some(400.0 / 11.0),
             ),
         ] {
-            match (overall(&scores, &weights), expected) {
-                (Some(found), Some(expected)) => {
-                    assert!((found - expected).abs() < 1e-9, "{found}");
-                }
-                (found, expected) => assert_eq!(found, expected),
-            }
+            assert_eq!(
+                components.record(&weights).overall,
+                expected,
+                "{components:?}"
+            );
+        }
+        for counted in 1..=100 {
+            let one = Components {
+                contract: share(counted, 100),
+                ..all
+            };
+            let expected = f64::from(u32::try_from(counted).expect("small"));
+            assert_eq!(one.record(&weights).overall, Some(expected));
         }
         let none = Scoring {
             chaos: 0.0,
             ..weights
         };
-        assert_eq!(overall(&scores(None, Some(80.0), None), &none), None);
+        let chaos = Components {
+            chaos: share(8, 10),
+            ..all
+        };
+        assert_eq!(chaos.overall(&none), None);
     }
 
     #[test]
     fn weights_of_mutations_count() {
         assert_eq!(robustness([]), None);
         assert_eq!(robustness([(0.0, true)]), None);
-        let found = robustness([(3.0, true), (1.0, false)]).expect("judged");
-        assert!((found - 75.0).abs() < 1e-9);
-        assert_eq!(share(0, 0), None);
-        assert_eq!(share(1, 4), Some(25.0));
-    }
-
-    proptest! {
-        #[test]
-        fn the_whole_lies_between_its_parts(parts in proptest::collection::vec(proptest::option::of(0.0..=100.0_f64), 4)) {
-            let scores = ScoresRecord {
-                mutation_robustness: parts[0],
-                chaos_resilience: parts[1],
-                contract_compliance: parts[2],
-                replay_regression: parts[3],
-                overall: None,
-            };
-            let ran: Vec<f64> = parts.into_iter().flatten().collect();
-            match overall(&scores, &Scoring::default()) {
-                None => prop_assert!(ran.is_empty()),
-                Some(found) => {
-                    let least = ran.iter().copied().fold(f64::MAX, f64::min);
-                    let most = ran.iter().copied().fold(f64::MIN, f64::max);
-                    prop_assert!(least - 1e-9 <= found && found <= most + 1e-9);
-                }
-            }
-        }
+        assert_eq!(robustness([(3.0, true), (1.0, false)]), Share::of(3, 4));
     }
 }

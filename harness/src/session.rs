@@ -8,25 +8,38 @@ use squall_journal::tape::Session;
 use squall_profiles::document;
 use squall_profiles::error::ProfileError;
 
-pub(crate) use self::read::session as of_tree;
+pub(crate) use self::read::{Read, session as of_tree};
 
 /// One thing wrong with a session: `file:line:column: message`.
 pub type SessionError = ProfileError;
 
 /// Reads a session from YAML or JSON, or says all that is wrong with it.
 pub fn parse(file: &str, text: &str) -> Result<Session, Vec<SessionError>> {
+    parse_noting(file, text).map(|(session, _)| session)
+}
+
+/// The same, with what of it is allowed and changes nothing.
+pub fn parse_noting(
+    file: &str,
+    text: &str,
+) -> Result<(Session, Vec<SessionError>), Vec<SessionError>> {
     let tree = document::read(file, text).map_err(|error| vec![error])?;
-    let (session, wrong) = of_tree(&tree);
-    if wrong.is_empty() {
-        return Ok(session);
-    }
-    let told = |(position, pointer, message)| SessionError {
-        file: file.to_owned(),
-        position,
-        pointer,
-        message,
+    let read = of_tree(&tree);
+    let told = |told: Vec<read::Wrong>| {
+        let told = told.into_iter();
+        told.map(|(position, pointer, message)| SessionError {
+            file: file.to_owned(),
+            position,
+            pointer,
+            message,
+        })
+        .collect()
     };
-    Err(wrong.into_iter().map(told).collect())
+    if read.wrong.is_empty() {
+        Ok((read.session, told(read.notes)))
+    } else {
+        Err(told(read.wrong))
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +148,58 @@ context: [x]
             (session.id.as_str(), response.as_str()),
             ("7", r#"{"n":18446744073709551615}"#)
         );
+    }
+
+    #[test]
+    fn what_of_a_session_is_not_looked_at_is_told() {
+        for (fields, expected) in [
+            (
+                "tool_responses: [{tool: t, status: 0, response: down}]",
+                "s:2:39: `response` changes nothing here: `status: 0` is no answer at all",
+            ),
+            (
+                "exchanges: [{match: {url: u}, status: 0, headers: {a: b}}]",
+                "`headers` changes nothing here: `status: 0`",
+            ),
+            (
+                "exchanges: [{match: {url: u, body: x, model: m}, body: y}]",
+                "`model` changes nothing here: the request is known by its `body`",
+            ),
+            (
+                "exchanges: [{match: {url: u, body: x, fingerprint: '00000000000000ff'}, body: y}]",
+                "`body` changes nothing here: `fingerprint` stands for it",
+            ),
+            (
+                "llm_responses: [{match: {body: x}, body: y}]",
+                "`body` changes nothing here: model calls are not told apart by it",
+            ),
+            (
+                "llm_responses: [{http: 2, body: y}]",
+                "`http` changes nothing here",
+            ),
+        ] {
+            let read = parse_noting("s", &format!("id: a\n{fields}\n"));
+            let (_, notes) = read.expect("a session");
+            let told: Vec<_> = notes.iter().map(ToString::to_string).collect();
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(told[0].contains(expected), "{told:?}");
+        }
+        let fine = "id: a\ntool_responses: [{tool: t, status: 0, response: null}]\n\
+                    exchanges: [{match: {url: u, body: x}, status: 503, body: y, http: 2}]\n";
+        let (_, notes) = parse_noting("s", fine).expect("a session");
+        assert_eq!(notes, []);
+    }
+
+    #[test]
+    fn an_answer_of_nothing_is_said_and_not_left_out() {
+        for field in ["llm_responses", "exchanges"] {
+            let errors = parse("s", &format!("id: a\n{field}: [{{}}]\n")).expect_err(field);
+            assert_eq!(errors[0].pointer, format!("/{field}/0"));
+            assert_eq!(
+                errors[0].message,
+                "this is empty; write an answer, or remove it"
+            );
+        }
     }
 
     #[test]

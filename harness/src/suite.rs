@@ -15,6 +15,7 @@ mod check;
 mod contract;
 mod embeddings;
 mod files;
+mod headers;
 mod machine;
 mod model;
 mod mutations;
@@ -95,6 +96,8 @@ pub struct Suite {
     pub output: Output,
     /// How runs go about it.
     pub advanced: Advanced,
+    /// Who signs certificates of its runs: `certificate.tester_name`.
+    pub tester: Option<String>,
     /// Names for upstreams.
     pub tools: Tools,
     /// What models' tokens cost.
@@ -107,7 +110,7 @@ pub struct Suite {
 
 /// Reads a suite, YAML or JSON. `file` is named in errors; `variables` says what `${VAR}` stands for.
 pub fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Suite, Vec<SuiteError>> {
-    let (laid, written) = files::read(file, text, None)?;
+    let (laid, written) = files::read(file, text, variables, None)?;
     parse_tree(file, &laid, &written, variables)
 }
 
@@ -119,19 +122,20 @@ pub fn read_local(
     variables: Variables<'_>,
     open: Open<'_>,
 ) -> Result<(Suite, Value), Vec<SuiteError>> {
-    let (laid, mut written) = files::read(file, text, Some(open))?;
+    let (laid, mut written) = files::read(file, text, variables, Some(open))?;
     let suite = parse_tree(file, &laid, &written, variables)?;
     variables::spell_out(&mut written, variables);
     Ok((suite, written.value.to_json()))
 }
 
 /// Reads a contract that stands by itself, YAML or JSON: a suite's `contract:` block, whose `name` and
-/// `chaos_matrix` may be left out. `name` is what it is called then.
+/// `chaos_matrix` may be left out. `name` is what it is called then. With it comes what is allowed and changes
+/// nothing, or surely is not meant.
 pub fn parse_contract(
     name: &str,
     text: &str,
     variables: Variables<'_>,
-) -> Result<Contract, Vec<SuiteError>> {
+) -> Result<(Contract, Vec<SuiteError>), Vec<SuiteError>> {
     let library = Library::builtin();
     let tools = ToolNames::default();
     let written = document::read(name, text).map_err(|error| vec![error])?;
@@ -146,7 +150,10 @@ pub fn parse_contract(
         };
         contract::alone(fields, context, name)
     })?;
-    Ok(read.value)
+    let mut notes = read.notes;
+    notes.extend(check::doubts_of_contract(&read.value));
+    notes.sort_by_key(|note| note.position);
+    Ok((read.value, notes))
 }
 
 fn parse_tree(
@@ -194,6 +201,7 @@ fn read<T>(
     let mut reader = Reader::new(file, text, variables::places(written));
     let mut tree = written.clone();
     let expanded = variables::expand(&mut reader, &mut tree, variables);
+    reader.secrets = expanded.secrets();
     let value = reader.fields(&tree, what, root);
     let mut errors = std::mem::take(&mut reader.errors);
     errors.sort_by_key(|error| error.position);
@@ -216,7 +224,7 @@ fn root(
     variables: Variables<'_>,
 ) -> Option<Suite> {
     let version = fields.text("version").map(|text| text.value);
-    let name = fields.words("name").map(|name| name.value);
+    let name = fields.name("name").map(|name| name.value);
     let description = fields.text("description").map(|text| text.value);
     let tools = settings::tools(fields);
     let context = chaos::Context {
@@ -264,17 +272,20 @@ fn root(
             settings::advanced(fields, &mut output)
         })
     });
-    settings::certificate(fields);
+    let tester = settings::certificate(fields);
     let prices = settings::prices(fields);
-    demanded(fields, replays.as_ref());
+    demanded(fields, has_replays(written));
     if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {
         check::template(fields, written, agent, prompts);
     }
-    let written = match &contract {
+    if let Some(replays) = &replays {
+        check::contracts_of_sessions(fields, written, contract.as_ref(), replays);
+    }
+    let of_contract = match &contract {
         Some(ContractPart::Written(contract)) => &contract.invariants[..],
         Some(ContractPart::Named(_)) | None => &[],
     };
-    judged_by_a_model(fields, invariants.iter().flatten().chain(written));
+    judged_by_a_model(fields, invariants.iter().flatten().chain(of_contract));
     Some(Suite {
         file: "".into(),
         text: "".into(),
@@ -294,6 +305,7 @@ fn root(
         scoring: scoring.unwrap_or_default(),
         output,
         advanced: advanced.unwrap_or_default(),
+        tester,
         tools,
         prices,
         notes: Vec::new(),
@@ -337,10 +349,15 @@ fn judged_by_a_model<'i>(
     }
 }
 
+/// Whether incidents, or where more come from, are written, whatever may be wrong with them.
+fn has_replays(written: &At<Tree>) -> bool {
+    let lists = ["/replays/sessions", "/replays/sources"];
+    let mut lists = lists.iter().map(|list| written.nearest(list));
+    lists.any(|list| matches!(&list.value, Tree::List(items) if !items.is_empty()))
+}
+
 /// A suite asks something and demands something.
-fn demanded(fields: &mut Fields<'_, '_, '_>, replays: Option<&Replays>) {
-    let replays =
-        replays.is_some_and(|replays| !replays.sessions.is_empty() || !replays.sources.is_empty());
+fn demanded(fields: &mut Fields<'_, '_, '_>, replays: bool) {
     if !fields.has("golden_prompts") && !replays {
         fields.missing("golden_prompts", "what the agent is asked, a list of texts");
     }

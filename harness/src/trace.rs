@@ -3,8 +3,10 @@
 //! An *attempt* is one exchange. Attempts that are the same call tried again make one *logical call*
 //! ([`calls`]): nothing can be said of retries before it is known what was retried.
 
+mod about;
 mod attempt;
 mod calls;
+mod hints;
 mod retry_after;
 mod talk;
 #[cfg(test)]
@@ -16,6 +18,7 @@ use serde_json::Value;
 use squall_journal::reach::{Message, Seen, SeenExchange};
 use squall_journal::record::{Kind, RuleOutcome};
 
+pub(crate) use self::about::{About, path_and_query, words};
 pub use self::attempt::{Attempt, Class, Failure};
 pub use self::calls::Call;
 pub(crate) use self::calls::gap;
@@ -60,6 +63,11 @@ impl Trace {
         call.attempts.iter().map(|place| &self.attempts[*place])
     }
 
+    /// What an attempt's request is about.
+    pub(crate) fn about(&self, attempt: &Attempt) -> About {
+        About::of(attempt, self.exchange(attempt))
+    }
+
     /// The exchange of an attempt.
     pub fn exchange(&self, attempt: &Attempt) -> &SeenExchange {
         &self.seen.exchanges[attempt.place]
@@ -70,14 +78,29 @@ impl Trace {
         self.seen.lost
     }
 
+    /// Why what was not seen may still have happened; `None`: all was seen.
+    pub(crate) fn unseen(&self) -> Option<String> {
+        match (self.seen.lost, self.seen.elsewhere) {
+            (0, 0) => None,
+            (0, elsewhere) => Some(format!(
+                "{elsewhere} exchanges came meanwhile in no scope of the run, and may be the agent's"
+            )),
+            (lost, _) => Some(format!("{lost} exchanges of the invocation were not kept")),
+        }
+    }
+
     /// Texts of somebody else's that rules put in front of the agent's model, as their parameters hold
     /// them.
     pub(crate) fn injected(&self) -> impl Iterator<Item = &str> {
         let records = self.seen.exchanges.iter().map(|seen| &seen.record);
         let rules = records.flat_map(|record| &record.rules);
         let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
-        let payloads = applied.filter_map(|rule| rule.parameters.get("payloads")?.as_array());
-        payloads.flatten().filter_map(Value::as_str)
+        let payloads = applied.flat_map(|rule| {
+            let several = rule.parameters.get("payloads").and_then(Value::as_array);
+            let one = rule.parameters.get("payload");
+            several.into_iter().flatten().chain(one)
+        });
+        payloads.filter_map(Value::as_str)
     }
 
     /// What the agent was answered by tools and by all others that are no models, as far as it is text.

@@ -18,7 +18,7 @@ use squall_journal::run::{CheckRecord, CheckState};
 use squall_journal::trace_id::TraceId;
 
 use self::checks::Checks;
-use crate::agents::{AskError, Driver, Invocation, ResetError};
+use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
 use crate::answer::Answer;
 use crate::model::{ModelClient, ModelError, Wish};
 use crate::suite::agent::{Reset, Way};
@@ -37,8 +37,8 @@ pub struct Verifying<'v> {
     pub reach: &'v dyn Reach,
     /// Id of the run.
     pub run: &'v str,
-    /// A scope of its own, for the agent's calls.
-    pub scope: &'v str,
+    /// Where the agent is asked: a scope of its own, for its calls.
+    pub place: &'v Place,
     /// The scope of calls that name none; `None`: others have chaos in force there.
     pub shared: Option<&'v str>,
 }
@@ -71,15 +71,28 @@ async fn checked(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
             let asked = ask(of, prompt).await?;
             let is_there = agent(of.suite, &asked.told, &mut checks);
             answer(&asked.told, &mut checks);
-            if is_there {
-                traffic::look(of, &asked, &mut checks);
+            let unknown = if !is_there {
+                Some("the agent was not reached")
+            } else if asked.failed_unseen() {
+                Some("the agent failed before a call of it was seen")
             } else {
-                for name in ["proxy", "scopes", "upstreams", "models", "tools"] {
-                    checks.skipped(name, "the agent was not reached");
+                None
+            };
+            match unknown {
+                None => traffic::look(of, &asked, &mut checks),
+                Some(why) => {
+                    for name in ["proxy", "scopes", "upstreams", "models", "tools"] {
+                        checks.skipped(name, why);
+                    }
                 }
             }
         }
-        None => checks.skipped("agent", "the suite has no golden prompt to ask it"),
+        None => checks.failed(
+            "agent",
+            "/golden_prompts",
+            "the suite has no golden prompt, and runs ask nothing else".to_owned(),
+            "write what the agent is asked: `golden_prompts: [What is the weather in Kiel?]`",
+        ),
     }
     model(of.suite, &mut checks).await;
     Ok(checks.all)
@@ -106,22 +119,33 @@ struct Asked {
     shared: Seen,
 }
 
+impl Asked {
+    /// Whether it failed, and made no call that tells of anything.
+    fn failed_unseen(&self) -> bool {
+        let answered = matches!(&self.told, Ok(answer) if answer.error.is_none());
+        !answered && self.own.exchanges.is_empty() && self.shared.exchanges.is_empty()
+    }
+}
+
 async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
     let invocation = invocation(of, prompt);
-    let wanted = |trace| Wanted {
+    let wanted = |trace, slot| Wanted {
         run: of.run.to_owned(),
         rules: Rules::Nothing,
         seed: 0,
         key: "verify".to_owned(),
         trace,
+        slot,
+        after: None,
         observe: Observe::Bodies,
         tools: of.suite.tools.written.clone(),
         ttl: None,
     };
     let trace = TraceId::of_traceparent(&invocation.traceparent);
-    let own = of.reach.begin(of.scope, wanted(trace)).await?;
+    let slot = Some(of.place.slot.clone());
+    let own = of.reach.begin(&of.place.scope, wanted(trace, slot)).await?;
     let shared = match of.shared {
-        Some(shared) => Some(of.reach.begin(shared, wanted(None)).await?),
+        Some(shared) => Some(of.reach.begin(shared, wanted(None, None)).await?),
         None => None,
     };
     let told = of.driver.ask(&invocation).await;
@@ -151,7 +175,7 @@ fn invocation(of: &Verifying<'_>, prompt: &Prompt) -> Invocation {
     let (high, low, span) = (id("high"), id("low"), id("span"));
     Invocation {
         prompt: prompt.clone(),
-        scope: of.scope.to_owned(),
+        place: of.place.clone(),
         traceparent: format!("00-{high:016x}{low:016x}-{span:016x}-01"),
         conversation: format!("{}-{low:016x}", of.run),
     }
@@ -161,7 +185,7 @@ async fn reset(of: &Verifying<'_>, checks: &mut Checks<'_>) {
     if of.suite.agent.reset.is_none() {
         return checks.skipped("reset", "the suite names no way to reset the agent");
     }
-    match of.driver.reset(of.scope).await {
+    match of.driver.reset(of.place).await {
         Ok(()) => checks.passed("reset", "the agent was reset"),
         Err(ResetError::NotThere(_)) => checks.skipped("reset", "the agent was not started"),
         Err(error) => checks.failed(
@@ -226,7 +250,7 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
             error.to_string(),
             "write a placeholder that the golden prompts have, or `{prompt}`",
         ),
-        Err(error @ AskError::TooLong) => {
+        Err(error @ (AskError::TooLong | AskError::DecodesTooLong)) => {
             ("/agent", error.to_string(), "make the agent answer in less")
         }
         Err(error @ AskError::Request(_)) => (
@@ -264,7 +288,7 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
     checks.failed("answer", pointer, found, advice);
 }
 
-/// Whether the suite's own model answers: mutations and `llm_judge` need it.
+/// Whether the suite's own model answers: mutations, `llm_judge` and `judge: model` need it.
 async fn model(suite: &Suite, checks: &mut Checks<'_>) {
     let Some(model) = &suite.model else {
         return checks.skipped("model", "the suite names no model of its own");

@@ -264,7 +264,7 @@ mod asking {
     }
 
     #[test]
-    fn tools_answer_by_name_and_then_by_ordinal() {
+    fn g34_tools_answer_by_name_and_then_by_ordinal() {
         let mut tape = tape(
             r#"{"id":"s","tool_responses":[{"tool":"search","response":1},
             {"tool":"mail","response":"m"},{"tool":"search","response":2}]}"#,

@@ -5,8 +5,8 @@
 //! activation of the scope it runs in:
 //!
 //! ```text
-//! begin(scope, chaos) ──▶ the agent is asked, its calls go through ──▶ seen(activation) ──▶ judged
-//!         └── the activation before it in the scope is over, and counters are at zero
+//! begin(scope, chaos) ──▶ the agent is asked, its calls go through ──▶ close(activation) ──▶ seen(activation)
+//!         └── counters are at zero, unless it goes on after another        └── what comes now is late
 //! ```
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The proxy as runs see it.
 pub trait Reach: Send + Sync {
-    /// Puts chaos in force for a scope as a new activation, in place of what was there: counters,
-    /// windows and attempts begin at zero, kept-alive connections of the scope are closed and its
+    /// Puts chaos in force for a scope as a new activation, in place of what was there: unless it goes on after
+    /// another, counters, windows and attempts begin at zero; kept-alive connections of the scope are closed and its
     /// open exchanges ended.
     fn begin<'a>(
         &'a self,
@@ -39,14 +39,21 @@ pub trait Reach: Send + Sync {
     /// Ends every activation that a run has begun, in one swap where it can. How many there were.
     fn end_run<'a>(&'a self, run: &'a str) -> Pending<'a, Result<usize, ReachError>>;
 
+    /// Closes an activation: what comes in its scope from now on is none of what was seen under it, but late. It
+    /// meets no chaos, and [`Self::late`] tells of it.
+    fn close<'a>(&'a self, activation: &'a str) -> Pending<'a, Result<(), ReachError>>;
+
     /// What went through under an activation, oldest first. Waits until its open exchanges have
     /// ended and all of them are written down, but no longer than `patience`; what is open even then
-    /// is among them with outcome `open`.
+    /// is among them with outcome `open`, and is ended if the activation is closed.
     fn seen<'a>(
         &'a self,
         activation: &'a str,
         patience: Duration,
     ) -> Pending<'a, Result<Seen, ReachError>>;
+
+    /// What came so far in scopes of a run whose activation was closed, and was not put in force again.
+    fn late<'a>(&'a self, run: &'a str) -> Pending<'a, Result<Late, ReachError>>;
 }
 
 /// Chaos that a run wants in force for a scope.
@@ -64,6 +71,12 @@ pub struct Wanted {
     /// A trace that stands for the scope for as long as this is in force: requests that carry it in
     /// `traceparent` and name no scope fall into this one. `None`: none does.
     pub trace: Option<TraceId>,
+    /// A name that stands for the scope from now on, until it stands for another: what names it, and neither a
+    /// scope in its baggage nor a trace, falls into this one. For programs that are asked again and again and know
+    /// one name only. `None`: none does.
+    pub slot: Option<String>,
+    /// The activation of the run whose counters, windows and attempts go on in this one; `None`: they begin at zero.
+    pub after: Option<String>,
     /// What the journal reads.
     pub observe: Observe,
     /// Names for upstreams that hold as long, beside the config's, and the URL globs they stand for.
@@ -144,6 +157,9 @@ pub struct Seen {
     /// Exchanges that began under it and are not among them: they did not fit in the journal. With
     /// one of these, what did not happen cannot be told from what was not seen.
     pub lost: u64,
+    /// Exchanges that began meanwhile in the scope of what names none, under no run: nobody knows whether they
+    /// were the same agent's.
+    pub elsewhere: u64,
 }
 
 impl Seen {
@@ -151,6 +167,28 @@ impl Seen {
     pub fn is_complete(&self) -> bool {
         self.lost == 0 && self.exchanges.iter().all(|seen| seen.ended.is_some())
     }
+}
+
+/// What came when its activation was closed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Late {
+    /// How many exchanges.
+    pub count: u64,
+    /// The first of them that the journal still has.
+    pub first: Option<LateCall>,
+}
+
+/// An exchange that came when its activation was closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateCall {
+    /// Its id.
+    pub exchange: String,
+    /// Its scope.
+    pub scope: String,
+    /// The method.
+    pub method: String,
+    /// The upstream's URL, secrets redacted.
+    pub url: String,
 }
 
 /// One exchange as a judge needs it.
@@ -178,6 +216,9 @@ pub struct Message {
     /// What detectors found in it, URL and headers included, before it was redacted; `None` when
     /// nobody looked.
     pub detected: Option<Vec<Detected>>,
+    /// Tells one set of credentials from another, those in the URL included, while the daemon runs; what they
+    /// were is not told. `None`: nobody looked.
+    pub credentials: Option<u64>,
 }
 
 impl Message {
@@ -255,8 +296,16 @@ mod tests {
             Box::pin(async { Ok(0) })
         }
 
+        fn close<'a>(&'a self, _: &'a str) -> Pending<'a, Result<(), ReachError>> {
+            Box::pin(async { Ok(()) })
+        }
+
         fn seen<'a>(&'a self, _: &'a str, _: Duration) -> Pending<'a, Result<Seen, ReachError>> {
             Box::pin(async { Ok(Seen::default()) })
+        }
+
+        fn late<'a>(&'a self, _: &'a str) -> Pending<'a, Result<Late, ReachError>> {
+            Box::pin(async { Ok(Late::default()) })
         }
     }
 

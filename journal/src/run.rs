@@ -184,6 +184,9 @@ pub struct RunRecord {
     /// nobody knows.
     #[serde(default)]
     pub agent: Option<String>,
+    /// Who signs certificates of it, as its suite says; `null` when it does not.
+    #[serde(default)]
+    pub tester: Option<String>,
     /// The score that it had to reach, 0 to 100; `null` when none was asked for.
     #[serde(default)]
     pub min_score: Option<f64>,
@@ -231,6 +234,14 @@ pub struct CoverageRecord {
     pub rules_applied: u64,
     /// How often the agent was asked.
     pub agent_invocations: u64,
+}
+
+impl CoverageRecord {
+    /// Takes in what was done at least, whatever of it is judged.
+    pub fn and_tried(&mut self, agent_invocations: u64, rules_applied: u64) {
+        self.agent_invocations = self.agent_invocations.max(agent_invocations);
+        self.rules_applied = self.rules_applied.max(rules_applied);
+    }
 }
 
 /// Scores of a run's parts, 0 to 100; `null` for what did not run, or could not be judged.
@@ -328,7 +339,7 @@ pub struct RecoveryRecord {
 pub struct StabilityRecord {
     /// How often everything was done, at least 2.
     pub repeats: u64,
-    /// Prompts in a scenario that could be judged in every repeat.
+    /// Prompts in a scenario that could be judged in every repeat, or failed in one.
     pub judged: u64,
     /// Those of them that passed every time (pass^k).
     pub always_passed: u64,
@@ -346,7 +357,7 @@ pub struct ComparisonRecord {
     pub baseline: String,
     /// Its score.
     pub score_before: Option<f64>,
-    /// Cells that fail now and did not then, or that are new and fail.
+    /// Cells that fail now and did not then, or that are new (`before` is `null`) and fail.
     pub newly_failing: Vec<CellChange>,
     /// Cells that failed and pass now.
     pub fixed: Vec<CellChange>,
@@ -355,13 +366,19 @@ pub struct ComparisonRecord {
 }
 
 impl ComparisonRecord {
-    /// Whether something fails that did not, or the score has fallen.
+    /// Cells that fail now, and were there and did not.
+    pub fn broken(&self) -> usize {
+        let was_there = self.newly_failing.iter().filter(|one| one.before.is_some());
+        was_there.count()
+    }
+
+    /// Whether something fails that was there and did not, or the score has fallen.
     pub fn is_regression(&self, score: Option<f64>) -> bool {
         let fallen = self
             .score_before
             .zip(score)
             .is_some_and(|(before, now)| now < before);
-        fallen || !self.newly_failing.is_empty()
+        fallen || self.broken() > 0
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Rule {
     pub(crate) fault: Fault,
     /// Parameters that stand there as flakestorm lets them, and that the mode does not use.
     pub(crate) without_effect: Vec<&'static str>,
+    /// A parameter that another one that stands there takes the place of: it, and that one.
+    pub(crate) eclipsed: Option<(&'static str, &'static str)>,
     /// Values that are carried out and not told.
     pub(crate) secrets: Secrets,
     /// Hash of everything that was written in it but its id: equal texts keep their counters.

@@ -3,8 +3,11 @@
 //! A fault carries them out as they are. Whatever is told of it (the journal's parameters and reasons,
 //! errors, descriptions) has `REDACTED` in their place, and so have the URLs of exchanges under it.
 
+mod escapes;
+
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -59,8 +62,42 @@ impl Secrets {
         self.0.is_none()
     }
 
-    /// Takes them out of a text.
+    /// Takes them out of a text, however many times it was written as JSON within JSON: any letter of theirs
+    /// may stand there as its escape.
     pub fn redact(&self, text: &mut String) {
+        self.redact_written(text);
+        if self.is_empty() || !text.contains('\\') {
+            return;
+        }
+        let mut places = Vec::new();
+        for undone in escapes::undone(text) {
+            if self.is_one(&undone.text) {
+                REDACTED.clone_into(text);
+                return;
+            }
+            places.extend(self.places(&undone.text).map(|place| undone.stood(place)));
+        }
+        replace(text, places);
+    }
+
+    /// Whether a text is nothing but one of them.
+    fn is_one(&self, text: &str) -> bool {
+        let mut values = self.0.iter().flat_map(|values| values.iter());
+        values.any(|value| value == text)
+    }
+
+    /// Where those that are found inside longer texts stand.
+    fn places(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        let values = self.0.iter().flat_map(|values| values.iter());
+        let long = values.filter(|value| value.len() >= SHORTEST);
+        long.flat_map(move |value| {
+            let found = text.match_indices(value.as_str());
+            found.map(|(at, found)| at..at + found.len())
+        })
+    }
+
+    /// Takes them out as they are.
+    fn redact_written(&self, text: &mut String) {
         for value in self.0.iter().flat_map(|values| values.iter()) {
             if text == value {
                 REDACTED.clone_into(text);
@@ -104,6 +141,21 @@ impl Secrets {
     }
 }
 
+/// Puts [`REDACTED`] in the place of parts of a text, of those that overlap once.
+fn replace(text: &mut String, mut places: Vec<Range<usize>>) {
+    places.sort_by_key(|place| place.start);
+    let mut apart: Vec<Range<usize>> = Vec::new();
+    for place in places {
+        match apart.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => apart.push(place),
+        }
+    }
+    for place in apart.into_iter().rev() {
+        text.replace_range(place, REDACTED);
+    }
+}
+
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.as_ref().map_or(0, |values| values.len());
@@ -135,6 +187,32 @@ mod tests {
             let mut text = given.to_owned();
             secrets.redact(&mut text);
             assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn they_are_found_behind_the_escapes_of_json() {
+        let secrets = secrets(&["kéy7", "plain", "a🦀/b", "é1"]);
+        for (given, expected) in [
+            (r#"{"a":"k\u00e9y7!"}"#, r#"{"a":"REDACTED!"}"#),
+            (
+                r#"{"a":"k\u00E9y7","b":"kéy7"}"#,
+                r#"{"a":"REDACTED","b":"REDACTED"}"#,
+            ),
+            (r"\u006b\u00E9\u0079\u0037", "REDACTED"),
+            (r"\u0070\u006Cain", "REDACTED"),
+            (r#""{\"x\":\"k\\u00e9y7\"}""#, r#""{\"x\":\"REDACTED\"}""#),
+            (r"a\ud83e\uDD80\/b.", "REDACTED."),
+            (r"\u00e91", "REDACTED"),
+            // So short a one is found only where it is the whole.
+            (r"\u00e91 in a text", r"\u00e91 in a text"),
+            // No escapes, or of other letters.
+            (r"k\u00eay7 \u00e \ud83e \x", r"k\u00eay7 \u00e \ud83e \x"),
+            (r"C:\new\kéy7", r"C:\new\REDACTED"),
+        ] {
+            let mut text = given.to_owned();
+            secrets.redact(&mut text);
+            assert_eq!(text, expected, "{given}");
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use self::arming::Arming;
 use crate::error::{Position, ProfileError, words};
+use crate::glob::UrlGlobs;
 use crate::library::Library;
 use crate::matching::Touches;
 use crate::profile::Profile;
@@ -40,8 +41,14 @@ pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<
         }));
     }
     findings.extend(rules.iter().filter_map(|rule| without_effect(rule)));
+    findings.extend(rules.iter().filter_map(|rule| eclipsed(rule)));
     findings.extend(does_nothing(profile, &idle));
     findings
+}
+
+/// Why no URL matches a glob, and what to write instead; `None`: some may, or it is no glob.
+pub fn no_url_matches(glob: &str) -> Option<String> {
+    urls::impossible(&UrlGlobs::new([glob]).ok()?)
 }
 
 /// What of a rule changes nothing.
@@ -49,15 +56,35 @@ fn without_effect(rule: &Rule) -> Option<ProfileError> {
     let (fields, mode) = (&rule.without_effect, rule.mode);
     let plural = if fields.len() == 1 { "has" } else { "have" };
     let named = words(fields.iter().copied());
-    (!fields.is_empty()).then(|| ProfileError {
+    let parameters = rule.fault.parameters();
+    let drift_type = parameters
+        .get("drift_type")
+        .and_then(|value| value.as_str());
+    let form = drift_type.map_or_else(String::new, |drift| format!(" and `drift_type: {drift}`"));
+    (!fields.is_empty()).then(|| {
+        told(
+            rule,
+            &format!("{named} {plural} no effect with mode `{mode}`{form}"),
+        )
+    })
+}
+
+/// Which parameter of a rule another one takes the place of.
+fn eclipsed(rule: &Rule) -> Option<ProfileError> {
+    let (field, by) = rule.eclipsed?;
+    Some(told(
+        rule,
+        &format!("`{field}` has no effect beside `{by}`"),
+    ))
+}
+
+fn told(rule: &Rule, what: &str) -> ProfileError {
+    ProfileError {
         file: rule.origin.file.to_string(),
         position: rule.origin.position,
         pointer: rule.origin.pointer.to_string(),
-        message: format!(
-            "rule `{}`: {named} {plural} no effect with mode `{mode}`",
-            rule.id
-        ),
-    })
+        message: format!("rule `{}`: {what}", rule.id),
+    }
 }
 
 /// Of each rule why it never does anything, if it does not.

@@ -17,7 +17,9 @@ impl Carried {
         let mut carried = self.0.borrow_mut();
         let is_known = |(known, _): &(Arc<ScopeChaos>, Over)| Arc::ptr_eq(known, chaos);
         if !carried.as_ref().is_some_and(is_known) {
-            *carried = chaos.over().map(|over| (Arc::clone(chaos), over));
+            *carried = chaos
+                .connections_over()
+                .map(|over| (Arc::clone(chaos), over));
         }
     }
 

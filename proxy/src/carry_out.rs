@@ -28,7 +28,6 @@ use crate::broken::Ledger;
 
 pub mod answer;
 pub mod body;
-pub mod codec;
 pub mod edit;
 pub mod flush;
 pub mod hold;

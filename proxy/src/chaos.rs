@@ -16,16 +16,18 @@
 //! A named scope without an activation of its own is under a fork of the default one: same rules and
 //! seed, own counters. A scope `w.NAME` of a workspace `w` is under the activation of `w` first. Forks are made when a scope is first seen and are bounded in number.
 
+mod aliases;
+mod closed;
 mod edit;
 mod halt;
 mod in_force;
 mod planted;
+mod request;
 mod run;
 mod safety;
 mod table;
 #[cfg(test)]
 mod tests;
-mod traces;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,23 +39,22 @@ use squall_journal::activation::{ActivationRecord, Change, ChaosEvent};
 use squall_journal::scopes::workspace_of;
 use squall_journal::timestamp;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
-use squall_profiles::error::ProfileError;
 use squall_profiles::library::Library;
-use squall_profiles::profile::Profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::spending::Spent;
 use squall_profiles::tools::ToolNames;
 use tokio::sync::Notify;
 
+pub use self::aliases::Aliases;
 pub use self::edit::EditError;
 pub use self::halt::Halt;
 pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
 pub(crate) use self::in_force::{Over, Reads};
 pub use self::planted::{Origin, Planted};
+pub use self::request::{Defaults, PutError, Request, Wanted};
 pub use self::run::RunMark;
 use self::table::Table;
-pub use self::traces::Traces;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
 use crate::tape::{Playing, Recording, Tapes};
@@ -68,103 +69,11 @@ pub const NO_CHAOS: &str = "none";
 /// Profile name of chaos that was given inline.
 pub const INLINE: &str = "inline";
 
-/// What is asked to be put in force.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The rules.
-    pub rules: Wanted,
-    /// Seed of every draw; absent: the config's.
-    pub seed: Option<u64>,
-    /// How long it holds, at least a millisecond; absent: until it is ended.
-    pub ttl: Option<Duration>,
-    /// Stands for the scope in the draws; absent: the scope's name.
-    pub key: Option<String>,
-    /// What the journal reads; absent: the config's.
-    pub observe: Option<Observe>,
-    /// Names for upstreams that hold for the scope as long, beside the config's.
-    pub tools: ToolNames,
-}
-
-impl Request {
-    /// A profile by its name, everything else by default.
-    pub fn profile(name: impl Into<String>) -> Self {
-        Self {
-            rules: Wanted::Profile(name.into()),
-            seed: None,
-            ttl: None,
-            key: None,
-            observe: None,
-            tools: ToolNames::default(),
-        }
-    }
-}
-
-/// Where the rules come from.
-#[derive(Debug, Clone)]
-pub enum Wanted {
-    /// A profile by its name; `none` for no chaos.
-    Profile(String),
-    /// A profile by its name, as a workspace sees it; `none` for no chaos.
-    OfWorkspace {
-        /// The workspace.
-        workspace: String,
-        /// The profile's name.
-        profile: String,
-    },
-    /// Given with the request.
-    Inline(Arc<Profile>),
-}
-
-impl Wanted {
-    /// The profile's name, or [`INLINE`].
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Profile(name) | Self::OfWorkspace { profile: name, .. } => name,
-            Self::Inline(_) => INLINE,
-        }
-    }
-}
-
-/// What is so unless a request says otherwise, and the limits that end chaos by themselves.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Defaults {
-    /// Seed. Default 42.
-    pub seed: u64,
-    /// What the journal reads.
-    pub observe: Observe,
-    /// Longest time to live of any activation; `None`: no limit.
-    pub ttl: Option<Duration>,
-    /// When chaos is ended because too much goes wrong; `None`: never.
-    pub halt: Option<Halt>,
-}
-
-impl Default for Defaults {
-    fn default() -> Self {
-        Self {
-            seed: 42,
-            observe: Observe::default(),
-            ttl: None,
-            halt: None,
-        }
-    }
-}
-
-/// Why chaos could not be put in force.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PutError {
-    /// No profile has that name.
-    #[error("there is no profile `{0}`")]
-    UnknownProfile(String),
-    /// The profile cannot be compiled.
-    #[error(transparent)]
-    Profile(#[from] ProfileError),
-}
-
 /// What is in force, for which scope.
 #[derive(Debug)]
 pub struct Chaos {
     table: ArcSwap<Table>,
-    traces: Traces,
+    aliases: Aliases,
     tapes: Tapes,
     /// Taken before `keeping` by those who need both.
     profiles: Mutex<Profiles>,
@@ -217,7 +126,7 @@ impl Chaos {
         let nothing = ScopeChaos::nothing(&defaults);
         let chaos = Arc::new(Self {
             table: ArcSwap::from_pointee(Table::new(Arc::new(nothing))),
-            traces: Traces::default(),
+            aliases: Aliases::default(),
             tapes: Tapes::default(),
             profiles: Mutex::new(Profiles { library, tools }),
             keeping: Mutex::new(Keeping {
@@ -250,9 +159,15 @@ impl Chaos {
         }
     }
 
-    /// The traces that stand for scopes.
-    pub fn traces(&self) -> &Traces {
-        &self.traces
+    /// What else stands for scopes.
+    pub fn aliases(&self) -> &Aliases {
+        &self.aliases
+    }
+
+    /// What is in force where only a name says so, which may be a slot's: inside what comes later more may be said.
+    pub(crate) fn scope_or_slot(&self, name: Option<&str>) -> Arc<ScopeChaos> {
+        let of_slot = name.and_then(|name| self.aliases.of_slot(name));
+        self.scope(of_slot.as_deref().or(name))
     }
 
     /// What is in force for a scope, without making a fork for it.
@@ -270,14 +185,12 @@ impl Chaos {
         }
     }
 
-    /// What is in force for every scope that is known: the default one first, then by name.
+    /// What is in force for every scope that is known: the default one first, then by name. Those where a run's
+    /// activation was closed are left out.
     pub fn list(&self) -> Vec<ActivationRecord> {
         let table = self.table.load();
-        let mut named: Vec<_> = table
-            .named
-            .values()
-            .map(|scope| self.record(scope))
-            .collect();
+        let named = table.named.values().filter(|scope| !scope.is_named_rest());
+        let mut named: Vec<_> = named.map(|scope| self.record(scope)).collect();
         named.sort_unstable_by(|a, b| a.scope.cmp(&b.scope));
         named.insert(0, self.record(&table.default));
         named
@@ -325,27 +238,36 @@ impl Chaos {
         vocabularies::begin(vocabularies::wanted(&rules));
         let mut keeping = lock(&self.keeping);
         let fresh = self.activate(scope, request, rules, &keeping.defaults);
-        let fresh = Arc::new(fresh.counted_for(run));
+        Ok(self.put_in(Arc::new(fresh.counted_for(run)), &mut keeping))
+    }
+
+    /// Puts what was made for a scope in the place of what is there.
+    fn put_in(
+        &self,
+        fresh: Arc<ScopeChaos>,
+        keeping: &mut Keeping,
+    ) -> (Arc<ScopeChaos>, ActivationRecord) {
+        let scope = fresh.scope();
         let record = self.record(&fresh);
         let table = self.table.load();
-        let former = table.find(scope).and_then(|former| former.run());
-        if let Some(former) =
-            former.filter(|former| !run.is_some_and(|run| Arc::ptr_eq(run, former)))
-        {
-            former.cut_short("other chaos was put in force for its scope");
+        let former = table.find(scope);
+        let is_its = |run: &&Arc<RunMark>| fresh.run().is_some_and(|own| Arc::ptr_eq(own, run));
+        let former_run = former.and_then(|former| former.run());
+        if let Some(run) = former_run.filter(|run| !is_its(run)) {
+            run.cut_short("other chaos was put in force for its scope");
         }
-        if scope == DEFAULT_SCOPE {
-            self.swap(table.with_default(Arc::clone(&fresh)), &mut keeping);
-        } else {
-            keeping.forks.retain(|fork| **fork != *scope);
-            self.swap(table.with(Arc::clone(&fresh)), &mut keeping);
-            if let Some(former) = table.find(scope) {
+        if fresh.is_named() {
+            keeping.forks.retain(|fork| **fork != **scope);
+            self.swap(table.with(Arc::clone(&fresh)), keeping);
+            if let Some(former) = former {
                 former.ended().cancel();
             }
+        } else {
+            self.swap(table.with_default(Arc::clone(&fresh)), keeping);
         }
         self.deadlines.notify_one();
         self.tell(Change::Started, None, None, record.clone());
-        Ok((fresh, record))
+        (fresh, record)
     }
 
     fn activate(
@@ -381,9 +303,13 @@ impl Chaos {
         let table = self.table.load_full();
         let its = table.own().filter(|own| is_its(own));
         let scopes = its.filter(|own| scope.is_none_or(|scope| **own.scope() == *scope));
-        scopes
+        let ended = scopes
             .filter(|own| self.end_quietly(own.scope(), None, |found| is_its(found)))
-            .count()
+            .count();
+        if scope.is_none() {
+            self.forget_closed(is_its);
+        }
+        ended
     }
 
     /// Seed of every draw unless a request says otherwise.
@@ -416,7 +342,9 @@ impl Chaos {
             after = after.with_default(Arc::new(nothing));
         }
         let ended: Vec<_> = table.own().filter(|own| ends(own.scope())).collect();
-        for run in ended.iter().filter_map(|own| own.run()) {
+        // A run between two askings has nothing in force, and is under way.
+        let all = table.all().filter(|scope| ends(scope.scope()));
+        for run in all.filter_map(|scope| scope.run()) {
             run.cut_short(reason.unwrap_or("all chaos was ended"));
         }
         let named = ended.iter().filter(|own| own.is_named());

@@ -88,7 +88,7 @@ impl Connect {
         let origin = Origin::of_authority(Scheme::Https, &authority);
         let url = CanonicalUrl::new("https", &origin.authority(), "/");
         let engine = &connection.worker.engine;
-        let chaos = engine.chaos.scope(scope.as_deref());
+        let chaos = engine.chaos.scope_or_slot(scope.as_deref());
         let mut note = ExchangeNote::new(
             engine.recorder.begin(started),
             started,

@@ -344,7 +344,7 @@ impl Connection {
             && let Some(scope) = tunnel.scope.as_deref()
         {
             self.carried
-                .set(&self.worker.engine.chaos.scope(Some(scope)));
+                .set(&self.worker.engine.chaos.scope_or_slot(Some(scope)));
         }
     }
 
@@ -477,8 +477,8 @@ impl Connection {
             required(request)?;
         }
         let use_credentials = through_proxy && credentials != Credentials::None;
-        let traces = self.worker.engine.chaos.traces();
-        route::scope_of(request, target, use_credentials, traces)
+        let aliases = self.worker.engine.chaos.aliases();
+        route::scope_of(request, target, use_credentials, aliases)
     }
 
     /// What those who carry out a plan on an exchange of this connection need to know.

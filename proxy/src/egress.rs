@@ -7,12 +7,12 @@ mod beside_history;
 mod frames;
 mod undecided;
 
+use squall_dialects::codec::{Coding, Decoder, NotInCoding};
 use squall_profiles::canary::{Found, Search};
 
 use self::beside_history::{BesideHistory, Piece};
 use self::frames::Frames;
 use self::undecided::Undecided;
-use crate::carry_out::codec::{Coding, Decoder, NotInCoding};
 
 /// Bytes that a compressed body may decode to; the rest is not looked at.
 const DECODED: usize = 8 << 20;

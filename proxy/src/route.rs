@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use http::header::{HOST, HeaderValue};
 use http::uri::{self, Authority, PathAndQuery};
-use http::{Request, StatusCode, Uri, Version};
+use http::{HeaderMap, Request, StatusCode, Uri, Version};
 use squall_profiles::facts::CanonicalUrl;
 
-use crate::chaos::Traces;
+use crate::chaos::Aliases;
 use crate::connection::Entry;
 use crate::headers::{origin_form, path_and_query};
 use crate::listener::Door;
@@ -262,32 +262,44 @@ fn scoped_path(path: &str) -> Result<(Option<Arc<str>>, &str), Problem> {
     })
 }
 
-/// The scope of a request: the first of the ways to name one that it uses.
+/// The scope of a request: the first of the ways to name one that it uses. A slot of a run is less than a scope: it
+/// counts where neither baggage nor a trace says more.
 pub(crate) fn scope_of<B>(
     request: &Request<B>,
     target: &Target,
     use_credentials: bool,
-    traces: &Traces,
+    aliases: &Aliases,
 ) -> Result<Option<Arc<str>>, Problem> {
     let headers = request.headers();
-    let said = |bad: BadScope| bad_scope(&bad);
-    if let Some(scope) = scope::of_header(headers).map_err(said)? {
+    let named = named(headers, target, use_credentials).map_err(|bad| bad_scope(&bad))?;
+    let of_slot = named.as_deref().and_then(|named| aliases.of_slot(named));
+    if named.is_some() && of_slot.is_none() {
+        return Ok(named);
+    }
+    if let Some(scope) = scope::of_baggage(headers).map_err(|bad| bad_scope(&bad))? {
+        return Ok(Some(Arc::from(scope)));
+    }
+    let by_trace = aliases.of_trace(headers);
+    Ok(by_trace.or(of_slot).or_else(|| target.route_scope.clone()))
+}
+
+/// The scope that a request names for itself: in its header, its path, its tunnel or its credentials.
+fn named(
+    headers: &HeaderMap,
+    target: &Target,
+    use_credentials: bool,
+) -> Result<Option<Arc<str>>, BadScope> {
+    if let Some(scope) = scope::of_header(headers)? {
         return Ok(Some(Arc::from(scope)));
     }
     if let Some(scope) = &target.scope {
         return Ok(Some(Arc::clone(scope)));
     }
-    if use_credentials
-        && let Some(user) = scope::of_credentials(headers).map_err(said)?
-        && !user.is_empty()
-    {
-        return Ok(Some(Arc::from(user)));
+    if !use_credentials {
+        return Ok(None);
     }
-    if let Some(scope) = scope::of_baggage(headers).map_err(said)? {
-        return Ok(Some(Arc::from(scope)));
-    }
-    let by_trace = traces.scope_of(headers);
-    Ok(by_trace.or_else(|| target.route_scope.clone()))
+    let user = scope::of_credentials(headers)?;
+    Ok(user.filter(|user| !user.is_empty()).map(Arc::from))
 }
 
 /// The authority a CONNECT names: host and port and nothing else (RFC 9110 §9.3.6).

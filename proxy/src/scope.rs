@@ -3,7 +3,8 @@
 //! By, in order: the `x-squall-scope` header, the path prefix `/_scope/SCOPE/` in reverse mode,
 //! proxy credentials, the W3C `baggage` member `squall.scope`, a `traceparent` whose trace a run has
 //! registered, the scope of the listener or route.
-//! None of them: the default scope.
+//! None of them: the default scope. A name that is a slot's of a run is less than baggage and trace: it stands for
+//! the asking that is under way there.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

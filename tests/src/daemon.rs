@@ -112,6 +112,12 @@ impl Daemon {
         Self::start_in(dir, home, config, arguments)
     }
 
+    /// The same with a home that is there already.
+    pub fn at_home(home: PathBuf, config: &Value) -> Self {
+        let dir = TempDir::new().expect("a temporary directory");
+        Self::start_in(dir, home, config, &[])
+    }
+
     /// Another daemon with the home of this one.
     #[must_use]
     pub fn housemate(&self, config: &Value) -> Self {

@@ -190,7 +190,7 @@ pub(crate) struct Certificate {
     /// Where to: FILE.html is a page, FILE.pdf a PDF
     #[arg(long, short, value_name = "FILE", required = true)]
     pub(crate) output: Option<PathBuf>,
-    /// Who says that the run was made [default: this user's name]
+    /// Who says that the run was made [default: the suite's `certificate.tester_name`, else this user's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) tester: Option<String>,
     #[command(flatten)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Client, Event, Events, segment};
 use crate::failure::Failure;
+use crate::render::output;
 
 /// Pause before the daemon is asked again after a stream ended.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -39,10 +40,10 @@ impl Following {
             }
             let last = self.events.last_id().map(str::to_owned);
             self.last = last.or(self.last.take());
-            eprintln!(
+            output::tell_line(&format!(
                 "squall: the daemon at {} has gone; waiting for it",
                 self.client.server()
-            );
+            ));
             self.events = self.again().await?;
         }
     }

@@ -60,11 +60,11 @@ async fn verify(head: Option<&str>, remote: &Remote) -> Result<(), Failure> {
     }
     if let Some(Wrong { entry, what }) = verdict.problem {
         let paint = Paint::stderr();
-        eprintln!(
+        output::tell_line(&format!(
             "{} entry {entry}: {what}",
             paint.bad("the audit log is not whole:")
-        );
-        eprintln!("sound up to entry {}", verdict.entries);
+        ));
+        output::tell_line(&format!("sound up to entry {}", verdict.entries));
     }
     Err(Failure::NotPassed)
 }

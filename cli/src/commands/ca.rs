@@ -23,7 +23,9 @@ pub(super) fn run(action: Ca) -> Result<(), Failure> {
                 home.display(),
                 ca.subject()
             ))?;
-            eprintln!("squall: restart daemons, and programs that were given the old certificate");
+            output::tell_line(
+                "squall: restart daemons, and programs that were given the old certificate",
+            );
             Ok(())
         }
     }
@@ -75,6 +77,6 @@ fn export(home: &Path, file: Option<&Path>, with_roots: bool) -> Result<(), Fail
         Some(file) => {
             std::fs::write(file, text).map_err(|error| Failure::could_not(file.display(), error))
         }
-        None => output::print(&text),
+        None => output::document(&text),
     }
 }

@@ -44,8 +44,7 @@ async fn issue(wanted: &Certificate) -> Result<(), Failure> {
     host.close().await;
     let report =
         Report::read(&drawn?).map_err(|error| Failure::could_not("the daemon's report", error))?;
-    let tester = wanted.tester.clone().or_else(user);
-    let tester = tester.unwrap_or_else(|| "not named".to_owned());
+    let tester = tester(wanted.tester.as_deref(), report.run.tester.as_deref(), user);
     let signed = certificate::issue(&report, &tester, &report.made_at, &key, form)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     std::fs::write(file, signed).map_err(|error| Failure::could_not(file.display(), error))?;
@@ -55,6 +54,18 @@ async fn issue(wanted: &Certificate) -> Result<(), Failure> {
         report.run.id,
         key.fingerprint()
     ))
+}
+
+/// Who signs: whom the command names, else whom the run's suite does, else who is at work here.
+fn tester(
+    named: Option<&str>,
+    of_suite: Option<&str>,
+    user: impl Fn() -> Option<String>,
+) -> String {
+    let named = named.or(of_suite).map(str::to_owned);
+    named
+        .or_else(user)
+        .unwrap_or_else(|| "not named".to_owned())
 }
 
 /// Who is at work here: as the environment says, else as the machine's list of users does, which also
@@ -80,8 +91,12 @@ fn name_of(number: u32, users: &str) -> Option<String> {
 
 /// Says whether a certificate is what was signed, and by which key.
 fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
-    let bytes = std::fs::read(file)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+    let bytes = std::fs::read(file).map_err(|error| {
+        let file = file.display();
+        Failure::Usage(format!(
+            "{file}: {error}; name a certificate, as `squall certificate RUN --output FILE` writes it"
+        ))
+    })?;
     let verified = certificate::verify(&bytes);
     if as_json {
         output::json(&match &verified {
@@ -101,7 +116,11 @@ fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
         // Also where there is no seal: it may be the seal's mark that was changed.
         Err(error) => {
             let paint = Paint::stderr();
-            eprintln!("{} {}: {error}", paint.bad("squall:"), file.display());
+            output::tell(&format!(
+                "{} {}: {error}",
+                paint.bad("squall:"),
+                file.display()
+            ));
             Err(Failure::NotPassed)
         }
     }
@@ -131,6 +150,19 @@ fn told(file: &Path, genuine: &Genuine, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_name_signs() {
+        let user = || Some("ada".to_owned());
+        for (named, of_suite, expected) in [
+            (Some("Quality"), Some("Suite Ltd"), "Quality"),
+            (None, Some("Suite Ltd"), "Suite Ltd"),
+            (None, None, "ada"),
+        ] {
+            assert_eq!(tester(named, of_suite, user), expected);
+        }
+        assert_eq!(tester(None, None, || None), "not named");
+    }
 
     #[test]
     fn a_user_without_variables_is_named_by_number() {

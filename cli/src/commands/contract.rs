@@ -1,7 +1,10 @@
 //! `squall contract`: invariants × scenarios.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
-use squall_harness::suite::{ContractPart, Isolation, Suite};
+use squall_harness::suite::agent::{Reset, Way};
+use squall_harness::suite::{ContractPart, Embeddings, Isolation, Suite};
 use squall_journal::run::RunKind;
 
 use crate::args::{Contract, SuiteFile, Trial};
@@ -30,7 +33,8 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
     let (told, errors, warnings) = match &read {
         Ok(local) => {
             let notes = local.suite.notes.iter().map(ToString::to_string);
-            (summary(&local.suite), Vec::new(), notes.collect())
+            let warnings = notes.chain(absent(local)).collect();
+            (summary(&local.suite), Vec::new(), warnings)
         }
         Err(errors) => (String::new(), errors.clone(), Vec::new()),
     };
@@ -39,10 +43,10 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
     } else {
         let paint = Paint::stderr();
         for error in &errors {
-            eprintln!("{} {error}", paint.bad("error:"));
+            output::tell(&format!("{} {error}", paint.bad("error:")));
         }
         for warning in &warnings {
-            eprintln!("{} {warning}", paint.notable("warning:"));
+            output::tell(&format!("{} {warning}", paint.notable("warning:")));
         }
         if errors.is_empty() {
             output::line(&format!("{file}: valid, {told}"))?;
@@ -52,6 +56,43 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
         [] => Ok(()),
         _ => Err(Failure::Reported),
     }
+}
+
+/// Programs and folders that the suite names and that are not there. A program without a slash is looked up when it is
+/// started, and a Python module by the interpreter: `squall verify` tells of those.
+fn absent(local: &LocalSuite) -> Vec<String> {
+    let suite = &local.suite;
+    let agent = &suite.agent;
+    let mut named = Vec::new();
+    if let Way::Command(command) = &agent.way {
+        named.push(("/agent/command", command.first()));
+    }
+    if let Some(Reset::Command(command)) = &agent.reset {
+        named.push(("/agent/reset_command", command.first()));
+    }
+    if let Some(start) = &agent.start {
+        named.push(("/agent/start/command", start.command.first()));
+    }
+    let programs = named.into_iter().filter_map(|(pointer, program)| {
+        let program = program.filter(|program| program.contains('/'))?;
+        (!Path::new(program).exists())
+            .then(|| (pointer, format!("there is no program `{program}`")))
+    });
+    let folder = match &suite.embeddings {
+        Some(Embeddings::Folder(folder)) => Some(folder),
+        Some(Embeddings::Endpoint(_)) | None => None,
+    };
+    let beside = Path::new(&*suite.file).parent().unwrap_or(Path::new(""));
+    let folder = folder.filter(|folder| !beside.join(folder).is_dir());
+    let folder = folder.map(|folder| {
+        (
+            "/embeddings/folder",
+            format!("there is no folder `{folder}`"),
+        )
+    });
+    let told = programs.chain(folder);
+    told.map(|(pointer, what)| format!("{}: {what}", local.place(pointer)))
+        .collect()
 }
 
 fn document(file: &str, errors: &[String], warnings: &[String]) -> Value {
@@ -65,7 +106,7 @@ fn summary(suite: &Suite) -> String {
         None => return format!("{}, no contract", count(prompts, "golden prompt")),
         Some(ContractPart::Named(name)) => {
             return format!(
-                "{}, contract `{name}`, which the daemon has",
+                "{}, contract `{name}`: whether a daemon has one called so is not looked up here",
                 count(prompts, "golden prompt")
             );
         }
@@ -98,6 +139,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn programs_and_folders_that_are_not_there_are_told_with_their_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("s.yaml");
+        std::fs::create_dir(folder.path().join("model")).expect("a folder");
+        let told = |agent: &str, model: &str| {
+            let text = format!(
+                "agent: {agent}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\nembeddings: {{folder: {model}}}\n"
+            );
+            std::fs::write(&file, text).expect("written");
+            absent(&LocalSuite::read_noting(&file).expect("a suite"))
+        };
+        let at = |place: &str| format!("{}:{place}", file.display());
+        for (agent, model, expected) in [
+            ("{type: command, command: [cat]}", "model", vec![]),
+            (
+                "{type: command, command: [./nope, x], reset_command: [./forget]}",
+                "no_model",
+                vec![
+                    at("1:33: there is no program `./nope`"),
+                    at("1:61: there is no program `./forget`"),
+                    at("4:22: there is no folder `no_model`"),
+                ],
+            ),
+            (
+                "{endpoint: 'http://a.test/', start: {command: [./serve], ready_url: 'http://a.test/'}}",
+                "model",
+                vec![at("1:54: there is no program `./serve`")],
+            ),
+        ] {
+            assert_eq!(told(agent, model), expected, "{agent}");
+        }
+    }
+
+    #[test]
     fn what_a_suite_would_do_is_told() {
         let contract = |more: &str| {
             format!(
@@ -112,7 +187,7 @@ mod tests {
             ),
             (
                 "contract: polite".to_owned(),
-                "2 golden prompts, contract `polite`, which the daemon has",
+                "2 golden prompts, contract `polite`: whether a daemon has one called so is not looked up here",
             ),
             (
                 contract(""),

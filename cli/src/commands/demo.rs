@@ -104,8 +104,10 @@ async fn judge(
     let judged = contract::run(client, &suite, demo.seed).await;
     daemon.let_documents_start_programs(false);
     let judged = judged?;
-    let page = reports::fetch(client, &judged.id, Format::Html).await?;
-    Ok((judged, page))
+    let mut report = reports::read(client, &judged.id).await?;
+    // The daemon goes with the demo, and keeps nothing.
+    report.stands_alone = true;
+    Ok((judged, report.render(Format::Html)))
 }
 
 /// The daemon, with the world's names. Kept running, it has the usual ports if they are free.
@@ -124,13 +126,13 @@ async fn start(world: &World, home: &Path, keep: bool) -> Result<Daemon, Failure
 
 fn introduce() {
     let paint = Paint::stderr();
-    eprintln!(
+    output::tell(&format!(
         "{} an agent, two tools and a model on this machine; everything the agent says goes \
          through the proxy.\n        It does one task {} times at once, each in a scope with its \
          own weather.",
         paint.strong("squall:"),
         WEATHERS.len(),
-    );
+    ));
 }
 
 /// Puts a weather in force for a scope of its own, and sends the agent into it.
@@ -174,8 +176,8 @@ async fn keep(daemon: &Daemon) -> Result<(), Failure> {
          squall demo-agent '{TASK}'\n  \
          squall off"
     );
-    output::line(&format!(
-        "\n{} proxy on http://{}, api on http://{}. In another terminal:\n\n  {}\n\nCtrl-C ends it.",
+    output::print(&format!(
+        "\n{} proxy on http://{}, api on http://{}. In another terminal:\n\n  {}\n\nCtrl-C ends it.\n",
         paint.strong("Still running:"),
         daemon.proxy_address(),
         daemon.api_address(),

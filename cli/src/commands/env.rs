@@ -22,7 +22,7 @@ pub(super) async fn run(env: Env) -> Result<(), Failure> {
     if env.remote.json {
         return output::json(&document(&variables));
     }
-    output::print(&pointing::script(env.shell, &variables))
+    output::document(&pointing::script(env.shell, &variables))
 }
 
 /// What `/readyz` says about listeners.

@@ -13,6 +13,12 @@ use crate::render::paint::Paint;
 const SUITE: &str = include_str!("init/suite.yaml");
 
 pub(super) fn run(init: &Init) -> Result<(), Failure> {
+    if is_json(&init.file) {
+        return Err(Failure::Usage(format!(
+            "{} would be JSON, and the suite to begin with is YAML, with comments; name a file that ends with `.yaml`",
+            init.file.display()
+        )));
+    }
     write(&init.file, init.force)?;
     output::print(&next(&init.file, Paint::stdout()))
 }
@@ -38,15 +44,31 @@ fn write(file: &Path, force: bool) -> Result<(), Failure> {
     file.write_all(SUITE.as_bytes()).map_err(told)
 }
 
+fn is_json(file: &Path) -> bool {
+    let ending = file.extension();
+    ending.is_some_and(|ending| ending.eq_ignore_ascii_case("json"))
+}
+
+/// A file's name as a shell takes it for one word.
+fn in_a_shell(file: &Path) -> String {
+    let name = file.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return name;
+    }
+    format!("'{}'", name.replace('\'', r"'\''"))
+}
+
 fn next(file: &Path, paint: Paint) -> String {
+    let word = in_a_shell(file);
     let file = file.display();
     let commands = [
         (
-            format!("squall contract validate -c {file}"),
+            format!("squall contract validate -c {word}"),
             "does it make sense?",
         ),
-        (format!("squall verify -c {file}"), "can a run be made?"),
-        (format!("squall ci -c {file}"), "how good is the agent?"),
+        (format!("squall verify -c {word}"), "can a run be made?"),
+        (format!("squall ci -c {word}"), "how good is the agent?"),
     ];
     let width = commands.iter().map(|(command, _)| command.len()).max();
     let width = width.unwrap_or(0);
@@ -66,6 +88,30 @@ mod tests {
     use squall_profiles::variables::Variables;
 
     use super::*;
+
+    #[test]
+    fn the_commands_can_be_typed_as_they_are_told() {
+        for (file, word) in [
+            ("dir/suite.yaml", "dir/suite.yaml"),
+            ("my suite.yaml", "'my suite.yaml'"),
+            ("it's.yaml", r"'it'\''s.yaml'"),
+        ] {
+            let told = next(Path::new(file), Paint::plain());
+            assert!(told.contains(&format!("squall ci -c {word} ")), "{told}");
+        }
+    }
+
+    #[test]
+    fn no_yaml_is_written_where_json_belongs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("suite.JSON");
+        let init = Init {
+            file: file.clone(),
+            force: true,
+        };
+        assert!(matches!(run(&init), Err(Failure::Usage(_))));
+        assert!(!file.exists());
+    }
 
     #[test]
     fn the_suite_to_begin_with_is_valid_and_nothing_in_it_is_odd() {

@@ -78,7 +78,7 @@ async fn show(name: &str, remote: &Remote) -> Result<(), Failure> {
         return output::json(&document);
     }
     let text = client.get_text(&path, "application/yaml").await?;
-    output::line(text.trim_end())
+    output::document(&format!("{}\n", text.trim_end()))
 }
 
 /// Checks files as the daemon would read them: errors, and what is surely not meant.
@@ -120,10 +120,10 @@ fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
         let paint = Paint::stderr();
         for (file, errors, warnings) in &reports {
             for error in errors {
-                eprintln!("{} {error}", paint.bad("error:"));
+                output::tell(&format!("{} {error}", paint.bad("error:")));
             }
             for warning in warnings {
-                eprintln!("{} {warning}", paint.notable("warning:"));
+                output::tell(&format!("{} {warning}", paint.notable("warning:")));
             }
             if errors.is_empty() {
                 output::line(&format!("{}: valid", file.display()))?;

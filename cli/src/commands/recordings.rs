@@ -81,7 +81,9 @@ async fn start(scope: Option<&str>, name: Option<&str>, remote: &Remote) -> Resu
     // The id is the one thing on stdout, so that a script can take it from there.
     let id = begun["id"].as_str().unwrap_or_default();
     output::line(id)?;
-    eprintln!("recording; end it with `squall recordings stop {id}`");
+    output::tell_line(&format!(
+        "recording; end it with `squall recordings stop {id}`"
+    ));
     Ok(())
 }
 
@@ -145,7 +147,7 @@ async fn export_as(
     let path = format!("{RECORDINGS}/{}?format={}", segment(id), form.name());
     let text = client.get_text(&path, form.media_type()).await?;
     match file {
-        None => output::print(&text),
+        None => output::document(&text),
         Some(file) => write(file, &text),
     }
 }

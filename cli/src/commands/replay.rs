@@ -55,10 +55,10 @@ async fn here(record: &Record) -> Result<(), Failure> {
     let client = Client::new(&record.remote)?;
     let begun = recordings::begin(&client, record.scope.as_deref(), None).await?;
     let id = begun["id"].as_str().unwrap_or_default().to_owned();
-    eprintln!(
+    output::tell_line(&format!(
         "recording {id}; Ctrl-C ends it and writes {}",
         record.output.display()
-    );
+    ));
     while signals.next().await == Told::Reload {}
     let ended = recordings::end(&client, &id).await?;
     recordings::export(&client, &id, Some(&record.output)).await?;
@@ -80,7 +80,7 @@ async fn recording(export: &Export) -> Result<(), Failure> {
         Form::Replay => "a replay session",
         Form::Har => "an HTTP archive",
     };
-    eprintln!("{} is {what}", file.display());
+    output::tell_line(&format!("{} is {what}", file.display()));
     Ok(())
 }
 
@@ -163,9 +163,9 @@ fn tell(incident: &Incident, file: &Path) -> Result<(), Failure> {
 
 fn say(file: &Path, ended: &serde_json::Value) {
     let number = |name: &str| ended[name].as_u64().unwrap_or_default();
-    eprintln!(
+    output::tell_line(&format!(
         "{}: {}",
         file.display(),
         recordings::holds(number("exchanges"), number("left_out"))
-    );
+    ));
 }

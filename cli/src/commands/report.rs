@@ -18,7 +18,7 @@ pub(super) async fn run(report: Report) -> Result<(), Failure> {
     }
     let format = Format::from(report.format);
     let file = Path::new(&report.run);
-    let text = if file.is_file() {
+    let text = if file.is_file() || is_path(&report.run) {
         drawn_again(file, format)?
     } else {
         fetched(&report, format).await?
@@ -27,8 +27,13 @@ pub(super) async fn run(report: Report) -> Result<(), Failure> {
         Some(file) => {
             std::fs::write(file, text).map_err(|error| Failure::could_not(file.display(), error))
         }
-        None => output::print(&text),
+        None => output::document(&text),
     }
+}
+
+/// Whether a file is meant: ids of runs have neither dots nor slashes.
+fn is_path(named: &str) -> bool {
+    named.contains(['.', '/', '\\'])
 }
 
 /// The report of a run that a daemon has, or the store.
@@ -41,7 +46,12 @@ async fn fetched(report: &Report, format: Format) -> Result<String, Failure> {
 
 /// A report that was kept as JSON, in another form.
 fn drawn_again(file: &Path, format: Format) -> Result<String, Failure> {
-    let text = text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))?;
+    let text = text::read(file).map_err(|error| {
+        let error = error.in_file(file);
+        Failure::Usage(format!(
+            "{error}; name a report, as `squall report RUN --format json` writes it, or a run: `squall runs list`"
+        ))
+    })?;
     let read = report::Report::read(&text)
         .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
     Ok(read.render(format))

@@ -10,6 +10,7 @@ use crate::daemon::setup::Setup;
 use crate::daemon::{Daemon, child, log};
 use crate::failure::Failure;
 use crate::pointing;
+use crate::render::output;
 use crate::render::paint::Paint;
 use crate::render::summary::Summary;
 
@@ -31,7 +32,7 @@ pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure>
     let variables = pointing::variables(&authority, scope, &daemon.ca_bundle()?);
     if !run.quiet {
         for (route, address) in daemon.routes() {
-            eprintln!("route {route} on http://{address}");
+            output::tell_line(&format!("route {route} on http://{address}"));
         }
     }
     let chaos = daemon.in_force();
@@ -46,7 +47,7 @@ pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure>
     if !run.quiet && !not_started {
         let mut summary = Summary::new(rules);
         daemon.exchanges(|exchange| summary.add(exchange));
-        eprint!("{}", summary.render(&chaos, Paint::stderr()));
+        output::tell(summary.render(&chaos, Paint::stderr()).trim_end());
     }
     let written = match (&run.record, &recording) {
         (Some(file), Some(recording)) => keep(&daemon, recording, file).await,
@@ -66,6 +67,6 @@ async fn keep(daemon: &Daemon, recording: &StoredRecording, file: &Path) -> Resu
     let (text, ended) = daemon.recorded(recording, Form::of(Some(file))).await?;
     recordings::write(file, &text)?;
     let holds = recordings::holds(ended.tally.exchanges, ended.tally.left_out);
-    eprintln!("{}: {holds}", file.display());
+    output::tell_line(&format!("{}: {holds}", file.display()));
     Ok(())
 }

@@ -99,7 +99,7 @@ async fn watch(run: &str, remote: &Remote) -> Result<(), Failure> {
 fn tell(event: &Event, as_json: bool, paint: Paint) -> Result<(), Failure> {
     let data: Value = read_text(&event.data)?;
     if as_json {
-        return output::line(&json!({ "event": event.name, "data": data }).to_string());
+        return output::json_line(&json!({ "event": event.name, "data": data }).to_string());
     }
     match line(&event.name, &data, paint) {
         Some(line) => output::line(&line),

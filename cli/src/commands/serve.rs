@@ -8,6 +8,7 @@ use crate::daemon::signals::{Signals, Told};
 use crate::daemon::watch::Changes;
 use crate::daemon::{Daemon, log};
 use crate::failure::Failure;
+use crate::render::output;
 
 pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
     log::start(&serve.log_level, serve.log_format)?;
@@ -18,8 +19,8 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
     let directory = setup.read()?.profiles;
     let mut changes = Changes::of(setup.file(), directory.as_deref());
     let mut daemon = Daemon::start(setup.read()?).await?;
-    eprintln!("proxy on http://{}", daemon.proxy_address());
-    eprintln!("api on http://{}", daemon.api_address());
+    output::tell_line(&format!("proxy on http://{}", daemon.proxy_address()));
+    output::tell_line(&format!("api on http://{}", daemon.api_address()));
     daemon.log_start(setup.file());
     let told = loop {
         tokio::select! {

@@ -25,10 +25,10 @@ pub(super) async fn run(tail: Tail) -> Result<(), Failure> {
             show(&tail, &event, paint)?;
         }
         let last = events.last_id().map(str::to_owned);
-        eprintln!(
+        output::tell_line(&format!(
             "squall: the daemon at {} has gone; waiting for it",
             client.server()
-        );
+        ));
         events = loop {
             tokio::time::sleep(PAUSE).await;
             match client.events(&path, last.as_deref()).await {
@@ -58,11 +58,11 @@ fn path(tail: &Tail) -> String {
 /// Prints an event.
 fn show(tail: &Tail, event: &Event, paint: Paint) -> Result<(), Failure> {
     match event.name.as_str() {
-        "exchange" if tail.remote.json => output::line(&event.data),
+        "exchange" if tail.remote.json => output::json_line(&event.data),
         "exchange" => output::line(&exchange::line(&document::<ExchangeRecord>(event)?, paint)),
         "chaos" if !tail.remote.json => output::line(&chaos_line(&document(event)?, paint)),
         "gap" => {
-            eprintln!("squall: some exchanges were missed");
+            output::tell_line("squall: some exchanges were missed");
             Ok(())
         }
         _ => Ok(()),

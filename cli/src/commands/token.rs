@@ -53,11 +53,11 @@ async fn create(
         Some(DEFAULT_WORKSPACE) | None => String::new(),
         Some(other) => format!(" of workspace {other}"),
     };
-    eprintln!(
+    output::tell_line(&format!(
         "token {}, {role}{workspace}; it is not shown again. Commands take it as SQUALL_TOKEN or `--token`, other \
          programs send `Authorization: Bearer …`",
         paint.name(name)
-    );
+    ));
     Ok(())
 }
 

@@ -20,8 +20,12 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
         run,
         document,
         host,
+        interrupted,
     } = Box::pin(judging::judge(&asked, &suite)).await?;
     host.close().await;
+    if interrupted {
+        return Err(Failure::Interrupted);
+    }
     if verify.json {
         output::json(&document)?;
     } else {

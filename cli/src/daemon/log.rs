@@ -10,20 +10,28 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::LogFormat;
 use crate::config::unknown;
 use crate::failure::Failure;
+use crate::render::output::Log;
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
 /// Starts the log. `level` is one word for Squall's own messages, or directives per module.
 pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), Failure> {
     let registry = tracing_subscriber::registry().with(targets(level)?);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer = tracing_subscriber::fmt::layer();
     let started = match format {
-        LogFormat::Json => registry.with(layer.json().flatten_event(true)).try_init(),
+        LogFormat::Json => registry
+            .with(layer.json().flatten_event(true).with_writer(|| Log::Json))
+            .try_init(),
         LogFormat::Text => {
             let colour = std::io::stderr().is_terminal()
                 && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
             registry
-                .with(layer.with_ansi(colour).with_target(false))
+                .with(
+                    layer
+                        .with_ansi(colour)
+                        .with_target(false)
+                        .with_writer(|| Log::Text),
+                )
                 .try_init()
         }
     };

@@ -46,7 +46,7 @@ pub(crate) async fn run(arguments: DemoAgent) -> Result<(), Failure> {
         .work(&task)
         .await
         .map_err(Failure::CouldNotRun)?;
-    output::line(&answer)
+    output::document(&format!("{answer}\n"))
 }
 
 struct Agent {

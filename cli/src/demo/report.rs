@@ -167,8 +167,7 @@ fn broke(trial: &Trial, finding: &Finding, paint: Paint) -> String {
 /// What went over the wire, and what a rule made of it.
 fn proof_line(exchange: &ExchangeRecord, paint: Paint) -> String {
     let mut line = format!(
-        "{} {} {} → {}",
-        paint.faint(&exchange.id),
+        "{} {} → {}",
         exchange.method,
         exchange.url,
         ending(exchange, paint)

@@ -3,6 +3,24 @@
 use std::fmt::Display;
 use std::io::IsTerminal;
 
+const GOOD: &str = "\x1b[32m";
+const BAD: &str = "\x1b[31m";
+const NOTABLE: &str = "\x1b[33m";
+const NAME: &str = "\x1b[36m";
+const STRONG: &str = "\x1b[1m";
+const FAINT: &str = "\x1b[2m";
+const END: &str = "\x1b[0m";
+
+/// Colours of the log, beside ours.
+const OF_THE_LOG: [&str; 3] = ["\x1b[3m", "\x1b[34m", "\x1b[35m"];
+
+/// The colour code that a text begins with, if it is one that Squall writes.
+pub(super) fn code_at(text: &str) -> Option<&'static str> {
+    let ours = [GOOD, BAD, NOTABLE, NAME, STRONG, FAINT, END];
+    let mut codes = ours.into_iter().chain(OF_THE_LOG);
+    codes.find(|code| text.starts_with(code))
+}
+
 /// Whether output is coloured. Copy it to whatever prints.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
@@ -32,37 +50,37 @@ impl Paint {
 
     /// What went well.
     pub(crate) fn good(self, text: impl Display) -> String {
-        self.code("32", text)
+        self.code(GOOD, text)
     }
 
     /// What went wrong.
     pub(crate) fn bad(self, text: impl Display) -> String {
-        self.code("31", text)
+        self.code(BAD, text)
     }
 
     /// What deserves a look.
     pub(crate) fn notable(self, text: impl Display) -> String {
-        self.code("33", text)
+        self.code(NOTABLE, text)
     }
 
     /// Names: profiles, rules, commands to type.
     pub(crate) fn name(self, text: impl Display) -> String {
-        self.code("36", text)
+        self.code(NAME, text)
     }
 
     /// Headings.
     pub(crate) fn strong(self, text: impl Display) -> String {
-        self.code("1", text)
+        self.code(STRONG, text)
     }
 
     /// What can be skipped.
     pub(crate) fn faint(self, text: impl Display) -> String {
-        self.code("2", text)
+        self.code(FAINT, text)
     }
 
     fn code(self, code: &str, text: impl Display) -> String {
         if self.on {
-            format!("\x1b[{code}m{text}\x1b[0m")
+            format!("{code}{text}{END}")
         } else {
             text.to_string()
         }

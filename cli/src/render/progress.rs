@@ -3,6 +3,7 @@
 use serde_json::Value;
 use squall_journal::run::{CellState, RunState};
 
+use super::output;
 use super::paint::Paint;
 use crate::client::Event;
 
@@ -54,26 +55,27 @@ impl Progress {
         let line = self.take(&event.name, &data);
         if self.on_terminal {
             if let Some(line) = line.filter(|_| event.name == "state") {
-                eprint!("\r\x1b[K{line}\n");
+                output::draw_over("");
+                output::tell_line(&line);
             }
-            eprint!("\r\x1b[K{}", self.bar());
+            output::draw_over(&self.bar());
         } else if let Some(line) = line {
-            eprintln!("{line}");
+            output::tell_line(&line);
         }
     }
 
     /// Says something beside.
     pub(crate) fn say(&self, line: &str) {
         if self.on_terminal {
-            eprint!("\r\x1b[K");
+            output::draw_over("");
         }
-        eprintln!("{line}");
+        output::tell_line(line);
     }
 
     /// Leaves nothing of the bar.
     pub(crate) fn end(&self) {
         if self.on_terminal {
-            eprint!("\r\x1b[K");
+            output::draw_over("");
         }
     }
 

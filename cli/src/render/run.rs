@@ -6,6 +6,7 @@ mod figures;
 mod matrix;
 
 use squall_harness::report::next_step;
+use squall_harness::scores::told_beside;
 use squall_journal::run::{CellState, CheckRecord, DocumentVersion, RunRecord, RunState};
 
 use super::clean;
@@ -91,14 +92,12 @@ pub(crate) fn closing(run: &RunRecord) -> String {
         let found = run.cells.iter().filter(|cell| cell.state == state);
         found.count()
     };
-    let told = match run.score {
-        Some(_) => score(run.score),
-        None => "none".to_owned(),
-    };
-    let least = match run.min_score {
-        Some(_) => score(run.min_score),
-        None => "none".to_owned(),
-    };
+    let or_none = |told: Option<String>| told.unwrap_or_else(|| "none".to_owned());
+    let told = or_none(run.score.map(|found| match run.min_score {
+        Some(least) => told_beside(found, least),
+        None => score(Some(found)),
+    }));
+    let least = or_none(run.min_score.map(|least| least.to_string()));
     let line = format!(
         "squall {}: {} score={told} min_score={least} passed={} failed={} not_judged={} not_exercised={} not_applicable={}",
         run.kind.as_str(),

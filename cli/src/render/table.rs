@@ -1,6 +1,8 @@
 //! Columns that line up, whatever the cells are painted with.
 
-/// Rows of cells; the first row is the heading.
+use super::output::on_a_line;
+
+/// Rows of cells, each on one line; the first row is the heading.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -16,7 +18,8 @@ impl Table {
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+        let cells = cells.into_iter().map(|cell| on_a_line(&cell.into()));
+        self.rows.push(cells.collect());
     }
 
     /// The lines, columns two spaces apart, no space at a line's end.
@@ -90,6 +93,13 @@ mod tests {
             table.render(),
             "NAME      RULES\n\x1b[36mbrownout\x1b[0m  3\na         12\n"
         );
+    }
+
+    #[test]
+    fn a_cell_is_on_one_line_and_moves_nothing() {
+        let mut table = Table::new(["SUITE", "STATE"]);
+        table.row(["shop\n\x1b]0;x\x07", "failed"]);
+        assert_eq!(table.render(), "SUITE        STATE\nshop ␛]0;x␇  failed\n");
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub(super) struct PutAnswer {
     id: Option<String>,
     /// Which version it is now, from 1.
     version: i64,
+    /// What of it changes nothing, or surely is not meant; absent: nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<Detail>>,
 }
 
 /// What the parameter `version` may be.
@@ -207,10 +210,8 @@ impl<'a> Documents<'a> {
         };
         // Bounded before it is read.
         let tree = document.tree()?;
-        let wrong = demands::complaints(kind, &name, &document.text, &sent, &self.state.trust);
-        if !wrong.is_empty() {
-            return Err(Problem::invalid(wrong));
-        }
+        let looked_at = demands::looked_at(kind, &name, &document.text, &sent, &self.state.trust);
+        let warnings = looked_at.map_err(Problem::invalid)?;
         path::check_called(kind, &name, tree.get("id").and_then(Value::as_str))?;
         if kind == DocumentKind::Replay {
             self.check_contract(&tree).await?;
@@ -226,6 +227,7 @@ impl<'a> Documents<'a> {
             id: self.id(&name),
             name,
             version: edited.version,
+            warnings: (!warnings.is_empty()).then_some(warnings),
         });
         let version = HeaderValue::from(edited.version);
         Ok((status, [(ETAG, edited.tag), (VERSION, version)], body).into_response())

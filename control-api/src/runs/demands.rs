@@ -5,34 +5,39 @@
 
 use serde_json::Value;
 use squall_harness::session;
-use squall_harness::suite::{self, Contract, Suite, SuiteError, Touched};
+use squall_harness::suite::{self, Suite, SuiteError, Touched};
 
 use crate::Trust;
 use crate::problem::Detail;
 use crate::store::DocumentKind;
 use crate::trust::Sent;
 
-/// All that is wrong with a document that is put under a name; nothing for one that can be put. Variables of
-/// a suite may be `sent` with it: they are not kept, and whoever runs it sends them again.
-pub(crate) fn complaints(
+/// What of a document that is put under a name changes nothing or surely is not meant; or all that is wrong with it.
+/// Variables of a suite may be `sent` with it: they are not kept, and whoever runs it sends them again.
+pub(crate) fn looked_at(
     kind: DocumentKind,
     name: &str,
     text: &str,
     sent: &Sent,
     trust: &Trust,
-) -> Vec<Detail> {
-    let wrong = match kind {
-        DocumentKind::Suite => suite_of(name, text, sent, trust, Detail::located).err(),
-        DocumentKind::Contract => contract_of(name, text, trust).err(),
-        DocumentKind::Replay => session::parse(name, text).err().map(|errors| {
-            let errors = errors.into_iter();
-            errors
-                .map(|error| Detail::at(error.pointer, error.message))
-                .collect()
-        }),
-        DocumentKind::Profile => None,
-    };
-    wrong.unwrap_or_default()
+) -> Result<Vec<Detail>, Vec<Detail>> {
+    match kind {
+        DocumentKind::Suite => {
+            let suite = suite_of(name, text, sent, trust, Detail::located)?;
+            Ok(suite.notes.iter().map(Detail::located).collect())
+        }
+        DocumentKind::Contract => contract_of(name, text, trust),
+        DocumentKind::Replay => match session::parse_noting(name, text) {
+            Ok((_, notes)) => Ok(notes.iter().map(Detail::located).collect()),
+            Err(errors) => {
+                let errors = errors.into_iter();
+                Err(errors
+                    .map(|error| Detail::at(error.pointer, error.message))
+                    .collect())
+            }
+        },
+        DocumentKind::Profile => Ok(Vec::new()),
+    }
 }
 
 /// A suite that stands at `/suite` of what was posted, or for it. Its variables are those that the config
@@ -68,11 +73,12 @@ fn suite_of(
     Ok(suite)
 }
 
-fn contract_of(name: &str, text: &str, trust: &Trust) -> Result<Contract, Vec<Detail>> {
+fn contract_of(name: &str, text: &str, trust: &Trust) -> Result<Vec<Detail>, Vec<Detail>> {
+    let located = |told: &[SuiteError]| told.iter().map(Detail::located).collect::<Vec<_>>();
     let read = trust.variables(|variables| suite::parse_contract(name, text, variables));
-    let contract = read.map_err(|errors| errors.iter().map(Detail::located).collect::<Vec<_>>())?;
+    let (contract, notes) = read.map_err(|errors| located(&errors))?;
     allowed(suite::touched_by_contract(&contract), trust)?;
-    Ok(contract)
+    Ok(located(&notes))
 }
 
 fn allowed(touched: Vec<Touched>, trust: &Trust) -> Result<(), Vec<Detail>> {

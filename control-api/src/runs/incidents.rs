@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asking_that_failed_is_one_session_whatever_it_failed() {
+    fn g36_an_asking_that_failed_is_one_session_whatever_it_failed() {
         let rome = |state| asking("Rome", 1.0, &["b", "a", "tunnel", "gone"], state);
         let again = asking("Rome", 2.0, &["c"], "failed");
         let run = run(&[

@@ -295,8 +295,12 @@ impl Ongoing {
 
     /// What was tried so far.
     pub(super) fn coverage_so_far(&self) -> CoverageRecord {
-        let coverage = self.coverage.lock();
-        coverage.unwrap_or_else(PoisonError::into_inner).clone()
+        self.locked_coverage().clone()
+    }
+
+    fn locked_coverage(&self) -> MutexGuard<'_, CoverageRecord> {
+        // Whole between any two statements.
+        self.coverage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes secrets out of a text: what the suite's variables stand for, and what looks like one.
@@ -360,7 +364,13 @@ impl Tell for Ongoing {
     }
 
     fn coverage(&self, coverage: CoverageRecord) {
-        *self.coverage.lock().unwrap_or_else(PoisonError::into_inner) = coverage;
+        let mut so_far = self.locked_coverage();
+        let before = std::mem::replace(&mut *so_far, coverage);
+        so_far.and_tried(before.agent_invocations, before.rules_applied);
+    }
+
+    fn tried(&self, invocations: u64, rules_applied: u64) {
+        self.locked_coverage().and_tried(invocations, rules_applied);
     }
 }
 

@@ -1,27 +1,24 @@
 //! What is asked for with `POST /v1/runs`.
 
+mod named;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use squall_harness::runner::Trial;
-use squall_harness::suite::{Active, ContractPart, Suite};
-use squall_journal::reach::Rules;
+use squall_harness::scores::least_of;
+use squall_harness::suite::Suite;
 use squall_journal::run::{DocumentVersion, RunKind, RunRecord};
-use squall_profiles::library::{Library, Source};
-use squall_profiles::profile::Profile;
 
-use super::{demands, documents};
+use super::documents;
 use crate::ApiState;
 use crate::access::Caller;
-use crate::document;
 use crate::nearest::nearest;
 use crate::problem::{Detail, Problem};
-use crate::store::{self, DEFAULT_WORKSPACE, DocumentKind};
-use crate::stored_documents::Collection;
 use crate::trust::Sent;
 
 const MEMBERS: [&str; 5] = ["kind", "suite", "suite_name", "secrets", "options"];
@@ -121,6 +118,8 @@ pub(crate) struct Wish {
     pub(crate) kind: RunKind,
     pub(crate) name: String,
     pub(crate) suite: Arc<Suite>,
+    /// What of a contract that was put by itself changes nothing, or surely is not meant.
+    pub(crate) doubts: Vec<String>,
     pub(crate) chaos: Option<Trial>,
     pub(crate) documents: Vec<DocumentVersion>,
     pub(crate) baseline: Option<Arc<RunRecord>>,
@@ -155,6 +154,7 @@ pub(crate) async fn read(
         state,
         workspace: caller.workspace(),
         wrong: Vec::new(),
+        doubts: Vec::new(),
         documents: Vec::new(),
     };
     let Some(members) = posted.as_object() else {
@@ -185,6 +185,7 @@ pub(crate) async fn read(
             kind,
             name,
             suite: Arc::new(suite),
+            doubts: reading.doubts,
             chaos,
             documents: reading.documents,
             baseline,
@@ -198,6 +199,7 @@ struct Reading<'a> {
     state: &'a ApiState,
     workspace: &'a str,
     wrong: Vec<Detail>,
+    doubts: Vec<String>,
     documents: Vec<DocumentVersion>,
 }
 
@@ -256,11 +258,15 @@ impl Reading<'_> {
             let score = value
                 .as_f64()
                 .filter(|score| (0.0..=100.0).contains(score))?;
-            // A share of up to 1 is one of 100.
-            Some(if score <= 1.0 { score * 100.0 } else { score })
+            Some(least_of(score))
         };
         let a_run = "the id of a run, or a run as the API and reports have it";
         let seed = "a whole number from 0 to 18446744073709551615";
+        let is_given = |name| members.get(name).is_some_and(|value| !value.is_null());
+        if is_given("fail_on") && !is_given("baseline") {
+            let what = "`fail_on` says what fails beside a `baseline`, and none is given; give one, or leave it out";
+            self.add("/options/fail_on", what);
+        }
         Options {
             seed: self.option(members, "seed", seed, Value::as_u64),
             concurrency: self
@@ -303,246 +309,5 @@ impl Reading<'_> {
             self.add("/secrets", wrong);
             Sent::default()
         })
-    }
-
-    /// The suite as a document, and its name.
-    async fn suite(
-        &mut self,
-        members: &Map<String, Value>,
-    ) -> Result<Option<(String, Value)>, Problem> {
-        let given = |name: &str| members.get(name).filter(|value| !value.is_null());
-        match (given("suite"), given("suite_name")) {
-            (Some(suite), None) => {
-                let name = suite["name"].as_str().unwrap_or("inline");
-                let name: String = name.chars().take(64).collect();
-                self.note("suite", &name, None, &suite.to_string());
-                self.note_own_version(suite);
-                return Ok(Some((name, suite.clone())));
-            }
-            (None, Some(Value::String(name))) => {
-                if let Some(suite) = self.stored(DocumentKind::Suite, name).await? {
-                    return Ok(Some((name.clone(), suite)));
-                }
-                let shown: String = name.chars().take(64).collect();
-                self.add("/suite_name", format!("there is no suite `{shown}`"));
-            }
-            (None, Some(_)) => self.add("/suite_name", "`suite_name` is the name of a suite"),
-            (Some(_), Some(_)) => {
-                self.add("/suite_name", "give `suite` or `suite_name`, not both");
-            }
-            (None, None) => self.add(
-                "",
-                "give `suite`, the suite itself, or `suite_name`, the name of one that was put",
-            ),
-        }
-        Ok(None)
-    }
-
-    /// The suite as it is run, with the contract in it that it or the order names.
-    async fn read(
-        &mut self,
-        name: String,
-        mut suite: Value,
-        options: &Options,
-        sent: &Sent,
-    ) -> Result<Option<(String, Suite)>, Problem> {
-        let own = suite.get("contract").and_then(Value::as_str);
-        let named = match (&options.contract, own) {
-            (Some(name), _) => Some((name.clone(), "/options/contract")),
-            (None, Some(name)) => Some((name.to_owned(), "/suite/contract")),
-            (None, None) => None,
-        };
-        if let Some((contract, at)) = named
-            && let Some(members) = suite.as_object_mut()
-        {
-            match self.contract(&contract, at).await? {
-                Some(contract) => drop(members.insert("contract".to_owned(), contract)),
-                // What else is wrong with the suite is told too.
-                None => drop(members.insert("contract".to_owned(), Value::String(contract))),
-            }
-        }
-        match demands::suite(&name, &suite, sent, &self.state.trust) {
-            Ok(suite) => Ok(Some((name, suite))),
-            Err(wrong) => {
-                self.wrong.extend(wrong);
-                Ok(None)
-            }
-        }
-    }
-
-    /// A contract that was put, under the name it was put as unless it has one of its own.
-    async fn contract(&mut self, name: &str, at: &str) -> Result<Option<Value>, Problem> {
-        let Some(mut contract) = self.stored(DocumentKind::Contract, name).await? else {
-            let shown: String = name.chars().take(64).collect();
-            self.add(
-                at,
-                format!(
-                    "there is no contract `{shown}`; write it here in the place of its name, or put it under \
-                     /v1/contracts first; the commands also take a file, as in `./contract.yaml`"
-                ),
-            );
-            return Ok(None);
-        };
-        if let Some(members) = contract.as_object_mut() {
-            let own = members.entry("name").or_insert(Value::Null);
-            if own.is_null() {
-                *own = json!(name);
-            }
-        }
-        Ok(Some(contract))
-    }
-
-    /// The run to compare with.
-    async fn baseline(&mut self, options: &Options) -> Result<Option<Arc<RunRecord>>, Problem> {
-        let (id, found) = match &options.baseline {
-            None => return Ok(None),
-            Some(Baseline::Run(run)) => (&run.id, Some(RunRecord::clone(run))),
-            Some(Baseline::Id(id)) => {
-                let found = self.state.runs.find(self.workspace, id).await;
-                (id, found.map_err(|error| Problem::store(&error))?)
-            }
-        };
-        let shown: String = id.chars().take(40).collect();
-        match found {
-            Some(run) if run.state.is_over() => return Ok(Some(Arc::new(run))),
-            Some(run) => self.add(
-                "/options/baseline",
-                format!(
-                    "the run `{shown}` is {}; there is nothing to compare with yet",
-                    run.state.as_str()
-                ),
-            ),
-            None => self.add("/options/baseline", format!("there is no run `{shown}`")),
-        }
-        Ok(None)
-    }
-
-    /// What the suite's chaos extends is there. A profile that is asked for stands in the place of `chaos`.
-    fn extended(&mut self, suite: &Suite, names_profile: bool) {
-        let contract = match &suite.contract {
-            Some(ContractPart::Written(contract)) => &contract.scenarios[..],
-            Some(ContractPart::Named(_)) | None => &[],
-        };
-        let scenarios = contract.iter().enumerate().map(|(number, scenario)| {
-            let at = format!("/suite/contract/chaos_matrix/{number}");
-            (at, &scenario.chaos)
-        });
-        let own = suite.chaos.iter().filter(|_| !names_profile);
-        let own = own.map(|chaos| ("/suite/chaos".to_owned(), chaos));
-        let library = self.library();
-        for (at, chaos) in scenarios.chain(own) {
-            // Without its name: it may be called as what it extends.
-            let mut nameless = Profile::clone(chaos);
-            nameless.name = None;
-            if nameless.extends.is_empty() {
-                continue;
-            }
-            if let Err(error) = library.rule_set_of(&nameless, &suite.tools.names) {
-                self.add(format!("{at}{}", error.pointer), error.message);
-            }
-            self.note_extended(&library, &nameless);
-        }
-    }
-
-    /// The profiles that there are for the caller.
-    fn library(&self) -> Library {
-        match self.workspace {
-            DEFAULT_WORKSPACE => self.state.chaos.library(),
-            workspace => self.state.chaos.library().of_workspace(workspace),
-        }
-    }
-
-    /// The chaos of a profile, which is called as the profile in reports.
-    fn profile(&mut self, name: &str) -> Option<Trial> {
-        let library = self.library();
-        let Some((source, profile)) = library.get(name) else {
-            let listed = library.list();
-            let names = listed.iter().map(|profile| profile.name.as_str());
-            let shown: String = name.chars().take(64).collect();
-            let near = nearest(name, names).map(|near| format!(", did you mean `{near}`?"));
-            let near = near.unwrap_or_default();
-            self.add(
-                "/options/profile",
-                format!("there is no profile `{shown}`{near}"),
-            );
-            return None;
-        };
-        self.note_profile(name, source, profile);
-        self.note_extended(&library, profile);
-        Some(Trial {
-            name: name.to_owned(),
-            rules: Rules::Profile(name.to_owned()),
-            active: Active::of(profile),
-        })
-    }
-
-    /// The newest version of a document; `None` when there is none.
-    async fn stored(&mut self, kind: DocumentKind, name: &str) -> Result<Option<Value>, Problem> {
-        let collection = Collection {
-            workspace: self.workspace.to_owned(),
-            kind,
-        };
-        let found = self.state.documents.newest(&collection, name).await;
-        let Some(found) = found.map_err(|error| Problem::store(&error))? else {
-            return Ok(None);
-        };
-        let tree = document::tree(&found.body).map_err(|error| {
-            Problem::internal(format!("the stored document cannot be read: {error}"))
-        })?;
-        self.note(kind.as_str(), name, Some(found.version), &found.body);
-        if kind == DocumentKind::Suite {
-            self.note_own_version(&tree);
-        }
-        Ok(Some(tree))
-    }
-
-    /// The run is made of what this profile extends, and of what that extends in its turn.
-    fn note_extended(&mut self, library: &Library, profile: &Profile) {
-        let names = |profile: &Profile| {
-            let names = profile.extends.iter().rev();
-            names.map(|one| one.name.clone()).collect::<Vec<_>>()
-        };
-        let mut left = names(profile);
-        while let Some(name) = left.pop() {
-            let is_noted = |one: &DocumentVersion| one.kind == "profile" && one.name == name;
-            if self.documents.iter().any(is_noted) {
-                continue;
-            }
-            if let Some((source, extended)) = library.get(&name) {
-                self.note_profile(&name, source, extended);
-                left.extend(names(extended));
-            }
-        }
-    }
-
-    fn note_profile(&mut self, name: &str, source: Source, profile: &Profile) {
-        let version = match source {
-            Source::Api => self.state.profiles.version(self.workspace, name),
-            Source::Builtin | Source::File => None,
-        };
-        self.note("profile", name, version, &profile.text);
-    }
-
-    /// The run is made of this version.
-    fn note(&mut self, kind: &str, name: &str, version: Option<i64>, text: &str) {
-        self.documents.push(DocumentVersion {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            version,
-            own_version: None,
-            digest: store::digest_of(text),
-        });
-    }
-
-    /// What the suite that was just noted says of its own version.
-    fn note_own_version(&mut self, suite: &Value) {
-        let own = match &suite["version"] {
-            Value::String(own) => Some(own.clone()),
-            Value::Number(own) => Some(own.to_string()),
-            _ => None,
-        };
-        if let Some(noted) = self.documents.last_mut() {
-            noted.own_version = own.map(|own| own.chars().take(64).collect());
-        }
     }
 }

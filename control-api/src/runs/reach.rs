@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use squall_journal::activation::ActivationRecord;
 use squall_journal::reach::{
-    Body, Message, Observe, Pending, Reach, ReachError, Rules, Seen, SeenExchange, Wanted,
+    Body, Late, LateCall, Message, Observe, Pending, Reach, ReachError, Rules, Seen, SeenExchange,
+    Wanted,
 };
 use squall_journal::record::Outcome;
 use squall_journal::ring::Filter;
@@ -20,13 +21,15 @@ use squall_proxy::chaos::{
 };
 use squall_proxy::recorder::{ExchangeNote, Recorder};
 
+use super::book::workspace_scope;
 use crate::store::DEFAULT_WORKSPACE;
 
 /// Why a run's scopes are closed that has come to its end.
 pub(super) const OVER: &str = "the run is over";
 
-/// Activations of one run that can still be asked about, the newest.
-const ASKED_ABOUT: usize = 256;
+/// Closed activations of one run, the newest, that can still be asked about, and in whose scopes what comes late is
+/// known.
+const CLOSED: usize = 256;
 
 /// Exchanges taken from the journal at a time.
 const AT_ONCE: usize = 500;
@@ -43,9 +46,14 @@ struct Open {
     /// Whose profiles it means.
     workspace: String,
     mark: Arc<RunMark>,
-    begun: VecDeque<Under>,
-    /// Scopes that traces stand for.
-    traced: BTreeSet<String>,
+    /// Those that are in force.
+    begun: Vec<Under>,
+    /// Those that were, the newest first.
+    closed: VecDeque<Closed>,
+    /// What counts the exchanges that came late, where the closed activation is forgotten.
+    late: Vec<Under>,
+    /// Scopes that something else stands for.
+    aliased: BTreeSet<String>,
 }
 
 /// An activation of a run.
@@ -53,6 +61,40 @@ struct Open {
 struct Under {
     chaos: Arc<ScopeChaos>,
     since: Instant,
+}
+
+/// An activation that was closed, and what takes what comes late.
+struct Closed {
+    was: Under,
+    rest: Option<Under>,
+}
+
+impl Open {
+    fn find(&self, activation: &str) -> Option<&Under> {
+        let closed = self.closed.iter().map(|closed| &closed.was);
+        let mut all = self.begun.iter().chain(closed);
+        all.find(|under| is_of(&under.chaos, activation))
+    }
+
+    /// Keeps what was closed, and gives what there is no more room for.
+    fn keep(&mut self, closed: Closed) -> Option<Closed> {
+        self.closed.push_front(closed);
+        if self.closed.len() <= CLOSED {
+            return None;
+        }
+        let oldest = self.closed.pop_back()?;
+        let took = |rest: &&Under| rest.chaos.exchanges_begun() > 0;
+        self.late.extend(oldest.rest.iter().filter(took).cloned());
+        Some(oldest)
+    }
+
+    /// What came late, in the order in which activations were closed.
+    fn late(&self) -> impl Iterator<Item = &Under> {
+        let known = self.closed.iter().rev();
+        let known = known.filter_map(|closed| closed.rest.as_ref());
+        let all = self.late.iter().chain(known);
+        all.filter(|rest| rest.chaos.exchanges_begun() > 0)
+    }
 }
 
 impl OwnProxy {
@@ -70,8 +112,10 @@ impl OwnProxy {
         let open = Open {
             workspace: workspace.to_owned(),
             mark: Arc::clone(&mark),
-            begun: VecDeque::new(),
-            traced: BTreeSet::new(),
+            begun: Vec::new(),
+            closed: VecDeque::new(),
+            late: Vec::new(),
+            aliased: BTreeSet::new(),
         };
         self.runs().insert(run.to_owned(), open);
         mark
@@ -83,8 +127,8 @@ impl OwnProxy {
         if let Some(open) = closed {
             open.mark.cut_short(OVER);
             self.chaos.end_for_run(None, &open.mark);
-            for scope in &open.traced {
-                self.chaos.traces().forget(scope);
+            for scope in &open.aliased {
+                self.chaos.aliases().forget(scope);
             }
         }
     }
@@ -108,55 +152,149 @@ impl OwnProxy {
         if let Some(why) = mark.why() {
             return Err(refused(why));
         }
-        let trace = wanted.trace;
+        let (trace, slot) = (wanted.trace, wanted.slot.clone());
+        let after = wanted.after.as_deref().map(|after| self.under(after));
+        let after = after.transpose()?;
         let request = request(wanted, workspace)?;
         self.chaos.read_vocabularies(&request.rules).await;
         let since = Instant::now();
-        let put = self.chaos.put_for_run(scope, request, &mark);
-        let (chaos, record) = put.map_err(|error| match error {
-            PutError::UnknownProfile(name) => ReachError::UnknownProfile(name),
-            PutError::Profile(error) => ReachError::BadRules(error.to_string()),
-        })?;
+        let (chaos, record) = if let Some((after, _)) = after {
+            self.chaos.go_on_for_run(scope, &after.chaos, &mark)
+        } else {
+            let put = self.chaos.put_for_run(scope, request, &mark);
+            put.map_err(|error| match error {
+                PutError::UnknownProfile(name) => ReachError::UnknownProfile(name),
+                PutError::Profile(error) => ReachError::BadRules(error.to_string()),
+            })?
+        };
         if let Some(why) = mark.why() {
             // It was ended while this was on its way.
             self.chaos.end_for_run(None, &mark);
             return Err(refused(why));
         }
-        let traces = self.chaos.traces();
         match trace {
-            Some(trace) => traces.register(trace, scope),
-            None => traces.forget(scope),
+            Some(trace) => self.chaos.aliases().trace(trace, scope),
+            None => self.chaos.aliases().forget(scope),
+        }
+        if let Some(slot) = slot {
+            self.chaos.stand_for(&slot, scope);
         }
         if let Some(open) = self.runs().get_mut(&run) {
-            open.traced.insert(scope.to_owned());
-            open.begun.truncate(ASKED_ABOUT - 1);
-            open.begun.push_front(Under { chaos, since });
+            open.aliased.insert(scope.to_owned());
+            // What was in force there is not asked about any more.
+            open.begun.retain(|under| **under.chaos.scope() != *scope);
+            open.begun.push(Under { chaos, since });
         } else {
-            traces.forget(scope);
+            self.chaos.aliases().forget(scope);
         }
         Ok(record)
     }
 
-    async fn look(&self, activation: &str, patience: Duration) -> Result<Seen, ReachError> {
-        let under = {
-            let runs = self.runs();
-            let mut begun = runs.values().flat_map(|open| &open.begun);
-            begun.find(|under| is_of(&under.chaos, activation)).cloned()
+    /// An activation that can be asked about, and whose it is.
+    fn under(&self, activation: &str) -> Result<(Under, String), ReachError> {
+        let runs = self.runs();
+        let found = runs.values().find_map(|open| {
+            let under = open.find(activation)?.clone();
+            Some((under, open.workspace.clone()))
+        });
+        found.ok_or_else(|| ReachError::UnknownActivation(activation.to_owned()))
+    }
+
+    /// Closes an activation, unless it is closed.
+    fn shut(&self, activation: &str) -> Result<(), ReachError> {
+        let (was, _) = self.under(activation)?;
+        let since = Instant::now();
+        let rest = self.chaos.close_for_run(&was.chaos);
+        let rest = rest.map(|chaos| Under { chaos, since });
+        let mut forgotten = None;
+        for open in self.runs().values_mut() {
+            let all = open.begun.len();
+            open.begun.retain(|under| !is_of(&under.chaos, activation));
+            if open.begun.len() < all {
+                forgotten = open.keep(Closed {
+                    was: was.clone(),
+                    rest: rest.clone(),
+                });
+            }
+        }
+        if let Some(rest) = forgotten.and_then(|closed| closed.rest) {
+            self.forget(&rest.chaos);
+        }
+        Ok(())
+    }
+
+    /// Nothing is known any more of what comes late where this takes it.
+    fn forget(&self, rest: &ScopeChaos) {
+        let is_it = |found: &ScopeChaos| std::ptr::eq(found, rest);
+        self.chaos.forget_closed(is_it);
+        if rest.is_named() {
+            self.chaos.aliases().forget(rest.scope());
+        }
+    }
+
+    /// What came late in scopes of a run.
+    async fn look_for_late(&self, run: &str) -> Result<Late, ReachError> {
+        let late: Vec<_> = match self.runs().get(run) {
+            Some(open) => open.late().cloned().collect(),
+            None => Vec::new(),
         };
-        let unknown = || ReachError::UnknownActivation(activation.to_owned());
-        let Under { chaos, since } = under.ok_or_else(unknown)?;
-        // What is open even then is told as open, or as lost while it is too young to be listed.
-        let _ = tokio::time::timeout(patience, chaos.idle()).await;
+        let count = late.iter().map(|rest| rest.chaos.exchanges_begun()).sum();
+        if count > 0 {
+            self.flush().await?;
+        }
+        let first = late.iter().find_map(|rest| {
+            let activation = rest.chaos.id()?;
+            let mut exchanges = self.exchanges_under(&rest.chaos, rest.since, activation);
+            exchanges.pop()
+        });
+        Ok(Late {
+            count,
+            first: first.map(|seen| LateCall {
+                exchange: seen.record.id,
+                scope: seen.record.scope,
+                method: seen.record.method,
+                url: seen.record.url,
+            }),
+        })
+    }
+
+    async fn flush(&self) -> Result<(), ReachError> {
         let recorder = self.recorder.clone();
         let flushed = tokio::task::spawn_blocking(move || recorder.flush()).await;
-        flushed.map_err(|error| ReachError::Unreadable(error.to_string()))?;
+        flushed.map_err(|error| ReachError::Unreadable(error.to_string()))
+    }
+
+    async fn look(&self, activation: &str, patience: Duration) -> Result<Seen, ReachError> {
+        let (Under { chaos, since }, workspace) = self.under(activation)?;
+        let unnamed = workspace_scope(&workspace).to_owned();
+        // What is open even then is told as open, or as lost while it is too young to be listed.
+        let _ = tokio::time::timeout(patience, chaos.idle()).await;
+        self.flush().await?;
         let mut exchanges = self.exchanges_under(&chaos, since, activation);
         exchanges.reverse();
         let found = exchanges.len() as u64;
+        let begun = chaos.exchanges_begun();
+        if self.is_closed(activation) {
+            chaos.ended().cancel();
+        }
         Ok(Seen {
             exchanges,
-            lost: chaos.exchanges_begun().saturating_sub(found),
+            lost: begun.saturating_sub(found),
+            elsewhere: self.under_no_run(&unnamed, since),
         })
+    }
+
+    /// How many exchanges have begun under no run in the scope of what names none.
+    fn under_no_run(&self, scope: &str, since: Instant) -> u64 {
+        let notes = self.listed(scope, since);
+        let meanwhile = notes.filter(|note| note.run.is_none() && note.started >= since);
+        meanwhile.count() as u64
+    }
+
+    fn is_closed(&self, activation: &str) -> bool {
+        let runs = self.runs();
+        let mut closed = runs.values().flat_map(|open| &open.closed);
+        closed.any(|closed| is_of(&closed.was.chaos, activation))
     }
 
     /// Newest first.
@@ -166,21 +304,31 @@ impl OwnProxy {
         since: Instant,
         activation: &str,
     ) -> Vec<SeenExchange> {
+        let its = |note: &Arc<ExchangeNote>| note.activation.as_deref() == Some(activation);
+        let scope = chaos.scope().to_string();
+        let notes = self.listed(&scope, since).filter(its);
+        notes.map(|note| seen_exchange(&note, since)).collect()
+    }
+
+    /// What is listed of a scope since then, newest first.
+    fn listed(
+        &self,
+        scope: &str,
+        since: Instant,
+    ) -> impl Iterator<Item = Arc<ExchangeNote>> + use<> {
         let filter = Filter {
-            scope: Some(chaos.scope().to_string()),
+            scope: Some(scope.to_owned()),
             since_ms: Some(self.recorder.unix_ms(since).saturating_sub(1)),
             ..Filter::default()
         };
-        let mut seen = Vec::new();
+        let mut found = Vec::new();
         let mut after = None;
         loop {
             let page = self.recorder.exchanges(&filter, after, AT_ONCE);
-            let its = |note: &&Arc<ExchangeNote>| note.activation.as_deref() == Some(activation);
-            let its = page.items.iter().filter(its);
-            seen.extend(its.map(|note| seen_exchange(note, since)));
+            found.extend(page.items);
             after = page.next;
             if after.is_none() {
-                return seen;
+                return found.into_iter();
             }
         }
     }
@@ -221,12 +369,20 @@ impl Reach for OwnProxy {
         })
     }
 
+    fn close<'a>(&'a self, activation: &'a str) -> Pending<'a, Result<(), ReachError>> {
+        Box::pin(async move { self.shut(activation) })
+    }
+
     fn seen<'a>(
         &'a self,
         activation: &'a str,
         patience: Duration,
     ) -> Pending<'a, Result<Seen, ReachError>> {
         Box::pin(self.look(activation, patience))
+    }
+
+    fn late<'a>(&'a self, run: &'a str) -> Pending<'a, Result<Late, ReachError>> {
+        Box::pin(self.look_for_late(run))
     }
 }
 
@@ -292,6 +448,7 @@ fn sent(recorded: &Recorded) -> Message {
             .exposed
             .as_ref()
             .map(|exposed| exposed.request.clone()),
+        credentials: (recorded.exposed.as_ref()).map(|exposed| exposed.credentials),
     }
 }
 
@@ -307,5 +464,6 @@ fn received(recorded: &Recorded) -> Option<Message> {
             .exposed
             .as_ref()
             .map(|exposed| exposed.answer.clone()),
+        credentials: None,
     })
 }

@@ -37,10 +37,14 @@ pub struct Order {
     pub id: String,
     /// What it tries.
     pub kind: RunKind,
+    /// What it is called, as its suite is.
+    pub name: String,
     /// What the scopes that it works in begin with.
     pub scope: String,
     /// The suite, a contract that it or the order names in its place. It holds secrets.
     pub suite: Arc<Suite>,
+    /// What of that contract changes nothing, or surely is not meant.
+    pub doubts: Vec<String>,
     /// The chaos that the order's profile or the suite's `chaos` gives; `None` for neither.
     pub chaos: Option<Trial>,
     /// Whether that is the order's profile.

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use squall_harness::agents::pointing::ProxyVariables;
-use squall_harness::agents::{self, Driver, Surroundings};
+use squall_harness::agents::{self, Driver, Place, Surroundings};
 use squall_harness::runner::{self, Component, Ran, RanPart, Scopes};
-use squall_harness::scores::{Bar, Column, Outcome, Recovery, Stability, comparison, overall};
+use squall_harness::scores::{
+    Bar, Column, Components, Outcome, Recovery, Share, Stability, comparison,
+};
 use squall_harness::suite::Suite;
 use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::verify::{self, Verifying};
@@ -120,13 +122,16 @@ async fn verified(
     tools: &Tools<'_>,
 ) -> Result<Verdict, RunError> {
     let _held = tools.exclusive.lock().await;
-    let scope = format!("{}-1", order.scope);
+    let place = Place {
+        slot: format!("{}-slot-1", order.scope),
+        scope: format!("{}-1", order.scope),
+    };
     let verifying = Verifying {
         suite: &order.suite,
         driver,
         reach: &*tools.reach,
         run: &order.id,
-        scope: &scope,
+        place: &place,
         shared: tools.shared_scope.as_deref(),
     };
     let checks = verify::verify(&verifying).await?;
@@ -163,7 +168,9 @@ async fn tried(
     let ran = runner::run(&planned.plan, driver, &*tools.reach, &scopes, tools.tell).await;
     let mut ran = ran.map_err(|error| match error {
         runner::RunError::Reach(error) => RunError::Reach(error),
-        runner::RunError::Unreachable(error) => RunError::Agent(error.to_string()),
+        error @ (runner::RunError::Unreachable(_) | runner::RunError::NeverAnswers(_)) => {
+            RunError::Agent(error.to_string())
+        }
     })?;
     ran.warnings.extend(planned.warnings);
     let unreachable = ran.unreachable.take();
@@ -177,13 +184,14 @@ async fn tried(
 
 fn verdict(order: &Order, ran: Ran) -> Verdict {
     let of = |component| ran.parts.iter().find(|part| part.component == component);
-    let mut scores = ScoresRecord {
-        chaos_resilience: of(Component::Chaos).and_then(|part| part.chaos_resilience),
-        contract_compliance: of(Component::Contract).and_then(|part| part.matrix.score()),
-        ..ScoresRecord::default()
+    let components = Components {
+        chaos: of(Component::Chaos).and_then(|part| part.chaos_resilience),
+        contract: of(Component::Contract).and_then(|part| part.matrix.score()),
+        ..Components::default()
     };
-    scores.overall = overall(&scores, &order.suite.scoring);
+    let scores = components.record(&order.suite.scoring);
     // With one part this is its own score.
+    let overall = components.overall(&order.suite.scoring);
     let score = scores.overall;
     let cells: Vec<_> = ran
         .parts
@@ -195,7 +203,7 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
     let worse = compared
         .as_ref()
         .and_then(|compared| worse(compared, score));
-    let (passed, reason) = match (outcome(order, &ran, score), worse) {
+    let (passed, reason) = match (outcome(order, &ran, overall), worse) {
         (Outcome::Failed(reason), _) => (Some(false), reason),
         (_, Some(worse)) if order.fails_if_worse => (Some(false), worse),
         (Outcome::Passed(_), _) if let Some(unseen) = &ran.unseen => (None, unseen.clone()),
@@ -219,9 +227,21 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
         recoveries: ran.recoveries.into_iter().map(recovery).collect(),
         stability: ran.stability.map(|found| stability(order.repeat, &found)),
         comparison: compared,
-        warnings: ran.warnings,
+        warnings: ran.warnings.into_iter().chain(of_another(order)).collect(),
         checks: Vec::new(),
     }
+}
+
+/// A word on a baseline that is no run of this suite.
+fn of_another(order: &Order) -> Option<String> {
+    let baseline = order.baseline.as_ref()?;
+    (baseline.name != order.name).then(|| {
+        format!(
+            "the baseline is a run of suite `{}`, this is one of `{}`: cells are compared by the names of invariants \
+             and scenarios, whatever those demand",
+            baseline.name, order.name
+        )
+    })
 }
 
 /// What is worse than in the baseline, in words.
@@ -229,7 +249,7 @@ fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
     if !compared.is_regression(score) {
         return None;
     }
-    let cells = match compared.newly_failing.len() {
+    let cells = match compared.broken() {
         0 => None,
         1 => Some("1 cell fails that did not".to_owned()),
         more => Some(format!("{more} cells fail that did not")),
@@ -246,9 +266,9 @@ fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
 }
 
 /// The worst that any part comes to, and what the overall score does where there are several.
-fn outcome(order: &Order, ran: &Ran, score: Option<f64>) -> Outcome {
+fn outcome(order: &Order, ran: &Ran, score: Option<Share>) -> Outcome {
     if let [only] = &ran.parts[..] {
-        return outcome_of(only, order.bar);
+        return outcome_of(order.kind, only, order.bar);
     }
     let apart = Bar {
         least: None,
@@ -261,16 +281,12 @@ fn outcome(order: &Order, ran: &Ran, score: Option<f64>) -> Outcome {
         })
         .collect();
     outcomes.push(match score {
-        Some(score) if order.bar.least.is_some_and(|least| score < least) => {
-            Outcome::Failed(format!(
-                "the score is {score:.1}, demanded are {}",
-                order.bar.least.unwrap_or_default()
-            ))
+        Some(score) => {
+            let missed = order.bar.missed(score);
+            missed
+                .or_else(|| order.bar.missed_by_nothing(score))
+                .unwrap_or_else(|| Outcome::Passed(format!("the score is {:.1}", score.score())))
         }
-        Some(score) if order.bar.least.is_none() && score <= 0.0 => {
-            Outcome::Failed("the score is 0".to_owned())
-        }
-        Some(score) => Outcome::Passed(format!("the score is {score:.1}")),
         None => Outcome::Inconclusive("nothing was left to judge".to_owned()),
     });
     let worst = outcomes.into_iter().max_by_key(|outcome| match outcome {
@@ -281,10 +297,11 @@ fn outcome(order: &Order, ran: &Ran, score: Option<f64>) -> Outcome {
     worst.unwrap_or_else(|| Outcome::Inconclusive("nothing was tried".to_owned()))
 }
 
-fn outcome_of(part: &RanPart, bar: Bar) -> Outcome {
+fn outcome_of(kind: RunKind, part: &RanPart, bar: Bar) -> Outcome {
     match part.component {
-        Component::Contract => part.matrix.outcome(bar),
-        Component::Chaos => part.matrix.outcome_of_chaos(part.chaos_resilience, bar),
+        Component::Contract if kind == RunKind::Contract => part.matrix.outcome(bar),
+        Component::Contract => part.matrix.outcome_in_ci(bar),
+        Component::Chaos => part.matrix.outcome_unless_zero(part.chaos_resilience, bar),
     }
 }
 
@@ -343,4 +360,149 @@ pub(super) fn touched(name: &str, suite: &Suite) -> Vec<String> {
         touched.extend(approval::hosts(url));
     }
     touched
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use squall_harness::scores::Matrix;
+    use squall_harness::suite;
+    use squall_journal::run::{CellRecord, CellState};
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+
+    fn order(least: Option<f64>) -> Order {
+        let text = "agent: {endpoint: 'http://agent.test/'}\ngolden_prompts: [hello]\n\
+                    invariants: [{type: completes}]\n";
+        Order {
+            id: "r".into(),
+            kind: RunKind::Ci,
+            name: "shop".into(),
+            scope: "run-r".into(),
+            suite: Arc::new(suite::parse("s", text, Variables::Refused).expect("valid")),
+            doubts: Vec::new(),
+            chaos: None,
+            names_profile: false,
+            seed: 1,
+            concurrency: NonZeroUsize::MIN,
+            bar: Bar {
+                least,
+                strict: false,
+            },
+            repeat: 1,
+            baseline: None,
+            fails_if_worse: false,
+        }
+    }
+
+    #[test]
+    fn what_is_doubtful_of_a_contract_is_told_with_the_run() {
+        let mut order = order(None);
+        order.kind = RunKind::Chaos;
+        order.chaos = Some(squall_harness::runner::Trial {
+            name: "down".into(),
+            rules: squall_journal::reach::Rules::Nothing,
+            active: suite::Active::default(),
+        });
+        order.doubts = vec!["contract `c`: nothing".into()];
+        let planned = plan::plan(&order).expect("a plan");
+        assert_eq!(planned.warnings, order.doubts);
+    }
+
+    /// A part in which one cell was judged, under chaos.
+    fn part(component: Component, severity: &str, state: CellState) -> RanPart {
+        let cell = CellRecord {
+            invariant: "i".into(),
+            scenario: "down".into(),
+            severity: severity.into(),
+            state,
+            reason: None,
+            faults_applied: 1,
+            mutation: None,
+            baseline_failed: false,
+            evidence: Vec::new(),
+        };
+        let column = Column {
+            name: "down".into(),
+            under_chaos: true,
+            rules_applied: 1,
+            invocations: 1,
+            idle: None,
+        };
+        RanPart {
+            component,
+            matrix: Matrix {
+                columns: vec![column],
+                cells: vec![cell],
+            },
+            chaos_resilience: Share::of(2, 5).filter(|_| component == Component::Chaos),
+        }
+    }
+
+    fn ran(parts: Vec<RanPart>) -> Ran {
+        Ran {
+            parts,
+            recoveries: Vec::new(),
+            stability: None,
+            coverage: CoverageRecord::default(),
+            incomplete: 0,
+            unseen: None,
+            unreachable: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_contract_alone_of_which_nothing_holds_fails_in_ci_only() {
+        for (kind, passed) in [(RunKind::Ci, Some(false)), (RunKind::Contract, Some(true))] {
+            let order = Order {
+                kind,
+                ..order(None)
+            };
+            let nothing = part(Component::Contract, "high", CellState::Failed);
+            let verdict = verdict(&order, ran(vec![nothing]));
+            assert_eq!(verdict.passed, passed, "{kind:?}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_baseline_of_another_suite_is_told_of() {
+        let mut order = order(None);
+        assert_eq!(of_another(&order), None);
+        for (name, told) in [("shop", false), ("desk", true)] {
+            let run = json!({
+                "id": "0194", "kind": "ci", "name": name, "state": "passed", "score": null, "passed": null,
+                "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(), "seed": 1,
+                "created_at": "", "started_at": null, "finished_at": null, "error": null, "reason": null,
+                "daemon": "", "documents": [],
+            });
+            order.baseline = Some(Arc::new(serde_json::from_value(run).expect("a run")));
+            let warning = of_another(&order).unwrap_or_default();
+            assert_eq!(warning.contains("`desk`"), told, "{name}: {warning}");
+        }
+    }
+
+    #[test]
+    fn g51_the_overall_score_alone_is_held_to_the_bar_and_one_verdict_is_told() {
+        // Chaos comes to 40, the contract to 100 or to nothing, and both weigh the same.
+        for (least, severity, state, score, passed) in [
+            (Some(60.0), "high", CellState::Passed, 70.0, true),
+            (Some(80.0), "high", CellState::Passed, 70.0, false),
+            (None, "high", CellState::Failed, 20.0, true),
+            (None, "critical", CellState::Failed, 20.0, false),
+        ] {
+            let verdict = verdict(
+                &order(least),
+                ran(vec![
+                    part(Component::Chaos, "medium", CellState::Failed),
+                    part(Component::Contract, severity, state),
+                ]),
+            );
+            let told = format!("{least:?} {severity} {state:?}: {verdict:?}");
+            assert_eq!(verdict.passed, Some(passed), "{told}");
+            let overall = verdict.score.expect("a score");
+            assert!((overall - score).abs() < 1e-9, "{told}");
+        }
+    }
 }

@@ -59,6 +59,43 @@ async fn a_suite_is_put_shown_in_both_forms_and_deleted() {
 }
 
 #[tokio::test]
+async fn what_of_a_document_changes_nothing_is_told_when_it_is_put() {
+    let api = Api::new();
+    let mut suite = suite();
+    suite["advanced"] = json!({ "skip_rules": ["x"] });
+    let contract = json!({ "invariants": [{ "id": "a", "type": "completes" }], "chaos_matrix": [{ "name": "clean" }] });
+    let session =
+        json!({ "id": "s", "tool_responses": [{ "tool": "t", "status": 0, "response": "down" }] });
+    for (path, document, pointer, part) in [
+        (
+            "/v1/suites/s",
+            suite,
+            "/advanced/skip_rules",
+            "changes nothing",
+        ),
+        (
+            "/v1/contracts/c",
+            contract,
+            "/chaos_matrix/0",
+            "no scenario of contract `c` has any chaos in it",
+        ),
+        (
+            "/v1/replays/s",
+            session,
+            "/tool_responses/0/response",
+            "no answer at all",
+        ),
+    ] {
+        let put = api.put(path, document).await;
+        assert_eq!(put.status, 201, "{put:?}");
+        let warning = &put.json()["warnings"][0];
+        assert_eq!(warning["pointer"], pointer);
+        let detail = warning["detail"].as_str().expect("a sentence");
+        assert!(detail.contains(part), "{detail}");
+    }
+}
+
+#[tokio::test]
 async fn every_put_is_a_version_and_edits_are_guarded() {
     let api = Api::new();
     let path = "/v1/contracts/bookings";
@@ -295,7 +332,7 @@ async fn a_document_is_bounded_in_size_depth_and_aliases() {
 }
 
 #[tokio::test]
-async fn a_replay_names_no_contract_but_one_that_is_there() {
+async fn g35_a_replay_names_no_contract_but_one_that_is_there() {
     let api = Api::new();
     let session = json!({ "id": "r", "input": "Weather?", "contract": "honest" });
     let put = async |path: &str, body: &Value| api.put(path, body.clone()).await;

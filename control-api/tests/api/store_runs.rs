@@ -39,6 +39,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         daemon: daemon.to_owned(),
         documents: Vec::new(),
         agent: None,
+        tester: None,
         min_score: None,
     }
 }

@@ -11,7 +11,7 @@ use squall_journal::reach::Pending;
 use super::pointing::{ProxyVariables, Variable};
 use super::program::{self, NotEnded};
 use super::reset::Resetter;
-use super::{AskError, Driver, Invocation, ResetError, Surroundings};
+use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::suite::Agent;
 
@@ -75,7 +75,7 @@ impl CommandDriver {
     }
 
     fn environment(&self, invocation: &Invocation) -> Vec<Variable> {
-        let mut variables = (self.variables)(Some(&invocation.scope));
+        let mut variables = (self.variables)(Some(&invocation.place.scope));
         variables.extend(invocation.variables());
         variables
     }
@@ -86,8 +86,8 @@ impl Driver for CommandDriver {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
-        Box::pin(self.reset.reset(scope))
+    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(self.reset.reset(place))
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
     async fn ask(fields: &str, prompt: Prompt) -> Result<Answer, AskError> {
         let invocation = Invocation {
             prompt,
-            scope: "cell-1".into(),
+            place: Place::shared("cell-1"),
             traceparent: "00-00-00-01".into(),
             conversation: "c1".into(),
         };
@@ -120,6 +120,17 @@ mod tests {
         let shown = "command: [sh, -c, 'echo $HTTP_PROXY $SQUALL_CONVERSATION']";
         let answer = ask(shown, Prompt::single("x")).await.expect("asked");
         assert_eq!(answer.text, "http://cell-1:x@127.0.0.1:1 c1");
+    }
+
+    #[tokio::test]
+    async fn what_a_program_leaves_behind_does_not_hold_its_answer() {
+        let left = "command: [sh, -c, 'sleep 60 & echo $!']";
+        let answer = ask(left, Prompt::single("x".repeat(1 << 20))).await;
+        let answer = answer.expect("asked");
+        assert_eq!(answer.error, None);
+        let id: i32 = answer.text.parse().expect("the number of what was left");
+        let id = rustix::process::Pid::from_raw(id).expect("a number");
+        rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it still runs");
     }
 
     #[tokio::test]
@@ -173,9 +184,9 @@ mod tests {
                 "command: [cat], reset_command: [sh, -c, '{program}']"
             ))
         };
-        assert_eq!(with("exit 0").reset("cell-1").await, Ok(()));
+        assert_eq!(with("exit 0").reset(&Place::shared("cell-1")).await, Ok(()));
         let failed = with("echo no >&2; exit 1")
-            .reset("cell-1")
+            .reset(&Place::shared("cell-1"))
             .await
             .expect_err("it fails");
         assert_eq!(

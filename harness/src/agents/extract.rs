@@ -21,14 +21,26 @@ pub(super) fn reported_failure(document: &Value) -> Option<String> {
     };
     for name in ["error", "Error"] {
         let said = match members.get(name) {
-            None | Some(Value::Null | Value::Bool(false)) => continue,
-            Some(Value::String(text)) if text.is_empty() => continue,
+            None => continue,
+            Some(said) if says_nothing(said) => continue,
             Some(said) => shown(&text_of(said)),
         };
         return Some(format!("the agent answered with `{name}`: {said}"));
     }
     let failed = members.get("success") == Some(&Value::Bool(false));
     failed.then(|| "the agent answered with `success: false`".to_owned())
+}
+
+/// Whether an `error` says that there was none.
+fn says_nothing(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+    }
 }
 
 /// A text in a reason: its beginning.
@@ -105,6 +117,7 @@ fn found(document: &Value) -> String {
 
 fn inner(node: &Value) -> Option<&Value> {
     match node {
+        parts if in_parts(parts).is_some() => None,
         Value::Object(members) => {
             // What is `null` is no answer as long as there is another.
             let says = |value: &&Value| !value.is_null();
@@ -132,12 +145,33 @@ fn inner(node: &Value) -> Option<&Value> {
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// A text as it is, one in parts put together, anything else as JSON.
 pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        other => other.to_string(),
+        other => in_parts(other).unwrap_or_else(|| other.to_string()),
     }
+}
+
+/// A text in parts, as models' messages have it: `[{"type": "text", "text": …}, …]`.
+fn in_parts(value: &Value) -> Option<String> {
+    let parts = value.as_array().filter(|parts| !parts.is_empty())?;
+    let texts = parts.iter().map(|part| {
+        let sort = part.get("type")?.as_str()?;
+        let is_text = ["text", "output_text"].contains(&sort);
+        part.get("text")?.as_str().filter(|_| is_text)
+    });
+    texts.collect()
+}
+
+/// Whether a dot path leads to `null`, or to nothing in what is there.
+pub(super) fn is_null(document: &Value, path: Option<&str>) -> bool {
+    let Some((parent, name)) = path.and_then(|path| path.rsplit_once('.')) else {
+        return false;
+    };
+    let pointer = format!("/{}", parent.replace('.', "/"));
+    let parent = document.pointer(&pointer).and_then(Value::as_object);
+    parent.is_some_and(|parent| parent.get(name).is_none_or(Value::is_null))
 }
 
 /// What a document is made of, without its values: they may be secret, and long.
@@ -211,6 +245,10 @@ mod tests {
             (json!({ "output": null, "id": 1 }), "null"),
             (json!({ "id": 1, "Response": "hi" }), "hi"),
             (json!({ "whatever": "hi" }), "hi"),
+            (
+                json!({ "content": [{ "type": "text", "text": "h" }, { "type": "text", "text": "i" }] }),
+                "hi",
+            ),
             (json!(["hi"]), "hi"),
             (json!([{ "text": "hi" }, { "text": "no" }]), "hi"),
             (json!({ "result": { "answer": "hi", "score": 1 } }), "hi"),
@@ -246,6 +284,13 @@ mod tests {
                 Some("the agent answered with `success: false`"),
             ),
             (json!({ "error": null, "output": "x" }), None),
+            (json!({ "error": 0, "output": "x" }), None),
+            (json!({ "error": {}, "output": "x" }), None),
+            (json!({ "error": [], "output": "x" }), None),
+            (
+                json!({ "error": 7 }),
+                Some("the agent answered with `error`: 7"),
+            ),
             (json!({ "error": "", "success": true }), None),
             (json!(["error"]), None),
         ] {

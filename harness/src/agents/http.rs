@@ -12,11 +12,14 @@ use squall_journal::reach::Pending;
 
 use super::reset::Resetter;
 use super::template::{self, Payload, Values};
-use super::turn::{Caller, Turn, client_of_agent};
-use super::{AskError, Driver, Invocation, ResetError, Surroundings, extract};
+use super::turn::{Caller, client_of_agent, of_a_later_turn};
+use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::suite::Agent;
 use crate::suite::agent::{HttpAgent, Method};
+
+/// The media type of forms (WHATWG URL §5).
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Asks an agent by HTTP.
 pub(super) struct HttpDriver {
@@ -35,6 +38,7 @@ impl HttpDriver {
                 endpoint: http.endpoint.clone(),
                 headers: http.headers.clone(),
                 path: http.response_path.clone(),
+                instead: None,
                 timeout: agent.timeout,
                 retries: surroundings.retries,
             },
@@ -44,16 +48,15 @@ impl HttpDriver {
     async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
         let began = Instant::now();
         let mut answer = Answer::default();
-        for turn in invocation.prompt.turns() {
+        for (number, turn) in invocation.prompt.turns().iter().enumerate() {
             let left = self.caller.timeout.saturating_sub(began.elapsed());
             let request = || self.request(turn, invocation);
-            match self.caller.turn(invocation, left, request).await? {
-                Turn::Answered(text) => answer.text = text,
-                Turn::Failed { text, why } => {
-                    answer.text = text;
-                    answer.error = Some(why);
-                    break;
-                }
+            let mut came = self.caller.turn(invocation, left, request).await;
+            if number > 0 {
+                came = of_a_later_turn(came);
+            }
+            if came?.put_into(&mut answer).is_break() {
+                break;
             }
         }
         answer.latency = began.elapsed();
@@ -72,10 +75,9 @@ impl HttpDriver {
         let in_url = matches!(self.agent.method, Method::Get | Method::Delete);
         let payload = self.payload(turn, invocation, &values, in_url)?;
         if in_url {
-            for (name, value) in in_query(payload) {
-                parameters.retain(|(known, _)| *known != name);
-                parameters.push((name, value));
-            }
+            let asked = in_query(payload);
+            parameters.retain(|(known, _)| asked.iter().all(|(name, _)| name != known));
+            parameters.extend(asked);
             append(&mut url, &parameters);
             return Ok(self.builder(url));
         }
@@ -106,7 +108,18 @@ impl HttpDriver {
         if in_url && let Some(pairs) = template::fill_query(template, values)? {
             return Ok(In::Query(pairs));
         }
+        if self.sends_a_form() {
+            return template::fill_form(template, values).map(In::Body);
+        }
         template::fill(template, values).map(In::Body)
+    }
+
+    /// Whether the suite says that the body is a form, as browsers send them.
+    fn sends_a_form(&self) -> bool {
+        let mut headers = self.agent.headers.0.iter();
+        let named = headers.find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()));
+        let media_type = named.and_then(|(_, value)| value.split(';').next());
+        media_type.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case(FORM))
     }
 
     fn builder(&self, url: Url) -> RequestBuilder {
@@ -126,8 +139,8 @@ impl Driver for HttpDriver {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
-        Box::pin(self.reset.reset(scope))
+    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(self.reset.reset(place))
     }
 }
 

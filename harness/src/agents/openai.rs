@@ -8,14 +8,17 @@ use serde_json::{Value, json};
 use squall_journal::reach::Pending;
 
 use super::reset::Resetter;
-use super::turn::{Caller, Turn, client_of_agent};
-use super::{AskError, Driver, Invocation, ResetError, Surroundings};
+use super::turn::{Caller, client_of_agent, of_a_later_turn};
+use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::suite::Agent;
 use crate::suite::agent::OpenAiAgent;
 
 /// Where the answer stands.
 const ANSWER: &str = "choices.0.message.content";
+
+/// Where the model's refusal stands; there is no content beside it.
+const REFUSAL: &str = "/choices/0/message/refusal";
 
 /// Asks a chat endpoint.
 pub(super) struct OpenAiDriver {
@@ -34,6 +37,7 @@ impl OpenAiDriver {
                 endpoint: endpoint(&chat.endpoint),
                 headers: chat.headers.clone(),
                 path: Some(ANSWER.to_owned()),
+                instead: Some(REFUSAL),
                 timeout: agent.timeout,
                 retries: surroundings.retries,
             },
@@ -44,17 +48,16 @@ impl OpenAiDriver {
         let began = Instant::now();
         let mut answer = Answer::default();
         let mut messages = Vec::new();
-        for said in invocation.prompt.turns() {
+        for (number, said) in invocation.prompt.turns().iter().enumerate() {
             messages.push(json!({ "role": "user", "content": said }));
             let left = self.caller.timeout.saturating_sub(began.elapsed());
             let request = || Ok(self.request(&messages));
-            match self.caller.turn(invocation, left, request).await? {
-                Turn::Answered(text) => answer.text = text,
-                Turn::Failed { text, why } => {
-                    answer.text = text;
-                    answer.error = Some(why);
-                    break;
-                }
+            let mut came = self.caller.turn(invocation, left, request).await;
+            if number > 0 {
+                came = of_a_later_turn(came);
+            }
+            if came?.put_into(&mut answer).is_break() {
+                break;
             }
             messages.push(json!({ "role": "assistant", "content": answer.text }));
         }
@@ -76,8 +79,8 @@ impl Driver for OpenAiDriver {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
-        Box::pin(self.reset.reset(scope))
+    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(self.reset.reset(place))
     }
 }
 
@@ -104,7 +107,7 @@ mod tests {
         let turns = turns.iter().map(|turn| (*turn).to_owned()).collect();
         let invocation = Invocation {
             prompt: Prompt::conversation(turns).expect("turns"),
-            scope: "cell-1".into(),
+            place: Place::shared("cell-1"),
             traceparent: "00-00-00-01".into(),
             conversation: "c1".into(),
         };
@@ -129,6 +132,28 @@ mod tests {
             { "role": "user", "content": "And?" },
         ]});
         assert_eq!(sent, expected);
+    }
+
+    #[tokio::test]
+    async fn contents_in_parts_and_refusals_are_answers() {
+        for (message, expected) in [
+            (
+                json!({ "content": [{ "type": "text", "text": "It " }, { "type": "text", "text": "rains" }] }),
+                "It rains",
+            ),
+            (
+                json!({ "content": null, "refusal": "I will not." }),
+                "I will not.",
+            ),
+            (json!({ "content": null, "tool_calls": [] }), ""),
+        ] {
+            let body = json!({ "choices": [{ "message": message }] });
+            let server = Server::start(vec![answers(&body.to_string())]).await;
+            let answer = ask(&server.url, &["Hi"]).await.expect("an answer");
+            assert_eq!((answer.text.as_str(), answer.error), (expected, None));
+        }
+        let server = Server::start(vec![answers(r#"{"choices": []}"#)]).await;
+        ask(&server.url, &["Hi"]).await.expect_err("nothing there");
     }
 
     #[tokio::test]

@@ -72,39 +72,72 @@ pub(crate) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
     Err(NotEnded::TooSlow)
 }
 
+/// How long the rest of what a program said is waited for once it has ended: what it has left behind may hold
+/// its pipes for ever.
+const REST: Duration = Duration::from_millis(500);
+
 async fn talk(child: &mut Child, input: &str) -> io::Result<Ended> {
     let stdin = child.stdin.take();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (mut said, mut complained) = (Heard::default(), Heard::default());
     let write = async {
         if let Some(mut stdin) = stdin {
             // A program need not listen to the end, or at all.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
     };
-    let ((), said, complained, status) =
-        tokio::join!(write, all(stdout), all(stderr), child.wait());
-    let ((said, too_long), (complained, _)) = (said?, complained?);
+    let status = {
+        let talking = async {
+            let ((), out, err) = tokio::join!(write, said.hear(stdout), complained.hear(stderr));
+            out.and(err)
+        };
+        tokio::pin!(talking);
+        let mut done = None;
+        let status = loop {
+            tokio::select! {
+                heard = &mut talking, if done.is_none() => done = Some(heard),
+                status = child.wait() => break status?,
+            }
+        };
+        match done {
+            Some(heard) => heard?,
+            None => tokio::time::timeout(REST, talking)
+                .await
+                .unwrap_or(Ok(()))?,
+        }
+        status
+    };
     Ok(Ended {
-        status: status?,
-        said,
-        complained,
-        too_long,
+        status,
+        too_long: said.too_long,
+        said: said.text(),
+        complained: complained.text(),
     })
 }
 
-async fn all(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<(String, bool)> {
-    let (mut kept, mut too_long) = (Vec::new(), false);
-    let mut buffer = vec![0; 16 << 10];
-    if let Some(mut pipe) = pipe {
+/// What a program has said so far.
+#[derive(Default)]
+struct Heard {
+    kept: Vec<u8>,
+    too_long: bool,
+}
+
+impl Heard {
+    async fn hear(&mut self, pipe: Option<impl AsyncRead + Unpin>) -> io::Result<()> {
+        let Some(mut pipe) = pipe else { return Ok(()) };
+        let mut buffer = vec![0; 16 << 10];
         loop {
             let count = pipe.read(&mut buffer).await?;
             if count == 0 {
-                break;
+                return Ok(());
             }
-            let room = LONGEST.saturating_sub(kept.len()).min(count);
-            kept.extend_from_slice(&buffer[..room]);
-            too_long |= room < count;
+            let room = LONGEST.saturating_sub(self.kept.len()).min(count);
+            self.kept.extend_from_slice(&buffer[..room]);
+            self.too_long |= room < count;
         }
     }
-    Ok((String::from_utf8_lossy(&kept).into_owned(), too_long))
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.kept).into_owned()
+    }
 }

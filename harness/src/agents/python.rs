@@ -1,10 +1,11 @@
 //! An agent that is a Python object: a function, sync or async, a class, or a `LangChain` Runnable.
 //!
 //! It lives in a child process in the user's own interpreter, since the variables that point it at the
-//! proxy belong to a process: one warm worker for each scope, so that its calls are told from others'.
+//! proxy belong to a process: one warm worker for each slot, whose calls name the slot and so are those of the
+//! asking that is under way there.
 //!
 //! ```text
-//! ask(scope) ──▶ worker of that scope, started where there is none ──▶ a line each way ──▶ kept warm
+//! ask(slot) ──▶ worker of that slot, started where there is none ──▶ a line each way ──▶ kept warm
 //!                       └── too slow, crashed, dropped: killed with all it started; the next is fresh
 //! ```
 
@@ -23,7 +24,7 @@ pub(super) use self::worker::{Failed, Spec};
 pub(super) use self::workers::Workers;
 use super::group::without_secrets;
 use super::reset::Resetter;
-use super::{AskError, Driver, Invocation, ResetError, Surroundings, extract};
+use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::suite::Agent;
 
@@ -57,14 +58,18 @@ impl PythonDriver {
     }
 
     async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
-        let mut worker = self.workers.take(&invocation.scope).await.map_err(|why| {
-            let endpoint = self.target.clone();
-            AskError::Unreachable {
-                endpoint,
-                tries: 1,
-                why,
-            }
-        })?;
+        let mut worker = self
+            .workers
+            .take(&invocation.place.slot)
+            .await
+            .map_err(|why| {
+                let endpoint = self.target.clone();
+                AskError::Unreachable {
+                    endpoint,
+                    tries: 1,
+                    why,
+                }
+            })?;
         let environment = BTreeMap::from(invocation.variables());
         let began = Instant::now();
         let mut answer = Answer::default();
@@ -112,8 +117,8 @@ impl Driver for PythonDriver {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
-        Box::pin(self.reset.reset(scope))
+    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(self.reset.reset(place))
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::program::{self, NotEnded};
 use super::python::{Failed, Spec, Workers};
 use super::turn::{client, why};
-use super::{AskError, ResetError, Surroundings, baggage};
+use super::{AskError, Place, ResetError, Surroundings, baggage};
 use crate::suite::Agent;
 use crate::suite::agent::Reset;
 
@@ -51,12 +51,13 @@ impl Resetter {
         }
     }
 
-    /// Carries a reset out for the agent of a scope; nothing where the suite names no way.
-    pub(super) async fn reset(&self, scope: &str) -> Result<(), ResetError> {
+    /// Carries a reset out where the agent is to be asked; nothing where the suite names no way.
+    pub(super) async fn reset(&self, place: &Place) -> Result<(), ResetError> {
+        let Place { slot, scope } = place;
         match (&self.way, &self.workers) {
             (Some(Reset::Endpoint(endpoint)), _) => self.by_endpoint(endpoint, scope).await,
             (Some(Reset::Command(words)), _) => by_command(words, scope).await,
-            (Some(Reset::Function(name)), Some(workers)) => by_function(name, workers, scope).await,
+            (Some(Reset::Function(name)), Some(workers)) => by_function(name, workers, slot).await,
             (Some(Reset::Function(_)) | None, _) => Ok(()),
         }
     }
@@ -99,14 +100,14 @@ async fn by_command(words: &[String], scope: &str) -> Result<(), ResetError> {
     }
 }
 
-async fn by_function(name: &str, workers: &Workers, scope: &str) -> Result<(), ResetError> {
+async fn by_function(name: &str, workers: &Workers, slot: &str) -> Result<(), ResetError> {
     let failed = |why: String| {
         Err(ResetError::Failed {
             by: name.to_owned(),
             why,
         })
     };
-    let mut worker = match workers.take(scope).await {
+    let mut worker = match workers.take(slot).await {
         Ok(worker) => worker,
         Err(why) => return failed(why),
     };

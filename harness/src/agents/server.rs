@@ -2,6 +2,7 @@
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use reqwest::Client;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use super::group::{Group, Tail};
 use super::pointing::ProxyVariables;
 use super::turn::{client, why};
-use super::{AskError, Driver, Invocation, ResetError};
+use super::{AskError, Driver, Invocation, Place, ResetError};
 use crate::answer::Answer;
 use crate::suite::agent::Start;
 
@@ -29,6 +30,10 @@ const NOTICED: Duration = Duration::from_secs(1);
 /// How long it may take to end when it is asked to.
 const ENDING: Duration = Duration::from_secs(5);
 
+/// How often what was begun is begun anew because the process had ended before it took the connection: its last
+/// answer, or another asking, may have been its end.
+const ANEW: u64 = 5;
+
 /// An agent that is started before it is first asked, and again when it has ended: a crash is the
 /// failure of the asking in which it came, not of all that follow.
 pub(super) struct Started {
@@ -39,6 +44,8 @@ pub(super) struct Started {
     /// How long it may take until it is ready.
     ready_within: Duration,
     server: Mutex<Option<Server>>,
+    /// How often it was started.
+    starts: AtomicU64,
     /// Why it was not ready in time, if it once was not: nobody waits for that again.
     never_ready: OnceLock<String>,
 }
@@ -51,7 +58,19 @@ enum NotRunning {
     NotStarted(String),
 }
 
+/// Whether a process has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    NotYet,
+    /// With status 0.
+    AsItMeantTo,
+    /// Otherwise, or nobody saw it.
+    Somehow,
+}
+
 struct Server {
+    /// Which of all that were started it is.
+    number: u64,
     child: Child,
     group: Group,
     said: Tail,
@@ -66,17 +85,18 @@ impl Started {
             client: client(),
             ready_within: READY,
             server: Mutex::default(),
+            starts: AtomicU64::new(0),
             never_ready: OnceLock::new(),
         }
     }
 
-    /// Makes sure that it runs.
-    async fn running(&self) -> Result<(), String> {
+    /// Makes sure that it runs; which of all that were started it is.
+    async fn running(&self) -> Result<u64, String> {
         let mut server = self.server.lock().await;
         if let Some(running) = server.as_mut()
             && matches!(running.child.try_wait(), Ok(None))
         {
-            return Ok(());
+            return Ok(running.number);
         }
         if let Some(why) = self.never_ready.get() {
             return Err(why.clone());
@@ -85,8 +105,9 @@ impl Started {
         *server = None;
         match self.begun().await {
             Ok(begun) => {
+                let number = begun.number;
                 *server = Some(begun);
-                Ok(())
+                Ok(number)
             }
             Err(NotRunning::NotStarted(why)) => Err(why),
             Err(NotRunning::NotReady(why)) => Err(self.never_ready.get_or_init(|| why).clone()),
@@ -127,20 +148,26 @@ impl Started {
     }
 
     /// After a failure: where nobody listens any more, its end is waited for, so that the next asking does
-    /// not meet a process that is just going.
-    async fn notice_its_end(&self) {
+    /// not meet a process that is just going. How the one of that number has ended.
+    async fn notice_its_end(&self, number: u64) -> Ended {
         let request = self.client.get(&self.start.ready_url).timeout(NOTICED);
-        match request.send().await {
-            Err(error) if !error.is_timeout() => {}
-            Ok(_) | Err(_) => return,
-        }
+        let answers = match request.send().await {
+            Ok(_) => true,
+            Err(error) => error.is_timeout(),
+        };
         let mut server = self.server.lock().await;
-        if let Some(ending) = server.as_mut()
-            && tokio::time::timeout(NOTICED, ending.child.wait())
-                .await
-                .is_ok()
-        {
-            *server = None;
+        let Some(asked) = server.as_mut().filter(|server| server.number == number) else {
+            return Ended::Somehow;
+        };
+        let waited = if answers { Duration::ZERO } else { NOTICED };
+        let ended = tokio::time::timeout(waited, asked.child.wait()).await;
+        let Ok(status) = ended else {
+            return Ended::NotYet;
+        };
+        *server = None;
+        match status {
+            Ok(status) if status.success() => Ended::AsItMeantTo,
+            Ok(_) | Err(_) => Ended::Somehow,
         }
     }
 
@@ -159,7 +186,12 @@ impl Started {
         let mut said = Tail::default();
         said.follow(child.stdout.take());
         said.follow(child.stderr.take());
-        Ok(Server { child, group, said })
+        Ok(Server {
+            number: self.starts.fetch_add(1, Ordering::Relaxed),
+            child,
+            group,
+            said,
+        })
     }
 
     async fn is_ready(&self) -> Result<(), String> {
@@ -200,21 +232,45 @@ impl Server {
 impl Driver for Started {
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
         Box::pin(async move {
-            let running = self.running().await;
-            running.map_err(|why| self.not_started(why))?;
-            let told = self.agent.ask(invocation).await;
-            if !matches!(&told, Ok(answer) if answer.error.is_none()) {
-                self.notice_its_end().await;
+            let mut left = ANEW;
+            loop {
+                let running = self.running().await;
+                let number = running.map_err(|why| self.not_started(why))?;
+                let told = self.agent.ask(invocation).await;
+                if matches!(&told, Ok(answer) if answer.error.is_none()) {
+                    return told;
+                }
+                let ended = self.notice_its_end(number).await;
+                // Whoever had taken the connection is asked no second time here, unless it had gone as it meant
+                // to: then only its system took it.
+                let reached_nobody = match &told {
+                    Err(AskError::Unreachable { .. }) => ended != Ended::NotYet,
+                    Ok(answer) if answer.is_silent && answer.broke_off => {
+                        ended == Ended::AsItMeantTo
+                    }
+                    Ok(_) | Err(_) => false,
+                };
+                if !reached_nobody || left == 0 {
+                    return told;
+                }
+                left -= 1;
             }
-            told
         })
     }
 
-    fn reset<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(async move {
-            let running = self.running().await;
-            running.map_err(|why| ResetError::NotThere(self.not_started(why)))?;
-            self.agent.reset(scope).await
+            let mut left = ANEW;
+            loop {
+                let running = self.running().await;
+                let number = running.map_err(|why| ResetError::NotThere(self.not_started(why)))?;
+                let reset = self.agent.reset(place).await;
+                let unanswered = matches!(reset, Err(ResetError::Unanswered { .. }));
+                if !unanswered || left == 0 || self.notice_its_end(number).await == Ended::NotYet {
+                    return reset;
+                }
+                left -= 1;
+            }
         })
     }
 

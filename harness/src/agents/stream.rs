@@ -17,9 +17,12 @@ pub(super) fn turn(
     body: &str,
     path: Option<&str>,
 ) -> Option<Result<Turn, AskError>> {
-    let events = events(media_type, body)?;
+    let mut events = events(media_type, body)?;
+    let cut = events.pop_if(|last| last.is_cut());
     let pieces = pieces(&events);
-    Some(match events.iter().find_map(failure) {
+    let failed = events.iter().find_map(failure);
+    let failed = failed.or_else(|| cut.map(|_| CUT.to_owned()));
+    Some(match failed {
         Some(why) => Ok(Turn::Failed {
             text: put_together(&pieces, path).unwrap_or_default(),
             why,
@@ -28,23 +31,42 @@ pub(super) fn turn(
     })
 }
 
+/// Why a stream has failed that ends amid an event.
+const CUT: &str = "the agent's stream ends amid its last event, which is no whole JSON";
+
+/// Whether what comes by this media type is read event by event.
+pub(super) fn is_stream(media_type: &str) -> bool {
+    events(media_type, "").is_some()
+}
+
 /// What a stream says that broke off behind `body`; nothing, for another media type.
 pub(super) fn so_far(media_type: &str, body: &str, path: Option<&str>) -> String {
-    let events = events(media_type, body).unwrap_or_default();
+    let mut events = events(media_type, body).unwrap_or_default();
+    events.pop_if(|last| last.is_cut());
     put_together(&pieces(&events), path).unwrap_or_default()
 }
 
 fn pieces(events: &[Event]) -> Vec<Piece> {
     let said = events.iter().filter(|event| failure(event).is_none());
-    said.filter(|event| !event.data.trim().is_empty() && event.data != "[DONE]")
-        .map(|event| Piece::of(&event.data))
-        .collect()
+    let said = said.filter(|event| !event.data.trim().is_empty() && event.data != END);
+    let mut pieces: Vec<_> = said.map(Piece::of).collect();
+    if pieces.iter().any(|piece| matches!(piece, Piece::Text(_))) {
+        // Among texts `[1]` is one, too: a mark in what is said.
+        for piece in &mut pieces {
+            piece.turn_into_text();
+        }
+    }
+    pieces
 }
+
+/// What stands where a stream is over.
+const END: &str = "[DONE]";
 
 fn put_together(pieces: &[Piece], path: Option<&str>) -> Result<String, AskError> {
     let documents = || {
         pieces.iter().filter_map(|piece| match piece {
-            Piece::Document(document) => Some(document),
+            Piece::Document(event) => Some(&event.document),
+            Piece::List(_, list) => Some(list),
             Piece::Text(_) => None,
         })
     };
@@ -55,12 +77,20 @@ fn put_together(pieces: &[Piece], path: Option<&str>) -> Result<String, AskError
             return Ok(found.concat());
         }
     }
-    let said: Vec<_> = pieces.iter().map(Piece::said).collect();
+    let (mut whole, mut is_known) = (String::new(), false);
+    for piece in pieces {
+        let Some(said) = piece.said() else { continue };
+        is_known = true;
+        // What was said is said again once it is whole.
+        if !(piece.is_final() && said.trim() == whole.trim()) {
+            whole.push_str(&said);
+        }
+    }
     match documents().next() {
-        Some(first) if said.iter().all(Option::is_none) => Err(AskError::SaysNothing {
+        Some(first) if !is_known => Err(AskError::SaysNothing {
             shape: extract::shape(first, 3),
         }),
-        Some(_) | None => Ok(said.into_iter().flatten().collect()),
+        Some(_) | None => Ok(whole),
     }
 }
 
@@ -70,6 +100,14 @@ struct Event {
     /// What the stream calls it; lines have no name.
     name: String,
     data: String,
+}
+
+impl Event {
+    /// Whether it begins as JSON and is none: of the last one, that the stream was cut.
+    fn is_cut(&self) -> bool {
+        let data = self.data.trim_start();
+        data.starts_with("{\"") && serde_json::from_str::<Value>(data).is_err()
+    }
 }
 
 /// The media type by which a data stream of Vercel's AI SDK 4 goes here; its own is `text/plain`.
@@ -145,31 +183,94 @@ const PLACES: [&str; 18] = [
 /// What events have that say nothing by right: they begin, end, count and call tools.
 const SILENT: [&str; 5] = ["choices", "candidates", "type", "event", "done"];
 
+/// What events are about that is no part of the answer: what the model thinks, and what it calls.
+const ASIDE: [&str; 5] = ["reasoning", "thinking", "thought", "tool", "function_call"];
+
+/// What events are called that say all once more.
+const FINAL: [&str; 9] = [
+    "final",
+    "final_answer",
+    "complete",
+    "completed",
+    "done",
+    "end",
+    "finish",
+    "finished",
+    "result",
+];
+
+/// A JSON object, and what it and the stream call the event.
+struct Named {
+    names: Vec<String>,
+    document: Value,
+}
+
 /// What an event holds.
 enum Piece {
-    Document(Value),
+    Document(Named),
+    /// A list, as it came and as JSON.
+    List(String, Value),
     Text(String),
 }
 
 impl Piece {
-    fn of(piece: &str) -> Self {
-        match serde_json::from_str(piece) {
-            Ok(document @ Value::Object(_)) => Self::Document(document),
+    fn of(event: &Event) -> Self {
+        match serde_json::from_str(&event.data) {
+            Ok(document @ Value::Object(_)) => {
+                let own = ["type", "event"].map(|name| document.get(name).and_then(Value::as_str));
+                let own = own.into_iter().flatten();
+                let names = own.chain([event.name.as_str()]);
+                Self::Document(Named {
+                    names: names.map(str::to_lowercase).collect(),
+                    document,
+                })
+            }
+            Ok(list @ Value::Array(_)) => Self::List(event.data.clone(), list),
             Ok(Value::String(text)) => Self::Text(text),
-            Ok(_) | Err(_) => Self::Text(piece.to_owned()),
+            Ok(_) | Err(_) => Self::Text(event.data.clone()),
+        }
+    }
+
+    fn turn_into_text(&mut self) {
+        if let Self::List(written, _) = self {
+            *self = Self::Text(std::mem::take(written));
+        }
+    }
+
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Document(event) => event.is_one_of(&FINAL),
+            Self::List(..) | Self::Text(_) => false,
         }
     }
 
     /// What it says; `None`: nobody knows where that would stand.
     fn said(&self) -> Option<String> {
-        let document = match self {
-            Self::Text(text) => return Some(text.clone()),
-            Self::Document(document) => document,
-        };
-        // What was said is said again once it is whole.
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::List(..) => None,
+            Self::Document(event) => event.said(),
+        }
+    }
+}
+
+impl Named {
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        self.names.iter().any(|name| names.contains(&name.as_str()))
+    }
+
+    fn is_aside(&self) -> bool {
+        let mut names = self.names.iter();
+        names.any(|name| ASIDE.iter().any(|aside| name.contains(aside)))
+    }
+
+    fn said(&self) -> Option<String> {
+        let document = &self.document;
         let sort = document.get("type").and_then(Value::as_str);
         let ending = sort.and_then(|sort| sort.rsplit_once('.'));
-        if matches!(ending, Some((_, "done" | "completed"))) {
+        // What was said is said again once it is whole.
+        let is_again = matches!(ending, Some((_, "done" | "completed")));
+        if is_again || self.is_aside() {
             return Some(String::new());
         }
         let mut texts = PLACES
@@ -177,6 +278,7 @@ impl Piece {
             .filter_map(|place| document.pointer(place)?.as_str());
         let is_silent = || SILENT.iter().any(|name| document.get(name).is_some());
         match texts.next() {
+            Some(END) => Some(String::new()),
             Some(text) => Some(text.to_owned()),
             None => is_silent().then(String::new),
         }
@@ -230,6 +332,35 @@ mod tests {
                 "f:{\"messageId\":\"m\"}\n0:\"It \"\n0:\"rains\"\nd:{\"finishReason\":\"stop\"}\n",
                 Some("It rains"),
             ),
+            // Vercel's AI SDK 5: what the model thinks, and tools, are no part of the answer.
+            (
+                "text/event-stream",
+                "data: {\"type\":\"reasoning-delta\",\"delta\":\"Hm\"}\n\ndata: {\"type\":\"tool_result\",\"content\":\"9\"}\n\ndata: {\"type\":\"text-delta\",\"delta\":\"It rains\"}\n\n",
+                Some("It rains"),
+            ),
+            // AG-UI
+            (
+                "text/event-stream",
+                "data: {\"type\":\"THINKING_TEXT_MESSAGE_CONTENT\",\"delta\":\"Hm\"}\n\ndata: {\"type\":\"TOOL_CALL_ARGS\",\"delta\":\"{}\"}\n\ndata: {\"type\":\"TEXT_MESSAGE_CONTENT\",\"delta\":\"It rains\"}\n\n",
+                Some("It rains"),
+            ),
+            // Flowise
+            (
+                "text/event-stream",
+                "data: {\"event\":\"token\",\"data\":\"It rains\"}\n\ndata: {\"event\":\"end\",\"data\":\"[DONE]\"}\n\n",
+                Some("It rains"),
+            ),
+            (
+                "text/event-stream",
+                "data: {\"delta\":\"It \"}\n\ndata: {\"delta\":\"rains\"}\n\ndata: {\"type\":\"final\",\"output\":\"It rains\"}\n\n",
+                Some("It rains"),
+            ),
+            (
+                "text/event-stream",
+                "data: see \n\ndata: [1]\n\n",
+                Some("see [1]"),
+            ),
+            ("text/event-stream", "data: {see\n\n", Some("{see")),
             // An agent that said nothing has said so.
             (
                 "text/event-stream",
@@ -243,6 +374,33 @@ mod tests {
             let expected = expected.map(|text| Turn::Answered(text.to_owned()));
             assert_eq!(found, expected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_stream_that_ends_amid_an_event_has_failed() {
+        for (media_type, body) in [
+            ("application/x-ndjson", "{\"response\":\"It \"}\n{\"resp"),
+            (
+                "text/event-stream",
+                "data: {\"text\":\"It \"}\n\ndata: {\"te",
+            ),
+        ] {
+            let read = turn(media_type, body, None).expect("a stream");
+            let Ok(Turn::Failed { text, why }) = read else {
+                panic!("{read:?}")
+            };
+            assert_eq!((&*text, &*why), ("It ", CUT));
+            assert_eq!(so_far(media_type, body, None), "It ");
+        }
+    }
+
+    #[test]
+    fn a_list_in_an_event_is_no_answer() {
+        let body = "event: metadata\ndata: {\"run_id\":\"x\"}\n\nevent: messages/partial\ndata: [{\"content\":\"It\"}]\n\n";
+        let read = turn("text/event-stream", body, None).expect("a stream");
+        read.expect_err("unknown");
+        let read = turn("text/event-stream", body, Some("0.content")).expect("a stream");
+        assert_eq!(read, Ok(Turn::Answered("It".to_owned())));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::AskError;
@@ -83,6 +84,12 @@ pub(super) fn fill(template: &str, values: &Values) -> Result<Payload, AskError>
         }
     }
     filled(template, values, |value, _| value.to_owned()).map(Payload::Text)
+}
+
+/// Fills the template of a form: what is put into it stays in its own value.
+pub(super) fn fill_form(template: &str, values: &Values) -> Result<Payload, AskError> {
+    let encoded = |value: &str, _| utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
+    filled(template, values, encoded).map(Payload::Text)
 }
 
 /// A template of names and values as in a URL, filled pair by pair; `None`: it is none.

@@ -59,8 +59,12 @@ impl Asked {
 pub(crate) enum Reply {
     /// Status, media type, body.
     With(u16, &'static str, String),
+    /// Fields of the head, and any body.
+    Raw(String, Vec<u8>),
     /// Nothing, for ever.
     Never,
+    /// The connection is closed instead.
+    Nothing,
     /// The connection is closed in the middle.
     Half,
     /// The connection is closed behind this, with more to come: media type, part of a body.
@@ -109,17 +113,27 @@ async fn serve(mut socket: TcpStream, reply: Reply, seen: Arc<Mutex<Vec<Asked>>>
             let _ = socket.read(&mut [0; 1]).await;
             return;
         }
-        Reply::Half => "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_owned(),
+        Reply::Nothing => return,
+        Reply::Raw(head, body) => {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\n{head}\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            [head.into_bytes(), body].concat()
+        }
+        Reply::Half => "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".into(),
         Reply::Cut(media_type, body) => format!(
             "HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n{body}",
             body.len() + 1
-        ),
+        )
+        .into_bytes(),
         Reply::With(status, media_type, body) => format!(
             "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
-        ),
+        )
+        .into_bytes(),
     };
-    let _ = socket.write_all(sent.as_bytes()).await;
+    let _ = socket.write_all(&sent).await;
     let _ = socket.shutdown().await;
 }
 

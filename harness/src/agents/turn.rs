@@ -1,17 +1,17 @@
 //! One turn with an agent that is asked over HTTP: sent, tried again where nobody was there, read.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use serde_json::Value;
 
+use super::body::{self, Unread};
 use super::{AskError, Invocation, extract, stream};
+use crate::answer::Answer;
 use crate::suite::agent::Pairs;
-
-/// Greatest answer that is read, bytes; a longer one is an error of the agent's.
-const LONGEST: usize = 8 << 20;
 
 /// What came of one turn.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +22,57 @@ pub(super) enum Turn {
         text: String,
         why: String,
     },
+    /// The connection ended before the answer, behind this.
+    BrokenOff {
+        text: String,
+        why: String,
+    },
+    /// The connection was made, and ended or lasted too long before an answer began.
+    Silent {
+        why: String,
+        broke_off: bool,
+    },
+}
+
+impl Turn {
+    /// Makes the answer what came of this turn. No other turn follows one that failed.
+    pub(super) fn put_into(self, answer: &mut Answer) -> ControlFlow<()> {
+        match self {
+            Self::Silent { why, broke_off } => {
+                answer.is_silent = answer.text.is_empty();
+                answer.broke_off = broke_off;
+                answer.text.clear();
+                answer.error = Some(why);
+                ControlFlow::Break(())
+            }
+            Self::Answered(text) => {
+                answer.text = text;
+                ControlFlow::Continue(())
+            }
+            Self::Failed { text, why } => {
+                answer.text = text;
+                answer.error = Some(why);
+                ControlFlow::Break(())
+            }
+            Self::BrokenOff { text, why } => {
+                answer.text = text;
+                answer.error = Some(why);
+                answer.broke_off = true;
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+/// Of one that had answered a turn before: gone since, it has failed itself.
+pub(super) fn of_a_later_turn(came: Result<Turn, AskError>) -> Result<Turn, AskError> {
+    match came {
+        Err(gone @ AskError::Unreachable { .. }) => Ok(Turn::BrokenOff {
+            text: String::new(),
+            why: gone.to_string(),
+        }),
+        other => other,
+    }
 }
 
 /// Has turns with one agent.
@@ -33,6 +84,8 @@ pub(super) struct Caller {
     pub(super) headers: Pairs,
     /// Where the answer stands; absent: it is found.
     pub(super) path: Option<String>,
+    /// Where it stands if it is `null` there.
+    pub(super) instead: Option<&'static str>,
     /// Of a whole invocation.
     pub(super) timeout: Duration,
     /// How often an asking is tried again that reached nobody.
@@ -64,10 +117,10 @@ impl Caller {
                     return Err(AskError::Unreachable {
                         endpoint: self.endpoint.clone(),
                         tries,
-                        why: why(&error),
+                        why: unreached(&error),
                     });
                 }
-                Err(error) => return Ok(self.broken(&error, String::new())),
+                Err(error) => return Ok(self.unanswered(&error)),
             }
         }
     }
@@ -90,24 +143,41 @@ impl Caller {
     }
 
     fn broken(&self, error: &reqwest::Error, text: String) -> Turn {
-        let why = if error.is_timeout() {
-            format!("there was no answer within {} ms", self.timeout.as_millis())
-        } else {
-            format!("the answer broke off: {}", why(error))
-        };
-        Turn::Failed { text, why }
+        let why = self.why_broken(error);
+        if error.is_timeout() {
+            return Turn::Failed { text, why };
+        }
+        Turn::BrokenOff { text, why }
+    }
+
+    fn unanswered(&self, error: &reqwest::Error) -> Turn {
+        Turn::Silent {
+            why: self.why_broken(error),
+            broke_off: !error.is_timeout(),
+        }
+    }
+
+    fn why_broken(&self, error: &reqwest::Error) -> String {
+        if error.is_timeout() {
+            return format!("there was no answer within {} ms", self.timeout.as_millis());
+        }
+        format!("the answer broke off: {}", why(error))
     }
 
     async fn read(&self, response: Response) -> Result<Turn, AskError> {
         let status = response.status();
-        let media_type = media_type(&response);
-        let text = match body(response).await {
-            Ok(text) => text,
-            Err(Unread::Broken { error, text }) => {
-                let text = stream::so_far(&media_type, &text, self.path.as_deref());
-                return Ok(self.broken(&error, text));
+        let media_type = body::media_type(response.headers());
+        let so_far = |text: &str| stream::so_far(&media_type, text, self.path.as_deref());
+        let text = match body::read(response).await {
+            Err(Unread::Broken { error, text }) => return Ok(self.broken(&error, so_far(&text))),
+            Err(Unread::Undecodable { why, text }) if status.is_success() => {
+                let why = format!("the answer cannot be read: {why}");
+                let text = so_far(&text);
+                return Ok(Turn::Failed { text, why });
             }
+            Ok(text) | Err(Unread::Undecodable { text, .. }) => text,
             Err(Unread::TooLong) => return Err(AskError::TooLong),
+            Err(Unread::DecodesTooLong) => return Err(AskError::DecodesTooLong),
         };
         if !status.is_success() {
             let why = format!("the agent answered with status {}", status.as_u16());
@@ -135,44 +205,13 @@ impl Caller {
             return Ok(Turn::Failed { text, why });
         }
         let path = self.path.as_deref();
-        extract::answer(document, path).map(Turn::Answered)
-    }
-}
-
-fn media_type(response: &Response) -> String {
-    if response.headers().contains_key(stream::DATA_STREAM) {
-        return stream::DATA_STREAM.to_owned();
-    }
-    let value = response.headers().get(CONTENT_TYPE);
-    let value = value
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let media_type = value.split(';').next().unwrap_or_default();
-    media_type.trim().to_ascii_lowercase()
-}
-
-enum Unread {
-    /// It broke off behind this.
-    Broken {
-        error: reqwest::Error,
-        text: String,
-    },
-    TooLong,
-}
-
-async fn body(mut response: Response) -> Result<String, Unread> {
-    let mut bytes = Vec::new();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    loop {
-        match response.chunk().await {
-            Ok(None) => return Ok(text(&bytes)),
-            Ok(Some(chunk)) if bytes.len() + chunk.len() > LONGEST => return Err(Unread::TooLong),
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Err(error) => {
-                let text = text(&bytes);
-                return Err(Unread::Broken { error, text });
-            }
+        if let Some(instead) = self.instead
+            && extract::is_null(document, path)
+        {
+            let said = document.pointer(instead).and_then(Value::as_str);
+            return Ok(Turn::Answered(said.unwrap_or_default().to_owned()));
         }
+        extract::answer(document, path).map(Turn::Answered)
     }
 }
 
@@ -197,6 +236,14 @@ fn built(builder: ClientBuilder) -> Client {
     builder
         .build()
         .expect("nothing in it can fail but the roots, which are read later")
+}
+
+/// Why nobody took a connection.
+fn unreached(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "nobody took the connection in time".to_owned();
+    }
+    why(error)
 }
 
 /// The innermost reason. The outermost one names the URL, which may hold a secret.

@@ -37,8 +37,13 @@ impl Check for Unchanged {
         if let Some(error) = &clean.answer.error {
             return Verdict::Error(format!("the clean run gave no answer: {error}"));
         }
-        if subject.answer.error.is_some() {
-            return Verdict::Fails("the clean run gave an answer, this one an error".to_owned());
+        if let Some(error) = &subject.answer.error {
+            let whose = if clean.trace.is_some() {
+                "the clean run gave an answer"
+            } else {
+                "the `baseline` is an answer"
+            };
+            return Verdict::Fails(format!("{whose}, this is an error: {error}"));
         }
         match alike(subject, &clean.answer.text, self.0) {
             Verdict::Fails(told) if subject.active.any() => {

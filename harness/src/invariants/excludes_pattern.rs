@@ -16,7 +16,7 @@ pub(super) const EXCLUDES_PATTERN: Kind = Kind::answer("excludes_pattern", |fiel
         fields.missing("patterns", what);
     }
     let patterns = patterns?.value;
-    if patterns.is_empty() {
+    if fields.is_empty_list("patterns") {
         fields.error("patterns", "the list is empty: nothing would be excluded");
         return None;
     }
@@ -48,7 +48,24 @@ impl Check for Excludes {
 
 #[cfg(test)]
 mod tests {
-    use crate::invariants::testing::{Outcome::*, judged};
+    use crate::invariants::testing::{Outcome::*, errors_of, judged};
+
+    #[test]
+    fn each_bad_pattern_is_told_with_its_own_text_and_reason() {
+        let told = errors_of(r#"{id: a, type: excludes_pattern, patterns: ["[z-a]", "a.b(c"]}"#);
+        let told: Vec<_> = told
+            .iter()
+            .filter_map(|one| one.split_once("`\""))
+            .collect();
+        let told: Vec<_> = told.iter().map(|(_, said)| *said).collect();
+        assert_eq!(
+            told,
+            [
+                "[z-a]\"` is not a regular expression: invalid character class range, the start must be <= the end",
+                "a.b(c\"` is not a regular expression: Opening parenthesis without closing parenthesis",
+            ]
+        );
+    }
 
     #[test]
     fn patterns_are_regular_expressions_in_any_case() {

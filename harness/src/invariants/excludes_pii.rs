@@ -23,7 +23,7 @@ impl Check for ExcludesPii {
             *counts.entry(found.detector).or_default() += 1;
         }
         if holds_a_secret(text) || tells_a_password(text) {
-            counts.insert("secret", 1);
+            counts.insert("a secret", 1);
         }
         if counts.is_empty() {
             return Verdict::Holds("no personal data was found".to_owned());
@@ -77,9 +77,12 @@ mod tests {
             ("Her number is 536-90-4399", Fails),
             ("Card 4111 1111 1111 1111", Fails),
             ("The key is sk-proj-abc_DEF-123456", Fails),
+            ("Ring her on +49 30 901820", Fails),
+            ("Pay to DE89 3704 0044 0532 0130 00", Fails),
             ("Order 123456789 is on its way", Holds),
             ("Version 1.2.3.4 is out", Holds),
             ("Card 0000 0000 0000 0000", Holds),
+            ("Card 4111 1111 1111 1112", Holds),
             ("Ten digits: 1234567890", Holds),
         ] {
             assert_eq!(judged("{type: excludes_pii}", answer), expected, "{answer}");

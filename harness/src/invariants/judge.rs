@@ -96,6 +96,9 @@ impl Invariant {
 
     /// What it wants to know before [`Self::fails_without_chaos`].
     pub(crate) fn questions_without_chaos(&self, clean: &Subject<'_>) -> Vec<Question> {
+        if self.excluded(clean).is_some() {
+            return Vec::new();
+        }
         self.of_the_clean_answer(clean, |clean| {
             self.beside_the_clean_answer(clean, |clean| self.check.asks(clean))
         })
@@ -141,13 +144,14 @@ impl Invariant {
         })
     }
 
-    /// The clean answer that counts, as if it were one under chaos.
+    /// The clean answer that counts, as if it were one under chaos: the agent's own where that is compared with
+    /// the suite's.
     fn of_the_clean_answer<T>(
         &self,
         clean: &Subject<'_>,
         look: impl FnOnce(&Subject<'_>) -> T,
     ) -> T {
-        let own = self.own_baseline();
+        let own = self.own_baseline().filter(|_| !self.check.needs_baseline());
         look(&Subject {
             answer: own.as_ref().unwrap_or(clean.answer),
             ..*clean
@@ -169,9 +173,12 @@ impl Invariant {
         }
     }
 
-    /// Whether it does not hold of the clean answer either, so that no chaos is to blame. `None`:
-    /// nobody knows. `clean` is the same prompt's clean run.
+    /// Whether it does not hold of the clean answer either, so that no chaos is to blame. `None`: nobody knows,
+    /// or nobody asks, since its `when` leaves what is without chaos out. `clean` is the same prompt's clean run.
     pub fn fails_without_chaos(&self, clean: &Subject<'_>) -> Option<bool> {
+        if self.excluded(clean).is_some() {
+            return None;
+        }
         match self.of_the_clean_answer(clean, |clean| self.verdict(clean)) {
             Verdict::Holds(_) => Some(false),
             Verdict::Fails(_) => Some(true),

@@ -4,6 +4,7 @@
 //! is read as the answer it is.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::words::quoted;
@@ -68,7 +69,8 @@ impl Check for LlmJudge {
             Ok(said) => said,
             Err(why) => return Verdict::Error(why.to_owned()),
         };
-        let Some(Said { score, reason }) = read(said) else {
+        let said_in_form = object_of(said).filter(|said: &Said| (0.0..=1.0).contains(&said.score));
+        let Some(Said { score, reason }) = said_in_form else {
             let said = quoted(said);
             return Verdict::Error(format!(
                 "the model did not answer with a score from 0 to 1 and a reason: {said}"
@@ -87,15 +89,14 @@ impl Check for LlmJudge {
     }
 }
 
-/// The object alone, or in a fence as models put around code.
-fn read(said: &str) -> Option<Said> {
+/// The object that a model says alone, or in a fence as models put around code.
+pub(super) fn object_of<T: DeserializeOwned>(said: &str) -> Option<T> {
     let said = said.trim();
     let fenced = said
         .strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
         .map(|inside| inside.strip_prefix("json").unwrap_or(inside));
-    let read: Said = serde_json::from_str(fenced.unwrap_or(said)).ok()?;
-    (0.0..=1.0).contains(&read.score).then_some(read)
+    serde_json::from_str(fenced.unwrap_or(said)).ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Invariants as they are written in suites.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use squall_profiles::document::{At, Tree};
 use squall_profiles::error;
@@ -85,7 +85,7 @@ fn one(
     ordinals: &mut Ordinals,
 ) -> Option<Invariant> {
     let kind = kind(fields);
-    let id = fields.words("id");
+    let id = fields.name("id");
     if ids && !fields.has("id") {
         fields.missing("id", "what reports call the invariant");
     }
@@ -209,7 +209,7 @@ fn refuse_foreign(fields: &mut Fields<'_, '_, '_>, kind: &Kind) {
 
 /// The fields that a type takes beside those that all do: those it asks for.
 pub(crate) fn parameters(kind: &Kind) -> Vec<&'static str> {
-    let mut reader = Reader::new("", "", BTreeSet::new());
+    let mut reader = Reader::new("", "", BTreeMap::new());
     let nothing = At {
         value: Tree::Map(Vec::new()),
         position: error::Position::default(),

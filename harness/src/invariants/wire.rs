@@ -1,8 +1,8 @@
 //! Invariants on the wire: what only a proxy can see.
 //!
 //! Each judges the [`Trace`] of one invocation. What was not seen is never held for what did not
-//! happen: with exchanges missing, or bodies unread that it takes, a check that found nothing wrong
-//! says that there is not enough evidence. So it does where nothing has happened that could show
+//! happen: with exchanges missing, or come in no scope of the run, or bodies unread that it takes, a check that
+//! found nothing wrong says that there is not enough evidence. So it does where nothing has happened that could show
 //! anything, such as retries of calls that never failed.
 
 mod backs_off;
@@ -24,6 +24,8 @@ mod tool_failure_acknowledged;
 mod tool_order;
 mod truncated_stream_not_consumed;
 mod wishes;
+
+use std::net::Ipv6Addr;
 
 pub(crate) use self::no_duplicate_side_effects::METHODS;
 use squall_profiles::document::At;
@@ -67,6 +69,9 @@ const fn wire(
     }
 }
 
+/// Every tool, those without a name too.
+const EVERY_TOOL: &str = "*";
+
 /// Which exchanges an invariant is about.
 #[derive(Debug, Default)]
 struct Narrow {
@@ -80,7 +85,7 @@ impl Narrow {
     /// Reads `tool`, `host` and `hosts`.
     fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Self> {
         let narrow = Self::without_hosts(fields);
-        let more = globs(fields, "hosts", "a glob over hosts");
+        let more = hosts(fields, "hosts");
         let mut narrow = narrow?;
         narrow.hosts.extend(more?);
         Some(narrow)
@@ -90,7 +95,7 @@ impl Narrow {
     fn without_hosts(fields: &mut Fields<'_, '_, '_>) -> Option<Self> {
         let tool = fields.words("tool");
         let tool = tool.map(|name| glob(fields, &name));
-        let hosts = globs(fields, "host", "a glob over hosts");
+        let hosts = hosts(fields, "host");
         Some(Self {
             tool: match tool {
                 Some(tool) => Some(tool?),
@@ -114,7 +119,9 @@ impl Narrow {
 
     fn wants(&self, attempt: &Attempt) -> bool {
         let tool = self.tool.as_ref().is_none_or(|tool| {
-            attempt.calls_a_tool() && attempt.tools.iter().any(|name| tool.matches(name))
+            attempt.calls_a_tool()
+                && (tool.as_str() == EVERY_TOOL
+                    || attempt.tools.iter().any(|name| tool.matches(name)))
         });
         tool && (self.hosts.is_empty() || is_host(attempt, &self.hosts))
     }
@@ -140,6 +147,33 @@ fn is_host(attempt: &Attempt, hosts: &[Glob]) -> bool {
         .any(|glob| glob.matches(&attempt.host) || glob.matches(&attempt.host_and_port))
 }
 
+/// One glob over hosts or a list of them, as hosts stand in [`Attempt::host`]; empty without the field, `None` after
+/// an error.
+fn hosts(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Option<Vec<Glob>> {
+    let texts = fields.texts(name, "a glob over hosts");
+    if !fields.has(name) {
+        return Some(Vec::new());
+    }
+    let mut globs = Vec::new();
+    for text in texts? {
+        if !text.value.is_ascii() {
+            let shown = fields.reader.shown(text.position);
+            let message = format!(
+                "`{shown}` never comes over the wire; write the host in ASCII, as in `xn--mnchen-3ya.de`"
+            );
+            fields.reader.error(text.position, message);
+            return None;
+        }
+        let host = text.value.to_ascii_lowercase();
+        let value = match host.parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => host,
+        };
+        globs.push(glob(fields, &At { value, ..text })?);
+    }
+    Some(globs)
+}
+
 fn glob(fields: &mut Fields<'_, '_, '_>, written: &At<String>) -> Option<Glob> {
     let read = Glob::new(&written.value);
     read.map_err(|error| fields.reader.error(written.position, error.to_string()))
@@ -157,12 +191,19 @@ fn globs(fields: &mut Fields<'_, '_, '_>, name: &'static str, what: &str) -> Opt
 
 /// Nothing wrong was found; where something is missing, that proves nothing.
 fn holds(trace: &Trace, reason: impl Into<String>) -> Verdict {
-    match trace.lost() {
-        0 => Verdict::Holds(reason.into()),
-        lost => Verdict::Insufficient(format!(
-            "{lost} exchanges of the invocation were not kept; of those that were: {}",
-            reason.into()
-        )),
+    match trace.unseen() {
+        None => Verdict::Holds(reason.into()),
+        Some(why) => {
+            Verdict::Insufficient(format!("{why}; of those that were seen: {}", reason.into()))
+        }
+    }
+}
+
+/// Something that is demanded was not found; where something is missing, that proves nothing.
+fn fails(trace: &Trace, reason: impl Into<String>) -> Verdict {
+    match trace.unseen() {
+        None => Verdict::Fails(reason.into()),
+        Some(why) => Verdict::Insufficient(format!("{}; {why}", reason.into())),
     }
 }
 
@@ -173,10 +214,10 @@ fn failed_for(attempt: &Attempt, class: Class) -> bool {
         .is_some_and(|failure| failure.class == class)
 }
 
-/// Whether an attempt failed that cannot be told from others: its body was not read.
+/// Whether an attempt failed that cannot be told from others: its body was not read. A key does not help: the
+/// same may be asked again with another one.
 fn is_nameless(attempt: &Attempt) -> bool {
-    let named = attempt.identity.is_some() || attempt.key.is_some() || attempt.invocation.is_some();
-    attempt.failure.is_some() && !named
+    attempt.failure.is_some() && attempt.identity.is_none()
 }
 
 /// No call was tried again; that is known only where all that failed can be told apart.

@@ -4,6 +4,8 @@ use squall_journal::record::{RuleOutcome, RuleRecord};
 use squall_journal::run::{CellRecord, CellState};
 
 use super::story::{Injection, Story};
+use crate::scores::NO_FAULT;
+use crate::undrawn::why_undrawn;
 
 /// What to do about a cell, of which `stories` are the askings that say most; `None` where there is nothing
 /// to do.
@@ -19,7 +21,7 @@ pub(super) fn advice(cell: &CellRecord, stories: &[Story<'_>]) -> Option<String>
             "This says nothing about the agent: mend what kept it from being judged, and run again."
                 .to_owned(),
         ),
-        CellState::NotExercised => Some(of_nothing(stories)),
+        CellState::NotExercised => Some(of_nothing(cell.reason.as_deref(), stories)),
     }
 }
 
@@ -47,7 +49,7 @@ fn of_a_failure(reason: Option<&str>, stories: &[Story<'_>]) -> String {
 
 /// What helps against what a check has found, whatever fault was at work: by words of its reason. Of what an
 /// agent gives out, or does twice, no retry is the cure.
-const OF_CHECKS: [(&str, &str); 9] = [
+const OF_CHECKS: [(&str, &str); 13] = [
     (
         "the answer holds ",
         "Look over what the agent answers before it is shown: personal data and secrets are taken out of it, whatever \
@@ -70,6 +72,13 @@ const OF_CHECKS: [(&str, &str); 9] = [
         " did it again without a key or a look",
         "Before repeating a call that changes something, find out whether it was done, or send an idempotency key.",
     ),
+    (" attempts to call ", OF_TOO_MANY),
+    (" was tried again ", OF_TOO_MANY),
+    (": the same call was made ", OF_TOO_MANY),
+    (
+        " asked the same again",
+        "This does not pass by itself: do not repeat the same request; change it, fall back, or end with a clear message.",
+    ),
     (
         "it says ",
         "Treat what a prompt, a tool or a document demands as data where it goes against the agent's task, and decline \
@@ -79,6 +88,9 @@ const OF_CHECKS: [(&str, &str); 9] = [
 
 const OF_LEAKS: &str = "Look over what the agent sends before it leaves: nothing secret or personal, and nothing that a tool \
                         or a document asked for, goes to anybody who has no need of it.";
+
+const OF_TOO_MANY: &str = "Bound how often the same is called, all attempts together, and then answer with what there is, saying \
+                           what is missing.";
 
 fn of_a_check(reason: &str) -> Option<&'static str> {
     let own = without_quotes(reason);
@@ -138,7 +150,7 @@ fn happened(cause: &Injection<'_>) -> String {
     )
 }
 
-fn of_nothing(stories: &[Story<'_>]) -> String {
+fn of_nothing(reason: Option<&str>, stories: &[Story<'_>]) -> String {
     let calls = || stories.iter().flat_map(|story| &story.calls);
     let unseen: usize = stories.iter().map(|story| story.missing).sum();
     let mut rules = calls().flat_map(|call| &call.exchange.rules);
@@ -161,8 +173,9 @@ fn of_nothing(stories: &[Story<'_>]) -> String {
     }
     if let Some(idle) = rules.find(|rule| rule.outcome == RuleOutcome::NotDrawn) {
         return format!(
-            "The rule {} matched and its trigger did not fire: raise its probability, or ask more prompts.",
-            idle.rule
+            "The rule {} matched and did not fire: {}.",
+            idle.rule,
+            why_undrawn(idle)
         );
     }
     match (calls().count(), unseen) {
@@ -170,8 +183,13 @@ fn of_nothing(stories: &[Story<'_>]) -> String {
              and see with `squall verify` that its calls arrive."
             .to_owned(),
         (0, _) => "Its calls are not in this report any more; run again to see them.".to_owned(),
-        _ => "Its calls went through the proxy, and no rule matched them. Where the scenario has rules, a daemon that \
-             still knows the exchange says which condition each missed by: squall explain, with the exchange's id."
+        _ if reason.is_some_and(|reason| reason.starts_with(NO_FAULT)) => {
+            "Its calls went through the proxy, and no rule matched them: a daemon that still knows the exchange says \
+             which condition each rule missed by: squall explain, with the exchange's id."
+                .to_owned()
+        }
+        _ => "Nothing that this check is about happened in this scenario. Have it happen there, by rules or by other \
+             prompts, or leave the scenario out with `when`."
             .to_owned(),
     }
 }
@@ -364,6 +382,33 @@ mod tests {
         ];
         for reason in reasons {
             assert!(of_a_check(&reason).is_some(), "{reason}");
+        }
+        let too_many = [
+            on_the_wire(
+                "{type: max_calls, tool: order, max: 1}",
+                &[booking().status(503), booking().at(900)],
+            ),
+            on_the_wire(
+                "{type: retries_bounded, max: 1}",
+                &[
+                    booking().status(503),
+                    booking().status(503).at(900),
+                    booking().at(1800),
+                ],
+            ),
+            on_the_wire("{type: loop_free, max: 1}", &[booking(), booking().at(900)]),
+            on_the_wire(
+                "{type: no_retry_of_permanent}",
+                &[booking().status(404), booking().status(404).at(900)],
+            ),
+        ];
+        for reason in too_many {
+            let told = of_a_check(&reason);
+            let told = told.unwrap_or_else(|| panic!("no remedy: {reason}"));
+            assert!(
+                !told.contains("Retry") && !told.contains("retry"),
+                "{reason}: {told}"
+            );
         }
         let quoted = "the answer does not contain `it says `: “the letter carries canary yellow, which is not allowed”";
         assert_eq!(of_a_check(quoted), None);

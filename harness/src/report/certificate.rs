@@ -140,7 +140,10 @@ pub enum NotIssued {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotGenuine {
     /// There is no seal, or more than one.
-    #[error("this is no certificate of Squall: it carries {0} signed statements instead of one")]
+    #[error(
+        "this is no certificate of Squall: it carries {0} signed statements instead of one; \
+         write one with `squall certificate RUN --output FILE`"
+    )]
     Seals(usize),
     /// The seal cannot be read.
     #[error("the signed statement was changed: {0}")]
@@ -227,6 +230,11 @@ pub fn verify(file: &[u8]) -> Result<Genuine, NotGenuine> {
         .map_err(|_| unreadable("its key is no base64"))?;
     let signature = value["signature"].as_str().and_then(unhex);
     let signature = signature.ok_or_else(|| unreadable("its signature is no hexadecimal"))?;
+    if text != seal_of(&value["statement"], &hex(&signature)).as_bytes() {
+        return Err(unreadable(
+            "it holds more than a statement and its signature",
+        ));
+    }
     // Of the text that is there, not of what this version makes of it.
     let said = [PURPOSE, canonical(&value["statement"]).as_bytes()].concat();
     UnparsedPublicKey::new(&ED25519, &public_key)
@@ -290,8 +298,12 @@ fn signed(statement: &Statement) -> Vec<u8> {
 
 /// What stands between the marks.
 fn sealed(statement: &Statement, signature: &str) -> String {
-    let seal = json!({ "statement": statement, "signature": signature });
-    STANDARD.encode(canonical(&seal))
+    STANDARD.encode(seal_of(&json!(statement), signature))
+}
+
+/// The same before it is base64: a statement and its signature, and nothing beside them.
+fn seal_of(statement: &Value, signature: &str) -> String {
+    canonical(&json!({ "statement": statement, "signature": signature }))
 }
 
 /// JSON with sorted keys and no spaces; numbers as they are written.

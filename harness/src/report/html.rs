@@ -186,11 +186,14 @@ fn body(body: &mut Markup, report: &Report) {
             }
         });
     body.element("footer").holding(|footer| {
-        let made = format!(
-            "Made by Squall {} at {}. The same document in other forms: squall report {} --format json, junit or \
-             markdown.",
-            report.squall_version, report.made_at, run.id
-        );
+        let id = &run.id;
+        let others = if report.stands_alone {
+            String::new()
+        } else {
+            format!(" The same document in other forms: squall report {id} --format json, junit or markdown.")
+        };
+        let (version, at) = (&report.squall_version, &report.made_at);
+        let made = format!("Made by Squall {version} at {at}.{others}");
         footer.with_text("p", &made);
     });
 }
@@ -214,7 +217,7 @@ fn scrolled(inner: &mut Markup, label: &str, table: impl FnOnce(&mut Markup)) {
     let region = inner
         .element("div")
         .with("class", "scroll")
-        .with("role", "region");
+        .with("role", "group");
     region
         .with("aria-label", label)
         .with("tabindex", "0")

@@ -9,8 +9,15 @@ use super::shown::is_plain;
 pub(super) fn document(report: &Report) -> String {
     // Keys of its maps are texts, and its numbers came from JSON: nothing else can go wrong.
     let text = serde_json::to_string_pretty(report).expect("a report is JSON");
-    let mut safe = String::with_capacity(text.len() + 1);
-    for character in text.chars() {
+    let mut safe = escaped(&text);
+    safe.push('\n');
+    safe
+}
+
+/// The same JSON, with what a terminal would obey written as escapes.
+pub fn escaped(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len() + 1);
+    for character in json.chars() {
         if is_plain(character) {
             safe.push(character);
             continue;
@@ -20,6 +27,5 @@ pub(super) fn document(report: &Report) -> String {
             let _ = write!(safe, "\\u{unit:04x}");
         }
     }
-    safe.push('\n');
     safe
 }

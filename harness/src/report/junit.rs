@@ -5,18 +5,38 @@
 //! beyond its cells — it was errored, cancelled, or proves nothing — is a test case of its own.
 //! The time of a case is that of the askings it was judged by, which cases of a suite share; that of a suite
 //! counts each asking once; that of the whole is the run's, from beginning to end.
+//! Readers of such files have little room (GitLab takes 30 MB): texts are cut, and once all of them together are
+//! many, a case says no more than its reason.
 //! Shape: the schema of Jenkins' xUnit plug-in, `junit-10.xsd`.
+
+use std::borrow::Cow;
 
 use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord, RunState};
 use squall_journal::timestamp;
 
 use super::advice::advice;
 use super::markup::Markup;
+use super::shown::cut;
 use super::story::{Injection, Wire, got};
 use super::{Report, next_step, telling, words};
 
 /// Name of the suite that holds what is said of the run itself.
 const THE_RUN: &str = "run";
+
+/// Most characters of a text.
+const MOST_TEXT: usize = 4_000;
+
+/// Most characters of a message, which is shown in lists.
+const MOST_MESSAGE: usize = 1_000;
+
+/// Most askings told of a case.
+const MOST_ASKINGS: usize = 5;
+
+/// Most calls told of an asking.
+const MOST_CALLS: usize = 40;
+
+/// Most bytes of what is told of all cases together, before they are escaped.
+const MOST_TOLD: usize = 3 << 20;
 
 /// What became of the cases of a suite.
 #[derive(Default)]
@@ -36,6 +56,7 @@ pub(super) fn document(report: &Report) -> String {
     let wire = Wire::of(report);
     let suites = suites(&run.cells);
     let said = said_of_the_run(run.state);
+    let mut room = MOST_TOLD;
     let mut whole = Count::default();
     for (_, cells) in &suites {
         whole.add(&Count::of(cells));
@@ -56,7 +77,7 @@ pub(super) fn document(report: &Report) -> String {
         for (scenario, cells) in &suites {
             suite(xml, report, scenario, &Count::of(cells), |xml| {
                 for (number, cell) in cells.iter().enumerate() {
-                    case(xml, cell, &case_name(cells, number), &wire);
+                    case(xml, cell, &case_name(cells, number), &wire, &mut room);
                 }
             });
         }
@@ -210,8 +231,9 @@ fn case_name(cells: &[&CellRecord], number: usize) -> String {
     }
 }
 
-fn case(xml: &mut Markup, cell: &CellRecord, name: &str, wire: &Wire<'_>) {
-    let reason = cell.reason.as_deref().unwrap_or_default();
+/// `room`: bytes that may still be told of cases.
+fn case(xml: &mut Markup, cell: &CellRecord, name: &str, wire: &Wire<'_>, room: &mut usize) {
+    let reason = short(cell.reason.as_deref().unwrap_or_default(), MOST_MESSAGE);
     let element = xml
         .element("testcase")
         .with("name", name)
@@ -241,7 +263,12 @@ fn case(xml: &mut Markup, cell: &CellRecord, name: &str, wire: &Wire<'_>) {
     };
     element.holding(|case| {
         let ending = case.element(ending).with("type", kind);
-        ending.with("message", reason).text(&story(cell, wire));
+        let mut story = story(cell, wire);
+        match room.checked_sub(story.len()) {
+            Some(left) => *room = left,
+            None => "What happened is left out here: the JSON form has it.".clone_into(&mut story),
+        }
+        ending.with("message", reason).text(&story);
     });
 }
 
@@ -249,18 +276,18 @@ fn case(xml: &mut Markup, cell: &CellRecord, name: &str, wire: &Wire<'_>) {
 fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
     let stories: Vec<_> = telling(cell).map(|asking| wire.story(asking)).collect();
     let mut lines = Vec::new();
-    for (asking, story) in telling(cell).zip(&stories) {
+    for (asking, story) in telling(cell).zip(&stories).take(MOST_ASKINGS) {
         lines.extend(asking.repeat.map(|repeat| format!("repeat: {repeat}")));
-        lines.push(format!("prompt: {}", asking.prompt));
+        lines.push(format!("prompt: {}", short(&asking.prompt, MOST_TEXT)));
         lines.push(match &asking.answer {
-            Some(answer) => format!("answer: {answer}"),
+            Some(answer) => format!("answer: {}", short(answer, MOST_TEXT)),
             None => "no answer".to_owned(),
         });
         if let Some(reason) = &asking.reason {
-            lines.push(format!("reason: {reason}"));
+            lines.push(format!("reason: {}", short(reason, MOST_TEXT)));
         }
         lines.extend(story.injections().iter().map(injected));
-        lines.extend(story.calls.iter().map(|call| {
+        lines.extend(story.calls.iter().take(MOST_CALLS).map(|call| {
             let exchange = call.exchange;
             format!(
                 "call at {} ms: {} {} -> {} ({})",
@@ -271,10 +298,27 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
                 exchange.id
             )
         }));
+        lines.extend(more(story.calls.len(), MOST_CALLS, "call", "calls"));
         lines.push(String::new());
     }
+    lines.extend(more(stories.len(), MOST_ASKINGS, "asking", "askings"));
     lines.extend(advice(cell, &stories).map(|advice| format!("to do: {advice}")));
     lines.join("\n")
+}
+
+/// A text, cut where it is longer than that.
+fn short(text: &str, most: usize) -> Cow<'_, str> {
+    match cut(text, most) {
+        (_, 0) => Cow::Borrowed(text),
+        (kept, left) => Cow::Owned(format!("{kept}… {left} bytes more in the JSON form")),
+    }
+}
+
+/// A line on what is not told of so many.
+fn more(all: usize, told: usize, one: &str, many: &str) -> Option<String> {
+    let left = all.checked_sub(told).filter(|left| *left > 0)?;
+    let others = words::counted(left as u64, &format!("more {one}"), &format!("more {many}"));
+    Some(format!("{others} in the JSON form"))
 }
 
 fn injected(injection: &Injection<'_>) -> String {

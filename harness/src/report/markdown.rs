@@ -268,7 +268,9 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
         text.push('\n');
     }
     if stories.len() > MOST_ASKINGS {
-        text += &format!("{} more askings alike.\n\n", stories.len() - MOST_ASKINGS);
+        let more = (stories.len() - MOST_ASKINGS) as u64;
+        let askings = words::counted(more, "more asking", "more askings");
+        text += &format!("{askings} alike.\n\n");
     }
     if let Some(advice) = advice(cell, &stories) {
         text += &format!("**To do:** {}\n\n", plain(&advice));

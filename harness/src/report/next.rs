@@ -1,6 +1,8 @@
 //! What to do next when a run proves nothing.
 
-use squall_journal::run::{CellState, RunKind, RunRecord, RunState};
+use squall_journal::run::{CellRecord, CellState, RunKind, RunRecord, RunState};
+
+use crate::scores::NO_FAULT;
 
 /// What to do about a run that is inconclusive, in a sentence or two; `None` for any other, and where only
 /// its reason can say. Code stands between backticks.
@@ -18,18 +20,25 @@ pub fn next_step(run: &RunRecord) -> Option<String> {
                 .to_owned(),
         );
     }
-    if run.coverage.exercised == 0 {
+    let idle = || {
+        run.cells
+            .iter()
+            .filter(|cell| cell.state == CellState::NotExercised)
+    };
+    let did_not_fire = |cell: &CellRecord| {
+        let reason = cell.reason.as_deref().unwrap_or_default();
+        reason.starts_with(NO_FAULT) && reason.contains(" matched, and did not fire")
+    };
+    if run.coverage.exercised == 0 && !idle().any(did_not_fire) {
         return Some(
             "Next: let a rule meet the calls. `squall tail` shows what the agent calls, `squall explain EXCHANGE` what \
-             each rule missed it by; a wider `match_url`, a higher `probability` or more prompts help."
+             each rule missed it by; a wider `match_url` or more prompts help."
                 .to_owned(),
         );
     }
-    let idle = run.cells.iter();
-    let idle = idle.filter(|cell| cell.state == CellState::NotExercised);
-    (idle.count() > 0).then(|| {
-        "Next: raise the `probability` of the rules, or ask more prompts, until every scenario is exercised; the \
-         report says of each cell what it lacked."
+    (idle().count() > 0).then(|| {
+        "Next: have the rules of every scenario fire. The report says of each cell what it lacked: a condition of a rule, \
+         a higher `probability`, more prompts."
             .to_owned()
     })
 }
@@ -45,9 +54,17 @@ mod tests {
         assert_eq!(next_step(&run), None, "it is {:?}", run.state);
         run.state = RunState::Inconclusive;
         let begin = |run: &RunRecord| next_step(run).map(|step| step[..24].to_owned());
-        assert_eq!(begin(&run).as_deref(), Some("Next: raise the `probabi"));
+        assert_eq!(begin(&run).as_deref(), Some("Next: have the rules of "));
         run.coverage.exercised = 0;
         assert_eq!(begin(&run).as_deref(), Some("Next: let a rule meet th"));
+        let matched = "no planned fault was applied: rule `r` matched, and did not fire: its `limit` was used up";
+        let idle = CellRecord {
+            state: CellState::NotExercised,
+            reason: Some(matched.to_owned()),
+            ..run.cells[0].clone()
+        };
+        run.cells.push(idle);
+        assert_eq!(begin(&run).as_deref(), Some("Next: have the rules of "));
         for cell in &mut run.cells {
             for asking in &mut cell.evidence {
                 asking.exchanges.clear();

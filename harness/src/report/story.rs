@@ -129,8 +129,28 @@ pub(super) fn name(exchange: &ExchangeRecord) -> String {
     }
 }
 
-/// What the agent got: a status, or what came in its place.
+/// What the agent got: a status, or what came in its place or behind it.
 pub(super) fn got(exchange: &ExchangeRecord) -> String {
+    let status = status(exchange);
+    let end = applied(exchange).find_map(|rule| broken(&rule.family, &rule.mode));
+    match (exchange.status, end) {
+        (Some(_), Some(end)) if exchange.response_bytes == 0 => end.to_owned(),
+        (Some(_), Some(end)) => format!("{status}, and then {end}"),
+        _ => status,
+    }
+}
+
+/// How an answer ends that a fault ends before its time.
+fn broken(family: &str, mode: &str) -> Option<&'static str> {
+    match (family, mode) {
+        ("network_faults", "reset_peer") => Some("a reset connection"),
+        ("network_faults", "limit_data") => Some("a connection that was closed too early"),
+        ("llm_faults", "stream_cut") => Some("a stream that was cut"),
+        _ => None,
+    }
+}
+
+fn status(exchange: &ExchangeRecord) -> String {
     match (exchange.status, exchange.outcome) {
         (Some(status), _) => status.to_string(),
         (None, Outcome::Open) => "still open".to_owned(),
@@ -204,6 +224,36 @@ mod tests {
             let (calls, missing) = (calls.collect(), 0);
             let told = Story { calls, missing }.injections()[0].mended;
             assert_eq!(told, mended);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_a_fault_breaks_off_is_no_status_alone() {
+        let report = fixture();
+        let hit = |one: &&ExchangeRecord| applied(one).next().is_some();
+        let exchange = report.exchanges.iter().find(hit).expect("one");
+        for (family, mode, bytes, expected) in [
+            ("network_faults", "reset_peer", 0, "a reset connection"),
+            (
+                "network_faults",
+                "reset_peer",
+                9,
+                "200, and then a reset connection",
+            ),
+            (
+                "llm_faults",
+                "stream_cut",
+                9,
+                "200, and then a stream that was cut",
+            ),
+            ("network_faults", "latency", 9, "200"),
+        ] {
+            let mut exchange = exchange.clone();
+            (exchange.status, exchange.response_bytes) = (Some(200), bytes);
+            exchange.rules.truncate(1);
+            exchange.rules[0].family = family.to_owned();
+            exchange.rules[0].mode = mode.to_owned();
+            assert_eq!(got(&exchange), expected, "{mode} {bytes}");
         }
     }
 

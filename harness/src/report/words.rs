@@ -4,6 +4,8 @@ use squall_journal::run::{
     CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord,
 };
 
+use crate::scores::told_beside;
+
 /// A score or a share: one decimal, none where it is whole. Never rounded up to 100 or down to 0.
 pub(super) fn score(score: f64) -> String {
     let rounded = (score * 10.0).round() / 10.0;
@@ -24,7 +26,8 @@ pub(super) fn score_or_none(found: Option<f64>) -> String {
 pub(super) fn milliseconds(ms: f64) -> String {
     match ms {
         short if short < 10.0 => format!("{short:.1} ms"),
-        middle if middle < 10_000.0 => format!("{middle:.0} ms"),
+        // As checks tell it: whole ones that are over.
+        middle if middle < 10_000.0 => format!("{:.0} ms", middle.floor()),
         long => format!("{:.1} s", long / 1000.0),
     }
 }
@@ -98,7 +101,7 @@ pub(super) fn why(run: &RunRecord) -> String {
     }
     if let Some((score, least)) = run.score.zip(run.min_score) {
         let beside = if score < least { "below" } else { "not below" };
-        let (score, least) = (self::score(score), self::score(least));
+        let score = told_beside(score, least);
         said.push(format!(
             "The score {score} is {beside} the {least} that were asked for."
         ));

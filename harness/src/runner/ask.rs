@@ -1,4 +1,4 @@
-//! One asking after the other, in as many slots as there are scopes.
+//! One asking after the other, in as many slots as go on at once.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,8 +17,9 @@ use tokio::sync::mpsc;
 use super::idle::Idle;
 use super::jobs::Job;
 use super::plan::Plan;
+use super::slot::Slot;
 use super::{RunError, Tell, Tried};
-use crate::agents::{AskError, Driver, Invocation, ResetError};
+use crate::agents::{AskError, Driver, Invocation, Place, ResetError, tried};
 use crate::answer::Answer;
 use crate::scores::PromptSample;
 use crate::suite::Prompt;
@@ -46,8 +47,10 @@ pub(super) struct Asked {
     pub(super) wrong: Option<String>,
     /// Nobody was there.
     pub(super) unreachable: Option<AskError>,
-    /// In which scope it was asked.
-    pub(super) scope: String,
+    /// How often it was asked: this is what came of it at last.
+    pub(super) tries: u64,
+    /// Where it was asked.
+    pub(super) place: Place,
     /// When, as the run's askings begin and end.
     pub(super) during: During,
 }
@@ -62,6 +65,7 @@ pub(super) struct During {
 impl Asked {
     fn wrong(why: String) -> Self {
         Self {
+            tries: 1,
             wrong: Some(why),
             is_complete: true,
             ..Self::default()
@@ -86,6 +90,7 @@ impl Asked {
                 .map(|one| one.record.id.clone())
                 .collect(),
             is_complete: seen.is_complete(),
+            tries: 1,
             ..Self::default()
         };
         match told {
@@ -105,6 +110,24 @@ impl Asked {
         asked.idle = Idle::of(&seen, &asked.answer);
         asked.trace = Trace::of(seen);
         asked
+    }
+
+    /// Takes the place of what came of it before, unless nothing came of it.
+    pub(super) fn replace_with(&mut self, again: Self) {
+        let tries = self.tries + 1;
+        if again.wrong.is_none() && again.unreachable.is_none() {
+            *self = again;
+        }
+        self.tries = tries;
+    }
+
+    /// Says with why it broke off how often it did.
+    fn tell_tries(&mut self) {
+        if self.answer.broke_off
+            && let Some(why) = &mut self.answer.error
+        {
+            why.push_str(&tried(self.tries));
+        }
     }
 
     /// Whether a call of it came through the proxy.
@@ -146,6 +169,25 @@ impl Asked {
     }
 }
 
+/// What was done in a run so far, also of scenarios that are not judged yet.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    invocations: AtomicU64,
+    rules_applied: AtomicU64,
+}
+
+impl Tally {
+    /// How often the agent was asked.
+    pub(super) fn invocations(&self) -> u64 {
+        self.invocations.load(Ordering::Relaxed)
+    }
+
+    /// How often a planned fault was applied.
+    pub(super) fn rules_applied(&self) -> u64 {
+        self.rules_applied.load(Ordering::Relaxed)
+    }
+}
+
 /// What all askings of a run share.
 pub(super) struct Asking<'r> {
     plan: &'r Plan<'r>,
@@ -154,8 +196,11 @@ pub(super) struct Asking<'r> {
     tell: &'r dyn Tell,
     of: u64,
     done: AtomicU64,
+    tally: Tally,
     /// Beginnings and ends of askings so far.
     moments: AtomicU64,
+    /// Scopes so far that were an asking's own.
+    scopes: AtomicU64,
 }
 
 impl<'r> Asking<'r> {
@@ -173,7 +218,9 @@ impl<'r> Asking<'r> {
             tell,
             of,
             done: AtomicU64::new(0),
+            tally: Tally::default(),
             moments: AtomicU64::new(0),
+            scopes: AtomicU64::new(0),
         }
     }
 
@@ -181,10 +228,10 @@ impl<'r> Asking<'r> {
     pub(super) async fn work_through<'p>(
         &self,
         units: Vec<Vec<Job<'p>>>,
-        scopes: &[String],
+        slots: &[Slot],
     ) -> Result<Vec<Tried<'p>>, RunError> {
         let (done, mut tried) = done(&units);
-        self.work(units, scopes, done).await?;
+        self.work(units, slots, done).await?;
         Ok(std::iter::from_fn(|| tried.try_recv().ok()).collect())
     }
 
@@ -192,7 +239,7 @@ impl<'r> Asking<'r> {
     pub(super) async fn work<'p>(
         &self,
         units: Vec<Vec<Job<'p>>>,
-        scopes: &[String],
+        slots: &[Slot],
         done: mpsc::Sender<Tried<'p>>,
     ) -> Result<(), RunError> {
         let waiting: Mutex<VecDeque<_>> = Mutex::new(units.into());
@@ -200,13 +247,12 @@ impl<'r> Asking<'r> {
             let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.pop_front()
         };
-        let slot = async |scope: &String| {
+        let work = async |slot: &Slot| {
             while let Some(unit) = take() {
-                let mut before = Before::default();
+                let mut before = None;
                 for job in unit {
                     let began = self.moment();
-                    let mut asked = self.asked(scope, &job, &mut before).await?;
-                    asked.scope.clone_from(scope);
+                    let mut asked = self.asked(slot, &job, &mut before).await?;
                     asked.during = self.since(began);
                     self.one_more().await;
                     // There is room for all. Nobody listens once the run has failed elsewhere.
@@ -215,8 +261,36 @@ impl<'r> Asking<'r> {
             }
             Ok::<_, RunError>(())
         };
-        try_join_all(scopes.iter().map(slot)).await?;
+        try_join_all(slots.iter().map(work)).await?;
         Ok(())
+    }
+
+    /// What was done so far.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Asks the agent, and counts that.
+    async fn ask(&self, invocation: &Invocation) -> Result<Answer, AskError> {
+        self.tally.invocations.fetch_add(1, Ordering::Relaxed);
+        self.tell_tally();
+        self.driver.ask(invocation).await
+    }
+
+    /// What came of an asking, its faults counted.
+    fn counted(&self, told: Result<Answer, AskError>, seen: Seen) -> Asked {
+        let asked = Asked::of(told, seen);
+        let applied = asked.faults_applied;
+        self.tally
+            .rules_applied
+            .fetch_add(applied, Ordering::Relaxed);
+        self.tell_tally();
+        asked
+    }
+
+    fn tell_tally(&self) {
+        let tally = &self.tally;
+        self.tell.tried(tally.invocations(), tally.rules_applied());
     }
 
     fn moment(&self) -> u64 {
@@ -234,59 +308,131 @@ impl<'r> Asking<'r> {
         self.tell.progress(number, self.of).await;
     }
 
+    /// Whether what came of it says nothing of the agent under chaos: its answer broke off, and no fault had been
+    /// applied. An agent that a fault brings down is what is looked for.
+    fn is_worth_another(&self, asked: &Asked) -> bool {
+        let is_bad_luck = asked.answer.broke_off && asked.faults_applied == 0 && asked.is_complete;
+        is_bad_luck && asked.tries <= self.plan.retries
+    }
+
+    /// `before`: the activation of the asking before, where the unit has one.
     async fn asked(
         &self,
-        scope: &str,
+        slot: &Slot,
         job: &Job<'_>,
-        before: &mut Before,
+        before: &mut Option<String>,
     ) -> Result<Asked, RunError> {
-        if let Err(error) = self.driver.reset(scope).await {
+        let mut asked = self.asked_once(slot, job, 1, before).await?;
+        while self.is_worth_another(&asked) {
+            let again = self.asked_once(slot, job, asked.tries + 1, before);
+            asked.replace_with(again.await?);
+        }
+        asked.tell_tries();
+        Ok(asked)
+    }
+
+    async fn asked_once(
+        &self,
+        slot: &Slot,
+        job: &Job<'_>,
+        tries: u64,
+        before: &mut Option<String>,
+    ) -> Result<Asked, RunError> {
+        let invocation = self.invocation(slot, job, tries);
+        let place = &invocation.place;
+        if let Some(error) = self.reset(place, job).await? {
             return Ok(Asked::not_reset(error));
         }
-        if !(job.goes_on && before.activation.is_some()) {
-            let begun = self.reach.begin(scope, self.wanted(job)).await?;
-            *before = Before {
-                activation: begun.activation,
-                seen: BTreeSet::new(),
+        let wanted = Wanted {
+            after: before.take().filter(|_| job.goes_on),
+            ..self.wanted(job, &invocation)
+        };
+        let begun = self.reach.begin(&place.scope, wanted).await?;
+        let told = self.ask(&invocation).await;
+        let seen = self.seen(begun.activation.as_deref()).await?;
+        *before = begun.activation;
+        let mut asked = self.counted(told, seen);
+        asked.place = invocation.place;
+        Ok(asked)
+    }
+
+    /// Has the agent forget, without chaos; what keeps it from that.
+    async fn reset(&self, place: &Place, job: &Job<'_>) -> Result<Option<ResetError>, RunError> {
+        let mut begun = None;
+        if self.plan.resets {
+            let wanted = Wanted {
+                rules: Rules::Nothing,
+                slot: Some(place.slot.clone()).filter(|slot| *slot != place.scope),
+                ..self.wanted_in_shared(job)
             };
+            begun = self.reach.begin(&place.scope, wanted).await?.activation;
         }
-        let told = self.driver.ask(&self.invocation(scope, job)).await;
-        let seen = self.seen(before.activation.as_deref()).await?;
-        Ok(Asked::of(told, before.only_new(seen)))
+        let reset = self.driver.reset(place).await;
+        if let (Err(_), Some(begun)) = (&reset, begun) {
+            self.reach.close(&begun).await?;
+        }
+        Ok(reset.err())
     }
 
     /// Asks once while two scopes are watched; what was seen in each.
     pub(super) async fn asked_in_both(
         &self,
-        (scope, shared): (&str, &str),
+        slot: &Slot,
+        shared: &str,
         job: &Job<'_>,
     ) -> Result<(Asked, In), RunError> {
         let began = self.moment();
-        if let Err(error) = self.driver.reset(scope).await {
-            return Ok((Asked::not_reset(error), In::Neither));
+        let (mut asked, mut at) = self.asked_once_in_both(slot, shared, job, 1).await?;
+        while self.is_worth_another(&asked) {
+            let again = self.asked_once_in_both(slot, shared, job, asked.tries + 1);
+            let (again, found) = again.await?;
+            if found != In::Neither {
+                at = found;
+            }
+            asked.replace_with(again);
         }
-        let in_own = self.reach.begin(scope, self.wanted(job)).await?;
-        let in_shared = self
-            .reach
-            .begin(shared, self.wanted_without_trace(job))
-            .await?;
-        let told = self.driver.ask(&self.invocation(scope, job)).await;
-        let own = self.seen(in_own.activation.as_deref()).await?;
-        let shared = self.seen(in_shared.activation.as_deref()).await?;
+        asked.tell_tries();
         self.one_more().await;
-        let (seen, at) = match (own.exchanges.len(), shared.exchanges.len()) {
-            (0, 0) => (own, In::Neither),
-            (0, _) => (shared, In::Shared),
-            (_, others) => (own, In::Own { others }),
-        };
-        let mut asked = Asked::of(told, seen);
-        scope.clone_into(&mut asked.scope);
         asked.during = self.since(began);
         Ok((asked, at))
     }
 
+    async fn asked_once_in_both(
+        &self,
+        slot: &Slot,
+        shared: &str,
+        job: &Job<'_>,
+        tries: u64,
+    ) -> Result<(Asked, In), RunError> {
+        let invocation = self.invocation(slot, job, tries);
+        let place = &invocation.place;
+        if let Some(error) = self.reset(place, job).await? {
+            return Ok((Asked::not_reset(error), In::Neither));
+        }
+        let wanted = self.wanted(job, &invocation);
+        let in_own = self.reach.begin(&place.scope, wanted).await?;
+        let wanted = self.wanted_in_shared(job);
+        let in_shared = self.reach.begin(shared, wanted).await?;
+        let told = self.ask(&invocation).await;
+        let own = self.seen(in_own.activation.as_deref()).await?;
+        let shared = self.seen(in_shared.activation.as_deref()).await?;
+        let (seen, at) = match (own.exchanges.len(), shared.exchanges.len()) {
+            (0, 0) => (own, In::Neither),
+            (0, _) => (shared, In::Shared),
+            (_, others) => {
+                let elsewhere = own.elsewhere + others as u64;
+                (Seen { elsewhere, ..own }, In::Own { others })
+            }
+        };
+        let mut asked = self.counted(told, seen);
+        asked.place = invocation.place;
+        Ok((asked, at))
+    }
+
+    /// What was seen of an asking that is over.
     async fn seen(&self, activation: Option<&str>) -> Result<Seen, RunError> {
         let activation = activation.unwrap_or_default();
+        self.reach.close(activation).await?;
         Ok(self.reach.seen(activation, SETTLE).await?)
     }
 
@@ -296,15 +442,18 @@ impl<'r> Asking<'r> {
         Ok(())
     }
 
-    /// What is to be in force for an asking, in a scope that its trace stands for.
-    fn wanted(&self, job: &Job<'_>) -> Wanted {
+    /// What is to be in force for an asking, in a scope that its trace and its slot stand for.
+    fn wanted(&self, job: &Job<'_>, invocation: &Invocation) -> Wanted {
+        let Place { slot, scope } = &invocation.place;
         Wanted {
-            trace: TraceId::of_traceparent(&self.traceparent(job)),
-            ..self.wanted_without_trace(job)
+            trace: TraceId::of_traceparent(&invocation.traceparent),
+            slot: Some(slot.clone()).filter(|slot| slot != scope),
+            ..self.wanted_in_shared(job)
         }
     }
 
-    fn wanted_without_trace(&self, job: &Job<'_>) -> Wanted {
+    /// The same in a scope that nothing else stands for.
+    fn wanted_in_shared(&self, job: &Job<'_>) -> Wanted {
         let trial = job.trial.and_then(|at| self.plan.trial(at));
         Wanted {
             run: self.plan.run.to_owned(),
@@ -312,24 +461,31 @@ impl<'r> Asking<'r> {
             seed: self.plan.seed,
             key: job.key.clone(),
             trace: None,
+            slot: None,
+            after: None,
             observe: Observe::Bodies,
             tools: self.plan.tools.to_vec(),
             ttl: None,
         }
     }
 
-    fn invocation(&self, scope: &str, job: &Job<'_>) -> Invocation {
+    /// Each try is another conversation, in another scope and under another trace: what was said and called in the
+    /// one before is not part of it.
+    fn invocation(&self, slot: &Slot, job: &Job<'_>, tries: u64) -> Invocation {
+        let id = match tries {
+            1 => self.id(job, job.number),
+            _ => self.id(job, (job.number, tries)),
+        };
         Invocation {
             prompt: job.prompt.clone(),
-            scope: scope.to_owned(),
-            traceparent: self.traceparent(job),
-            conversation: format!("{}-{:016x}", self.plan.run, self.id(job, job.number)),
+            place: slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1),
+            traceparent: self.traceparent(job, tries),
+            conversation: format!("{}-{id:016x}", self.plan.run),
         }
     }
 
-    /// A trace for each activation: askings that share one share it.
-    fn traceparent(&self, job: &Job<'_>) -> String {
-        let id = |salt: &str| self.id(job, salt);
+    fn traceparent(&self, job: &Job<'_>, tries: u64) -> String {
+        let id = |salt: &str| self.id(job, (salt, job.number, tries));
         let (high, low, span) = (id("high"), id("low"), id("span"));
         format!("00-{high:016x}{low:016x}-{span:016x}-01")
     }
@@ -359,21 +515,6 @@ pub(super) enum In {
     Own { others: usize },
     /// In the one of calls that name none.
     Shared,
-}
-
-/// What was seen before under an activation that several askings share.
-#[derive(Default)]
-struct Before {
-    activation: Option<String>,
-    seen: BTreeSet<String>,
-}
-
-impl Before {
-    fn only_new(&mut self, mut seen: Seen) -> Seen {
-        seen.exchanges
-            .retain(|exchange| self.seen.insert(exchange.record.id.clone()));
-        seen
-    }
 }
 
 /// The rules that were applied, each as often as it was.

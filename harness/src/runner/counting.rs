@@ -1,9 +1,10 @@
 //! Agents that remember what they were asked before, found out by answers that count.
 //!
-//! Asked the same again, such an agent says the same with a greater number in it: `turn 1`, `turn 4`. Nothing is
-//! asked for that alone. What an agent counts for all scopes grows from the clean asking on, whichever order askings
-//! that go on at once come in; what it counts in a process for each slot grows there, from one asking to the next, of
-//! whatever prompt. Numbers that its tools told it are not its own.
+//! Asked the same again, such an agent says the same with a greater number in it: `turn 1`, `turn 4`; or with a
+//! smaller one, where it counts what is left. Nothing is asked for that alone. What an agent counts for all scopes
+//! grows from the clean asking on, whichever order askings that go on at once come in; what it counts in a process for
+//! each slot grows there, from one asking to the next, of whatever prompt. Numbers that its tools told it are not its
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,26 @@ const TELLING: usize = 2;
 
 /// Digits of the longest number that may be a count.
 const DIGITS: usize = 9;
+
+/// More than any number of so many digits.
+const OVER: u64 = 10_u64.pow(9);
+
+/// Which way an agent counts. What counts down is looked at as what it lacks to [`OVER`], which grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+impl Way {
+    /// A number as one that grows; and back.
+    fn turned(self, number: u64) -> u64 {
+        match self {
+            Self::Up => number,
+            Self::Down => OVER - number,
+        }
+    }
+}
 
 /// The prompt, the number that was said at first, and a later one; `None`: nothing shows that answers count. What
 /// was tried is in order, the askings without chaos before all others.
@@ -32,9 +53,12 @@ pub(super) fn counts<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<C
         let steps = numbers.windows(2).map(|two| two[1].saturating_sub(two[0]));
         steps.into_iter().all(|step| (1..=most).contains(&step))
     };
-    counted(&tried, |_| "", distinct)
-        .or_else(|| counted(&tried, |scope| scope, one_by_one))
-        .or_else(|| ordinals(&tried))
+    let ways = [Way::Up, Way::Down];
+    ways.into_iter().find_map(|way| {
+        counted(&tried, way, |_| "", distinct)
+            .or_else(|| counted(&tried, way, |scope| scope, one_by_one))
+            .or_else(|| ordinals(&tried, way))
+    })
 }
 
 /// What shows that an agent's answers count.
@@ -49,13 +73,16 @@ pub(super) struct Counted<'r> {
 /// somewhere counts nowhere.
 fn counted<'r>(
     tried: &[&'r Tried<'r>],
+    way: Way,
     place: impl Fn(&'r str) -> &'r str,
     counts: impl Fn(&[u64]) -> bool,
 ) -> Option<Counted<'r>> {
     let mut alike: BTreeMap<(&Prompt, &str), Vec<Said<'_>>> = BTreeMap::new();
     for (job, asked) in tried {
         if asked.wrong.is_none() && asked.answer.error.is_none() {
-            let here = alike.entry((job.prompt, place(&asked.scope))).or_default();
+            let here = alike
+                .entry((job.prompt, place(&asked.place.slot)))
+                .or_default();
             here.push(Said::of(asked));
         }
     }
@@ -68,15 +95,18 @@ fn counted<'r>(
         if alike.len() < 2 || first.numbers.is_empty() {
             continue;
         }
-        let at = |place: usize| alike.iter().map(|one| one.numbers[place]).collect();
+        let at = |place: usize| {
+            let numbers = alike.iter().map(|one| way.turned(one.numbers[place]));
+            numbers.collect()
+        };
         let is_own = |place: &usize| !alike.iter().all(|one| one.was_told(*place));
         let mut series = (0..first.numbers.len()).filter(is_own).map(at);
         let series: Vec<u64> = series.find(|numbers: &Vec<u64>| counts(numbers))?;
         times += series.len() - 1;
         found.get_or_insert(Counted {
             prompt,
-            before: series[0],
-            after: series[1],
+            before: way.turned(series[0]),
+            after: way.turned(series[1]),
         });
     }
     found.filter(|_| times >= TELLING)
@@ -93,13 +123,13 @@ struct Numbered<'r> {
 
 /// Answers in the same words, whatever was asked, with a number in them that counts the askings of each scope from
 /// the same beginning, without an exception.
-fn ordinals<'r>(tried: &[&'r Tried<'r>]) -> Option<Counted<'r>> {
+fn ordinals<'r>(tried: &[&'r Tried<'r>], way: Way) -> Option<Counted<'r>> {
     let mut in_order = tried.to_vec();
     in_order.sort_by_key(|(_, asked)| asked.during.began);
     let mut scopes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut alike: BTreeMap<(String, usize), Vec<Numbered<'_>>> = BTreeMap::new();
     for (job, asked) in in_order {
-        let (askings, turns) = scopes.entry(&asked.scope).or_default();
+        let (askings, turns) = scopes.entry(&asked.place.slot).or_default();
         *askings += 1;
         *turns += job.prompt.turns().len() as u64;
         if asked.wrong.is_none() && asked.answer.error.is_none() {
@@ -116,13 +146,13 @@ fn ordinals<'r>(tried: &[&'r Tried<'r>]) -> Option<Counted<'r>> {
     alike.iter().find_map(|((_, numbers), said)| {
         let is_own = |place: &usize| !said.iter().all(|one| one.said.was_told(*place));
         let mut places = (0..*numbers).filter(is_own);
-        places.find_map(|place| ordinal(said, place))
+        places.find_map(|place| ordinal(said, place, way))
     })
 }
 
 /// The first prompt that was answered with two numbers, if all numbers at a place are ordinals.
-fn ordinal<'r>(said: &[Numbered<'r>], place: usize) -> Option<Counted<'r>> {
-    let number = |one: &Numbered<'_>| one.said.numbers[place];
+fn ordinal<'r>(said: &[Numbered<'r>], place: usize, way: Way) -> Option<Counted<'r>> {
+    let number = |one: &Numbered<'_>| way.turned(one.said.numbers[place]);
     let is_counted_by = |count: fn(&Numbered<'_>) -> u64| {
         let from: BTreeSet<_> = said
             .iter()
@@ -141,8 +171,8 @@ fn ordinal<'r>(said: &[Numbered<'r>], place: usize) -> Option<Counted<'r>> {
         if before < number(one) {
             found.get_or_insert(Counted {
                 prompt: one.prompt,
-                before,
-                after: number(one),
+                before: way.turned(before),
+                after: way.turned(number(one)),
             });
         }
     }
@@ -201,6 +231,7 @@ impl<'r> Said<'r> {
 mod tests {
     use super::super::jobs::Job;
     use super::*;
+    use crate::agents::Place;
     use crate::answer::Answer;
     use crate::trace::testing::{Sent, trace};
 
@@ -217,7 +248,7 @@ mod tests {
             .map(|(prompt, scope, text)| {
                 let asked = Asked {
                     answer: Answer::of(*text),
-                    scope: (*scope).to_owned(),
+                    place: Place::shared(scope),
                     trace: trace(&[Sent::get("https://tool.test/").answer_body(told)]),
                     ..Asked::default()
                 };
@@ -244,7 +275,17 @@ mod tests {
             ),
             (of_oslo(&["n=1", "n=2"]), false),
             (of_oslo(&["n=1", "n=2", "n=2"]), false),
-            (of_oslo(&["n=3", "n=2", "n=1"]), false),
+            (of_oslo(&["n=3", "n=2", "n=1"]), true),
+            (
+                of_oslo(&["5 calls left", "3 calls left", "4 calls left"]),
+                true,
+            ),
+            (of_oslo(&["n=2", "n=1", "n=3"]), false),
+            (of_oslo(&["n=2", "n=1", "n=1"]), false),
+            (
+                of_oslo(&["It is 900 degrees", "It is 4 degrees", "It is 2 degrees"]),
+                false,
+            ),
             (
                 of_oslo(&["It is 21 degrees", "It is 23 degrees", "It is 4711 degrees"]),
                 false,
@@ -309,6 +350,8 @@ mod tests {
         for (numbers, expected) in [
             ([1, 2, 3, 1, 2, 1], true),
             ([7, 8, 9, 7, 8, 7], true),
+            ([9, 8, 7, 9, 8, 9], true),
+            ([9, 8, 7, 9, 8, 8], false),
             // What is always the same of one prompt, and prices.
             ([12, 15, 12, 15, 12, 15], false),
             ([1, 2, 1, 2, 1, 2], false),
@@ -327,18 +370,39 @@ mod tests {
             let turns = (0..turns).map(|turn| turn.to_string()).collect();
             Prompt::conversation(turns).expect("turns")
         };
-        for (turns, expected) in [(1, false), (4, true)] {
+        let up = ["turn 4", "turn 8", "turn 12"];
+        let down = ["12 turns left", "8 turns left", "4 turns left"];
+        for (said, turns, expected) in [
+            (up, 1, false),
+            (up, 4, true),
+            (down, 1, false),
+            (down, 4, true),
+        ] {
             let prompt = conversation(turns);
-            let tried = ["turn 4", "turn 8", "turn 12"].map(|text| {
+            let tried = said.map(|text| {
                 let asked = Asked {
                     answer: Answer::of(text),
-                    scope: "s-1".to_owned(),
+                    place: Place::shared("s-1"),
                     ..Asked::default()
                 };
                 (Job::clean(0, &prompt), asked)
             });
             assert_eq!(counts(tried.iter()).is_some(), expected, "{turns} turns");
         }
+    }
+
+    #[test]
+    fn what_was_said_is_told_as_it_was() {
+        let prompt = Prompt::single("Oslo?");
+        let tried = ["9 left", "8 left", "7 left"].map(|text| {
+            let asked = Asked {
+                answer: Answer::of(text),
+                ..Asked::default()
+            };
+            (Job::clean(0, &prompt), asked)
+        });
+        let found = counts(tried.iter()).expect("it counts");
+        assert_eq!((found.before, found.after), (9, 8));
     }
 
     #[test]

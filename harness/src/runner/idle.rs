@@ -6,6 +6,7 @@ use squall_journal::reach::Seen;
 use squall_journal::record::RuleOutcome;
 
 use crate::answer::Answer;
+use crate::undrawn::why_undrawn;
 
 /// Why no planned fault was applied. The greatest of many is the nearest to a fault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +24,8 @@ pub(super) enum Idle {
     NotDrawn {
         /// The rule's id.
         rule: String,
+        /// Why not, and what helps.
+        why: &'static str,
     },
     /// A rule fired and could not be carried out.
     Bypassed {
@@ -47,6 +50,7 @@ impl Idle {
             },
             RuleOutcome::NotDrawn | RuleOutcome::Applied => Self::NotDrawn {
                 rule: rule.rule.clone(),
+                why: why_undrawn(rule),
             },
         });
         let otherwise = match &answer.error {
@@ -74,10 +78,9 @@ impl fmt::Display for Idle {
                 "the agent's calls came through the proxy, and no rule matched one; `squall explain` says what it \
                  missed by",
             ),
-            Self::NotDrawn { rule } => write!(
-                f,
-                "rule `{rule}` matched, and its trigger did not fire; raise its probability, or ask more prompts"
-            ),
+            Self::NotDrawn { rule, why } => {
+                write!(f, "rule `{rule}` matched, and did not fire: {why}")
+            }
             Self::Bypassed { rule, why } => {
                 write!(f, "rule `{rule}` fired and could not be carried out: {why}")
             }
@@ -98,7 +101,10 @@ mod tests {
             let mut sent = Sent::get("https://t.test/").injected("error", json!({}));
             let rule = &mut sent.record.rules[0];
             (rule.outcome, rule.rule) = (outcome, "r".to_owned());
-            rule.reason = Some("it was cut".to_owned());
+            rule.reason = Some(match outcome {
+                RuleOutcome::NotDrawn => "call 1: `every: 2` fires on calls 2, 4 …".to_owned(),
+                RuleOutcome::Bypassed | RuleOutcome::Applied => "it was cut".to_owned(),
+            });
             sent
         };
         let plain = || Sent::get("https://t.test/");
@@ -113,7 +119,9 @@ mod tests {
             (
                 vec![plain(), ruled(RuleOutcome::NotDrawn)],
                 Answer::of("x"),
-                Some("rule `r` matched, and its trigger did not fire"),
+                Some(
+                    "rule `r` matched, and did not fire: `every` counts to more calls than were made",
+                ),
             ),
             (
                 vec![ruled(RuleOutcome::Bypassed), ruled(RuleOutcome::NotDrawn)],

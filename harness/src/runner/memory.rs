@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::{Tried, counting, recalling};
+use super::{Tried, acquainted, counting, lengthening, recalling};
 use crate::suite::Prompt;
 
 /// Shortest text of a model's that tells askings apart, characters.
@@ -35,27 +35,57 @@ pub(super) fn remembers<'r>(tried: impl Iterator<Item = &'r Tried<'r>> + Clone) 
     None
 }
 
-/// The same of an agent whose answers count, or recall what they were not asked.
+/// The same of an agent whose answers count, recall what they were not asked, grow, or say that it knows whoever
+/// asks.
 pub(super) fn shows_in_answers<'r>(
     tried: impl Iterator<Item = &'r Tried<'r>> + Clone,
 ) -> Option<String> {
-    let counted = counting::counts(tried.clone());
-    let counted = counted.map(|found| {
-        let how = format!(
-            "it said {}, and asked the same again {} in the same words; it counts",
-            found.before, found.after
-        );
-        told(found.prompt, &how)
-    });
-    counted.or_else(|| {
-        let found = recalling::recalls(tried)?;
-        let how = format!(
-            "it said `{}`, which stands in another prompt that it was asked before: `{}`",
-            found.word,
-            shown(found.of)
-        );
-        Some(told(found.prompt, &how))
-    })
+    counts(tried.clone())
+        .or_else(|| recalls(tried.clone()))
+        .or_else(|| lengthens(tried.clone()))
+        .or_else(|| knows(tried))
+}
+
+fn counts<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<String> {
+    let found = counting::counts(tried)?;
+    let how = format!(
+        "it said {}, and asked the same again {} in the same words; it counts",
+        found.before, found.after
+    );
+    Some(told(found.prompt, &how))
+}
+
+fn recalls<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<String> {
+    let found = recalling::recalls(tried)?;
+    Some(told(found.prompt, &of_another(&found.word, found.of)))
+}
+
+fn lengthens<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<String> {
+    let found = lengthening::lengthens(tried)?;
+    let how = format!(
+        "it went on each time where its answer had ended before, from {} words to {}",
+        found.before, found.after
+    );
+    Some(told(found.prompt, &how))
+}
+
+fn knows<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<String> {
+    let found = acquainted::knows(tried)?;
+    let how = match found.from {
+        Some(from) => of_another(&found.said, from),
+        None => format!(
+            "it said `{}`, and nothing of that when it was asked first",
+            found.said
+        ),
+    };
+    Some(told(found.prompt, &how))
+}
+
+fn of_another(word: &str, prompt: &Prompt) -> String {
+    format!(
+        "it said `{word}`, which stands in another prompt that it was asked before: `{}`",
+        shown(prompt)
+    )
 }
 
 fn shown(prompt: &Prompt) -> String {

@@ -31,6 +31,8 @@ pub struct Plan<'a> {
     pub counters: Counters,
     /// How often everything is done, at least 1.
     pub repeat: u64,
+    /// How often an asking is done again whose answer broke off before any fault was applied.
+    pub retries: u64,
     /// Whether the agent is reset before each asking.
     pub resets: bool,
 }
@@ -107,6 +109,7 @@ impl<'a> Plan<'a> {
             seed: suite.advanced.seed.unwrap_or(SEED),
             counters: suite.advanced.counters,
             repeat: 1,
+            retries: suite.advanced.retries,
             resets: suite.agent.reset.is_some(),
         }
     }

@@ -11,14 +11,16 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::RunError;
 use super::ask::{Asked, Asking, In};
 use super::jobs::Job;
+use super::slot::Slot;
 use super::unwell::fails_always;
 
 /// The scopes that a run can work in.
 #[derive(Debug)]
 pub struct Scopes<'s> {
-    /// Its own are called so, with `-1`, `-2` and so on.
+    /// Its own are called so, with `-1`, `-2` and so on; with `-slot-1` and so on what stands for one after the
+    /// other.
     pub own: &'s str,
-    /// How many askings go on at once, each in a scope of its own.
+    /// How many askings go on at once.
     pub at_once: NonZeroUsize,
     /// The scope of what names none; `None`: others have chaos in force there.
     pub shared: Option<&'s str>,
@@ -27,16 +29,19 @@ pub struct Scopes<'s> {
 }
 
 impl Scopes<'_> {
-    fn slot(&self, number: usize) -> String {
-        format!("{}-{number}", self.own)
+    fn slot(&self, number: usize) -> Slot {
+        Slot::Own {
+            name: format!("{}-slot-{number}", self.own),
+            scopes: self.own.to_owned(),
+        }
     }
 }
 
 /// What the clean run has shown.
 pub(super) struct Probed<'s, 'p> {
     pub(super) clean: Vec<(Job<'p>, Asked)>,
-    /// The scopes to go on in, at least one.
-    pub(super) slots: Vec<String>,
+    /// The slots to go on in, at least one.
+    pub(super) slots: Vec<Slot>,
     pub(super) warnings: Vec<String>,
     /// The shared scope is this run's for as long as this is held.
     _held: Option<MutexGuard<'s, ()>>,
@@ -48,7 +53,7 @@ pub(super) async fn probe<'s, 'p>(
     jobs: Vec<Job<'p>>,
     scopes: &'s Scopes<'_>,
 ) -> Result<Probed<'s, 'p>, RunError> {
-    let own = || -> Vec<String> {
+    let own = || -> Vec<Slot> {
         let slots = 1..=scopes.at_once.get();
         slots.map(|slot| scopes.slot(slot)).collect()
     };
@@ -77,7 +82,7 @@ pub(super) async fn probe<'s, 'p>(
     let mut clean = Vec::new();
     let mut found = In::Neither;
     while let Some(job) = jobs.as_slice().first().filter(|_| found == In::Neither) {
-        let (asked, at) = asking.asked_in_both((&scopes.slot(1), shared), job).await?;
+        let (asked, at) = asking.asked_in_both(&scopes.slot(1), shared, job).await?;
         // Whoever is not there when everything begins is not waited for again and again.
         if let Some(why) = asked.unreachable.clone().filter(|_| clean.is_empty()) {
             return Err(RunError::Unreachable(why));
@@ -87,7 +92,7 @@ pub(super) async fn probe<'s, 'p>(
     }
     let rest = jobs.map(|job| vec![job]).collect();
     let (slots, warning, held) = match found {
-        In::Shared => (vec![shared.to_owned()], None, Some(held)),
+        In::Shared => (vec![Slot::Shared(shared.to_owned())], None, Some(held)),
         In::Own { others } => (own(), (others > 0).then(|| elsewhere(others)), None),
         In::Neither => (own(), Some(NOTHING.to_owned()), None),
     };
@@ -112,8 +117,12 @@ const TAKEN: &str = "no call of the agent came in a scope of the run, and in the
      others have chaos in force; end that, or have the agent pass on `baggage` or `traceparent`";
 
 fn elsewhere(others: usize) -> String {
+    let calls = match others {
+        1 => "1 call".to_owned(),
+        more => format!("{more} calls"),
+    };
     format!(
-        "{others} calls came through the proxy in no scope of the run while it asked without chaos: where \
+        "{calls} came through the proxy in no scope of the run while it asked without chaos: where \
          they are the agent's, they meet no chaos; have it pass on `baggage` or `traceparent` with all of them"
     )
 }

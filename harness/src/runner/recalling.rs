@@ -94,7 +94,7 @@ impl Said {
     }
 }
 
-fn words(text: &str) -> impl Iterator<Item = String> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|letter: char| !letter.is_alphanumeric());
     words
         .filter(|word| word.chars().any(char::is_alphabetic))

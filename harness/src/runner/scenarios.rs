@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use squall_journal::run::CoverageRecord;
 use tokio::sync::mpsc;
 
+use super::ask::Tally;
 use super::jobs::InPart;
 use super::judge::{Judge, Judged, Repeated};
-use super::plan::{Part, Plan, Trial};
+use super::plan::{Component, Part, Plan, Trial};
 use super::{RanPart, Tell, Tried};
-use crate::scores::{Matrix, PromptSample, Recovery, Stability};
-use crate::scores::{chaos_resilience, recoveries, stability};
+use crate::scores::{Matrix, PromptSample, PromptState, Recovery, Stability};
+use crate::scores::{chaos_resilience, prompt_state, recoveries, stability};
 
 /// The scenarios of a run, those judged so far and those to come.
 pub(super) struct Scenarios<'r, 'p> {
@@ -20,19 +21,19 @@ pub(super) struct Scenarios<'r, 'p> {
     judged: BTreeMap<InPart, Judged>,
     /// Askings of scenarios that are judged.
     tried: Vec<Tried<'p>>,
-    /// Askings without chaos.
-    clean: u64,
+    /// What was done so far, judged or not.
+    tally: &'r Tally,
 }
 
 impl<'r, 'p> Scenarios<'r, 'p> {
-    /// None judged yet, after these askings without chaos.
-    pub(super) fn new(plan: &'r Plan<'p>, clean: &'r [Tried<'p>]) -> Self {
+    /// None judged yet, after these askings without chaos. What is done meanwhile is counted in `tally`.
+    pub(super) fn new(plan: &'r Plan<'p>, clean: &'r [Tried<'p>], tally: &'r Tally) -> Self {
         Self {
             plan,
             judge: Judge::new(plan, clean),
             judged: BTreeMap::new(),
             tried: Vec::new(),
-            clean: clean.len() as u64,
+            tally,
         }
     }
 
@@ -131,10 +132,35 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         Some(stability(repeats.values().map(Vec::as_slice)))
     }
 
-    /// What was tried in the scenarios that are judged, and without chaos.
+    /// A sentence about prompts that chaos resilience leaves out, since what fails of them fails without chaos
+    /// too; `None`: there are none.
+    pub(super) fn left_out(&self) -> Option<String> {
+        let is_chaos = |at: &InPart| {
+            let part = self.plan.parts.get(at.part);
+            part.is_some_and(|part| part.component == Component::Chaos)
+        };
+        let (mut askings, mut left_out) = (0, Vec::new());
+        for (at, judged) in self.judged.iter().filter(|(at, _)| is_chaos(at)) {
+            let tried = self.tried.iter().filter(|(job, _)| job.trial == Some(*at));
+            for ((job, _), (_, sample)) in tried.zip(&judged.prompts) {
+                askings += 1;
+                let state = prompt_state(sample);
+                left_out.extend((state == PromptState::BaselineFailed).then_some(job.prompt));
+            }
+        }
+        let prompt: String = left_out.first()?.text().chars().take(60).collect();
+        Some(format!(
+            "{} of {askings} askings under chaos fail nothing but what fails without chaos too, and are in no chaos \
+             resilience, `{prompt}` the first",
+            left_out.len()
+        ))
+    }
+
+    /// The cells of the scenarios that are judged, and all that was done so far.
     pub(super) fn coverage(&self) -> CoverageRecord {
         let mut all = CoverageRecord {
-            agent_invocations: self.clean + self.tried.len() as u64,
+            agent_invocations: self.tally.invocations(),
+            rules_applied: self.tally.rules_applied(),
             ..CoverageRecord::default()
         };
         for part in self.parts() {
@@ -142,7 +168,6 @@ impl<'r, 'p> Scenarios<'r, 'p> {
             all.cells += of_it.cells;
             all.chaos_cells += of_it.chaos_cells;
             all.exercised += of_it.exercised;
-            all.rules_applied += of_it.rules_applied;
         }
         all
     }

@@ -1,198 +1,19 @@
 mod gaps;
+mod world;
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use proptest::prelude::*;
-use squall_journal::activation::ActivationRecord;
-use squall_journal::reach::{Pending, Rules, Seen, Wanted};
-use squall_journal::record::SpentRecord;
+use squall_journal::reach::{Late, LateCall, Pending, Rules, Wanted};
 use squall_journal::run::CellState;
 use squall_profiles::variables::Variables;
 
+use self::world::World;
 use super::*;
-use crate::agents::{Invocation, ResetError};
 use crate::answer::Answer;
 use crate::scores::{Bar, Outcome};
 use crate::suite::{self, ContractPart, Suite};
-use crate::trace::testing::{Sent, exchange};
-
-/// A proxy and an agent that exist in here only: the agent makes one call of a tool for each turn, and
-/// says what came of it.
-#[derive(Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is one thing that is wrong"
-)]
-struct World {
-    state: Mutex<State>,
-    /// The agent makes no call, as one that is not pointed at the proxy.
-    is_blind: bool,
-    /// Its calls come in no scope.
-    is_plain: bool,
-    /// Whatever is wrong, it says that all is well.
-    is_careless: bool,
-    /// It fails when it is asked this.
-    fails_at: Option<&'static str>,
-    resets_fail: bool,
-    is_down: bool,
-    /// Squall is to start it, and cannot.
-    does_not_start: bool,
-    /// It is held in the middle of this scenario, until it is let go.
-    held_in: Option<&'static str>,
-    let_go: tokio::sync::Notify,
-    /// In this scenario so many have to be asked at the same time before anybody answers.
-    together: Option<(&'static str, tokio::sync::Barrier)>,
-}
-
-#[derive(Default)]
-struct State {
-    in_force: HashMap<String, (String, Wanted)>,
-    seen: HashMap<String, Seen>,
-    begun: Vec<(String, Wanted)>,
-    asked: u64,
-    resets: u64,
-    ended: Vec<String>,
-}
-
-impl World {
-    fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
-        read(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Reach for World {
-    fn begin<'a>(
-        &'a self,
-        scope: &'a str,
-        wanted: Wanted,
-    ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
-        Box::pin(async move {
-            let id = self.state(|state| {
-                let id = format!("a{}", state.begun.len());
-                state.begun.push((scope.to_owned(), wanted.clone()));
-                state
-                    .in_force
-                    .insert(scope.to_owned(), (id.clone(), wanted));
-                id
-            });
-            Ok(ActivationRecord {
-                scope: scope.to_owned(),
-                activation: Some(id),
-                inherited: false,
-                profile: "inline".into(),
-                seed: 42,
-                key: String::new(),
-                observe: "bodies".into(),
-                rules: 1,
-                started_at: None,
-                expires_at: None,
-                ttl: None,
-                ttl_from: None,
-                spent: SpentRecord::default(),
-            })
-        })
-    }
-
-    fn end<'a>(&'a self, _: &'a str) -> Pending<'a, Result<bool, ReachError>> {
-        Box::pin(async { Ok(true) })
-    }
-
-    fn end_run<'a>(&'a self, run: &'a str) -> Pending<'a, Result<usize, ReachError>> {
-        Box::pin(async move {
-            self.state(|state| state.ended.push(run.to_owned()));
-            Ok(1)
-        })
-    }
-
-    fn seen<'a>(
-        &'a self,
-        activation: &'a str,
-        _: Duration,
-    ) -> Pending<'a, Result<Seen, ReachError>> {
-        Box::pin(async move {
-            Ok(self.state(|state| state.seen.get(activation).cloned().unwrap_or_default()))
-        })
-    }
-}
-
-impl Driver for World {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
-        Box::pin(async move {
-            // Others get their turn: with several slots askings cross.
-            tokio::task::yield_now().await;
-            if self.is_down {
-                return Err(AskError::Unreachable {
-                    endpoint: "http://agent.test/".into(),
-                    tries: 3,
-                    why: "connection refused".into(),
-                });
-            }
-            let scope = if self.is_plain {
-                "default"
-            } else {
-                &invocation.scope
-            };
-            let key = self.state(|state| state.in_force[scope].1.key.clone());
-            if self.held_in.is_some_and(|held| key.starts_with(held)) {
-                self.let_go.notified().await;
-            }
-            if let Some((scenario, all)) = &self.together
-                && key.starts_with(scenario)
-            {
-                all.wait().await;
-            }
-            let is_faulted = self.state(|state| {
-                state.asked += 1;
-                let (activation, wanted) = state.in_force[scope].clone();
-                let is_faulted = wanted.rules != Rules::Nothing;
-                let mut sent = Sent::get("https://tool.test/").tool("search");
-                if is_faulted {
-                    sent = sent.status(503).injected("error", serde_json::json!({}));
-                }
-                if !self.is_blind {
-                    let seen = state.seen.entry(activation.clone()).or_default();
-                    let mut made = exchange(seen.exchanges.len(), &sent);
-                    made.record.id =
-                        format!("{}-{activation}-{}", wanted.key, seen.exchanges.len());
-                    seen.exchanges.push(made);
-                }
-                is_faulted && !self.is_blind
-            });
-            let mut answer = Answer::of(if is_faulted && !self.is_careless {
-                "The data is unavailable."
-            } else {
-                "All is well."
-            });
-            let prompt = invocation.prompt.text();
-            if self.fails_at.is_some_and(|at| at == prompt) {
-                answer.error = Some("status 500".into());
-            }
-            Ok(answer)
-        })
-    }
-
-    fn reset<'a>(&'a self, _: &'a str) -> Pending<'a, Result<(), ResetError>> {
-        Box::pin(async {
-            self.state(|state| state.resets += 1);
-            if self.does_not_start {
-                return Err(ResetError::NotThere(AskError::NotStarted {
-                    program: "serve".into(),
-                    why: "it ended with exit status: 4: boom".into(),
-                }));
-            }
-            if self.resets_fail {
-                return Err(ResetError::Failed {
-                    by: "magic".into(),
-                    why: "none left".into(),
-                });
-            }
-            Ok(())
-        })
-    }
-}
 
 #[test]
 fn a_run_can_be_carried_out_by_any_thread() {
@@ -223,6 +44,7 @@ impl Tell for Silent {
         Box::pin(async {})
     }
     fn coverage(&self, _: CoverageRecord) {}
+    fn tried(&self, _: u64, _: u64) {}
 }
 
 const SUITE: &str = "
@@ -318,6 +140,8 @@ struct Hears<'w> {
     world: &'w World,
     cells: Mutex<Vec<CellRecord>>,
     coverage: Mutex<Vec<CoverageRecord>>,
+    /// Askings and applied rules, as they are told.
+    tried: Mutex<Vec<(u64, u64)>>,
     /// How many it waits for.
     wanted: usize,
 }
@@ -340,6 +164,11 @@ impl Tell for Hears<'_> {
         let mut all = self.coverage.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(coverage);
     }
+
+    fn tried(&self, invocations: u64, rules_applied: u64) {
+        let mut all = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push((invocations, rules_applied));
+    }
 }
 
 #[tokio::test]
@@ -353,6 +182,7 @@ async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
         world: &world,
         cells: Mutex::default(),
         coverage: Mutex::default(),
+        tried: Mutex::default(),
         wanted: 12,
     };
     let suite = suite_of(SUITE);
@@ -363,12 +193,13 @@ async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
     let told = hears.cells.into_inner().expect("whole");
     assert_eq!(told, ran.parts[0].matrix.cells);
     let coverage = hears.coverage.into_inner().expect("whole");
-    let counted: Vec<_> = coverage
-        .iter()
-        .map(|one| (one.cells, one.agent_invocations))
-        .collect();
-    assert_eq!(counted, [(6, 6), (12, 9), (18, 12), (24, 15), (30, 18)]);
+    let counted: Vec<_> = coverage.iter().map(|one| one.cells).collect();
+    assert_eq!(counted, [6, 12, 18, 24, 30]);
     assert_eq!(coverage.last(), Some(&ran.coverage));
+    // Each asking is told of as it begins, also of scenarios that come to no end.
+    let tried = hears.tried.into_inner().expect("whole");
+    assert_eq!(tried.first(), Some(&(1, 0)));
+    assert_eq!(tried.iter().max(), Some(&(18, 12)));
 }
 
 #[tokio::test]
@@ -443,9 +274,91 @@ async fn what_fails_without_chaos_is_told_apart() {
         (cell.state, cell.baseline_failed),
         (CellState::Failed, true)
     );
-    assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
+    assert_eq!(ran.parts[0].chaos_resilience, Share::of(2, 2));
     let told = "without chaos 1 of 3 prompts fail already, so that chaos proves little of them: `two`: status 500";
     assert_eq!(ran.warnings, [told]);
+}
+
+#[tokio::test]
+async fn what_chaos_resilience_leaves_out_is_told_of() {
+    let text = "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one, two, three]
+invariants: [{id: done, type: completes}]
+chaos: {tool_faults: [{tool: '*', mode: error}]}
+";
+    let suite = suite_of(text);
+    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
+    let plan = Plan::new(&suite, "r", vec![Part::chaos(&suite.invariants, trial)]);
+    for (fails_at, expected) in [(Some("two"), true), (None, false)] {
+        let world = World {
+            fails_at,
+            ..World::default()
+        };
+        let alone = tokio::sync::Mutex::default();
+        let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent).await;
+        let ran = ran.expect("a run");
+        let told = "1 of 3 askings under chaos fail nothing but what fails without chaos too, and are in no chaos \
+                    resilience, `two` the first";
+        assert_eq!(
+            ran.warnings.iter().any(|one| one == told),
+            expected,
+            "{:?}",
+            ran.warnings
+        );
+        assert_eq!(ran.parts[0].matrix.cells[0].baseline_failed, expected);
+    }
+}
+
+/// An agent that fails under chaos only what is demanded under chaos only.
+#[tokio::test]
+async fn what_is_not_demanded_without_chaos_does_not_fail_there() {
+    let text = "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one]
+invariants: [{id: honest, type: contains, value: unavailable, when: tool_faults_active}]
+chaos: {tool_faults: [{tool: '*', mode: error}]}
+";
+    let suite = suite_of(text);
+    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
+    let plan = Plan::new(&suite, "r", vec![Part::chaos(&suite.invariants, trial)]);
+    let world = World {
+        is_careless: true,
+        ..World::default()
+    };
+    let alone = tokio::sync::Mutex::default();
+    let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent).await;
+    let part = &ran.expect("a run").parts[0];
+    let cell = &part.matrix.cells[0];
+    assert_eq!(
+        (cell.state, cell.baseline_failed),
+        (CellState::Failed, false)
+    );
+    assert_eq!(part.chaos_resilience, Share::of(0, 1));
+}
+
+#[tokio::test]
+async fn a_baseline_of_the_suites_own_that_is_missed_without_chaos_too_is_no_fault_of_chaos() {
+    let text = "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one]
+contract:
+  name: c
+  invariants: [{id: same, type: behavior_unchanged, baseline: All is well.}]
+  chaos_matrix: [{name: down, tool_faults: [{tool: '*', mode: error}]}]
+";
+    let world = World {
+        fails_at: Some("one"),
+        ..World::default()
+    };
+    let ran = run_contract(&world, text, 1).await.expect("a run");
+    let cell = &ran.parts[0].matrix.cells[0];
+    assert_eq!(
+        (cell.state, cell.baseline_failed),
+        (CellState::Failed, true)
+    );
+    let reason = "the `baseline` is an answer, this is an error: status 500";
+    assert_eq!(cell.reason.as_deref(), Some(reason));
 }
 
 #[tokio::test]
@@ -497,6 +410,35 @@ async fn an_agent_that_is_down_ends_the_run_and_its_chaos() {
         .expect_err("nobody there");
     assert!(matches!(error, RunError::Unreachable(_)), "{error}");
     world.state(|state| assert_eq!(state.ended, ["run-1"]));
+}
+
+#[tokio::test]
+async fn what_takes_connections_and_never_answers_is_no_agent() {
+    for (is_blind, is_there) in [(true, false), (false, true)] {
+        let world = World {
+            is_silent: true,
+            is_blind,
+            ..World::default()
+        };
+        let ran = run_contract(&world, SUITE, 3).await;
+        match ran {
+            // It calls somebody, and so is there.
+            Ok(_) => assert!(is_there),
+            Err(error) => {
+                assert!(!is_there, "{error}");
+                let told = "the agent takes connections, and answers nothing: without chaos, the answer broke off";
+                assert!(error.to_string().starts_with(told), "{error}");
+                world.state(|state| {
+                    assert!(
+                        !state
+                            .begun
+                            .iter()
+                            .any(|(_, wanted)| wanted.rules != Rules::Nothing)
+                    );
+                });
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -607,7 +549,17 @@ async fn counters_can_go_on_through_a_scenario() {
     let world = World::default();
     let ran = run_contract(&world, &text, 4).await.expect("a run");
     assert_eq!(ran.coverage.agent_invocations, 18);
-    world.state(|state| assert_eq!(state.begun.len(), 1 + 3 + 5));
+    world.state(|state| {
+        assert_eq!(state.begun.len(), 1 + 18);
+        let going_on = state.begun.iter().filter_map(|(_, wanted)| {
+            let before = wanted.after.as_ref()?.trim_start_matches('a');
+            let (_, before) = &state.begun[before.parse::<usize>().expect("a number")];
+            Some((before.key.as_str(), wanted.key.as_str()))
+        });
+        let going_on: Vec<_> = going_on.collect();
+        assert_eq!(going_on.len(), 5 * 2);
+        assert!(going_on.iter().all(|(before, key)| before == key));
+    });
     // Each asking is judged by its own exchanges only.
     let bounded = ran.parts[0]
         .matrix
@@ -639,7 +591,7 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
     let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent)
         .await
         .expect("a run");
-    assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
+    assert_eq!(ran.parts[0].chaos_resilience, Share::of(2, 2));
     let recovered = &ran.recoveries[0];
     assert_eq!(
         (
@@ -651,6 +603,35 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
     );
     // What does not hold without chaos is told, though it holds under it.
     assert_eq!(ran.parts[0].matrix.cells[0].state, CellState::Passed);
+}
+
+#[tokio::test]
+async fn what_comes_in_no_scope_may_be_what_must_not_be() {
+    let suite = SUITE.replace(
+        "    - {id: private",
+        "    - {id: asked, type: no_unasked_tool, prompt_filter: one}\n    - {id: private",
+    );
+    let whole = World::default();
+    let ran = run_contract(&whole, &suite, 4).await.expect("a run");
+    for invariant in ["bounded", "asked"] {
+        assert_eq!(state_of(&ran, invariant, "clean"), CellState::Passed);
+    }
+    let strays = World {
+        strays: 1,
+        ..World::default()
+    };
+    let ran = run_contract(&strays, &suite, 4).await.expect("a run");
+    for invariant in ["bounded", "asked"] {
+        assert_eq!(state_of(&ran, invariant, "clean"), CellState::NotExercised);
+    }
+    // While it was asked for the first time, without chaos, a call came elsewhere.
+    let partial = World {
+        is_partial: true,
+        ..World::default()
+    };
+    let ran = run_contract(&partial, &suite, 4).await.expect("a run");
+    assert_eq!(state_of(&ran, "bounded", "clean"), CellState::Passed);
+    assert_eq!(state_of(&ran, "asked", "clean"), CellState::NotExercised);
 }
 
 #[tokio::test]
@@ -691,6 +672,104 @@ async fn each_activation_of_its_own_scope_has_a_trace_of_its_own() {
         let apart: std::collections::BTreeSet<_> = traces.iter().collect();
         assert_eq!((traces.len(), apart.len()), (18, 18));
     });
+}
+
+#[tokio::test]
+async fn each_asking_has_a_scope_of_its_own_that_is_closed_when_it_is_over() {
+    let world = World::default();
+    run_contract(&world, SUITE, 4).await.expect("a run");
+    world.state(|state| {
+        let own = state.begun.iter().filter(|(scope, _)| scope != "default");
+        let scopes: std::collections::BTreeSet<_> = own.clone().map(|(scope, _)| scope).collect();
+        assert_eq!((own.clone().count(), scopes.len()), (18, 18));
+        let slots: std::collections::BTreeSet<_> = own
+            .map(|(_, wanted)| wanted.slot.as_deref().expect("a slot"))
+            .collect();
+        assert!((1..=4).contains(&slots.len()), "{slots:?}");
+        assert!(slots.iter().all(|slot| slot.starts_with("run-1-slot-")));
+        assert_eq!(state.closed.len(), state.begun.len());
+    });
+}
+
+#[tokio::test]
+async fn another_try_of_an_asking_has_another_scope_and_another_trace() {
+    let world = World {
+        breaks_off: Some(("clean/1", Mutex::new(1))),
+        ..World::default()
+    };
+    run_contract(&world, SUITE, 1).await.expect("a run");
+    world.state(|state| {
+        let tries = state
+            .begun
+            .iter()
+            .filter(|(scope, wanted)| scope != "default" && wanted.key == "clean/1");
+        let tries: Vec<_> = tries.collect();
+        let [(first, once), (second, again)] = &tries[..] else {
+            panic!("two tries: {tries:?}");
+        };
+        assert_ne!(first, second);
+        assert_ne!(once.trace, again.trace);
+    });
+}
+
+#[tokio::test]
+async fn a_reset_is_under_no_chaos_and_of_no_asking() {
+    let text = SUITE.replace(
+        "agent.test/'",
+        "agent.test/', reset_endpoint: 'http://agent.test/reset'",
+    );
+    let world = World::default();
+    run_contract(&world, &text, 1).await.expect("a run");
+    world.state(|state| {
+        let own: Vec<_> = state
+            .begun
+            .iter()
+            .filter(|(scope, _)| scope != "default")
+            .collect();
+        assert_eq!(own.len(), 2 * 18);
+        for pair in own.chunks(2) {
+            let [(resetting, before), (asking, _)] = pair else {
+                panic!("pairs");
+            };
+            assert_eq!(resetting, asking);
+            assert_eq!(before.rules, Rules::Nothing);
+            assert!(before.slot.is_some() && before.trace.is_none());
+        }
+    });
+}
+
+#[tokio::test]
+async fn calls_that_come_late_are_told_with_the_prompt_they_are_of() {
+    let world = World::default();
+    let first = LateCall {
+        exchange: "0042".into(),
+        scope: "run-1-2".into(),
+        method: "GET".into(),
+        url: "https://tool.test/late".into(),
+    };
+    for (count, first, told) in [
+        (0, None, None),
+        (
+            1,
+            None,
+            Some(
+                "1 call came when the asking was over: what comes so late meets no chaos and is not judged",
+            ),
+        ),
+        (
+            3,
+            Some(first),
+            Some(
+                "3 calls came when the asking was over, GET https://tool.test/late of `two` the first (exchange \
+                 0042): what comes so late meets no chaos and is not judged",
+            ),
+        ),
+    ] {
+        world.state(|state| state.late = Late { count, first });
+        let ran = run_contract(&world, SUITE, 1).await.expect("a run");
+        let warnings: Vec<_> = ran.warnings.iter().map(String::as_str).collect();
+        assert_eq!(warnings, Vec::from_iter(told));
+    }
 }
 
 #[tokio::test]
@@ -747,7 +826,7 @@ async fn parts_share_what_was_asked_without_chaos() {
     let first = |part: usize| ran.parts[part].matrix.cells[0].invariant.as_str();
     assert_eq!([first(0), first(1)], ["completes (prompts)", "completes"]);
     assert_eq!(ran.stability, None);
-    assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
+    assert_eq!(ran.parts[0].chaos_resilience, Share::of(2, 2));
 }
 
 proptest! {
@@ -767,5 +846,97 @@ proptest! {
             ran
         };
         prop_assert_eq!(ran(slots), ran(1));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_asked_for_again_unless_a_fault_was_applied() {
+    const SUITE: &str = "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one]
+contract:
+  name: c
+  invariants: [{id: completes, type: completes}]
+  chaos_matrix: [{name: calm}, {name: down, tool_faults: [{tool: '*', mode: error}]}]
+";
+    for (scenario, times, retries, expected, asked) in [
+        // Three askings: the clean one, and one in each scenario.
+        ("nowhere", 0, "", CellState::Passed, 3),
+        ("calm", 1, "", CellState::Passed, 4),
+        ("calm", 2, "", CellState::Passed, 5),
+        ("calm", 3, "", CellState::Failed, 5),
+        ("calm", 1, "advanced: {retries: 0}", CellState::Failed, 3),
+        ("clean", 2, "", CellState::Passed, 5),
+        ("down", 1, "", CellState::Failed, 3),
+    ] {
+        let world = World {
+            breaks_off: Some((scenario, Mutex::new(times))),
+            ..World::default()
+        };
+        let suite = format!("{SUITE}{retries}\n");
+        let ran = run_contract(&world, &suite, 1).await.expect("a run");
+        let at = if scenario == "down" { "down" } else { "calm" };
+        let told = format!("{scenario}, {times} times, {retries}");
+        assert_eq!(state_of(&ran, "completes", at), expected, "{told}");
+        assert_eq!(world.state(|state| state.asked), asked, "{told}");
+        assert_eq!(ran.coverage.agent_invocations, asked, "{told}");
+        let is_told = ran.warnings.iter().any(|told| told.contains("done again"));
+        assert_eq!(is_told, asked > 3, "{told}: {:?}", ran.warnings);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_keeps_breaking_off_says_how_often() {
+    let world = World {
+        breaks_off: Some(("clean", Mutex::new(99))),
+        ..World::default()
+    };
+    let ran = run_contract(&world, SUITE, 1).await.expect("a run");
+    let mut cells = ran.parts[0].matrix.cells.iter();
+    let cell = cells.find(|cell| cell.invariant == "completes" && cell.scenario == "clean");
+    let reason = cell.and_then(|cell| cell.reason.as_deref());
+    assert!(
+        reason.is_some_and(|why| why.contains("connection closed (3 tries)")),
+        "{reason:?}"
+    );
+}
+
+#[test]
+fn what_came_of_an_asking_stays_where_nothing_comes_of_the_next() {
+    let broken = || Asked {
+        answer: Answer::of("It is "),
+        tries: 1,
+        ..Asked::default()
+    };
+    let gone = AskError::NotStarted {
+        program: "serve".into(),
+        why: "it is gone".into(),
+    };
+    for (again, expected) in [
+        (
+            Asked {
+                wrong: Some("no reset".into()),
+                ..Asked::default()
+            },
+            "It is ",
+        ),
+        (
+            Asked {
+                unreachable: Some(gone),
+                ..Asked::default()
+            },
+            "It is ",
+        ),
+        (
+            Asked {
+                answer: Answer::of("It rains"),
+                ..Asked::default()
+            },
+            "It rains",
+        ),
+    ] {
+        let mut asked = broken();
+        asked.replace_with(again);
+        assert_eq!((asked.answer.text.as_str(), asked.tries), (expected, 2));
     }
 }

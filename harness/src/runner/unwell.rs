@@ -18,6 +18,30 @@ pub(super) fn fails_without_chaos(clean: &[Tried<'_>]) -> Option<String> {
     ))
 }
 
+/// A sentence about askings that were done again because the answer broke off; `None`: there was none.
+pub(super) fn breaks_off<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<String> {
+    let (mut askings, mut again) = (0, Vec::new());
+    for (job, asked) in tried {
+        askings += 1;
+        again.extend((asked.tries > 1).then_some(job));
+    }
+    let prompt: String = again.first()?.prompt.text().chars().take(60).collect();
+    Some(format!(
+        "{} of {askings} askings were done again, since their answer broke off and no fault had been applied, \
+         `{prompt}` the first; `advanced.retries: 0` judges what comes at first",
+        again.len()
+    ))
+}
+
+/// What happened to the first prompt, where connections were taken, and not a byte of an answer came to any: what
+/// stands before an agent that is not there does so. `None`: it answers, or calls somebody.
+pub(super) fn never_answers(clean: &[Tried<'_>]) -> Option<String> {
+    let is_silent = |(_, asked): &Tried<'_>| asked.answer.is_silent && !asked.was_seen();
+    let (_, first) = clean.first()?;
+    let why = first.answer.error.clone()?;
+    clean.iter().all(is_silent).then_some(why)
+}
+
 /// Whether nothing was answered without chaos.
 pub(super) fn fails_always(clean: &[Tried<'_>]) -> bool {
     let fails = |(_, asked): &Tried<'_>| asked.wrong.is_some() || asked.answer.error.is_some();

@@ -4,6 +4,9 @@ use squall_journal::run::{CellRecord, CellState, EvidenceRecord};
 
 use crate::invariants::{Invariant, Judgement, Verdict};
 
+/// What the reason of a cell begins with that is under chaos and met no fault.
+pub(crate) const NO_FAULT: &str = "no planned fault was applied";
+
 /// What an invariant said of one invocation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
@@ -70,7 +73,7 @@ impl Sample {
             }
             Judgement::Judged(_) if self.of(under_chaos) == Of::NotExercised => {
                 let why = self.idle.iter().map(|why| format!(": {why}"));
-                format!("no planned fault was applied{}", why.collect::<String>())
+                format!("{NO_FAULT}{}", why.collect::<String>())
             }
             Judgement::Judged(verdict) => verdict.reason().to_owned(),
         }

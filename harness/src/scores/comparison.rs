@@ -89,6 +89,7 @@ mod tests {
             warnings: Vec::new(),
             checks: Vec::new(),
             agent: None,
+            tester: None,
             min_score: None,
             seed: 42,
             created_at: String::new(),
@@ -134,5 +135,9 @@ mod tests {
         assert!(found.is_regression(Some(90.0)));
         let mended = comparison(&before, &before.cells);
         assert!(!mended.is_regression(Some(90.0)) && mended.is_regression(Some(89.0)));
+        // Of what was not there nobody knows that it was better.
+        let more = comparison(&before, before.cells.iter().chain(&now[7..]));
+        assert_eq!(names(&more.newly_failing), ["new and bad"]);
+        assert!(!more.is_regression(Some(90.0)), "{more:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use squall_journal::run::{CellRecord, CellState, CoverageRecord};
 
-use super::share;
+use super::share::{Share, told_beside};
 
 /// A scenario of a matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,15 +48,31 @@ pub enum Outcome {
     Inconclusive(String),
 }
 
+impl Bar {
+    /// The verdict on a score below it; `None`: it is reached.
+    pub fn missed(self, score: Share) -> Option<Outcome> {
+        let (score, least) = (score.score(), self.least?);
+        let told = || told_beside(score, least);
+        (score < least)
+            .then(|| Outcome::Failed(format!("the score is {}, demanded are {least}", told())))
+    }
+
+    /// The verdict on a score of 0 where no bar says how little is enough.
+    pub fn missed_by_nothing(self, score: Share) -> Option<Outcome> {
+        let is_nothing = self.least.is_none() && score.score() <= 0.0;
+        is_nothing.then(|| Outcome::Failed("the score is 0".to_owned()))
+    }
+}
+
 impl Matrix {
     /// Passed weight by passed and failed weight; `None`: nothing was judged.
-    pub fn score(&self) -> Option<f64> {
+    pub fn score(&self) -> Option<Share> {
         let weigh = |state| {
             let cells = self.cells.iter().filter(move |cell| cell.state == state);
             cells.map(|cell| weight(&cell.severity)).sum::<u64>()
         };
         let (passed, failed) = (weigh(CellState::Passed), weigh(CellState::Failed));
-        share(passed, passed + failed)
+        Share::of(passed, passed + failed)
     }
 
     /// What was tried.
@@ -86,33 +102,38 @@ impl Matrix {
     /// Any critical failure fails the contract whatever the number; a scenario of chaos that was never
     /// exercised makes it inconclusive unless it failed.
     pub fn outcome(&self, bar: Bar) -> Outcome {
-        let critical = self
-            .cells
-            .iter()
-            .find(|cell| cell.state == CellState::Failed && cell.severity == "critical");
-        if let Some(cell) = critical {
-            return Outcome::Failed(format!(
-                "critical invariant `{}` failed in scenario `{}`",
-                cell.invariant, cell.scenario
-            ));
-        }
-        self.outcome_of(self.score(), bar)
+        self.critical()
+            .unwrap_or_else(|| self.outcome_of(self.score(), bar))
+    }
+
+    /// The verdict on a contract that is all there is to a `ci` run: as any other run, that one fails without a
+    /// bar where the score is 0.
+    pub fn outcome_in_ci(&self, bar: Bar) -> Outcome {
+        self.critical()
+            .unwrap_or_else(|| self.outcome_unless_zero(self.score(), bar))
     }
 
     /// The verdict on golden prompts under chaos, with the score that they come to: without a bar they pass
     /// unless that is 0.
-    pub fn outcome_of_chaos(&self, score: Option<f64>, bar: Bar) -> Outcome {
-        if bar.least.is_none() && score.is_some_and(|score| score <= 0.0) {
-            return Outcome::Failed("the score is 0".to_owned());
-        }
-        self.outcome_of(score, bar)
+    pub fn outcome_unless_zero(&self, score: Option<Share>, bar: Bar) -> Outcome {
+        let zero = score.and_then(|score| bar.missed_by_nothing(score));
+        zero.unwrap_or_else(|| self.outcome_of(score, bar))
+    }
+
+    fn critical(&self) -> Option<Outcome> {
+        let mut cells = self.cells.iter();
+        let failed =
+            cells.find(|cell| cell.state == CellState::Failed && cell.severity == "critical")?;
+        Some(Outcome::Failed(format!(
+            "critical invariant `{}` failed in scenario `{}`",
+            failed.invariant, failed.scenario
+        )))
     }
 
     /// The verdict by a score alone: below the bar it has failed, and without evidence nothing is proved.
-    pub fn outcome_of(&self, score: Option<f64>, bar: Bar) -> Outcome {
-        let below = bar.least.zip(score).filter(|(least, score)| score < least);
-        if let Some((least, score)) = below {
-            return Outcome::Failed(format!("the score is {score:.1}, demanded are {least}"));
+    pub fn outcome_of(&self, score: Option<Share>, bar: Bar) -> Outcome {
+        if let Some(missed) = score.and_then(|score| bar.missed(score)) {
+            return missed;
         }
         if let Some(column) = self.unexercised() {
             let why = column.idle.as_deref();
@@ -134,7 +155,7 @@ impl Matrix {
                 cell.invariant, cell.scenario
             ));
         }
-        Outcome::Passed(format!("the score is {score:.1}"))
+        Outcome::Passed(format!("the score is {:.1}", score.score()))
     }
 
     /// A scenario of chaos in which no fault was applied.
@@ -210,7 +231,7 @@ mod tests {
             cell("chaos", "high", NotApplicable),
             cell("chaos", "high", Error),
         ];
-        assert_eq!(matrix(cells).score(), Some(75.0));
+        assert_eq!(matrix(cells).score(), Share::of(3, 4));
         assert_eq!(matrix(vec![cell("chaos", "high", Error)]).score(), None);
     }
 
@@ -273,6 +294,53 @@ mod tests {
     }
 
     #[test]
+    fn a_score_at_the_bar_reaches_it() {
+        for passed in 0..=100_u32 {
+            let states = (0..100).map(|number| if number < passed { Passed } else { Failed });
+            let cells = states.map(|state| cell("chaos", "high", state)).collect();
+            let matrix = matrix(cells);
+            for (least, is_reached) in
+                [(f64::from(passed), true), (f64::from(passed) + 0.01, false)]
+            {
+                let bar = Bar {
+                    least: Some(least),
+                    strict: false,
+                };
+                let outcome = matrix.outcome(bar);
+                let is_passed = matches!(outcome, Outcome::Passed(_));
+                assert_eq!(
+                    is_passed, is_reached,
+                    "{passed} of 100 for {least}: {outcome:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_contract_of_which_nothing_holds_fails_in_ci_only() {
+        for (severity, state, least, expected) in [
+            ("high", Failed, None, [true, false]),
+            ("high", Failed, Some(0.0), [true, true]),
+            ("high", Passed, None, [true, true]),
+            ("critical", Failed, Some(0.0), [false, false]),
+        ] {
+            let matrix = matrix(vec![cell("chaos", severity, state)]);
+            let bar = Bar {
+                least,
+                strict: false,
+            };
+            let outcomes = [matrix.outcome(bar), matrix.outcome_in_ci(bar)];
+            let passed = outcomes
+                .each_ref()
+                .map(|outcome| matches!(outcome, Outcome::Passed(_)));
+            assert_eq!(
+                passed, expected,
+                "{severity} {state:?} {least:?}: {outcomes:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_scenario_without_a_fault_proves_nothing_unless_something_failed() {
         let mut idle = matrix(vec![
             cell("clean", "high", Passed),
@@ -326,7 +394,7 @@ mod tests {
             let severity = ["critical", "high", "medium", "low"][severity];
             let score = |more: Option<CellState>| {
                 let more = more.map(|state| cell("chaos", severity, state));
-                matrix(cells.iter().cloned().chain(more).collect()).score()
+                matrix(cells.iter().cloned().chain(more).collect()).score().map(Share::score)
             };
             let before = score(None);
             prop_assert!(before.is_none_or(|score| (0.0..=100.0).contains(&score)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::share;
+use super::share::Share;
 use crate::invariants::{Judgement, Verdict};
 
 /// What all invariants said of one prompt under chaos.
@@ -84,7 +84,7 @@ impl PromptSample {
 }
 
 /// The score; `None`: no prompt was exercised that could be judged.
-pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Option<f64> {
+pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Option<Share> {
     let (mut passed, mut failed) = (0, 0);
     for sample in samples {
         match prompt_state(sample) {
@@ -93,7 +93,7 @@ pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>)
             PromptState::BaselineFailed | PromptState::Error | PromptState::NotExercised => {}
         }
     }
-    share(passed, passed + failed)
+    Share::of(passed, passed + failed)
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ pub(super) mod tests {
             prompt(0, &["fails"]),
             prompt(1, &["error"]),
         ];
-        assert_eq!(chaos_resilience(&samples), Some(50.0));
+        assert_eq!(chaos_resilience(&samples), Share::of(1, 2));
         assert_eq!(chaos_resilience(&samples[2..]), None);
     }
 
@@ -161,7 +161,7 @@ pub(super) mod tests {
         ) {
             let mut samples: Vec<_> = verdicts.iter().map(|(faults, verdict)| prompt(*faults, &[verdict])).collect();
             let score = chaos_resilience(&samples);
-            prop_assert!(score.is_none_or(|score| (0.0..=100.0).contains(&score)));
+            prop_assert!(score.is_none_or(|score| (0.0..=100.0).contains(&score.score())));
             samples.reverse();
             prop_assert_eq!(chaos_resilience(&samples), score);
         }

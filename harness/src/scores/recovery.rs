@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::prompts::{PromptSample, PromptState, prompt_state};
-use super::share;
+use super::share::Share;
 use super::wilson::{Interval, interval};
 
 /// Prompts on which a family of faults was applied.
@@ -44,7 +44,7 @@ pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Ve
             family: family.to_owned(),
             passed,
             judged,
-            share: share(passed, judged)?,
+            share: Share::of(passed, judged)?.score(),
             interval: interval(passed, judged)?,
         })
     };

@@ -1,11 +1,11 @@
 //! How far repeats of the same asking agree.
 
-use super::share;
+use super::share::Share;
 
 /// What repeats come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stability {
-    /// Askings that could be judged in every repeat.
+    /// Askings that could be judged in every repeat, or failed in one: what failed once never passes always.
     pub judged: u64,
     /// Those of them that passed every time (pass^k).
     pub always_passed: u64,
@@ -19,15 +19,18 @@ pub struct Stability {
 pub fn stability<'a>(askings: impl IntoIterator<Item = &'a [Option<bool>]>) -> Stability {
     let mut stability = Stability::default();
     for repeats in askings {
-        let Some(judged) = repeats.iter().copied().collect::<Option<Vec<bool>>>() else {
+        let (passes, fails) = (
+            repeats.contains(&Some(true)),
+            repeats.contains(&Some(false)),
+        );
+        if repeats.contains(&None) && !fails {
             continue;
-        };
-        let passed = judged.iter().filter(|passed| **passed).count();
+        }
         stability.judged += 1;
-        stability.always_passed += u64::from(passed == judged.len());
-        stability.flaky += u64::from(passed > 0 && passed < judged.len());
+        stability.always_passed += u64::from(!fails);
+        stability.flaky += u64::from(passes && fails);
     }
-    stability.pass_k = share(stability.always_passed, stability.judged);
+    stability.pass_k = Share::of(stability.always_passed, stability.judged).map(Share::score);
     stability
 }
 
@@ -36,9 +39,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_at_times_is_flaky_and_what_was_not_judged_every_time_counts_nowhere() {
+    fn what_passes_at_times_is_flaky_and_what_may_have_passed_every_time_counts_nowhere() {
         let (yes, no, nobody) = (Some(true), Some(false), None);
-        let askings: [&[Option<bool>]; 5] = [
+        let askings: [&[Option<bool>]; 8] = [
+            &[no, nobody, no],
+            &[nobody, no, yes],
+            &[nobody, nobody, nobody],
             &[yes, yes, yes],
             &[yes, no, yes],
             &[no, no, no],
@@ -46,8 +52,8 @@ mod tests {
             &[yes, yes, yes],
         ];
         let found = stability(askings);
-        assert_eq!((found.judged, found.always_passed, found.flaky), (4, 2, 1));
-        assert_eq!(found.pass_k, Some(50.0));
+        assert_eq!((found.judged, found.always_passed, found.flaky), (6, 2, 2));
+        assert_eq!(found.pass_k, Some(100.0 / 3.0));
         let nothing: [&[Option<bool>]; 1] = [&[nobody]];
         assert_eq!(stability(nothing), Stability::default());
     }

@@ -18,6 +18,7 @@ pub fn interval(passed: u64, all: u64) -> Option<Interval> {
     if all == 0 {
         return None;
     }
+    let (none, every) = (passed == 0, passed >= all);
     #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
     let (passed, all) = (passed.min(all) as f64, all as f64);
     let share = passed / all;
@@ -26,8 +27,9 @@ pub fn interval(passed: u64, all: u64) -> Option<Interval> {
     let spread = Z * (share * (1.0 - share) / all + squared / (4.0 * all * all)).sqrt();
     let bound = |value: f64| (value / (1.0 + squared / all) * 100.0).clamp(0.0, 100.0);
     Some(Interval {
-        low: bound(centre - spread),
-        high: bound(centre + spread),
+        // There centre and spread are equal, but for how they are rounded.
+        low: if none { 0.0 } else { bound(centre - spread) },
+        high: if every { 100.0 } else { bound(centre + spread) },
     })
 }
 
@@ -53,6 +55,15 @@ mod tests {
             );
         }
         assert_eq!(interval(0, 0), None);
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "that is what is promised")]
+    fn none_and_all_end_where_there_is_no_more() {
+        for all in 1..=1000 {
+            assert_eq!(interval(0, all).expect("something").low, 0.0, "{all}");
+            assert_eq!(interval(all, all).expect("something").high, 100.0, "{all}");
+        }
     }
 
     proptest! {

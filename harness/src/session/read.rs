@@ -11,10 +11,13 @@ use squall_profiles::document::{At, ScalarKind, Tree};
 use squall_profiles::error::{Position, did_you_mean};
 use squall_profiles::pointer::Pointer;
 
-use self::values::member;
+use self::values::{member, members_of};
 
 /// Longest wait that can be written, milliseconds: a day. More is a slip of units.
 const LONGEST_MS: u64 = 86_400_000;
+
+/// Why what is said of an answer is not given.
+const NO_ANSWER: &str = "`status: 0` is no answer at all: the connection closes";
 
 /// Most errors that are told of one document.
 const MOST_ERRORS: usize = 50;
@@ -22,23 +25,39 @@ const MOST_ERRORS: usize = 50;
 /// Something wrong: where, the JSON pointer (RFC 6901) to it, and a sentence.
 pub(crate) type Wrong = (Position, String, String);
 
-/// Reads a session from a tree, and says what is wrong with it in the order of the text.
-pub(crate) fn session(tree: &At<Tree>) -> (Session, Vec<Wrong>) {
+/// A session, what is wrong with it, and what of it changes nothing, each in the order of the text.
+pub(crate) struct Read {
+    pub(crate) session: Session,
+    pub(crate) wrong: Vec<Wrong>,
+    pub(crate) notes: Vec<Wrong>,
+}
+
+/// Reads a session from a tree.
+pub(crate) fn session(tree: &At<Tree>) -> Read {
     let mut reader = Reader {
         pointer: Pointer::default(),
         errors: Vec::new(),
+        notes: Vec::new(),
     };
     let session = reader.session(tree);
-    let mut errors = reader.errors;
-    errors.sort_by_key(|(position, ..)| *position);
-    errors.truncate(MOST_ERRORS);
-    (session, errors)
+    let in_order = |mut told: Vec<Wrong>| {
+        told.sort_by_key(|(position, ..)| *position);
+        told.truncate(MOST_ERRORS);
+        told
+    };
+    Read {
+        session,
+        wrong: in_order(reader.errors),
+        notes: in_order(reader.notes),
+    }
 }
 
 /// Reads values; `None` for what is absent or wrong, and what is wrong is noted.
 struct Reader {
     pointer: Pointer,
     errors: Vec<Wrong>,
+    /// What changes nothing.
+    notes: Vec<Wrong>,
 }
 
 type Members<'a> = &'a [(At<String>, At<Tree>)];
@@ -116,25 +135,39 @@ impl Reader {
             self.error("tool", node.position, "`tool` is missing; write its name");
         }
         let response = member(members, "response").map_or(Value::Null, |at| at.value.to_json());
+        let status = self.status(members).unwrap_or(200);
+        if status == 0 {
+            self.changes_nothing(members, &["response"], NO_ANSWER);
+        }
         Some(ToolResponse {
             tool: tool?,
             response,
-            status: self.status(members).unwrap_or(200),
+            status,
             latency_ms: self.millis(members, "latency_ms"),
         })
     }
 
     fn exchange(&mut self, node: &At<Tree>) -> Option<Exchange> {
         let exchange = self.matched(node)?;
-        if exchange.matching.url.is_none() {
+        let matching = &exchange.matching;
+        if matching.url.is_none() {
             let message = "`match` has no `url`; say which requests this answers";
             self.error("match", node.position, message);
+        }
+        if matching.body.is_some() || matching.fingerprint.is_some() {
+            let why = "the request is known by its `body` or `fingerprint` alone";
+            self.matches_nothing(node, &["model"], why);
         }
         Some(exchange)
     }
 
     fn llm_response(&mut self, node: &At<Tree>) -> Option<Exchange> {
-        self.matched(node)
+        let response = self.matched(node)?;
+        let why = "model calls are not told apart by it; write their `fingerprint`";
+        self.matches_nothing(node, &["body", "body_base64"], why);
+        let why = "it is a host that speaks HTTP/2, which `exchanges` name by their `url`";
+        self.changes_nothing(members_of(node), &["http"], why);
+        Some(response)
     }
 
     fn matched(&mut self, node: &At<Tree>) -> Option<Exchange> {
@@ -142,6 +175,13 @@ impl Reader {
         fields.extend(ANSWER);
         let members = self.map(node, &fields);
         if members.is_empty() {
+            if matches!(node.value, Tree::Map(_)) {
+                self.error(
+                    "",
+                    node.position,
+                    "this is empty; write an answer, or remove it",
+                );
+            }
             return None;
         }
         let matching = member(members, "match").map(|at| self.below("match", |it| it.matching(at)));
@@ -164,6 +204,10 @@ impl Reader {
         ];
         let members = self.map(node, &fields);
         let body = self.body(members, "body");
+        if body.is_some() && member(members, "fingerprint").is_some() {
+            let why = "`fingerprint` stands for it";
+            self.changes_nothing(members, &["body", "body_base64"], why);
+        }
         let mut method = self.text(members, "method").and_then(|written| {
             let method = Method::from_bytes(written.as_bytes()).ok();
             if method.is_none() {
@@ -241,8 +285,13 @@ impl Reader {
             (None, Some(_)) => Content::Stream(self.items(members, "stream", Self::piece)),
             (None, None) => Content::default(),
         };
+        let status = self.status(members).unwrap_or(200);
+        if status == 0 {
+            let of_an_answer = ["headers", "body", "body_base64", "stream"];
+            self.changes_nothing(members, &of_an_answer, NO_ANSWER);
+        }
         Answer {
-            status: self.status(members).unwrap_or(200),
+            status,
             headers,
             latency_ms: self.millis(members, "latency_ms"),
             content,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use squall_journal::redact::is_secret_header;
-use squall_profiles::document::{At, Tree};
+use squall_profiles::document::At;
 use squall_profiles::error::Position;
 
+use super::headers;
 use super::reader::{Fields, Reader};
 
 /// The agent under test.
@@ -277,6 +277,14 @@ fn belongs(fields: &mut Fields<'_, '_, '_>, kind: Type) {
 
 fn idle(fields: &mut Fields<'_, '_, '_>, field: &str, kind: &str) {
     let message = format!("`{field}` does nothing for an agent of type `{kind}`");
+    note(fields, field, message);
+}
+
+fn without_effect(fields: &mut Fields<'_, '_, '_>, field: &str, beside: &str) {
+    note(fields, field, format!("`{field}` has no effect {beside}"));
+}
+
+fn note(fields: &mut Fields<'_, '_, '_>, field: &str, message: String) {
     let place = fields.place_of(field);
     fields
         .reader
@@ -288,16 +296,22 @@ fn http_fields(fields: &mut Fields<'_, '_, '_>) -> HttpAgent {
     let method = fields.word("method", "method", &METHODS);
     let request_template = fields.text("request_template").map(|text| text.value);
     let response_path = response_path(fields);
-    let text_of = |reader: &mut Reader<'_>, _: &At<String>, node: &At<Tree>| {
-        reader.text(node).map(|text| text.value)
-    };
-    let query_params = fields.pairs("query_params", "a map from name to value", text_of);
+    let query_params = fields.pairs(
+        "query_params",
+        "a map from name to value",
+        |reader, _, node| {
+            let value = reader.text(node)?;
+            let written = reader.unexpanded(value.position).map(str::to_owned);
+            headers::unset(reader, written.as_deref().unwrap_or_default(), &value);
+            Some(value.value)
+        },
+    );
     let headers = fields.pairs(
         "headers",
         "a map from name to value",
         |reader, name, node| {
             let value = reader.text(node)?;
-            header(reader, name, &value);
+            headers::check(reader, name, &value);
             Some(value.value)
         },
     );
@@ -315,40 +329,6 @@ fn http_fields(fields: &mut Fields<'_, '_, '_>) -> HttpAgent {
 fn owned(pairs: Option<Vec<(At<String>, String)>>) -> Pairs {
     let pairs = pairs.unwrap_or_default().into_iter();
     Pairs(pairs.map(|(name, value)| (name.value, value)).collect())
-}
-
-/// `X-Token-Count: 5` says how many, and no secret is that short.
-fn is_small_number(text: &str) -> bool {
-    text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// A header can be sent, and holds no secret that anybody who reads the file can read.
-fn header(reader: &mut Reader<'_>, name: &At<String>, value: &At<String>) {
-    if http::HeaderName::from_bytes(name.value.as_bytes()).is_err() {
-        let message = format!("`{}` is no name for a header", name.value);
-        reader.error(name.position, message);
-    } else if http::HeaderValue::from_str(&value.value).is_err() {
-        let message = format!("the value of `{}` cannot be sent in a header", name.value);
-        reader.error(value.position, message);
-    } else if is_secret_header(&name.value)
-        && !is_small_number(&value.value)
-        && !reader.has_variable(value.position)
-    {
-        let word = name
-            .value
-            .to_uppercase()
-            .replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-        // The scheme is no secret, and stays.
-        let scheme = value.value.split_once(' ').map(|(scheme, _)| scheme);
-        let scheme = scheme.filter(|scheme| scheme.chars().all(|c| c.is_ascii_alphabetic()));
-        let scheme = scheme.map_or_else(String::new, |scheme| format!("{scheme} "));
-        let message = format!(
-            "the header `{0}` holds a secret in clear; write `{0}: \"{scheme}${{AGENT_{word}}}\"` \
-             and set the variable",
-            name.value
-        );
-        reader.error(value.position, message);
-    }
 }
 
 /// A dot path, or a `JSONPath` by its first character.
@@ -374,7 +354,12 @@ fn reset(fields: &mut Fields<'_, '_, '_>) -> Option<Reset> {
     let function = fields.words("reset_function");
     let program = command(fields, "reset_command");
     let ways = ["reset_endpoint", "reset_function", "reset_command"];
-    let written: Vec<_> = ways.into_iter().filter(|way| fields.has(way)).collect();
+    let mut written: Vec<_> = ways.into_iter().filter(|way| fields.has(way)).collect();
+    if written == ["reset_endpoint", "reset_function"] {
+        // As in flakestorm, where both may stand.
+        without_effect(fields, "reset_function", "beside `reset_endpoint`");
+        written.truncate(1);
+    }
     if let [first, second, ..] = written[..] {
         fields.error(
             second,

@@ -1,24 +1,41 @@
 //! What is allowed in a suite and still surely not meant.
 
 use squall_profiles::document::{At, Tree};
-use squall_profiles::error::ProfileError;
+use squall_profiles::error::{self, ProfileError};
 
 use super::agent::Way;
 use super::reader::Fields;
-use super::{Active, Agent, Contract, ContractPart, Prompt, Suite};
+use super::{Active, Agent, Contract, ContractPart, Prompt, Replays, Session, Suite};
 use crate::agents::template;
 use crate::invariants::{Invariant, When, without_effect};
+
+/// Of a contract that stands by itself, each with its place. Prompts, tools and maybe the scenarios are a suite's.
+pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<ProfileError> {
+    let mut doubts = Vec::new();
+    if !contract.scenarios.is_empty() {
+        doubts.extend(of_scenarios(contract));
+    }
+    doubts.extend(without_effect::told(contract.invariants.iter()));
+    doubts
+}
+
+/// Whether the scenarios are such that what must hold is ever looked at.
+fn of_scenarios(contract: &Contract) -> Vec<ProfileError> {
+    let scenarios: Vec<_> = contract.scenarios.iter().map(|one| one.active).collect();
+    let never = |invariant| never_applies(invariant, &scenarios);
+    let mut doubts: Vec<_> = contract.invariants.iter().filter_map(never).collect();
+    doubts.extend(only_clean(contract));
+    doubts
+}
 
 /// Each with its place.
 pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
     let mut doubts = Vec::new();
     if let Some(ContractPart::Written(contract)) = &suite.contract {
-        let scenarios: Vec<_> = contract.scenarios.iter().map(|one| one.active).collect();
         for invariant in &contract.invariants {
-            doubts.extend(never_applies(invariant, &scenarios));
             doubts.extend(of_an_invariant(invariant, suite));
         }
-        doubts.extend(only_clean(contract));
+        doubts.extend(of_scenarios(contract));
     }
     let of_chaos = suite.chaos.iter().map(|chaos| Active::of(chaos));
     let mut runs: Vec<_> = of_chaos.collect();
@@ -37,7 +54,9 @@ pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
 }
 
 fn of_an_invariant(invariant: &Invariant, suite: &Suite) -> Option<ProfileError> {
-    of_no_prompt(invariant, &suite.golden_prompts).or_else(|| of_no_tool(invariant, suite))
+    of_no_prompt(invariant, &suite.golden_prompts)
+        .or_else(|| of_a_tool_misspelt(invariant, suite))
+        .or_else(|| of_no_tool(invariant, suite))
 }
 
 /// No golden prompt is one that the invariant judges.
@@ -69,19 +88,10 @@ const OF_CALLS: [&str; 7] = [
 /// Nothing in the suite says which calls are those of the tool.
 fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<ProfileError> {
     let tool = invariant.tool.as_deref()?;
-    let is_glob = tool.contains(['*', '{']);
-    if is_glob || !OF_CALLS.contains(&invariant.kind) {
+    if is_glob(tool) || !OF_CALLS.contains(&invariant.kind) {
         return None;
     }
-    let contract = match &suite.contract {
-        Some(ContractPart::Written(contract)) => &contract.scenarios[..],
-        Some(ContractPart::Named(_)) | None => &[],
-    };
-    let chaos = contract.iter().map(|scenario| &scenario.chaos);
-    let mut rules = chaos.chain(&suite.chaos).flat_map(|chaos| &chaos.rules);
-    let known = suite.tools.written.iter().any(|(name, _)| name == tool)
-        || rules.any(|rule| rule.tool() == Some(tool));
-    (!known).then(|| {
+    (!tools(suite).any(|known| known == tool)).then(|| {
         let message = format!(
             "invariant `{}` is about calls of `{tool}`, and only MCP tools are called so: say which calls are meant, \
              `tools: {{{tool}: {{match_url: \"https://…/*\"}}}}`",
@@ -89,6 +99,41 @@ fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<ProfileError> {
         );
         invariant.place.error(message)
     })
+}
+
+/// A tool that the suite calls nearly so. One that it does not know at all may run inside the agent.
+fn of_a_tool_misspelt(invariant: &Invariant, suite: &Suite) -> Option<ProfileError> {
+    let more = invariant.check.tools();
+    let named = invariant.tool.as_deref().into_iter().chain(more);
+    let told = named.filter(|tool| !is_glob(tool)).find_map(|tool| {
+        if tools(suite).any(|known| known == tool) {
+            return None;
+        }
+        let meant = *error::nearest(tool, tools(suite)).first()?;
+        Some((tool, meant))
+    });
+    let (tool, meant) = told?;
+    let message = format!(
+        "invariant `{}` is about the tool `{tool}`, and the suite knows none called so; did you mean `{meant}`?",
+        invariant.id
+    );
+    Some(invariant.place.error(message))
+}
+
+/// The tools that the suite says something of: their URLs, or what happens to their calls.
+fn tools(suite: &Suite) -> impl Iterator<Item = &str> {
+    let contract = match &suite.contract {
+        Some(ContractPart::Written(contract)) => &contract.scenarios[..],
+        Some(ContractPart::Named(_)) | None => &[],
+    };
+    let chaos = contract.iter().map(|scenario| &scenario.chaos);
+    let rules = chaos.chain(&suite.chaos).flat_map(|chaos| &chaos.rules);
+    let written = suite.tools.written.iter().map(|(name, _)| name.as_str());
+    written.chain(rules.filter_map(|rule| rule.tool()))
+}
+
+fn is_glob(tool: &str) -> bool {
+    tool.contains(['*', '{'])
 }
 
 /// No scenario has what the invariant's `when` asks for.
@@ -112,12 +157,52 @@ fn only_clean(contract: &Contract) -> Option<ProfileError> {
     Some(ProfileError {
         file: first.chaos.file.to_string(),
         position: first.position,
-        pointer: String::new(),
+        pointer: first.pointer.clone(),
         message: format!(
             "no scenario of contract `{}` has any chaos in it; nothing will be shown about failures",
             contract.name
         ),
     })
+}
+
+/// What flakestorm's sessions name where they name no contract.
+const NO_CONTRACT: &str = "default";
+
+/// Sessions whose contract is not the suite's: whether there is one called so only a daemon knows.
+pub(super) fn contracts_of_sessions(
+    fields: &mut Fields<'_, '_, '_>,
+    written: &At<Tree>,
+    contract: Option<&ContractPart>,
+    replays: &Replays,
+) {
+    let own = match contract {
+        Some(ContractPart::Written(contract)) => Some(&contract.name),
+        Some(ContractPart::Named(name)) => Some(name),
+        None => None,
+    };
+    for (number, session) in replays.sessions.iter().enumerate() {
+        let Session::Inline(session) = session else {
+            continue;
+        };
+        let named = session.contract.as_ref();
+        let foreign = named.filter(|name| Some(*name) != own && *name != NO_CONTRACT);
+        let Some(name) = foreign else { continue };
+        let pointer = format!("/replays/sessions/{number}/contract");
+        let place = written.nearest(&pointer).position;
+        let name = if fields.reader.has_variable(place) {
+            fields.reader.shown(place)
+        } else {
+            name.clone()
+        };
+        let message = format!(
+            "session `{}` names the contract `{name}`, which is not the suite's; whether a daemon has one called so is \
+             not looked up here",
+            session.id
+        );
+        fields
+            .reader
+            .below_pointer(&pointer, |reader| reader.note(place, message));
+    }
 }
 
 /// Where the template of an http agent stands.
@@ -137,17 +222,29 @@ pub(super) fn template(
         return;
     };
     let place = written.nearest(TEMPLATE).position;
-    let turns = prompts.iter().flat_map(Prompt::turns);
-    let left: Option<Vec<_>> = turns
-        .map(|turn| template::left_over(template, turn, http.parse_structured_input))
-        .collect();
+    let turns: Vec<_> = prompts.iter().flat_map(Prompt::turns).collect();
+    let left_over = |turn: &&String| {
+        let name = template::left_over(template, turn, http.parse_structured_input)?;
+        Some(((*turn).clone(), name))
+    };
+    let left: Vec<_> = turns.iter().filter_map(left_over).collect();
+    let fits_none = left.len() == turns.len();
     fields.reader.below_pointer(TEMPLATE, |reader| {
-        if let Some(name) = left.as_ref().and_then(|names| names.first()) {
+        if let Some((_, name)) = left.first().filter(|_| fits_none) {
             let message = format!(
                 "the template has a placeholder `{{{name}}}`, and no golden prompt has a line `{name}: …`; the \
                  whole prompt is `{{prompt}}`"
             );
             reader.error(place, message);
+        } else if let Some((turn, name)) = left.first() {
+            let prompt: String = turn.chars().take(60).collect();
+            let message = format!(
+                "{} of {} prompts have no line `{name}: …`, which the template has a place for, and are not judged: \
+                 `{prompt}` the first",
+                left.len(),
+                turns.len()
+            );
+            reader.note(place, message);
         } else if !template::has_a_place(template) {
             let message = "the template has no place for the prompt, so that the agent is always asked the same; \
                            write `{prompt}` where it belongs";

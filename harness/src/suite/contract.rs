@@ -49,6 +49,8 @@ pub struct Scenario {
     pub active: Active,
     /// Where it stands.
     pub position: Position,
+    /// JSON pointer to it.
+    pub pointer: String,
 }
 
 /// Which families of rules a scenario holds.
@@ -205,7 +207,7 @@ struct Parts {
 }
 
 fn parts(fields: &mut Fields<'_, '_, '_>, context: Context<'_>) -> Parts {
-    let name = fields.words("name");
+    let name = fields.name("name");
     let description = fields.text("description").map(|text| text.value);
     let isolation = fields.word("isolation", "isolation", &ISOLATIONS);
     let invariants = invariants::read(fields, true);
@@ -265,7 +267,7 @@ fn scenario(reader: &mut Reader<'_>, node: &At<Tree>, context: Context<'_>) -> O
         }
         fields.node("extends");
         fields.text("description");
-        fields.words("name")
+        fields.name("name")
     })??;
     let ours = [&FAMILIES[..], &["extends", "description"]].concat();
     let chaos = chaos::read_scenario(reader, context, &name.value, &ours)?;
@@ -274,5 +276,6 @@ fn scenario(reader: &mut Reader<'_>, node: &At<Tree>, context: Context<'_>) -> O
         active: Active::of_extended(&chaos, context),
         chaos,
         position: node.position,
+        pointer: reader.pointer().to_owned(),
     })
 }

@@ -11,6 +11,7 @@
 
 use squall_profiles::document::{self, At, Tree};
 use squall_profiles::error::{Position, ProfileError};
+use squall_profiles::variables::{Variables, expand};
 
 /// Gives a file that another one names: what it is called in errors, and its text. The error is a sentence
 /// without the place.
@@ -31,6 +32,7 @@ pub(super) struct Laid {
 pub(super) fn read(
     file: &str,
     text: &str,
+    variables: Variables<'_>,
     open: Option<Open<'_>>,
 ) -> Result<(Laid, At<Tree>), Vec<ProfileError>> {
     let mut laid = Laid::alone(file, text);
@@ -38,6 +40,7 @@ pub(super) fn read(
     if let Some(open) = open {
         let mut laying = Laying {
             laid: &mut laid,
+            variables,
             open,
         };
         laying.suite(&mut tree);
@@ -119,6 +122,8 @@ impl Laid {
 
 struct Laying<'l> {
     laid: &'l mut Laid,
+    /// What they stand for in names of files.
+    variables: Variables<'l>,
     open: Open<'l>,
 }
 
@@ -126,18 +131,19 @@ impl Laying<'_> {
     fn suite(&mut self, tree: &mut At<Tree>) {
         self.invariants(tree);
         if let Some(contract) = member(tree, "contract") {
-            if let Some(path) = path(contract) {
+            if let Some(path) = self.path(contract) {
                 self.lay(contract, &path);
                 // A whole suite is as good as its contract alone.
                 if let Some(inner) = member(contract, "contract") {
                     *contract = inner.clone();
+                    self.refuse_another(contract);
                 }
             }
             self.invariants(contract);
         }
         let sessions = member(tree, "replays").and_then(|replays| member(replays, "sessions"));
         for session in sessions.into_iter().flat_map(items) {
-            let file = member(session, "file").and_then(|file| text(file).map(str::to_owned));
+            let file = member(session, "file").and_then(|file| self.written(file));
             if let Some(file) = file {
                 let over = beside_file(session);
                 self.lay(session, &file);
@@ -151,11 +157,46 @@ impl Laying<'_> {
         let invariants = member(tree, "invariants");
         for invariant in invariants.into_iter().flat_map(items) {
             if let Some(schema) = member(invariant, "schema")
-                && let Some(path) = path(schema)
+                && let Some(path) = self.path(schema)
             {
                 self.lay(schema, &path);
             }
         }
+    }
+
+    /// A file that is named for its contract has one, and does not name the file of another.
+    fn refuse_another(&mut self, contract: &At<Tree>) {
+        let Some(other) = self.path(contract) else {
+            return;
+        };
+        let (file, position) = self.laid.place(contract.position);
+        let error = ProfileError {
+            file: file.to_owned(),
+            position,
+            pointer: String::new(),
+            message: format!(
+                "`{other}` is not opened: a file that a suite names as its contract has the contract itself; name \
+                 in the suite the file that does"
+            ),
+        };
+        self.laid.unread.push((contract.position, error));
+    }
+
+    /// A text with its variables expanded. What is wrong with them is said where all are.
+    fn written(&self, node: &At<Tree>) -> Option<String> {
+        let text = text(node)?;
+        expand(text, self.variables).ok()
+    }
+
+    /// The text, if it names a file: names of contracts have no ending, and a schema that is written out is no
+    /// name.
+    fn path(&self, node: &At<Tree>) -> Option<String> {
+        let text = self.written(node)?;
+        let text = text.trim();
+        let has_ending = [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|ending| text.to_ascii_lowercase().ends_with(ending));
+        (has_ending && !text.contains(['\n', '{'])).then(|| text.to_owned())
     }
 
     /// Puts a file in the place of its name.
@@ -233,16 +274,6 @@ fn text(node: &At<Tree>) -> Option<&str> {
     }
 }
 
-/// The text, if it names a file: names of contracts have no ending, and a schema that is written out is no
-/// name.
-fn path(node: &At<Tree>) -> Option<String> {
-    let text = text(node)?.trim();
-    let has_ending = [".yaml", ".yml", ".json"]
-        .iter()
-        .any(|ending| text.to_ascii_lowercase().ends_with(ending));
-    (has_ending && !text.contains(['\n', '{'])).then(|| text.to_owned())
-}
-
 fn each_position(node: &mut At<Tree>, change: &mut impl FnMut(&mut Position)) {
     change(&mut node.position);
     match &mut node.value {
@@ -293,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_named_stand_in_the_place_of_their_names() {
+    fn g40_files_that_are_named_are_looked_for_from_the_one_they_stand_in() {
         let none = |_: &str| Err(std::env::VarError::NotPresent);
         let (suite, document) =
             read_local("suite.yaml", SUITE, Variables::From(&none), &opened).expect("valid");
@@ -309,6 +340,50 @@ mod tests {
             "object"
         );
         assert_eq!(document["replays"]["sessions"][0]["input"], "hello");
+    }
+
+    #[test]
+    fn variables_expand_in_the_names_of_files() {
+        let table = |name: &str| match name {
+            "DIR" => Ok("parts".to_owned()),
+            "NAME" => Ok("answer".to_owned()),
+            _ => Err(std::env::VarError::NotPresent),
+        };
+        let open = |path: &str, from: &str| {
+            let (name, text) = opened(path, from)?;
+            Ok((name, text.replace("./answer.json", "'./${NAME}.json'")))
+        };
+        let suite = SUITE
+            .replace("parts/", "${DIR}/")
+            .replace("incident.yaml", "'${NOPE:-incident}.yaml'");
+        let read = read_local("suite.yaml", &suite, Variables::From(&table), &open);
+        let (_, document) = read.expect("valid");
+        let schema = &document["contract"]["invariants"][0]["schema"];
+        assert_eq!(schema["type"], "object");
+        assert_eq!(document["replays"]["sessions"][0]["input"], "hello");
+        let missing = told(&opened, &SUITE.replace("parts/", "${GONE}/"));
+        assert!(
+            missing[0].contains("the variable `GONE` is not set"),
+            "{missing:?}"
+        );
+    }
+
+    #[test]
+    fn the_file_of_a_contract_names_no_other() {
+        let open = |path: &str, from: &str| {
+            let (name, text) = opened(path, from)?;
+            let text = match path {
+                "parts/contract.yaml" => "contract: ./contract.yaml".to_owned(),
+                _ => text,
+            };
+            Ok((name, text))
+        };
+        let told = told(&open, SUITE);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].starts_with("parts/contract.yaml:1:11: `./contract.yaml` is not opened"),
+            "{told:?}"
+        );
     }
 
     #[test]

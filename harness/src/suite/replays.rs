@@ -126,8 +126,11 @@ pub(super) const BESIDE_FILE: [&str; 9] = [
 ];
 
 fn session(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Session> {
+    let is_there = |name: &str, member: &(At<String>, At<Tree>)| {
+        member.0.value == name && member.1.value != Tree::Null
+    };
     let has = |name: &str| match &node.value {
-        Tree::Map(members) => members.iter().any(|(found, _)| found.value == name),
+        Tree::Map(members) => members.iter().any(|member| is_there(name, member)),
         Tree::List(_) | Tree::Scalar { .. } | Tree::Null => false,
     };
     if has("file") {
@@ -152,9 +155,25 @@ fn session(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Session> {
     inline(reader, node, true).map(|session| Session::Inline(Box::new(session)))
 }
 
+/// A session without a `file` that is `null`, as good as absent.
+fn without_file(node: &At<Tree>) -> At<Tree> {
+    let mut node = node.clone();
+    if let Tree::Map(members) = &mut node.value {
+        members.retain(|(name, member)| name.value != "file" || member.value != Tree::Null);
+    }
+    node
+}
+
 /// `is_named`: whether it has an id and an input; that it has none was said already.
 fn inline(reader: &mut Reader<'_>, node: &At<Tree>, is_named: bool) -> Option<ReplaySession> {
-    let (session, mut wrong) = session::of_tree(node);
+    let session::Read {
+        session,
+        mut wrong,
+        notes,
+    } = session::of_tree(&without_file(node));
+    for (position, pointer, message) in notes {
+        reader.below_pointer(&pointer, |reader| reader.note(position, message));
+    }
     wrong.retain(|(_, pointer, _)| is_named || pointer != "/id");
     let is_fine = wrong.is_empty();
     for (position, pointer, message) in wrong {
@@ -215,5 +234,50 @@ fn source(fields: &mut Fields<'_, '_, '_>) -> Option<Source> {
                 run_id: run_id?.value,
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+    use crate::suite::{self, Suite, SuiteError};
+
+    fn parsed(session: &str) -> Result<Suite, Vec<SuiteError>> {
+        let text = format!(
+            "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n\
+             replays: {{sessions: [{session}]}}\n"
+        );
+        suite::parse("s", &text, Variables::Refused)
+    }
+
+    #[test]
+    fn a_file_that_is_null_is_as_good_as_none() {
+        let suite = parsed("{file: null, id: one, input: hello}").expect("valid");
+        assert!(
+            matches!(&suite.replays.sessions[..], [Session::Inline(session)] if session.id == "one"),
+            "{:?}",
+            suite.replays.sessions
+        );
+        for nothing in ["{file: null}", "{file: }"] {
+            let errors = parsed(nothing).expect_err("nothing to play");
+            assert_eq!(
+                errors[0].message,
+                "a session has `file`, or `id` and `input`"
+            );
+        }
+    }
+
+    #[test]
+    fn what_of_a_session_changes_nothing_is_a_note_of_the_suite() {
+        let suite =
+            parsed("{id: one, input: x, tool_responses: [{tool: t, status: 0, response: y}]}");
+        let notes = suite.expect("valid").notes;
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert_eq!(
+            notes[0].pointer,
+            "/replays/sessions/0/tool_responses/0/response"
+        );
     }
 }

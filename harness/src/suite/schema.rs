@@ -103,7 +103,7 @@ fn root() -> Vec<Field> {
         ),
         ("output", "Where reports go.", output_block()),
         ("advanced", "How runs go about it.", advanced_block()),
-        ("certificate", "Changes nothing.", certificate_block()),
+        ("certificate", "Who signs.", certificate_block()),
         (
             "prices",
             "What models' tokens cost, by a glob.",

@@ -4,8 +4,10 @@ use squall_profiles::document::{At, Tree};
 use squall_profiles::error;
 use squall_profiles::glob::Glob;
 use squall_profiles::tools::ToolNames;
+use squall_profiles::validate::no_url_matches;
 
 use super::reader::{Fields, Reader};
+use crate::scores::least_of;
 
 /// What the components of the overall score count; together 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -145,20 +147,47 @@ fn known_placeholders(fields: &mut Fields<'_, '_, '_>, template: &At<String>) {
     }
 }
 
-/// flakestorm's documents have such a block; here the command says it.
-pub(super) fn certificate(fields: &mut Fields<'_, '_, '_>) {
-    let place = fields.place_of("certificate");
+/// Who signs certificates of the suite's runs. flakestorm's documents have such a block with more in it, which other
+/// settings say here.
+pub(super) fn certificate(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
     fields.read("certificate", |reader, node| {
         reader.fields(node, "a map with `tester_name`", |fields| {
-            fields.text("tester_name");
+            let tester = tester(fields);
             fields.real("pass_threshold", 0.0..=100.0, "");
             fields.text("output_format");
-        })?;
-        let message = "`certificate` changes nothing: `squall certificate --tester` names the tester, the ending of its \
-                       `--output` the form, and `advanced.min_score` is the bar of runs";
-        reader.note(place, message);
-        Some(())
-    });
+            for (name, instead) in [
+                ("pass_threshold", "`advanced.min_score` is the bar of runs"),
+                (
+                    "output_format",
+                    "the ending of `squall certificate --output` names the form",
+                ),
+            ] {
+                without_effect(fields, name, instead);
+            }
+            tester
+        })?
+    })
+}
+
+/// What variables stand for is not kept with a run, and a tester is.
+fn tester(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
+    let name = fields.words("tester_name")?;
+    if fields.reader.has_variable(name.position) {
+        let instead = "what variables stand for is not kept with runs; name the tester with `squall certificate --tester`";
+        without_effect(fields, "tester_name", instead);
+        return None;
+    }
+    Some(name.value)
+}
+
+fn without_effect(fields: &mut Fields<'_, '_, '_>, name: &'static str, why: &str) {
+    if fields.has(name) {
+        let place = fields.place_of(name);
+        let message = format!("`{name}` changes nothing here: {why}");
+        fields
+            .reader
+            .below(name, |reader| reader.note(place, message));
+    }
 }
 
 pub(super) fn output(fields: &mut Fields<'_, '_, '_>) -> Output {
@@ -181,7 +210,8 @@ pub(super) fn output(fields: &mut Fields<'_, '_, '_>) -> Output {
 pub struct Advanced {
     /// Invocations at the same time, 1 to 100. Default 10.
     pub concurrency: u64,
-    /// How often an invocation is tried again that never reached the agent, 0 to 5. Default 2.
+    /// How often an invocation is tried again that never reached the agent, or whose answer broke off before any
+    /// fault was applied, 0 to 5. Default 2.
     pub retries: u64,
     /// Seed of every draw; absent: 42.
     pub seed: Option<u64>,
@@ -246,7 +276,7 @@ pub(super) fn advanced(fields: &mut Fields<'_, '_, '_>, output: &mut Output) -> 
         counters: fields
             .word("counters", "choice", &COUNTERS)
             .unwrap_or(default.counters),
-        min_score: min_score.map(|score| if score <= 1.0 { score * 100.0 } else { score }),
+        min_score: min_score.map(least_of),
     }
 }
 
@@ -270,9 +300,11 @@ pub(super) fn tools(fields: &mut Fields<'_, '_, '_>) -> Tools {
                 let globs = fields.texts("match_url", "a glob over URLs")?;
                 for glob in &globs {
                     let written = [glob.value.clone()];
+                    let position = glob.position;
                     if let Err(error) = ToolNames::new([("match_url", &written[..])]) {
-                        let position = glob.position;
                         fields.reader.error(position, error.message);
+                    } else if let Some(why) = no_url_matches(&glob.value) {
+                        fields.reader.note(position, why);
                     }
                 }
                 Some(globs.into_iter().map(|glob| glob.value).collect())

@@ -59,6 +59,59 @@ fn a_header_that_says_how_many_is_no_secret() {
 }
 
 #[test]
+fn a_secret_in_any_header_is_told_with_the_line_to_write() {
+    for (header, expected) in [
+        (
+            "X-Foo: sk-proj-abcdefghijklmnopqrstuvwxyz0123",
+            "suite.yaml:1:54: the header `X-Foo` holds a secret in clear; write `X-Foo: \"${AGENT_X_FOO}\"` and set \
+             the variable",
+        ),
+        (
+            "Authorization: 'Bearer ${TOK:-sk-abc123}'",
+            "suite.yaml:1:62: the header `Authorization` holds a secret in clear; write `Authorization: \"Bearer \
+             ${TOK}\"` and set the variable",
+        ),
+    ] {
+        let agent = format!("agent: {{endpoint: 'http://a.test/', headers: {{{header}}}}}\n");
+        assert_eq!(errors(&format!("{agent}{PROMPTS}{DEMANDS}")), [expected]);
+    }
+}
+
+#[test]
+fn a_bare_variable_that_is_not_set_is_told_of_where_it_is_sent() {
+    for (agent, noted) in [
+        ("headers: {Authorization: $NOPE}", true),
+        ("query_params: {key: $NOPE}", true),
+        ("headers: {Authorization: $TOKEN}", false),
+        ("query_params: {filter: $top}", false),
+    ] {
+        let agent = format!("agent: {{endpoint: 'http://a.test/', {agent}}}\n");
+        let suite = parsed(&format!("{agent}{PROMPTS}{DEMANDS}")).expect("valid");
+        let notes: Vec<_> = suite.notes.iter().map(ToString::to_string).collect();
+        let told = notes
+            .iter()
+            .any(|note| note.contains("the variable `NOPE` is not set"));
+        assert_eq!(
+            (notes.len(), told),
+            (usize::from(noted), noted),
+            "{agent}: {notes:?}"
+        );
+    }
+}
+
+#[test]
+fn of_both_of_flakestorms_resets_the_endpoint_is_asked() {
+    let agent = "agent: {endpoint: 'http://a.test/', reset_endpoint: 'http://a.test/reset', reset_function: 'a:b'}\n";
+    let suite = parsed(&format!("{agent}{PROMPTS}{DEMANDS}")).expect("valid");
+    let reset = agent::Reset::Endpoint("http://a.test/reset".to_owned());
+    assert_eq!(suite.agent.reset, Some(reset));
+    assert_eq!(
+        suite.notes[0].to_string(),
+        "suite.yaml:1:76: `reset_function` has no effect beside `reset_endpoint`"
+    );
+}
+
+#[test]
 fn words_of_old_yaml_are_names_and_where_a_flag_belongs_flags() {
     let suite = parsed(&format!(
         "{AGENT}golden_prompts: [y, no]\n\
@@ -427,6 +480,32 @@ fn what_no_run_could_make_good_is_told_before_one() {
             "invariant `max_calls` is about calls of `nosuch`, and only MCP tools are called so",
         ),
         (
+            format!(
+                "{head}invariants: [{{type: tool_not_called, tool: serach}}]\ntools: {{search: {{match_url: 'http://s.test/*'}}}}"
+            ),
+            "suite.yaml:3:14: invariant `tool_not_called` is about the tool `serach`, and the suite knows none called so; \
+             did you mean `search`?",
+        ),
+        (
+            format!(
+                "{head}invariants: [{{type: tool_order, tools: [search, bookk]}}]\n\
+                 chaos: {{tool_faults: [{{tool: search, match_url: 'http://s.test/*', mode: error, probability: 0.5}}, \
+                 {{tool: book, match_url: 'http://b.test/*', mode: error}}]}}"
+            ),
+            "is about the tool `bookk`, and the suite knows none called so; did you mean `book`?",
+        ),
+        (
+            format!("{head}{DEMANDS}tools: {{a: {{match_url: ['http://a.test/*', nourl]}}}}"),
+            "suite.yaml:4:44: `match_url` is matched against the whole URL, and none begins like `nourl`; write \
+             `*://nourl`",
+        ),
+        (
+            format!(
+                "{head}{DEMANDS}contract: con\nreplays: {{sessions: [{{id: a, input: b, contract: con}}, {{id: c, input: d, contract: default}}, {{id: e, input: f, contract: nope}}]}}"
+            ),
+            "suite.yaml:5:122: session `e` names the contract `nope`, which is not the suite's",
+        ),
+        (
             format!("{head}{DEMANDS}advanced: {{skip_rules: [x]}}"),
             "`skip_rules` changes nothing",
         ),
@@ -435,6 +514,11 @@ fn what_no_run_could_make_good_is_told_before_one() {
             "looks like JSON and is none",
         ),
         (agent(r#"{"q": "hello"}"#), "no place for the prompt"),
+        (
+            agent(r#"{"q": "{city}"}"#).replace("[hello]", "['City: Kiel', hello]"),
+            "1 of 2 prompts have no line `city: …`, which the template has a place for, and are not judged: `hello` \
+             the first",
+        ),
     ] {
         let told = notes(&text).join("\n");
         assert!(told.contains(said), "{text}: {told}");
@@ -453,4 +537,37 @@ fn what_no_run_could_make_good_is_told_before_one() {
     }
     let told = errors(&agent(r#"{"q": "{promt}"}"#)).join("\n");
     assert!(told.contains("a placeholder `{promt}`"), "{told}");
+}
+
+#[test]
+fn a_suite_says_who_signs_and_is_told_what_of_its_certificate_has_no_effect() {
+    let bar = "suite.yaml:4:15: `pass_threshold` changes nothing here: `advanced.min_score` is the bar of runs";
+    let form = "`output_format` changes nothing here: the ending of `squall certificate --output` names the form";
+    let kept = "what variables stand for is not kept with runs; name the tester with `squall certificate --tester`";
+    for (block, tester, notes) in [
+        (
+            "{tester_name: 'Quality, Example Ltd'}",
+            Some("Quality, Example Ltd"),
+            vec![],
+        ),
+        ("{pass_threshold: 80}", None, vec![bar]),
+        (
+            "{output_format: pdf, tester_name: Ada}",
+            Some("Ada"),
+            vec![form],
+        ),
+        ("{tester_name: 'Ada ${TOKEN}'}", None, vec![kept]),
+    ] {
+        let suite = parsed(&format!("{AGENT}{PROMPTS}{DEMANDS}certificate: {block}\n"));
+        let suite = suite.expect("valid");
+        assert_eq!(suite.tester.as_deref(), tester, "{block}");
+        assert_eq!(suite.notes.len(), notes.len(), "{:?}", suite.notes);
+        for (note, part) in suite.notes.iter().zip(notes) {
+            assert!(note.to_string().contains(part), "{note}");
+        }
+    }
+    let told = errors(&format!(
+        "{AGENT}{PROMPTS}{DEMANDS}certificate: {{tester_name: ' '}}\n"
+    ));
+    assert_eq!(told, ["suite.yaml:4:28: this is empty; write a text"]);
 }

@@ -4,7 +4,7 @@
 //! parameters a bare `$VAR` expands too, as it does in flakestorm; one that is not set stays as it is
 //! there, since many URLs have a `$` of their own.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use squall_profiles::document::{At, Tree, expand_tree};
 use squall_profiles::error::Position;
@@ -12,20 +12,63 @@ use squall_profiles::variables::{Expanded, Variables, mentions_variable};
 
 use super::reader::Reader;
 
-/// Where scalars stand that have a variable in them.
-pub(super) fn places(tree: &At<Tree>) -> BTreeSet<Position> {
-    let mut places = BTreeSet::new();
+/// Where scalars stand that have a variable in them, and what is written there.
+pub(super) fn places(tree: &At<Tree>) -> BTreeMap<Position, String> {
+    let mut places = BTreeMap::new();
     visit(tree, &mut |position, text| {
         if mentions_variable(text) {
-            places.insert(position);
+            places.insert(position, text.to_owned());
         }
     });
     each_agent_text(tree, &mut |position, text| {
         if bare(text).next().is_some() {
-            places.insert(position);
+            places.insert(position, text.to_owned());
         }
     });
     places
+}
+
+/// A piece of a text before its variables are expanded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece<'t> {
+    /// It stands for itself.
+    Literal(&'t str),
+    /// `${NAME}`, or `${NAME:-default}`.
+    Variable {
+        name: &'t str,
+        default: Option<&'t str>,
+    },
+}
+
+/// A text in its pieces.
+pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let (mut pieces, mut literal, mut from) = (Vec::new(), 0, 0);
+    while let Some(at) = text[from..].find("${").map(|at| from + at) {
+        let is_escaped = text[..at].ends_with('$');
+        let Some(end) = text[at..].find('}').map(|end| at + end) else {
+            break;
+        };
+        from = if is_escaped { at + 2 } else { end + 1 };
+        if is_escaped {
+            continue;
+        }
+        pieces.push(Piece::Literal(&text[literal..at]));
+        let inside = &text[at + 2..end];
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        pieces.push(Piece::Variable { name, default });
+        literal = end + 1;
+    }
+    pieces.push(Piece::Literal(&text[literal..]));
+    pieces.retain(|piece| *piece != Piece::Literal(""));
+    pieces
+}
+
+/// Names of bare variables in a text.
+pub(super) fn bare_names(text: &str) -> impl Iterator<Item = &str> {
+    bare(text).map(|(_, name)| name)
 }
 
 /// Expands them, or says which are missing. What they stood for is given back.

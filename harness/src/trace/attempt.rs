@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
+use squall_dialects::model::Finish;
 use squall_journal::reach::{Message, SeenExchange};
 use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome};
 use squall_journal::ring::host_and_port;
@@ -43,6 +44,8 @@ pub struct Attempt {
     pub key: Option<String>,
     /// `amz-sdk-invocation-id`.
     pub invocation: Option<String>,
+    /// Tells the credentials that it showed from others; `None`: nobody looked.
+    pub credentials: Option<u64>,
     /// Model asked for.
     pub model: Option<String>,
     /// How it failed.
@@ -110,6 +113,7 @@ impl Attempt {
             identity: identity(seen),
             key: header("idempotency-key"),
             invocation: header("amz-sdk-invocation-id"),
+            credentials: (seen.request.as_ref()).and_then(|request| request.credentials),
             model: record.llm.as_ref().and_then(|llm| llm.model.clone()),
             retry_after: failure.as_ref().and_then(|_| retry_after(seen)),
             failure,
@@ -205,7 +209,7 @@ fn of_status(seen: &SeenExchange, status: u16) -> Option<Failure> {
         })
     };
     match status {
-        429 if says_quota_is_used_up(seen) => failure(Class::Permanent, false),
+        429 if says_that_waiting_is_no_use(seen) => failure(Class::Permanent, false),
         408 | 425 => failure(Class::Transient, status == 408),
         429 => failure(Class::Transient, false),
         // An MCP session that is gone: what was asked may be asked again in a new one.
@@ -215,6 +219,11 @@ fn of_status(seen: &SeenExchange, status: u16) -> Option<Failure> {
         // providers try all of them again.
         409 | 421 | 501 => failure(Class::Unsettled, false),
         400..=499 | 505 => failure(Class::Permanent, false),
+        _ if is_filtered(&seen.record) => Some(Failure {
+            class: Class::Permanent,
+            why: "a content filter stopped the answer".to_owned(),
+            unclear: false,
+        }),
         _ if is_cut(&seen.record) => Some(Failure {
             class: Class::Transient,
             why: "the answer broke off".to_owned(),
@@ -228,8 +237,8 @@ fn of_status(seen: &SeenExchange, status: u16) -> Option<Failure> {
     }
 }
 
-/// A quota that is used up is not filled by waiting.
-fn says_quota_is_used_up(seen: &SeenExchange) -> bool {
+/// A quota that is used up is not filled by waiting, and what is too large is so afterwards.
+fn says_that_waiting_is_no_use(seen: &SeenExchange) -> bool {
     let by_rule = applied(&seen.record).any(|mode| mode == "quota_exhausted");
     let body = seen
         .response
@@ -237,7 +246,13 @@ fn says_quota_is_used_up(seen: &SeenExchange) -> bool {
         .and_then(|answer| answer.body.as_ref());
     let said = body.is_some_and(|body| {
         let text = String::from_utf8_lossy(&body.bytes);
-        text.contains("insufficient_quota") || text.contains("billing_hard_limit")
+        [
+            "insufficient_quota",
+            "billing_hard_limit",
+            "Request too large",
+        ]
+        .iter()
+        .any(|words| text.contains(words))
     });
     by_rule || said
 }
@@ -246,6 +261,12 @@ fn applied(record: &ExchangeRecord) -> impl Iterator<Item = &str> {
     let rules = record.rules.iter();
     let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
     applied.map(|rule| rule.mode.as_str())
+}
+
+/// Whether a content filter stopped what a model was saying.
+fn is_filtered(record: &ExchangeRecord) -> bool {
+    let finish = record.llm.as_ref().and_then(|llm| llm.finish.as_deref());
+    finish == Some(Finish::Filtered.as_str())
 }
 
 /// Whether an answer that had begun never ended as it should.
@@ -274,7 +295,7 @@ fn reported(seen: &SeenExchange) -> Option<String> {
 }
 
 /// The body as JSON; of an event stream its last event.
-fn json(message: &Message) -> Option<Value> {
+pub(super) fn json(message: &Message) -> Option<Value> {
     let body = &message.body.as_ref()?.bytes;
     if let Ok(document) = serde_json::from_slice(body) {
         return Some(document);

@@ -2,7 +2,8 @@
 //!
 //! They are linked, in this order, by `amz-sdk-invocation-id`; by `Idempotency-Key`; by method, URL
 //! and canonical body, where the earlier attempt failed and had ended before the later one began. Two
-//! equal requests of which the first went well are two calls.
+//! equal requests of which the first went well are two calls, and so are two with names of their own where
+//! the first one's comes back: that call goes on by itself. A name that is new for each attempt parts nothing.
 
 use std::time::Duration;
 
@@ -25,7 +26,9 @@ pub(super) fn of(attempts: &[Attempt]) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for (place, attempt) in attempts.iter().enumerate() {
         let last = |call: &Call| call.attempts.last().map(|last| &attempts[*last]);
-        let same = |call: &&mut Call| last(call).is_some_and(|last| is_retry(last, attempt));
+        let to_come = &attempts[place + 1..];
+        let same =
+            |call: &&mut Call| last(call).is_some_and(|last| is_retry(last, attempt, to_come));
         // The latest: of several alike it is the one that was just tried.
         match calls.iter_mut().rev().find(same) {
             Some(call) => call.attempts.push(place),
@@ -37,13 +40,31 @@ pub(super) fn of(attempts: &[Attempt]) -> Vec<Call> {
     calls
 }
 
-fn is_retry(earlier: &Attempt, later: &Attempt) -> bool {
+/// Whether the later attempt is the earlier one's call tried again. `to_come` are those after both.
+fn is_retry(earlier: &Attempt, later: &Attempt, to_come: &[Attempt]) -> bool {
     if let (Some(one), Some(other)) = (&earlier.invocation, &later.invocation) {
-        return one == other;
+        return one == other || (!goes_on(earlier, to_come) && is_the_same_again(earlier, later));
     }
     if let (Some(one), Some(other)) = (&earlier.key, &later.key) {
-        return one == other && earlier.method == later.method && earlier.host == later.host;
+        return if one == other {
+            earlier.method == later.method && earlier.host == later.host
+        } else {
+            !goes_on(earlier, to_come) && is_the_same_again(earlier, later)
+        };
     }
+    is_the_same_again(earlier, later)
+}
+
+/// Whether a call is tried again under the name that it gave itself.
+fn goes_on(call: &Attempt, to_come: &[Attempt]) -> bool {
+    to_come.iter().any(|attempt| {
+        let by_invocation = call.invocation.is_some() && call.invocation == attempt.invocation;
+        by_invocation || (call.key.is_some() && call.key == attempt.key)
+    })
+}
+
+/// Whether an attempt asks what one that had failed and ended asked.
+fn is_the_same_again(earlier: &Attempt, later: &Attempt) -> bool {
     let failed = earlier
         .failure
         .as_ref()
@@ -95,6 +116,7 @@ mod tests {
             sent
         };
         let by_sdk = |id: &str| failed().header("amz-sdk-invocation-id", id);
+        let keyed = |key: &str| failed().header("Idempotency-Key", key);
         for (sent, calls) in [
             (vec![failed(), failed(), failed()], 1),
             (vec![failed(), other(), failed(), other()], 2),
@@ -107,6 +129,10 @@ mod tests {
             (vec![known_by_draws("00ff"), known_by_draws("00fe")], 2),
             (vec![failed().unread(), failed().unread()], 2),
             (vec![by_sdk("a"), by_sdk("b"), by_sdk("a")], 2),
+            (vec![by_sdk("a"), by_sdk("a"), by_sdk("b")], 1),
+            (vec![keyed("a"), keyed("b"), keyed("c")], 1),
+            (vec![keyed("a"), keyed("b"), keyed("a"), keyed("b")], 2),
+            (vec![keyed("a").status(200), keyed("b")], 2),
             (vec![failed().at(0).took(500), failed().at(100)], 2),
             (vec![given_up().at(0).took(540), failed().at(500)], 1),
             (vec![given_up().at(0).took(700), failed().at(500)], 2),

@@ -3,7 +3,7 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use squall_dialects::json::Document;
-use squall_dialects::model::{DeltaKind, Reading, Role};
+use squall_dialects::model::{DeltaKind, Message, Reading, Role};
 use squall_dialects::stream::Splitter;
 use squall_dialects::{AnswerForm, Dialect, Event, Target, by_name};
 use squall_journal::reach::SeenExchange;
@@ -19,6 +19,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) reports: Option<Vec<ToolReport>>,
     /// What the agent told the model that the model itself had said.
     pub(crate) history: Option<Vec<String>>,
+    /// The last that the user, or the agent in their name, says to the model.
+    pub(crate) asked: Option<String>,
     /// What the model said, as far as the agent got it.
     pub(crate) said: String,
     /// Whether the answer broke off.
@@ -30,8 +32,10 @@ pub(crate) struct Turn<'a> {
 pub(crate) struct ToolReport {
     /// The tool, where it is known.
     pub(crate) tool: Option<String>,
-    /// What is told of it, as it stands in the request.
+    /// What answers the call, as it stands in the request.
     pub(crate) text: String,
+    /// What is told in it, as it stands there.
+    pub(crate) content: String,
 }
 
 /// Greatest size of one event, bytes.
@@ -49,31 +53,42 @@ impl<'a> Turn<'a> {
             .as_ref()
             .and_then(|request| request.body.as_ref());
         let asked = asked.and_then(|body| conversation(dialect, &body.bytes));
-        let (reports, history) = asked.unzip();
+        let (reports, history, asked) = match asked {
+            Some((reports, history, asked)) => (Some(reports), Some(history), Some(asked)),
+            None => (None, None, None),
+        };
         Some(Self {
             attempt,
             reports,
             history,
+            asked,
             said: said(dialect, seen).unwrap_or_default(),
             is_cut: is_cut(&seen.record),
         })
     }
 }
 
-fn conversation(dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<ToolReport>, Vec<String>)> {
+/// What is told of tools, what the model has said, and the last that the user has.
+fn conversation(
+    dialect: &dyn Dialect,
+    body: &[u8],
+) -> Option<(Vec<ToolReport>, Vec<String>, String)> {
     let document = Document::parse_prefix(body)?;
     let conversation = dialect.conversation(&document);
     let reports = conversation.tool_results.iter().map(|result| ToolReport {
         tool: result.tool.as_deref().map(str::to_owned),
         text: document.value(result.place).raw().to_owned(),
+        content: document.value(result.content).raw().to_owned(),
     });
-    let messages = conversation.messages.iter();
-    let of_the_model = messages.filter(|message| message.role == Role::Assistant);
-    let history = of_the_model.map(|message| {
+    let said = |message: &Message<'_>| {
         let texts = message.texts.iter().map(|said| said.text.as_ref());
         texts.collect::<Vec<_>>().concat()
-    });
-    Some((reports.collect(), history.collect()))
+    };
+    let messages = || conversation.messages.iter();
+    let history = messages().filter(|message| message.role == Role::Assistant);
+    let mut of_the_user = messages().filter(|message| message.role == Role::User);
+    let asked = of_the_user.next_back().map(said).unwrap_or_default();
+    Some((reports.collect(), history.map(said).collect(), asked))
 }
 
 /// The texts that the model wrote in an answer, as far as it came.

@@ -39,6 +39,7 @@ impl Sent {
             headers: Vec::new(),
             body: Some(body),
             detected: Some(Vec::new()),
+            credentials: Some(0),
         };
         Self {
             record: serde_json::from_value(record).expect("a record"),
@@ -210,6 +211,24 @@ impl Sent {
         self
     }
 
+    /// What it shows to be let in, as nobody sees it.
+    pub(crate) fn shows(mut self, credentials: Option<u64>) -> Self {
+        self.request.credentials = credentials;
+        self
+    }
+
+    /// It is in MCP, and calls no tool.
+    pub(crate) fn no_tool(mut self) -> Self {
+        self.record.tool = None;
+        self
+    }
+
+    /// Nobody read the answer's body.
+    pub(crate) fn answer_unread(mut self) -> Self {
+        self.response.body = None;
+        self
+    }
+
     /// Nobody looked for secrets.
     pub(crate) fn not_looked_at(mut self) -> Self {
         self.request.detected = None;
@@ -239,7 +258,15 @@ pub(crate) fn trace(sent: &[Sent]) -> Trace {
             .map(|(number, sent)| exchange(number, sent))
             .collect(),
         lost: 0,
+        elsewhere: 0,
     })
+}
+
+/// The same, while something went by in no scope of the run.
+pub(crate) fn trace_beside_others(sent: &[Sent]) -> Trace {
+    let mut trace = trace(sent);
+    trace.seen.elsewhere = 1;
+    trace
 }
 
 /// The same, and something that was not kept.

@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use squall_journal::activation::ActivationRecord;
-use squall_journal::reach::Pending;
+use squall_journal::reach::{Late, Pending};
 use squall_journal::record::{Outcome, SpentRecord};
 use squall_profiles::variables::Variables;
 
@@ -20,6 +20,8 @@ struct World {
     own: Vec<Sent>,
     shared: Vec<Sent>,
     begun: Mutex<HashMap<String, String>>,
+    /// What it was asked to put in force.
+    rules: Mutex<Vec<Rules>>,
 }
 
 impl Default for World {
@@ -30,6 +32,7 @@ impl Default for World {
             own: Vec::new(),
             shared: Vec::new(),
             begun: Mutex::default(),
+            rules: Mutex::default(),
         }
     }
 }
@@ -38,9 +41,11 @@ impl Reach for World {
     fn begin<'a>(
         &'a self,
         scope: &'a str,
-        _: Wanted,
+        wanted: Wanted,
     ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
         Box::pin(async move {
+            let mut rules = self.rules.lock().expect("not poisoned");
+            rules.push(wanted.rules);
             let id = format!("of-{scope}");
             let mut begun = self.begun.lock().expect("not poisoned");
             begun.insert(id.clone(), scope.to_owned());
@@ -70,6 +75,14 @@ impl Reach for World {
         Box::pin(async { Ok(self.begun.lock().expect("not poisoned").drain().count()) })
     }
 
+    fn close<'a>(&'a self, _: &'a str) -> Pending<'a, Result<(), ReachError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn late<'a>(&'a self, _: &'a str) -> Pending<'a, Result<Late, ReachError>> {
+        Box::pin(async { Ok(Late::default()) })
+    }
+
     fn seen<'a>(
         &'a self,
         activation: &'a str,
@@ -85,7 +98,12 @@ impl Reach for World {
             .enumerate()
             .map(|(number, sent)| exchange(number, sent));
         let exchanges = exchanges.collect();
-        Box::pin(async move { Ok(Seen { exchanges, lost: 0 }) })
+        Box::pin(async move {
+            Ok(Seen {
+                exchanges,
+                ..Seen::default()
+            })
+        })
     }
 }
 
@@ -94,7 +112,7 @@ impl Driver for World {
         Box::pin(async { self.told.clone() })
     }
 
-    fn reset<'a>(&'a self, _: &'a str) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, _: &'a Place) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(async {
             self.is_reset.then_some(()).ok_or(ResetError::Refused {
                 endpoint: "http://agent.test/reset".into(),
@@ -125,7 +143,10 @@ async fn told(suite: &str, world: &World) -> String {
         driver: world,
         reach: world,
         run: "r",
-        scope: "own",
+        place: &Place {
+            slot: "slot".to_owned(),
+            scope: "own".to_owned(),
+        },
         shared: Some("default"),
     };
     let checks = verify(&of).await.expect("verified");
@@ -178,6 +199,18 @@ async fn an_agent_that_can_be_judged_passes() {
         ..World::default()
     };
     insta::assert_snapshot!(told(SUITE, &world).await);
+}
+
+#[tokio::test]
+async fn g13_the_agent_is_asked_without_the_suites_chaos() {
+    let world = World {
+        own: whole(),
+        ..World::default()
+    };
+    told(SUITE, &world).await;
+    let rules = world.rules.into_inner().expect("not poisoned");
+    // In its own scope and in that of what names none.
+    assert_eq!(rules, [Rules::Nothing, Rules::Nothing]);
 }
 
 #[tokio::test]
@@ -264,6 +297,55 @@ async fn g47_what_is_wrong_is_told_with_its_line_and_what_to_do() {
         writeln!(all, "## {name}\n{}", told(SUITE, &world).await).expect("a text");
     }
     insta::assert_snapshot!(all);
+}
+
+#[tokio::test]
+async fn a_suite_that_asks_nothing_cannot_be_run() {
+    let text = "agent: {endpoint: 'http://a.test/'}\nreplays: {sessions: [{id: a, input: b}]}\n";
+    let told = told(text, &World::default()).await;
+    assert!(
+        told.contains("agent \"failed\": the suite has no golden prompt"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn of_calls_that_a_failing_agent_did_not_make_nothing_is_said() {
+    let failed = Answer {
+        error: Some("the agent answered with status 429".into()),
+        ..Answer::default()
+    };
+    let world = World {
+        told: Ok(failed),
+        ..World::default()
+    };
+    let told = told(SUITE, &world).await;
+    assert!(
+        told.contains("proxy \"skipped\": the agent failed before a call of it was seen"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn tools_that_the_rules_are_about_and_nobody_called_are_told() {
+    let other = SUITE.replace(
+        "{tool: search,",
+        "{tool: other, match_url: 'https://o.test/*',",
+    );
+    let world = || World {
+        own: whole(),
+        ..World::default()
+    };
+    let said = told(&other, &world()).await;
+    assert!(
+        said.contains(
+            "tools \"warned\": the first golden prompt called search, and the suite's rules for tools are about other only"
+        ),
+        "{said}"
+    );
+    let any = SUITE.replace("{tool: search,", "{tool: '*',");
+    let said = told(&any, &world()).await;
+    assert!(said.contains("tools \"passed\": search"), "{said}");
 }
 
 #[tokio::test]

@@ -122,7 +122,7 @@ fn carried(seen: &SeenExchange, asked: &Asked) -> &'static str {
             .as_ref()
             .and_then(|request| request.header(name))
     };
-    let scope = format!("squall.scope={}", asked.invocation.scope);
+    let scope = format!("squall.scope={}", asked.invocation.place.scope);
     let trace = asked
         .invocation
         .traceparent
@@ -195,21 +195,39 @@ fn model(seen: &SeenExchange) -> Option<String> {
 }
 
 fn tools(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
-    let mut tools = BTreeSet::new();
+    let (mut tools, mut called) = (BTreeSet::new(), BTreeSet::new());
     for seen in all {
         let record = &seen.record;
         let named = record.tool.iter().chain(&record.more_tools);
-        tools.extend(named.cloned());
+        tools.extend(named.clone().cloned());
+        called.extend(named.map(String::as_str));
         if record.tool.is_none() && record.kind == Kind::Tool {
             tools.insert(format!("{} (no name)", host(seen)));
         }
         let inside = record.llm.iter().flat_map(|llm| &llm.tool_calls);
+        called.extend(inside.clone().map(String::as_str));
         tools.extend(inside.map(|tool| format!("{tool} (called by the model)")));
     }
+    let pointer = rule_of(suite, |family| family == Family::Tool);
     if !tools.is_empty() {
-        return checks.passed("tools", list(&tools));
+        let unmet = unmet(suite, &called);
+        let (Some(pointer), false) = (&pointer, unmet.is_empty()) else {
+            return checks.passed("tools", list(&tools));
+        };
+        let found = format!(
+            "the first golden prompt called {}, and the suite's rules for tools are about {} only",
+            list(&tools),
+            list(&unmet)
+        );
+        return checks.warned(
+            "tools",
+            pointer,
+            found,
+            "see that the tools are called so, and name their URLs under `tools:`; or ask something first that makes the \
+             agent use them",
+        );
     }
-    match rule_of(suite, |family| family == Family::Tool) {
+    match pointer {
         Some(pointer) => checks.warned(
             "tools",
             &pointer,
@@ -218,6 +236,22 @@ fn tools(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
         ),
         None => checks.skipped("tools", "no tool was called, and no rule is about one"),
     }
+}
+
+/// The tools that the suite's rules for tools are about, if none of them was called; none where a rule is about
+/// any tool.
+fn unmet(suite: &Suite, called: &BTreeSet<&str>) -> BTreeSet<String> {
+    let contract = match &suite.contract {
+        Some(ContractPart::Written(contract)) => &contract.scenarios[..],
+        Some(ContractPart::Named(_)) | None => &[],
+    };
+    let chaos = contract.iter().map(|scenario| &scenario.chaos);
+    let rules = chaos.chain(&suite.chaos).flat_map(|chaos| &chaos.rules);
+    let of_tools = rules.filter(|rule| rule.family == Family::Tool);
+    let named: Option<BTreeSet<&str>> = of_tools.map(|rule| rule.tool()).collect();
+    let named = named.filter(|named| named.is_disjoint(called));
+    let named = named.into_iter().flatten();
+    named.map(str::to_owned).collect()
 }
 
 /// Pointer to the first chaos of the suite that has a rule of such a family.

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use percent_encoding::percent_decode_str;
 use squall_dialects::json::Document;
@@ -10,7 +11,7 @@ use squall_dialects::stream::Framing;
 
 use super::content::Content;
 use super::leaves;
-use super::recorded::Recorded;
+use super::recorded::{Recorded, Request};
 use super::redact;
 use crate::personal;
 use crate::reach::Detected;
@@ -24,6 +25,8 @@ pub struct Exposed {
     pub request: Vec<Detected>,
     /// In the answer.
     pub answer: Vec<Detected>,
+    /// Tells the request's credentials from others, and not what they are.
+    pub credentials: u64,
 }
 
 /// Headers that speak of the exchange, and whose numbers are nobody's.
@@ -64,7 +67,21 @@ pub fn of(redactor: &Redactor, framing: Option<Framing>, recorded: &Recorded) ->
     Exposed {
         request: request.finish(),
         answer: answer.finish(),
+        credentials: credentials(&recorded.request),
     }
+}
+
+/// By what is hidden of a request: headers that hold a secret by their name, and the URL.
+fn credentials(request: &Request) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let secret = |(name, _): &&(String, String)| is_secret_header(name);
+    for (name, value) in request.headers.iter().filter(secret) {
+        // A signature of AWS is another one each second, under the same key.
+        let key = value.split("Signature=").next().unwrap_or_default();
+        (name.to_ascii_lowercase(), key).hash(&mut hasher);
+    }
+    request.url.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What was found in a message so far, each once.
@@ -314,5 +331,22 @@ mod tests {
                 "person body email"
             ]
         );
+    }
+
+    #[test]
+    fn credentials_are_told_apart_and_not_shown() {
+        let shown = |url: &str, value: &str| {
+            let headers = [("Authorization", value)];
+            credentials(&exchange(url, &headers, "{}").request)
+        };
+        let signed = |signature: &str| {
+            let value = format!("AWS4-HMAC-SHA256 Credential=AKIA/eu, Signature={signature}");
+            shown("https://a.test/", &value)
+        };
+        let first = shown("https://a.test/", "Bearer a");
+        assert_eq!(first, shown("https://a.test/", "Bearer a"));
+        assert_ne!(first, shown("https://a.test/", "Bearer b"));
+        assert_ne!(first, shown("https://a.test/?key=b", "Bearer a"));
+        assert_eq!(signed("0a"), signed("0b"));
     }
 }

@@ -12,13 +12,16 @@ mod overflow;
 
 use serde_json::{Value, json};
 
+use self::memory_poisoning::MemoryPoisoning;
 pub(crate) use self::overflow::COUNTED_BY;
 use super::mode::family;
 use crate::canary::PLACEHOLDER;
 use crate::dice::Dice;
+use crate::faults::mode::FaultMode;
 use crate::payloads::Payloads;
 use crate::plan::{Plan, VerdictIndex};
 use crate::profile::located::At;
+use crate::profile::modes::Mode;
 use crate::profile::raw::RawRule;
 use crate::profile::reader::Reader;
 
@@ -43,10 +46,32 @@ fn word<T: PartialEq>(words: &[(&str, T)], value: &T) -> Value {
     json!(named.map(|(word, _)| word))
 }
 
+/// Of `payload` and `payloads`, where both stand, the one that changes nothing and the one that counts. In
+/// flakestorm, which takes both beside any attack, `memory_poisoning` reads the first and others the second.
+pub(crate) fn eclipsed(mode: &Mode, raw: &RawRule) -> Option<(&'static str, &'static str)> {
+    let stands_twice = raw.payload.is_some() && raw.payloads.is_some();
+    if !stands_twice || !mode.takes("payload") {
+        return None;
+    }
+    Some(match mode.name {
+        MemoryPoisoning::NAME => ("payloads", "payload"),
+        _ => ("payload", "payloads"),
+    })
+}
+
 /// `payload`, a text, is a list of one.
 fn read_payloads(raw: &RawRule, reader: &mut Reader) -> Payloads {
+    read_those(raw, raw.payload.is_some() && raw.payloads.is_none(), reader)
+}
+
+/// The same where `payload` alone counts, if it is there.
+fn read_payload(raw: &RawRule, reader: &mut Reader) -> Payloads {
+    read_those(raw, raw.payload.is_some(), reader)
+}
+
+fn read_those(raw: &RawRule, one: bool, reader: &mut Reader) -> Payloads {
     let mut texts: Vec<At<String>> = Vec::new();
-    if let Some(payload) = &raw.payload {
+    if let Some(payload) = raw.payload.as_ref().filter(|_| one) {
         if let Value::String(text) = &payload.value {
             texts.push(At {
                 value: text.clone(),
@@ -57,10 +82,6 @@ fn read_payloads(raw: &RawRule, reader: &mut Reader) -> Payloads {
                 "the `payload` of an attack is a text; `{PLACEHOLDER}` in it stands for its canary"
             );
             reader.error("payload", payload.position, message);
-        }
-        if let Some(payloads) = &raw.payloads {
-            let message = "`payload` is one text, `payloads` several; keep one of them";
-            reader.error("payloads", payloads.position, message);
         }
     } else if let Some(payloads) = &raw.payloads {
         texts.extend(payloads.value.iter().map(|text| At {

@@ -29,13 +29,15 @@ impl Ids {
             );
             reader.error("id", at.position, message);
         }
-        reader.ids.insert(at.value.clone());
+        let mut id = at.value.clone();
+        reader.secrets.redact(&mut id);
+        reader.ids.insert(id.clone());
         let line = reader.place(at.position).line;
-        if let Some(line) = self.given.insert(at.value.clone(), line) {
-            let message = format!("`id: {}` is taken by the rule on line {line}", at.value);
+        if let Some(line) = self.given.insert(id.clone(), line) {
+            let message = format!("`id: {id}` is taken by the rule on line {line}");
             reader.error("id", at.position, message);
         }
-        at.value.clone()
+        id
     }
 
     /// Makes an id from what a rule matches and does: adding, moving or re-timing rules renames no

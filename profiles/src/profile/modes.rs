@@ -95,14 +95,39 @@ const MODELS_OF_FLAKESTORM: (&[&str], &[&str]) = (
     ],
 );
 
+/// The same of its attacks.
+const ATTACKS_OF_FLAKESTORM: (&[&str], &[&str]) = (
+    &[
+        "inject_tokens",
+        "payloads",
+        "inject_at",
+        "payload",
+        "strategy",
+    ],
+    &[
+        "memory_poisoning",
+        "indirect_injection",
+        "overflow",
+        "conflicting_context",
+        "injection_via_context",
+    ],
+);
+
 /// Whether flakestorm lets a field stand beside a mode of its own, of whichever mode the field is.
 pub(crate) fn stands_beside_any(mode: &Mode, field: &str) -> bool {
     let (fields, modes) = match mode.family {
         Family::Tool => TOOLS_OF_FLAKESTORM,
         Family::Llm => MODELS_OF_FLAKESTORM,
-        Family::Network | Family::Context => return false,
+        Family::Context => ATTACKS_OF_FLAKESTORM,
+        Family::Network => return false,
     };
     modes.contains(&mode.name) && fields.contains(&field)
+}
+
+/// Whether a field that the mode takes is for some of its forms only, and may stand beside the others.
+pub(crate) fn is_of_some_forms(mode: &Mode, field: &str) -> bool {
+    let of_a_length = ["factor", "direction"];
+    mode.family == Family::Llm && mode.name == "response_drift" && of_a_length.contains(&field)
 }
 
 /// Whether only attacks have that field.

@@ -12,6 +12,7 @@ use super::reader::Reader;
 use super::{conditions, triggers};
 use crate::error::{Position, did_you_mean, words};
 use crate::fault::Fault;
+use crate::faults::context;
 use crate::faults::tool::ON_THE_WIRE;
 use crate::glob::UrlGlobs;
 use crate::rule::{Family, Origin, Rule};
@@ -58,8 +59,9 @@ fn read_rule(
     let matching = conditions::read(raw, known, reader);
     let mode = known?;
     refuse_foreign_parameters(mode, raw, reader);
-    let without_effect = without_effect(mode, raw);
+    let eclipsed = context::eclipsed(mode, raw);
     let fault = Fault::read(mode, raw, reader)?;
+    let without_effect = without_effect(mode, raw, &fault);
     refuse_status_too_late(mode, raw, &fault, reader);
     let parameters = Value::Object(fault.parameters());
     let conditions = Value::Object(conditions::written(raw, mode));
@@ -85,6 +87,7 @@ fn read_rule(
         trigger,
         fault,
         without_effect,
+        eclipsed,
         secrets: reader.secrets.clone(),
         text: xxh3_64(text.to_string().as_bytes()),
     })
@@ -159,12 +162,15 @@ fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
     }
 }
 
-/// Fields that flakestorm lets stand beside any of its modes, and that this one does not take.
-fn without_effect(mode: &Mode, raw: &RawRule) -> Vec<&'static str> {
+/// Fields that flakestorm lets stand beside any of its modes, and that this one does not use.
+fn without_effect(mode: &Mode, raw: &RawRule, fault: &Fault) -> Vec<&'static str> {
+    let used = fault.parameters();
+    let is_idle = |field: &str| {
+        let foreign = !mode.takes(field) && modes::stands_beside_any(mode, field);
+        foreign || (modes::is_of_some_forms(mode, field) && !used.contains_key(field))
+    };
     let written = raw.written().into_iter().map(|(field, _)| field);
-    written
-        .filter(|field| !mode.takes(field) && modes::stands_beside_any(mode, field))
-        .collect()
+    written.filter(|field| is_idle(field)).collect()
 }
 
 /// The sentence for a parameter that the mode does not use.

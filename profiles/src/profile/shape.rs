@@ -200,8 +200,37 @@ pub(crate) fn found_at(text: &str, position: Position) -> String {
         .chars()
         .skip(position.column.saturating_sub(1) as usize)
         .collect();
+    let end = quoted(&rest).unwrap_or_else(|| plain(&rest));
+    let found = rest[..end].trim();
+    match found.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", &found[..end]),
+        None => found.to_owned(),
+    }
+}
+
+/// Where a scalar in quotes ends, behind its closing one.
+fn quoted(text: &str) -> Option<usize> {
+    let quote = text
+        .chars()
+        .next()
+        .filter(|first| ['"', '\''].contains(first))?;
+    let mut letters = text.char_indices().skip(1).peekable();
+    while let Some((at, letter)) = letters.next() {
+        let next = letters.peek().map(|(_, next)| *next);
+        match letter {
+            '\\' if quote == '"' => drop(letters.next()),
+            '\'' if quote == '\'' && next == Some('\'') => drop(letters.next()),
+            _ if letter == quote => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where anything else ends, as far as one line tells.
+fn plain(text: &str) -> usize {
     let mut depth = 0;
-    let end = rest.char_indices().find_map(|(at, letter)| match letter {
+    let end = text.char_indices().find_map(|(at, letter)| match letter {
         '[' | '{' => {
             depth += 1;
             None
@@ -214,12 +243,7 @@ pub(crate) fn found_at(text: &str, position: Position) -> String {
         ',' | ']' | '}' | '#' if depth == 0 => Some(at),
         _ => None,
     });
-    let end = end.unwrap_or(rest.len());
-    let found = rest[..end].trim();
-    match found.char_indices().nth(40) {
-        Some((end, _)) => format!("{}…", &found[..end]),
-        None => found.to_owned(),
-    }
+    end.unwrap_or(text.len())
 }
 
 /// JSON pointer to the node, or the member's name, that begins last at or before a place.

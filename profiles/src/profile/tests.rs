@@ -134,10 +134,6 @@ const SENSELESS: &[(&str, &str)] = &[
     ),
     (
         "llm_faults",
-        "{ mode: response_drift, drift_type: tone_shift, factor: 3 }",
-    ),
-    (
-        "llm_faults",
         "{ mode: response_drift, drift_type: verbosity_shift, factor: 0.5 }",
     ),
     ("llm_faults", "{ mode: truncated_response, max_tokens: -1 }"),
@@ -200,7 +196,7 @@ const SENSELESS: &[(&str, &str)] = &[
         "context_attacks",
         "{ type: overflow, inject_tokens: 9000000 }",
     ),
-    ("context_attacks", "{ type: overflow, payload: x }"),
+    ("context_attacks", "{ type: overflow, placement: field }"),
     ("context_attacks", "{ type: overflow, position: top }"),
     ("context_attacks", "{ type: overflow, status: 200 }"),
     (
@@ -222,10 +218,6 @@ const SENSELESS: &[(&str, &str)] = &[
     (
         "context_attacks",
         "{ type: memory_poisoning, payload: { a: 1 } }",
-    ),
-    (
-        "context_attacks",
-        "{ type: injection_via_context, payload: x, payloads: [z] }",
     ),
     (
         "context_attacks",
@@ -443,11 +435,36 @@ fn what_flakestorm_lets_stand_beside_any_mode_is_told_to_have_no_effect() {
             "llm_faults: [{ id: a, mode: empty, max_tokens: 5 }]",
             "p.yaml:2:14: rule `a`: `max_tokens` has no effect with mode `empty`",
         ),
+        (
+            "llm_faults: [{ id: a, mode: response_drift, drift_type: tone_shift, direction: expand, factor: 2 }]",
+            "p.yaml:2:14: rule `a`: `direction`, `factor` have no effect with mode `response_drift` and `drift_type: tone_shift`",
+        ),
+        (
+            "llm_faults: [{ id: a, mode: response_drift, factor: 2 }]",
+            "p.yaml:2:14: rule `a`: `factor` has no effect with mode `response_drift` and `drift_type: json_field_rename`",
+        ),
+        (
+            "context_attacks: [{ id: a, type: memory_poisoning, payload: x, payloads: [y] }]",
+            "p.yaml:2:19: rule `a`: `payloads` has no effect beside `payload`",
+        ),
+        (
+            "context_attacks: [{ id: a, type: indirect_injection, payload: { a: 1 }, payloads: [y], strategy: append }]",
+            "p.yaml:2:19: rule `a`: `strategy` has no effect with mode `indirect_injection`\n\
+             p.yaml:2:19: rule `a`: `payload` has no effect beside `payloads`",
+        ),
+        (
+            "context_attacks: [{ id: a, type: overflow, inject_tokens: 9, payloads: [x], inject_at: last }]",
+            "p.yaml:2:19: rule `a`: `payloads`, `inject_at` have no effect with mode `overflow`",
+        ),
+        (
+            "context_attacks: [{ id: a, type: memory_poisoning, payload: x, inject_tokens: 4000 }]",
+            "p.yaml:2:19: rule `a`: `inject_tokens` has no effect with mode `memory_poisoning`",
+        ),
     ] {
         let profile = parse("p.yaml", &format!("name: p\n{rules}\n")).expect("valid");
         let told = crate::validate::validate(&profile, &Library::builtin(), &ToolNames::default());
         let told: Vec<_> = told.iter().map(ToString::to_string).collect();
-        assert_eq!(told, [expected]);
+        assert_eq!(told.join("\n"), expected);
     }
 }
 

@@ -30,8 +30,8 @@ use crate::broken::Broken;
 pub struct Owner {
     /// The activation's id, so that a new one begins with nothing.
     pub activation: String,
-    /// The scope.
-    pub scope: String,
+    /// What stands for the scope in the draws.
+    pub key: String,
     /// The rule's id.
     pub rule: String,
 }

@@ -21,21 +21,23 @@ use crate::recorder;
 pub struct ScopeChaos {
     scope: Arc<str>,
     id: Option<Arc<str>>,
-    activation: Activation,
+    activation: Arc<Activation>,
     /// Where the rules came from, to compile them again after an edit; `None` in forks.
     wanted: Option<Wanted>,
     since: Instant,
     ttl: Option<Ttl>,
     ended: CancellationToken,
     planted: Arc<Planted>,
-    told: Told,
-    called: Called,
+    told: Arc<Told>,
+    called: Arc<Called>,
     /// What exchanges are to look at, a number of [`Reads`].
     reads: AtomicU8,
     /// Somebody asked for it since forks were last looked through.
     used: AtomicBool,
     /// Whose it is, if it is a run's.
     counted: Option<Counted>,
+    /// It takes what comes late: the run's own activation here was closed.
+    is_rest: bool,
 }
 
 /// Waits for the end of a named scope's activation.
@@ -114,22 +116,23 @@ impl ScopeChaos {
         Self {
             scope: DEFAULT_SCOPE.into(),
             id: None,
-            activation: Activation::new(
+            activation: Arc::new(Activation::new(
                 String::new(),
                 DEFAULT_SCOPE.to_owned(),
                 spec,
                 Arc::default(),
-            ),
+            )),
             wanted: None,
             since: Instant::now(),
             ttl: None,
             ended: CancellationToken::new(),
             planted: Arc::default(),
-            told: Told::default(),
-            called: Called::default(),
+            told: Arc::default(),
+            called: Arc::default(),
             reads,
             used: AtomicBool::new(false),
             counted: None,
+            is_rest: false,
         }
     }
 
@@ -151,17 +154,58 @@ impl ScopeChaos {
         Self {
             scope: scope.into(),
             id: Some(activation.id.as_str().into()),
-            activation,
+            activation: Arc::new(activation),
             wanted: Some(wanted),
             since,
             ttl,
             ended: CancellationToken::new(),
             planted: Arc::default(),
-            told: Told::default(),
-            called: Called::default(),
+            told: Arc::default(),
+            called: Arc::default(),
             reads,
             used: AtomicBool::new(false),
             counted: None,
+            is_rest: false,
+        }
+    }
+
+    /// An activation in which another goes on: rules, counters, windows and attempts are the same ones.
+    pub(super) fn going_on(former: &Self, scope: &str, id: &str) -> Self {
+        let reads = AtomicU8::new(Reads::of(former.activation.observe).number());
+        Self {
+            scope: scope.into(),
+            id: Some(id.into()),
+            activation: Arc::clone(&former.activation),
+            wanted: former.wanted.clone(),
+            since: former.since,
+            ttl: former.ttl,
+            ended: CancellationToken::new(),
+            planted: Arc::clone(&former.planted),
+            told: Arc::clone(&former.told),
+            called: Arc::clone(&former.called),
+            reads,
+            used: AtomicBool::new(false),
+            counted: None,
+            is_rest: false,
+        }
+    }
+
+    /// What is left where a run's activation was closed: no rules.
+    pub(super) fn rest(former: &Self, id: &str) -> Self {
+        let spec = ActivationSpec {
+            profile: NO_CHAOS.to_owned(),
+            seed: former.activation.seed,
+            key: Some(former.activation.key.clone()),
+            observe: former.activation.observe,
+        };
+        let scope = &*former.scope;
+        let activation = Activation::new(id.to_owned(), scope.to_owned(), spec, Arc::default());
+        let wanted = Wanted::Profile(NO_CHAOS.to_owned());
+        let rest = Self::own(scope, activation, wanted, Instant::now(), None);
+        Self {
+            counted: former.counted.as_ref().map(|it| Counted::new(&it.mark)),
+            is_rest: true,
+            ..rest.after(former)
         }
     }
 
@@ -207,7 +251,7 @@ impl ScopeChaos {
     pub(super) fn fork(&self, scope: Arc<str>, ended: CancellationToken) -> Self {
         let reads = AtomicU8::new(Reads::of(self.activation.observe).number());
         Self {
-            activation: self.activation.fork(&scope),
+            activation: Arc::new(self.activation.fork(&scope)),
             scope,
             id: self.id.clone(),
             wanted: None,
@@ -215,11 +259,12 @@ impl ScopeChaos {
             ttl: self.ttl,
             ended,
             planted: Arc::default(),
-            told: Told::default(),
-            called: Called::default(),
+            told: Arc::default(),
+            called: Arc::default(),
             reads,
             used: AtomicBool::new(false),
             counted: None,
+            is_rest: false,
         }
     }
 
@@ -275,15 +320,20 @@ impl ScopeChaos {
     }
 
     /// Whether it is for a named scope.
-    pub(crate) fn is_named(&self) -> bool {
+    pub fn is_named(&self) -> bool {
         *self.scope != *DEFAULT_SCOPE
     }
 
-    /// Resolves when a new activation is put on its scope; `None` for the default scope, where
-    /// nothing ends.
+    /// Resolves when a new activation is put on its scope, or it was closed and nobody waits for its exchanges any
+    /// more; `None` for the default scope, where nothing ends, and for what comes late, which goes on.
     pub(crate) fn over(&self) -> Option<Over> {
+        self.connections_over().filter(|_| !self.is_rest)
+    }
+
+    /// Resolves when the connections that carry its traffic are to close; `None` for the default scope.
+    pub(crate) fn connections_over(&self) -> Option<Over> {
         self.is_named()
-            .then(|| Box::pin(self.ended.clone().cancelled_owned()))
+            .then(|| -> Over { Box::pin(self.ended.clone().cancelled_owned()) })
     }
 
     /// The canaries that were planted under it; those of a scope whose chaos has ended stay until new
@@ -303,9 +353,19 @@ impl ScopeChaos {
     }
 
     /// Whether the scope has this activation for itself; forks have not, nor has the default scope
-    /// before anything is put in force.
+    /// before anything is put in force, nor a named one whose activation was closed.
     pub(super) fn is_own(&self) -> bool {
-        self.wanted.is_some()
+        self.wanted.is_some() && !self.is_named_rest()
+    }
+
+    /// Whether nobody has anything in force here any more, and what comes is late.
+    pub(super) fn is_named_rest(&self) -> bool {
+        self.is_rest && self.is_named()
+    }
+
+    /// Whether its scope goes with what is in force above it.
+    pub(super) fn is_fork(&self) -> bool {
+        self.is_named() && self.wanted.is_none()
     }
 
     pub(super) fn wanted(&self) -> Option<&Wanted> {
@@ -332,7 +392,7 @@ impl ScopeChaos {
         ActivationRecord {
             scope: self.scope.to_string(),
             activation: self.id.as_deref().map(str::to_owned),
-            inherited: !self.is_own() && self.is_named(),
+            inherited: self.is_fork(),
             profile: self.activation.profile.clone(),
             seed: self.activation.seed,
             key: self.activation.key.clone(),

@@ -95,7 +95,7 @@ impl Table {
 
     /// Gives forks what is above them now, where it was something else in `former`.
     fn fork_again(&mut self, former: &Self) {
-        let forks = self.named.iter().filter(|(_, scope)| !scope.is_own());
+        let forks = self.named.iter().filter(|(_, scope)| scope.is_fork());
         let again: Vec<_> = forks
             .filter_map(|(name, scope)| {
                 let above = self.above(name);
@@ -129,6 +129,15 @@ impl Table {
             .collect();
         after.named.extend(forks);
         after.fork_again(self);
+        after
+    }
+
+    /// This table without the named scopes that `ends` picks of those that take what comes late.
+    pub(super) fn without_rests(&self, ends: impl Fn(&ScopeChaos) -> bool) -> Self {
+        let mut after = self.clone();
+        after
+            .named
+            .retain(|_, scope| !(scope.is_named_rest() && ends(scope)));
         after
     }
 

@@ -48,6 +48,11 @@ impl Bench {
         self.chaos.put(scope, inline(text)).expect("valid")
     }
 
+    fn put_for_run(&self, scope: &str, run: &Arc<RunMark>) -> (Arc<ScopeChaos>, ActivationRecord) {
+        let put = self.chaos.put_for_run(scope, inline(TWO_RULES), run);
+        put.expect("valid")
+    }
+
     fn events(&self) -> Vec<(Change, String, Option<String>)> {
         let batch = self.recorder.events_after(self.begin, usize::MAX);
         let events = batch
@@ -666,4 +671,75 @@ fn whoever_ends_a_run_s_chaos_cuts_the_run_short_but_the_run_itself() {
     assert_eq!(chaos.end_for_run(None, &run), 0);
     assert!(chaos.look("a").inherited && !chaos.look("c").inherited);
     assert_eq!((run.why(), other.why()), (None, None));
+}
+
+#[test]
+fn what_comes_when_a_runs_activation_was_closed_meets_no_rule_and_is_counted_apart() {
+    let bench = bench();
+    let run = RunMark::new("r");
+    for scope in ["run-r-1", DEFAULT_SCOPE] {
+        let (own, _) = bench.put_for_run(scope, &run);
+        own.exchange_begins();
+        let rest = bench.chaos.close_for_run(&own).expect("it was in force");
+        let found = bench.chaos.scope(Some(scope));
+        assert!(Arc::ptr_eq(&found, &rest), "{scope}");
+        assert_eq!(bench.rules(scope), 0);
+        found.exchange_begins();
+        assert_eq!((own.exchanges_begun(), rest.exchanges_begun()), (1, 1));
+        assert!(bench.chaos.close_for_run(&own).is_none(), "it is closed");
+        assert!(!own.ended().is_cancelled(), "its exchanges go on");
+        own.ended().cancel();
+        assert!(!rest.ended().is_cancelled());
+    }
+    let listed = bench.chaos.list();
+    assert!(listed.iter().all(|record| record.scope != "run-r-1"));
+    // Neither chaos above it nor its end concerns what comes late.
+    bench.put(DEFAULT_SCOPE, TWO_RULES);
+    assert_eq!(bench.rules("run-r-1"), 0);
+    bench.chaos.end_for_run(None, &run);
+    assert_eq!(
+        bench.rules("run-r-1"),
+        2,
+        "it is under the default one again"
+    );
+}
+
+#[test]
+fn all_chaos_ended_between_two_askings_cuts_their_run_short() {
+    let bench = bench();
+    let run = RunMark::new("r");
+    let (own, _) = bench.put_for_run("run-r-1", &run);
+    bench.chaos.close_for_run(&own);
+    assert_eq!(bench.chaos.end_all(None), 0);
+    assert_eq!(run.why(), Some("all chaos was ended"));
+}
+
+#[test]
+fn an_activation_can_go_on_in_another_scope() {
+    let bench = bench();
+    let run = RunMark::new("r");
+    let (first, before) = bench.put_for_run("run-r-1", &run);
+    bench.chaos.close_for_run(&first);
+    let (second, after) = bench.chaos.go_on_for_run("run-r-2", &first, &run);
+    assert_ne!(before.activation, after.activation);
+    assert!(std::ptr::eq(first.activation(), second.activation()));
+    assert!(std::ptr::eq(first.told(), second.told()));
+    assert_eq!((after.key, bench.rules("run-r-2")), (before.key, 2));
+    assert_eq!(second.exchanges_begun(), 0);
+}
+
+#[test]
+fn connections_of_a_slot_close_when_the_next_asking_begins_there() {
+    let bench = bench();
+    let run = RunMark::new("r");
+    let (own, _) = bench.put_for_run("run-r-1", &run);
+    bench.chaos.stand_for("slot", "run-r-1");
+    assert!(Arc::ptr_eq(&bench.chaos.scope_or_slot(Some("slot")), &own));
+    let rest = bench.chaos.close_for_run(&own).expect("it was in force");
+    assert!(Arc::ptr_eq(&bench.chaos.scope_or_slot(Some("slot")), &rest));
+    let (next, _) = bench.put_for_run("run-r-2", &run);
+    bench.chaos.stand_for("slot", "run-r-2");
+    assert!(Arc::ptr_eq(&bench.chaos.scope_or_slot(Some("slot")), &next));
+    assert!(rest.ended().is_cancelled() && rest.over().is_none());
+    assert!(!next.ended().is_cancelled());
 }

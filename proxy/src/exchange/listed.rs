@@ -2,12 +2,12 @@
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response, StatusCode};
+use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Asked;
 
 use super::Exchange;
 use super::listening::is_events;
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::codec::Coding;
 use crate::mcp_tools::{Listed, Server, Tools};
 
 impl Exchange {

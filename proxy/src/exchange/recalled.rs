@@ -89,7 +89,7 @@ impl Exchange {
     pub(super) fn owner(&self, rule: &Rule) -> Owner {
         Owner {
             activation: self.log.chaos().activation().id.clone(),
-            scope: self.log.chaos().scope().to_string(),
+            key: self.log.chaos().activation().key.clone(),
             rule: rule.id.clone(),
         }
     }

@@ -9,12 +9,12 @@ use squall_profiles::facts::Kind;
 use squall_profiles::plan::{Planting, VerdictIndex};
 
 use super::ExchangeLog;
-use crate::carry_out::codec::Coding;
 use crate::chaos::Origin;
 use crate::egress::BodySearch;
 use crate::headers::SCOPE;
 use crate::metrics::Sink;
 use crate::recorder::CanaryNote;
+use squall_dialects::codec::Coding;
 
 /// Most canaries that are written down of one exchange.
 const CANARIES: usize = 64;

@@ -6,10 +6,10 @@
 //! handed on. None of its bytes waits for anything.
 
 use http::HeaderMap;
+use squall_dialects::codec::Coding;
 use squall_dialects::{Answered, Dialect, Target};
 
 use super::decoding::Decoding;
-use crate::carry_out::codec::Coding;
 
 /// A request, and its answer as far as it has come.
 pub(crate) struct Answering {

@@ -5,11 +5,11 @@
 //! was read before it was handed on. None of its bytes waits for anything.
 
 use http::HeaderMap;
+use squall_dialects::codec::Coding;
 use squall_dialects::{CalledTools, Dialect, Target};
 use squall_profiles::faults::model_input::Called;
 
 use super::decoding::Decoding;
-use crate::carry_out::codec::Coding;
 
 /// One answer, on its way into what a scope's models have called.
 pub(crate) struct Calls {

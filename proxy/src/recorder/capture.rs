@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
+use squall_dialects::codec::{Coding, Decoder};
 use squall_dialects::json::Document;
 use squall_dialects::model::Role;
 use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Splitter};
@@ -17,7 +18,6 @@ use squall_journal::tape::{exposed, redact};
 use squall_profiles::plan::Outcome as Verdicted;
 
 use super::ExchangeNote;
-use crate::carry_out::codec::{Coding, Decoder};
 use crate::tape::key::{self, BODY, Decoded, Hides};
 use crate::tape::{Lease, Recording, Room};
 

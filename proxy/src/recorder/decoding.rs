@@ -1,6 +1,6 @@
 //! Undoes the content coding of an answer as it passes, within bounds.
 
-use crate::carry_out::codec::{Coding, Decoder};
+use squall_dialects::codec::{Coding, Decoder};
 
 /// Bytes that a coded answer may decode to; the rest is not read.
 const DECODED: usize = 16 << 20;

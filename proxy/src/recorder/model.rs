@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use squall_dialects::codec::Coding;
 use squall_dialects::json::Document;
 use squall_dialects::{AnswerForm, Dialect, Reader, Tally, Target, Tokens};
 use squall_dialects::{endpoint, tokens};
 use squall_journal::record::LlmRecord;
 
 use super::decoding::Decoding;
-use crate::carry_out::codec::Coding;
 
 /// The bytes of a model call, as they passed: handles to them, bounded, read off the path.
 #[derive(Debug, Clone)]

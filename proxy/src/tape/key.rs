@@ -9,7 +9,7 @@ use squall_profiles::activation::Fingerprint;
 use squall_profiles::facts::CanonicalUrl;
 use squall_profiles::secrets::Secrets;
 
-use crate::carry_out::codec::{Coding, Decoder};
+use squall_dialects::codec::{Coding, Decoder};
 
 /// Bytes of a body that are kept, and by which a request is known; of one that is longer the rest is
 /// not kept, and it counts as unread.

@@ -80,15 +80,17 @@ fn every_report_is_written_and_the_closing_line_says_what_they_say() {
 #[test]
 fn a_run_is_compared_with_an_earlier_one_and_only_what_is_worse_fails() {
     let desk = Desk::new();
-    let good = suite_of(&desk.agent("/json", &[]), "unavailable");
-    let mut worse = good.clone();
-    // One demand more, which the agent does not meet; nothing of it is critical.
-    let demand =
-        json!({ "id": "polite", "type": "contains", "value": "please", "severity": "low" });
-    worse["contract"]["invariants"]
-        .as_array_mut()
-        .unwrap()
-        .push(demand);
+    let suite = suite_of(&desk.agent("/json", &[]), "unavailable");
+    // One demand more, which is not critical.
+    let demanding = |value: &str| {
+        let demand =
+            json!({ "id": "polite", "type": "contains", "value": value, "severity": "low" });
+        let mut suite = suite.clone();
+        let demands = suite["contract"]["invariants"].as_array_mut();
+        demands.unwrap().push(demand);
+        suite
+    };
+    let (good, worse) = (demanding(" is "), demanding("please"));
     let first = ci(&desk, &good, &[]);
     assert_eq!(first.code, Some(0), "{first:#?}");
     let good_run = members(&first)["run"].to_owned();

@@ -1,7 +1,7 @@
 //! The commands that try agents, with a real agent in a process of its own and a daemon of their own.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -170,6 +170,83 @@ fn what_a_run_came_to_is_signed_and_a_change_is_found() {
 }
 
 #[test]
+fn a_file_that_is_not_there_or_is_something_else_is_told_with_what_to_name() {
+    let desk = Desk::new();
+    std::fs::write(desk.directory.path().join("notes.json"), "{}").unwrap();
+    for (arguments, code, parts) in [
+        (
+            &["report", "none.json"][..],
+            2,
+            [
+                "none.json: cannot be read: No such file",
+                "squall report RUN --format json",
+            ],
+        ),
+        (
+            &["report", "reports/none", "--format", "json"],
+            2,
+            [
+                "reports/none: cannot be read: No such file",
+                "squall runs list",
+            ],
+        ),
+        (
+            &["report", "notes.json"],
+            2,
+            [
+                "notes.json: this is no report of Squall",
+                "squall report RUN --format json",
+            ],
+        ),
+        (
+            &["certificate", "verify", "none.pdf"],
+            2,
+            [
+                "none.pdf: No such file",
+                "squall certificate RUN --output FILE",
+            ],
+        ),
+        (
+            &["certificate", "verify", "notes.json"],
+            1,
+            [
+                "notes.json: this is no certificate of Squall",
+                "squall certificate RUN --output FILE",
+            ],
+        ),
+    ] {
+        let told = Told::from(desk.squall(arguments).output().unwrap());
+        assert_eq!(told.code, Some(code), "{told:#?}");
+        for part in parts {
+            assert!(told.err.contains(part), "{told:#?}");
+        }
+        assert!(
+            !told.err.contains("proxy on"),
+            "nothing is started: {told:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_certificate_is_signed_by_whom_the_suite_names_unless_the_command_names_somebody() {
+    let desk = Desk::new();
+    let mut suite = suite_of(&desk.agent("/json", &[]), "unavailable");
+    suite["certificate"] = json!({ "tester_name": "Quality, Example Ltd" });
+    let told = desk.run(&["contract", "run"], &desk.write(&suite));
+    let id = told.closing().split("run=").nth(1).expect("the run's id");
+    for (arguments, tester) in [
+        (&[][..], "Quality, Example Ltd"),
+        (&["--tester", "somebody"], "somebody"),
+    ] {
+        let mut command = desk.squall(&["certificate", id, "--output", "page.pdf"]);
+        let signed = Told::from(command.args(arguments).output().unwrap());
+        assert_eq!(signed.code, Some(0), "{signed:#?}");
+        let said = format!("signed by {tester} with the key");
+        assert!(signed.out.contains(&said), "{signed:#?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_told_with_its_place_and_nothing_is_started() {
     let desk = Desk::new();
     let mut suite = suite_of(&desk.agent("/json", &[]), "sunny");
@@ -307,16 +384,27 @@ fn an_interruption_ends_the_run_and_its_chaos_first() {
     let suite = desk.write(&suite_of(&desk.agent("/hang", &[]), "x"));
     for server in [None, Some(format!("http://{}", stage.daemon.api.address))] {
         let asked = desk.tool.requests().len();
-        let mut command = desk.squall(&["chaos", "-c"]);
-        command.arg(&suite);
+        let mut command = desk.squall(&["ci", "--output", "out/put", "-c"]);
+        command.arg(&suite).stdout(Stdio::piped());
         if let Some(server) = &server {
             command.args(["--server", server]);
         }
-        let (mut child, log, lines) = start(&mut command);
+        let (child, log, lines) = start(&mut command);
         desk.tool.wait_for_requests(asked + 1);
         rustix::process::kill_process(squall_tests::daemon::pid(&child), Signal::INT).unwrap();
-        let status = child.wait().unwrap();
-        assert_eq!(status.code(), Some(130), "{:#?}", log.lines());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{:#?}", log.lines());
+        let said = String::from_utf8_lossy(&output.stdout);
+        let closing = said.lines().last().unwrap_or_default();
+        assert!(
+            closing.starts_with("squall ci: cancelled score=none "),
+            "{said}"
+        );
+        assert!(closing.contains(" run="), "{said}");
+        assert!(
+            !desk.directory.path().join("out").exists(),
+            "nothing came into it"
+        );
         // All has been said when the pipe is closed.
         while lines.recv().is_ok() {}
         assert!(

@@ -10,6 +10,10 @@ use squall_tests::{Stage, Upstream, Wire};
 /// What `${AGENT_KEY}` stands for: nobody would know it for a secret.
 const SENT: &str = "quiet-harbour-nine-lanterns";
 
+/// What `${HARBOUR}` stands for, as it is and as a JSON text may be written; the ids of rules have no such letters.
+const BEYOND: &str = "kéy-of-the-harbour";
+const ESCAPED: [&str; 2] = ["k\\u00e9y-of-the-harbour", "k\\u00E9y-of-the-harbour"];
+
 /// A key that the agent calls its tool with, and answers.
 const KEY: &str = "sk-ant-api03-Zq8wN2xV7bT4mK9pL3cR6yH1dF5gJ0sA8eU2iO4";
 
@@ -29,6 +33,9 @@ fn talkative(stage: &Stage) -> Upstream {
             let headers = [("baggage", &*baggage), ("Authorization", &*bearer)];
             wire.request("GET", &format!("/json?api_key={KEY}"), &headers, b"");
             let status = wire.response().status;
+            let body = format!(r#"{{"a":"{}","b":"{}"}}"#, ESCAPED[0], ESCAPED[1]);
+            wire.request("POST", "/json", &headers, body.as_bytes());
+            wire.response();
             let asked_with = request.header("x-agent-key").unwrap_or_default();
             let said = format!("{OPEN}: {status}, my key is {KEY}, and yours {asked_with}");
             let body = json!({ "output": said }).to_string();
@@ -76,11 +83,14 @@ fn no_secret_of_a_run_is_kept_or_told() {
                 { "id": "quiet", "type": "excludes_pii", "severity": "critical" },
                 { "id": "keeps", "type": "no_secret_leaves", "hosts": ["nobody.test"] },
                 { "id": "says", "type": "contains", "value": "closed" },
+                { "id": "says ${AGENT_KEY} and ${HARBOUR}", "type": "contains", "value": "closed" },
             ],
-            "chaos_matrix": [{ "name": "down", "tool_faults": [{ "tool": "*", "mode": "error", "error_code": 503 }] }],
+            "chaos_matrix": [{ "name": "down of ${AGENT_KEY}", "tool_faults": [
+                { "id": "${AGENT_KEY}", "tool": "*", "mode": "error", "error_code": 503 },
+            ] }],
         },
     });
-    let wish = json!({ "kind": "contract", "suite": suite, "secrets": { "AGENT_KEY": SENT } });
+    let wish = json!({ "kind": "contract", "suite": suite, "secrets": { "AGENT_KEY": SENT, "HARBOUR": BEYOND } });
     let api = &stage.daemon.api;
     let taken = api.call("POST", "/v1/runs", Some(&wish));
     assert_eq!(taken.status, 201, "{}", taken.text());
@@ -114,6 +124,13 @@ fn no_secret_of_a_run_is_kept_or_told() {
     }
     let events = api.call("GET", &format!("{path}/events"), None);
     told.push(("the run's events".to_owned(), events.body));
+    let incidents = api.call("GET", &format!("{path}/incidents"), None);
+    assert!(
+        incidents.text().contains("down of REDACTED"),
+        "{}",
+        incidents.text()
+    );
+    told.push(("the incidents".to_owned(), incidents.body));
     for list in [
         "/v1/exchanges",
         "/v1/runs",
@@ -125,7 +142,13 @@ fn no_secret_of_a_run_is_kept_or_told() {
     }
     files(&stage.daemon.home, &mut told);
     for (what, bytes) in &told {
-        for (name, secret) in [("the key", KEY), ("the sent secret", SENT)] {
+        for (name, secret) in [
+            ("the key", KEY),
+            ("the sent secret", SENT),
+            ("the other", BEYOND),
+            ("the other, escaped", ESCAPED[0]),
+            ("the other, escaped in capitals", ESCAPED[1]),
+        ] {
             assert!(!holds(bytes, secret), "{name} stands in {what}");
         }
     }

@@ -258,6 +258,8 @@ fn the_demo_shows_the_main_job_and_succeeds() {
     assert!(said.contains("squall contract: failed "), "{said}");
     let report = std::fs::read_to_string(dir.path().join("squall-demo.html")).unwrap();
     assert!(report.contains("books-once"), "{report}");
+    // The run is nowhere but there.
+    assert!(!report.contains("squall report "), "{report}");
 }
 
 #[test]

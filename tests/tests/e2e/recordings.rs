@@ -277,7 +277,7 @@ fn breaks_are_played_back_too() {
 }
 
 #[test]
-fn a_session_s_tools_answer_by_name_and_then_by_ordinal() {
+fn g34_a_session_s_tools_answer_by_name_and_then_by_ordinal() {
     let config = json!({ "tools": { "search": { "match_url": "http://*/search*" } } });
     let stage = Stage::with(&config, standard::serve);
     let api = stage.daemon.api;

@@ -46,7 +46,7 @@ fn failed_run() -> (Stage, String) {
     let suite = json!({
         "name": format!("hostile {HOSTILE}"),
         "agent": { "endpoint": format!("http://{}/ask", agent.address) },
-        "golden_prompts": [format!("How do you do? {HOSTILE}")],
+        "golden_prompts": [format!("How do you do? {HOSTILE}"), format!("And now? {HOSTILE}")],
         "invariants": [
             { "id": "says-so", "type": "contains", "value": "sunny", "severity": "high" },
             { "id": "answers", "type": "output_not_empty" },

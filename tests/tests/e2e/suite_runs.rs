@@ -1,5 +1,7 @@
 //! Runs of whole suites: a real agent in Python, asked under chaos by a real daemon.
 
+mod late;
+
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Stdio};
@@ -19,8 +21,12 @@ struct Agent {
 impl Agent {
     /// `carries`: `baggage`, `traceparent` or `none`; without a proxy it ignores it.
     fn start(proxy: Option<SocketAddr>, tool: &str, carries: &str) -> Self {
+        Self::serve("agent_server.py", proxy, tool, carries)
+    }
+
+    fn serve(program: &str, proxy: Option<SocketAddr>, tool: &str, carries: &str) -> Self {
         let proxy = proxy.map_or_else(|| "none".to_owned(), |proxy| proxy.to_string());
-        let mut command = client("agent_server.py");
+        let mut command = client(program);
         command.args([proxy, format!("http://{tool}/json"), carries.to_owned()]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
@@ -239,15 +245,16 @@ fn a_critical_failure_fails_the_contract_whatever_its_score() {
     repeats.sort_unstable();
     let thrice = [1, 2, 3].map(|repeat| [Some(repeat); 3]);
     assert_eq!(repeats, thrice.concat());
-    let options = json!({ "baseline": "000000" });
-    let wish = json!({ "kind": "contract", "suite": suite, "options": options });
-    let refused = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
-    assert_eq!(refused.status, 422, "{}", refused.text());
-    assert!(
-        refused.text().contains("/options/baseline"),
-        "{}",
-        refused.text()
-    );
+    for (options, pointer) in [
+        (json!({ "baseline": "000000" }), "/options/baseline"),
+        // Beside nothing it would change nothing.
+        (json!({ "fail_on": "regression" }), "/options/fail_on"),
+    ] {
+        let wish = json!({ "kind": "contract", "suite": suite, "options": options });
+        let refused = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
+        assert_eq!(refused.status, 422, "{}", refused.text());
+        assert!(refused.text().contains(pointer), "{}", refused.text());
+    }
 }
 
 #[test]
@@ -297,7 +304,7 @@ fn suites_as_flakestorm_writes_them_run_unchanged() {
         agent.endpoint
     );
     let second = format!(
-        "version: \"2.0\"\nagent:\n  endpoint: \"{}\"\n  type: http\ngolden_prompts: [Rome]\n\
+        "version: \"2.0\"\nname: Shop & co\nagent:\n  endpoint: \"{}\"\n  type: http\ngolden_prompts: [Rome]\n\
          invariants:\n  - type: output_not_empty\n\
          chaos:\n  tool_faults:\n    - tool: \"*\"\n      mode: error\n      error_code: 503\n      probability: 1.0\n\
          contract:\n  name: \"Weather contract\"\n  description: \"It stays honest.\"\n  invariants:\n    - id: not-empty\n      type: output_not_empty\n      severity: critical\n      when: always\n\
@@ -305,14 +312,15 @@ fn suites_as_flakestorm_writes_them_run_unchanged() {
          scoring:\n  mutation: 0.20\n  chaos: 0.35\n  contract: 0.35\n  replay: 0.10\n",
         agent.endpoint
     );
-    for (name, text, kind, options) in [
+    for (name, title, text, kind, options) in [
         (
+            "one",
             "one",
             &first,
             "chaos",
             json!({ "profile": "api_outage", "seed": 3 }),
         ),
-        ("two", &second, "ci", json!({})),
+        ("two", "Shop & co", &second, "ci", json!({})),
     ] {
         let mut wire = Wire::connect(stage.daemon.api.address);
         let headers = [("Content-Type", "application/yaml")];
@@ -333,6 +341,10 @@ fn suites_as_flakestorm_writes_them_run_unchanged() {
             "{run:#}"
         );
         assert!(run["score"].is_number(), "{run:#}");
+        assert_eq!(
+            (&run["name"], &run["documents"][0]["name"]),
+            (&json!(title), &json!(name))
+        );
     }
 }
 
@@ -359,6 +371,30 @@ fn g10_cancelling_in_the_middle_ends_chaos_first() {
     let scopes = stage.daemon.api.get("/v1/scopes");
     assert!(!scopes.to_string().contains("slow/prompt"), "{scopes}");
     assert_eq!(over(&stage.daemon, &path)["state"], "cancelled");
+}
+
+#[test]
+fn askings_of_a_run_that_is_cancelled_are_counted_while_they_go_on_too() {
+    let (stage, _tool) = stage();
+    let agent = Agent::of(&stage, "baggage");
+    let mut suite = suite(&agent);
+    // Long enough to be in the middle of whenever it is cancelled.
+    let latency = json!([{ "mode": "latency", "delay_ms": 15000 }]);
+    suite["contract"]["chaos_matrix"] = json!([{ "name": "slow", "network_faults": latency }]);
+    let wish = json!({ "kind": "contract", "suite": suite, "options": { "concurrency": 1 } });
+    let answer = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
+    let path = answer.header("location").unwrap().to_owned();
+    // Three without chaos, and the first under it.
+    stage.daemon.api.wait("the fourth asking", || {
+        let run = stage.daemon.api.get(&path);
+        (run["coverage"]["agent_invocations"] == 4).then_some(())
+    });
+    let cancel = format!("{path}/cancel");
+    let cancelled = stage.daemon.api.call("POST", &cancel, None);
+    assert_eq!(cancelled.status, 200, "{}", cancelled.text());
+    let run = over(&stage.daemon, &path);
+    assert_eq!(run["state"], "cancelled");
+    assert_eq!(run["coverage"]["agent_invocations"], 4, "{run:#}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl Runs {
 }
 
 /// The scope of what names none in a workspace.
-fn workspace_scope(workspace: &str) -> &str {
+pub(in crate::runs) fn workspace_scope(workspace: &str) -> &str {
     if workspace == DEFAULT_WORKSPACE {
         DEFAULT_SCOPE
     } else {

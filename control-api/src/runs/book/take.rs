@@ -148,8 +148,10 @@ impl Runs {
         Order {
             id: id.to_owned(),
             kind: wish.kind,
+            name: wish.name.clone(),
             scope: scope_of(workspace, id),
             suite: Arc::clone(&wish.suite),
+            doubts: wish.doubts.clone(),
             chaos: wish.chaos.clone(),
             names_profile: options.profile.is_some(),
             seed: options.seed.or(advanced.seed).unwrap_or(self.chaos.seed()),
@@ -192,6 +194,7 @@ impl Runs {
             daemon: self.daemon.clone(),
             documents: wish.documents,
             agent: Some(agent_name(&wish.suite.agent.way)),
+            tester: wish.suite.tester.clone(),
             min_score: order.bar.least,
         }
     }

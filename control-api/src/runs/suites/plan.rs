@@ -46,7 +46,7 @@ pub(super) fn wrong(order: &Order) -> Vec<Detail> {
 /// The plan of a run that tries the agent.
 pub(super) fn plan(order: &Order) -> Result<Planned<'_>, Detail> {
     let suite = &*order.suite;
-    let (parts, warnings) = match order.kind {
+    let (parts, mut warnings) = match order.kind {
         RunKind::Contract => (
             vec![Part::contract(contract(suite).ok_or_else(no_contract)?)],
             Vec::new(),
@@ -61,6 +61,7 @@ pub(super) fn plan(order: &Order) -> Result<Planned<'_>, Detail> {
         let wanted = "the agent is asked the suite's `golden_prompts`, and it has none";
         return Err(Detail::at("/suite/golden_prompts", wanted));
     }
+    warnings.extend(order.doubts.iter().cloned());
     Ok(Planned {
         plan: Plan {
             seed: order.seed,
@@ -143,4 +144,42 @@ fn no_contract() -> Detail {
 fn no_chaos() -> Detail {
     let wanted = "say which chaos: `options.profile`, or `chaos` in the suite";
     Detail::at("/options/profile", wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_harness::suite;
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+
+    #[test]
+    fn g39_what_no_run_carries_out_is_told_of() {
+        let told = |rest: &str| {
+            let text = format!(
+                "agent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\n\
+                 invariants: [{{type: completes}}]\n{rest}\n"
+            );
+            let suite = suite::parse("suite.yaml", &text, Variables::Refused).expect("valid");
+            left_out(&suite)
+        };
+        for (rest, part) in [
+            (
+                "replays: {sources: [{type: langsmith, project: x}]}",
+                Some("`replays`"),
+            ),
+            (
+                "replays: {sessions: [{id: one, input: hello}]}",
+                Some("`replays`"),
+            ),
+            ("mutations: {count: 2}", Some("`mutations`")),
+            ("replays: {sources: []}", None),
+            ("", None),
+        ] {
+            let told = told(rest);
+            let is_told = part.is_none_or(|part| told.iter().any(|one| one.contains(part)));
+            assert!(is_told, "{rest}: {told:?}");
+            assert_eq!(told.len(), usize::from(part.is_some()), "{rest}: {told:?}");
+        }
+    }
 }

@@ -1,4 +1,5 @@
 use serde_json::json;
+use squall_dialects::codec::{Coding, Encoder};
 
 use super::super::testing::{Reply, Server, driver_of as driver, json as answers};
 use super::*;
@@ -7,7 +8,7 @@ use crate::suite::Prompt;
 fn invocation(prompt: Prompt) -> Invocation {
     Invocation {
         prompt,
-        scope: "cell-1".into(),
+        place: Place::shared("cell-1"),
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
         conversation: "c1".into(),
     }
@@ -33,6 +34,142 @@ async fn an_answer_that_is_not_read_whole_cannot_be_judged() {
     let server = Server::start(vec![answers(&"x".repeat(9 << 20))]).await;
     let told = ask(&format!("endpoint: '{}'", server.url), "hi").await;
     assert_eq!(told, Err(AskError::TooLong));
+}
+
+/// An answer with this body in a coding, as the head says.
+fn coded(media_type: &str, name: &str, coding: Coding, body: &[u8]) -> Reply {
+    let encoder = Encoder::new(coding).expect("an encoder");
+    let body = encoder.whole(body).expect("encoded");
+    Reply::Raw(
+        format!("content-type: {media_type}\r\ncontent-encoding: {name}"),
+        body,
+    )
+}
+
+const CODINGS: [(&str, Coding); 4] = [
+    ("gzip", Coding::Gzip),
+    ("deflate", Coding::Deflate),
+    ("br", Coding::Brotli),
+    ("zstd", Coding::Zstd),
+];
+
+#[tokio::test]
+async fn a_compressed_answer_is_judged_by_what_it_says() {
+    for (name, coding) in CODINGS {
+        for (media_type, body) in [
+            ("application/json", r#"{"output": "It rains"}"#),
+            ("text/plain", "It rains"),
+            (
+                "text/event-stream",
+                "data: {\"text\":\"It \"}\n\ndata: {\"text\":\"rains\"}\n\n",
+            ),
+        ] {
+            let reply = coded(media_type, name, coding, body.as_bytes());
+            let server = Server::start(vec![reply]).await;
+            let answer = ask(&format!("endpoint: '{}/'", server.url), "x").await;
+            let answer = answer.expect("asked");
+            let told = (answer.text.as_str(), answer.error);
+            assert_eq!(told, ("It rains", None), "{name}, {media_type}");
+            assert_eq!(server.requests()[0].header("accept-encoding"), None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_limit_of_an_answer_holds_for_what_it_decodes_to() {
+    let huge = vec![b'x'; 9 << 20];
+    for (name, coding) in CODINGS {
+        let server = Server::start(vec![coded("text/plain", name, coding, &huge)]).await;
+        let told = ask(&format!("endpoint: '{}/'", server.url), "x").await;
+        assert_eq!(told, Err(AskError::DecodesTooLong), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_decoded_is_the_agents_error() {
+    let event = "data: It is \n\n";
+    let whole = Encoder::new(Coding::Gzip).expect("an encoder");
+    let mut cut = whole.whole(event.as_bytes()).expect("encoded");
+    cut.truncate(cut.len() - 8);
+    let raw = |head: &str, body: &[u8]| Reply::Raw(head.to_owned(), body.to_owned());
+    for (reply, text, error) in [
+        (
+            raw("content-encoding: gzip", b"{\"output\": \"plain\"}"),
+            "",
+            "the body is not valid gzip",
+        ),
+        (
+            raw("content-encoding: compress", b"x"),
+            "",
+            "the content-encoding (compress) cannot be decoded; gzip, deflate, br and zstd can",
+        ),
+        (
+            raw(
+                "content-type: text/event-stream\r\ncontent-encoding: gzip",
+                &cut,
+            ),
+            "It is ",
+            "the body ends before its content-encoding does",
+        ),
+        (
+            raw("content-type: text/plain; charset=klingon", b"\xff"),
+            "",
+            "the charset `klingon` is unknown, and the body is not UTF-8",
+        ),
+    ] {
+        let server = Server::start(vec![reply]).await;
+        let answer = ask(&format!("endpoint: '{}/'", server.url), "x").await;
+        let answer = answer.expect("an answer");
+        let error = format!("the answer cannot be read: {error}");
+        assert_eq!((answer.text.as_str(), answer.error), (text, Some(error)));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_nothing_in_any_coding() {
+    let server = Server::start(vec![Reply::Raw("content-encoding: br".into(), Vec::new())]).await;
+    let answer = ask(&format!("endpoint: '{}/'", server.url), "x").await;
+    let answer = answer.expect("asked");
+    assert_eq!((answer.text.as_str(), answer.error), ("", None));
+}
+
+#[tokio::test]
+async fn an_answer_is_read_in_its_charset() {
+    for (media_type, body) in [
+        ("text/plain; charset=iso-8859-1", &b"gr\xfc\xdfe"[..]),
+        (
+            "text/plain; format=flowed; Charset=\"windows-1252\"",
+            b"gr\xfc\xdfe",
+        ),
+        ("text/plain; charset=utf-16le", b"g\0r\0\xfc\0\xdf\0e\0"),
+        ("text/plain; charset=utf-8", "gr\u{fc}\u{df}e".as_bytes()),
+        ("text/plain", "gr\u{fc}\u{df}e".as_bytes()),
+        ("text/plain", b"\xef\xbb\xbfgr\xc3\xbc\xc3\x9fe"),
+        ("text/plain; charset=klingon", "gr\u{fc}\u{df}e".as_bytes()),
+        (
+            "application/json; charset=iso-8859-1",
+            b"{\"output\":\"gr\xfc\xdfe\"}",
+        ),
+        // JSON is UTF-8 whatever its head says, as long as it is.
+        (
+            "application/json; charset=iso-8859-1",
+            b"{\"output\":\"gr\xc3\xbc\xc3\x9fe\"}",
+        ),
+        (
+            "application/json",
+            b"\xef\xbb\xbf{\"output\":\"gr\xc3\xbc\xc3\x9fe\"}",
+        ),
+    ] {
+        let reply = Reply::Raw(format!("content-type: {media_type}"), body.to_vec());
+        let server = Server::start(vec![reply]).await;
+        let answer = ask(&format!("endpoint: '{}/'", server.url), "x").await;
+        let answer = answer.expect("asked");
+        assert_eq!(
+            (answer.text.as_str(), answer.error),
+            ("gr\u{fc}\u{df}e", None),
+            "{media_type}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -77,6 +214,17 @@ async fn template_path_parameters_and_headers_are_honoured() {
 }
 
 #[tokio::test]
+async fn what_is_put_into_a_form_stays_in_its_own_value() {
+    let server = Server::start(vec![answers("{}")]).await;
+    let fields = format!(
+        "endpoint: '{}', request_template: 'q={{prompt}}&n=1', headers: {{Content-Type: application/x-www-form-urlencoded}}",
+        server.url
+    );
+    ask(&fields, "a b&c=d").await.expect("an answer");
+    assert_eq!(server.requests()[0].body, "q=a%20b%26c%3Dd&n=1");
+}
+
+#[tokio::test]
 async fn a_get_carries_the_prompt_in_its_query() {
     for (template, expected) in [
         (
@@ -92,6 +240,10 @@ async fn a_get_carries_the_prompt_in_its_query() {
             "GET /s?query=a+%26+b&lang=de HTTP/1.1",
         ),
         ("timeout: 5000", "GET /s?lang=en&input=a+%26+b HTTP/1.1"),
+        (
+            "request_template: 'q={prompt}&lang=fr&lang=de'",
+            "GET /s?q=a+%26+b&lang=fr&lang=de HTTP/1.1",
+        ),
     ] {
         let server = Server::start(vec![answers("\"ok\"")]).await;
         let fields = format!(
@@ -123,23 +275,32 @@ async fn turns_are_asked_in_order_with_one_conversation() {
 #[tokio::test]
 async fn an_agents_own_failure_is_an_answer_with_an_error() {
     let with = |status, body: &str| Reply::With(status, "application/json", body.to_owned());
-    for (reply, text, error) in [
+    for (reply, text, error, broke_off) in [
         (
             with(503, r#"{"detail": "down"}"#),
             r#"{"detail": "down"}"#,
             "the agent answered with status 503",
+            false,
         ),
-        (with(302, ""), "", "the agent answered with status 302"),
+        (
+            with(302, ""),
+            "",
+            "the agent answered with status 302",
+            false,
+        ),
         (
             with(200, r#"{"error": "no"}"#),
             r#"{"error": "no"}"#,
             "the agent answered with `error`: no",
+            false,
         ),
-        (Reply::Half, "", "the answer broke off: "),
+        (Reply::Nothing, "", "the answer broke off: ", true),
+        (Reply::Half, "", "the answer broke off: ", true),
         (
             Reply::Cut("text/event-stream", "data: It is \n\n".to_owned()),
             "It is ",
             "the answer broke off: ",
+            true,
         ),
         (
             Reply::With(
@@ -149,14 +310,24 @@ async fn an_agents_own_failure_is_an_answer_with_an_error() {
             ),
             "It is ",
             "the agent's stream ended in an error: boom",
+            false,
         ),
-        (Reply::Never, "", "there was no answer within 1000 ms"),
+        (
+            Reply::Never,
+            "",
+            "there was no answer within 1000 ms",
+            false,
+        ),
     ] {
         let told = format!("{reply:?}");
         let server = Server::start(vec![reply]).await;
         let fields = format!("endpoint: '{}/', timeout: 1000", server.url);
         let answer = ask(&fields, "x").await.expect("an answer");
-        assert_eq!(answer.text, text, "{told}");
+        assert_eq!(
+            (answer.text.as_str(), answer.broke_off),
+            (text, broke_off),
+            "{told}"
+        );
         assert!(
             answer
                 .error
@@ -221,7 +392,7 @@ async fn a_reset_is_checked() {
             "endpoint: '{url}/', reset_endpoint: '{url}/reset'"
         ))
     };
-    assert_eq!(reset(&ok.url).reset("cell-1").await, Ok(()));
+    assert_eq!(reset(&ok.url).reset(&Place::shared("cell-1")).await, Ok(()));
     let asked = &ok.requests()[0];
     assert_eq!(
         (asked.line.as_str(), asked.body.as_str()),
@@ -232,10 +403,13 @@ async fn a_reset_is_checked() {
         endpoint: format!("{}/reset", broken.url),
         status: 500,
     };
-    assert_eq!(reset(&broken.url).reset("cell-1").await, Err(refused));
+    assert_eq!(
+        reset(&broken.url).reset(&Place::shared("cell-1")).await,
+        Err(refused)
+    );
     assert_eq!(
         driver(&format!("endpoint: '{}/'", broken.url))
-            .reset("cell-1")
+            .reset(&Place::shared("cell-1"))
             .await,
         Ok(())
     );
@@ -247,7 +421,7 @@ async fn who_is_not_there_to_be_reset_is_not_there_to_be_asked() {
     let driver = driver(&format!(
         "endpoint: 'http://{address}/', reset_endpoint: 'http://{address}/reset'"
     ));
-    match driver.reset("cell-1").await {
+    match driver.reset(&Place::shared("cell-1")).await {
         Err(ResetError::NotThere(AskError::Unreachable { endpoint, .. })) => {
             assert_eq!(endpoint, format!("http://{address}/reset"));
         }

@@ -143,7 +143,7 @@ fn invocation(scope: &str, turns: &[&str]) -> Invocation {
     Invocation {
         prompt: Prompt::conversation(turns.iter().map(|&turn| turn.to_owned()).collect())
             .expect("turns"),
-        scope: scope.into(),
+        place: Place::shared(scope),
         traceparent: "00-00-00-01".into(),
         conversation: format!("conversation-of-{scope}"),
     }
@@ -243,7 +243,7 @@ async fn turns_share_a_conversation_and_a_reset_forgets_it() {
         let driver = driver(&folder, &fields);
         let answer = asked(&*driver, "a", &["one", "two"]).await;
         assert_eq!(answer.text, "one two in conversation-of-a");
-        assert_eq!(driver.reset("a").await, Ok(()));
+        assert_eq!(driver.reset(&Place::shared("a")).await, Ok(()));
         assert_eq!(
             asked(&*driver, "a", &["three"]).await.text,
             expected,
@@ -268,7 +268,10 @@ async fn a_reset_that_does_not_succeed_is_told() {
         let ours = format!("endpoint: 'my_agent:echo', reset_function: '{function}'");
         let of_others = format!("type: command, command: [cat], reset_function: '{function}'");
         for driver in [driver(&folder, &ours), driver_in(folder.path(), &of_others)] {
-            let failed = driver.reset("a").await.expect_err("it fails");
+            let failed = driver
+                .reset(&Place::shared("a"))
+                .await
+                .expect_err("it fails");
             assert_eq!(failed.to_string(), expected);
         }
     }

@@ -1,4 +1,4 @@
-//! The workers of an agent: one for each scope, started when it is first needed and kept warm.
+//! The workers of an agent: one for each slot, started when it is first needed and kept warm.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,16 +29,16 @@ impl Workers {
         }
     }
 
-    /// The worker of a scope, warm if there is one. Where it cannot be started: why.
-    pub(in crate::agents) async fn take(&self, scope: &str) -> Result<Taken<'_>, String> {
-        let warm = self.idle().remove(scope);
+    /// The worker of a slot, warm if there is one. Where it cannot be started: why.
+    pub(in crate::agents) async fn take(&self, slot: &str) -> Result<Taken<'_>, String> {
+        let warm = self.idle().remove(slot);
         let worker = match warm {
             Some(worker) => worker,
-            None => Worker::start(&self.spec, (self.variables)(Some(scope))).await?,
+            None => Worker::start(&self.spec, (self.variables)(Some(slot))).await?,
         };
         Ok(Taken {
             workers: self,
-            scope: scope.to_owned(),
+            slot: slot.to_owned(),
             worker,
             is_spent: false,
         })
@@ -52,7 +52,7 @@ impl Workers {
 /// A worker in use. Dropped, it is ended with all that it started: who was waiting for it is gone.
 pub(in crate::agents) struct Taken<'w> {
     workers: &'w Workers,
-    scope: String,
+    slot: String,
     worker: Worker,
     is_spent: bool,
 }
@@ -79,11 +79,11 @@ impl Taken<'_> {
         }
         let mut idle = self.workers.idle();
         if idle.len() >= self.workers.most
-            && !idle.contains_key(&self.scope)
+            && !idle.contains_key(&self.slot)
             && let Some(other) = idle.keys().next().cloned()
         {
             idle.remove(&other);
         }
-        idle.insert(self.scope, self.worker);
+        idle.insert(self.slot, self.worker);
     }
 }

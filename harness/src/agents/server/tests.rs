@@ -3,7 +3,7 @@ use super::*;
 use crate::suite::Prompt;
 
 const AGENT: &str = r#"
-import http.server, os, sys
+import http.server, os, sys, time
 
 class Agent(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -14,6 +14,11 @@ class Agent(http.server.BaseHTTPRequestHandler):
         if "die" in asked:
             os._exit(1)
         self.answer(200, f"{os.getpid()} {os.environ['HTTP_PROXY']}")
+        if "last" in asked:
+            # Nobody listens any more; the process goes a little later.
+            self.server.socket.close()
+            time.sleep(0.2)
+            os._exit(0)
 
     def answer(self, status, text):
         self.send_response(status)
@@ -48,7 +53,7 @@ fn served(folder: &tempfile::TempDir, port: u16) -> String {
 async fn asked(driver: &dyn Driver, prompt: &str) -> Result<Answer, AskError> {
     let invocation = Invocation {
         prompt: Prompt::single(prompt),
-        scope: "a".into(),
+        place: Place::shared("a"),
         traceparent: "00-00-00-01".into(),
         conversation: "c".into(),
     };
@@ -93,6 +98,61 @@ async fn it_is_started_again_after_a_crash_and_ends_when_it_is_dropped() {
 }
 
 #[tokio::test]
+async fn what_meets_one_that_ended_with_its_answer_is_asked_of_the_next() {
+    let folder = folder_with("server.py", AGENT);
+    let port = free_port();
+    let driver = driver(&folder, port, &served(&folder, port));
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..3 {
+        let answer = asked(&*driver, "last").await.expect("an answer");
+        assert_eq!(answer.error, None);
+        let (id, _) = answer.text.split_once(' ').expect("two words");
+        assert!(seen.insert(id.to_owned()), "{seen:?}");
+    }
+    driver.stop().await;
+}
+
+#[tokio::test]
+async fn one_that_ends_within_a_conversation_has_failed() {
+    let folder = folder_with("server.py", AGENT);
+    let port = free_port();
+    let driver = driver(&folder, port, &served(&folder, port));
+    let turns = ["last", "And?"].map(str::to_owned).to_vec();
+    let invocation = Invocation {
+        prompt: Prompt::conversation(turns).expect("turns"),
+        place: Place::shared("a"),
+        traceparent: "00-00-00-01".into(),
+        conversation: "c".into(),
+    };
+    let answer = driver.ask(&invocation).await.expect("an answer");
+    assert!(answer.error.is_some() && answer.broke_off, "{answer:?}");
+    driver.stop().await;
+}
+
+#[tokio::test]
+async fn one_that_crashes_while_it_answers_has_failed_and_takes_nobody_along() {
+    let folder = folder_with("server.py", AGENT);
+    let port = free_port();
+    let driver = driver(&folder, port, &served(&folder, port));
+    let others = async {
+        let mut failures = Vec::new();
+        for _ in 0..20 {
+            failures.push(asked(&*driver, "hi").await);
+        }
+        failures
+    };
+    let (died, others) = tokio::join!(asked(&*driver, "die"), others);
+    let died = died.expect("an answer");
+    assert!(died.error.is_some() && died.broke_off, "{died:?}");
+    // What it had taken broke off with it; nothing is charged with having been sent to nobody.
+    for other in others {
+        let other = other.expect("an answer");
+        assert!(other.error.is_none() || other.broke_off, "{other:?}");
+    }
+    driver.stop().await;
+}
+
+#[tokio::test]
 async fn one_that_does_not_come_up_says_why() {
     let folder = folder_with("server.py", AGENT);
     for (program, expected) in [
@@ -111,7 +171,10 @@ async fn one_that_does_not_come_up_says_why() {
         let failed = failed.expect_err("it is not there").to_string();
         assert!(failed.contains(expected), "{failed}");
         // Whoever resets it before meets the same, and is told of no reset.
-        let reset = driver.reset("a").await.expect_err("it is not there");
+        let reset = driver
+            .reset(&Place::shared("a"))
+            .await
+            .expect_err("it is not there");
         let reset = reset.to_string();
         assert!(
             reset.starts_with("the agent could not be started by"),

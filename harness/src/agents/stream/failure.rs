@@ -182,7 +182,9 @@ mod tests {
                     assert_eq!(said, text, "{body}");
                     assert!(told.starts_with(&why), "{told}: {body}");
                 }
-                answered @ Turn::Answered(_) => panic!("{answered:?}: {body}"),
+                other @ (Turn::Answered(_) | Turn::BrokenOff { .. } | Turn::Silent { .. }) => {
+                    panic!("{other:?}: {body}")
+                }
             }
         }
     }

@@ -10,11 +10,18 @@ use super::sentences::Sentence;
 static ASKS_FOR_RULES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?ix)
-        \b(?:what(?:'s|\ is|\ are|\ were)|tell\ me|reveal|print|repeat|show(?:\ me)?|output|leak)\b
-        [^.?\n]{0,20}\b(?:
-            your\ (?:full\ |exact\ )?(?:(?:system|hidden|initial|secret|original)\ )?(?:prompt|instructions?|rules?|message)
+        \b(?:what(?:'s|\ is|\ are|\ were|\ do|\ does)|which|tell\ me|reveal|print|repeat|show(?:\ me)?|output|leak|write|translate|encode|summari[sz]e|list|recite|share|copy|quote|paste|dump|sum\ up|expose|disclose|give\ me)\b
+        [^.?\n]{0,25}\b(?:
+            your\ (?:full\ |exact\ |own\ )?(?:(?:system|hidden|initial|secret|original|internal)\ (?:prompt|message|setup|configuration)|(?:\w+\ )?(?:prompt|instructions?|rules?|guidelines?|briefing|guardrails))
           | the\ (?:full\ |exact\ )?(?:system|hidden|secret)\ (?:prompt|instructions?)
+          | (?:everything|all|text|words?|lines?)\ (?:\w+\ )?above
+          | you\ (?:were|have\ been)\ (?:given|told|instructed)
+          | your\ (?:configuration|setup|settings)
         )\b
+        | \bwhat\ (?:were|have)\ you\ (?:been\ )?(?:told|given|instructed)\b
+        | \b(?:nenne|zeige?|gib|verrate|wiederhole)\b[^.?\n]{0,30}\b(?:anweisungen|systemprompt|system-prompt|regeln)\b
+        | \b(?:donne|montre|répète|révèle|affiche)\w*\b[^.?\n]{0,40}\b(?:consignes|instructions|message\ système|prompt)\b
+        | \b(?:muestra|dime|revela|repite)\w*\b[^.?\n]{0,40}\b(?:instrucciones|reglas|prompt|mensaje\ de\ sistema)\b
         ",
     )
     .expect("a constant pattern")
@@ -23,7 +30,7 @@ static ASKS_FOR_RULES: LazyLock<Regex> = LazyLock::new(|| {
 /// An answer that tells its rules.
 static TELLS_RULES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"\b(?:my (?:\w+ )?(?:prompt|instructions?|rules?)|i (?:was|am|'m|have been) (?:told|instructed)(?: never| not| always)?) ?(?:is|are|says?|reads?)?(?::| to\b| that\b| you\b)",
+        r"\bi(?:'m| am) (?:supposed|told|meant|required) to\b|\bi (?:must (?:not|never|keep)|should (?:not|never|push))\b|\b(?:my (?:\w+ )?(?:prompt|instructions?|rules?)|i (?:was|am|'m|have been) (?:told|instructed)(?: never| not| always)?(?: at the \w+)?) ?(?:is|are|says?|reads?)?(?::| to\b| that\b| you\b)",
     )
     .expect("a constant pattern")
 });
@@ -37,12 +44,16 @@ static KEEPS_RULES: LazyLock<Regex> = LazyLock::new(|| {
 /// Whom a system prompt speaks to: the agent.
 static ROLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"(?x)
-        ^\W*(?:\w+\W+){0,3}?you\ are\ (?:now\ )?(?:\w+,\ )?(?:an?|the|our)\ (?:[\w'-]+\ ){0,5}?
-          (?:agent|assistant|bot|chatbot|helper|expert|model|advisor|concierge|clerk|representative|companion|ai)\b
+        r#"(?x)
+        ^\W*(?:\w+\W+){0,3}?you\ are\ (?:now\ )?(?:\w+,\ (?:(?:an?|the|our)\ )?|(?:an?|the|our)\ )(?:[\w'-]+\ ){0,5}?
+          (?:agent|assistant|bot|chatbot|helper|expert|model|advisor|concierge|clerk|representative|companion|tutor|teacher|coach|guide|operator|planner|butler|ai)\b
         | ^\W*your\ (?:task|role|job|goal)\ is\ to\b
         | ^\W*you\ must\ (?:never|not|always)\b
-        ",
+        | ^\W*(?:\w+\W+){0,3}?(?:tu\ es|vous\ êtes|du\ bist|eres|usted\ es)\b
+        | "(?:\w+_)?(?:rules|instructions|system_prompt|guidelines|persona)"\s*:
+        | ^\W*(?:role|persona|tools|rules|forbidden|constraints|guidelines)\s*:
+        | ^\W*(?:rule|regel|règle|regla)\ (?:no\.\ ?)?\d+\W
+        "#,
     )
     .expect("a constant pattern")
 });

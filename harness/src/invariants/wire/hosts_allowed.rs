@@ -2,13 +2,13 @@
 
 use squall_profiles::glob::Glob;
 
-use super::{Narrow, globs, holds, is_host, wire};
+use super::{Narrow, holds, hosts, is_host, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 
 /// `hosts`: globs over hosts, with or without a port.
 pub(super) const HOSTS_ALLOWED: Kind = wire("hosts_allowed", |fields| {
     let narrow = Narrow::without_hosts(fields);
-    let hosts = globs(fields, "hosts", "a glob over hosts");
+    let hosts = hosts(fields, "hosts");
     if !fields.has("hosts") {
         fields.missing("hosts", "who may be reached, a list of globs");
         return None;
@@ -41,7 +41,7 @@ impl Check for HostsAllowed {
 #[cfg(test)]
 mod tests {
     use super::super::testing::judged;
-    use crate::invariants::testing::Outcome::*;
+    use crate::invariants::testing::{Outcome::*, errors_of};
     use crate::trace::testing::Sent;
 
     #[test]
@@ -53,6 +53,7 @@ mod tests {
                 Holds,
             ),
             (vec!["https://API.OpenAI.test/v1"], Holds),
+            (vec!["http://[::1]:8080/x"], Fails),
             (vec!["http://tools.test/x"], Fails),
             (
                 vec!["https://api.openai.test/v1", "https://evil.test/"],
@@ -63,5 +64,20 @@ mod tests {
             let sent: Vec<_> = urls.iter().map(|url| Sent::get(url)).collect();
             assert_eq!(judged(written, &sent), expected, "{urls:?}");
         }
+    }
+
+    #[test]
+    fn case_and_brackets_of_hosts_do_not_count_and_hosts_that_never_come_are_errors() {
+        for (hosts, url) in [
+            ("LocalHost", "http://localhost:8080/"),
+            ("'*.OpenAI.test:443'", "https://api.openai.test/"),
+            ("'::1'", "http://[::1]:8080/"),
+            ("'[::1]:8080'", "http://[::1]:8080/"),
+        ] {
+            let written = format!("{{type: hosts_allowed, hosts: {hosts}}}");
+            assert_eq!(judged(&written, &[Sent::get(url)]), Holds, "{hosts}");
+        }
+        let errors = errors_of("{type: hosts_allowed, hosts: [münchen.test]}");
+        assert!(errors[0].contains("write the host in ASCII"), "{errors:?}");
     }
 }

@@ -42,7 +42,10 @@ impl Check for MaxCalls {
                 holds(subject.trace, told)
             };
         }
-        let told = format!("{} attempts to call {}", count, self.narrow.name());
+        let told = match count {
+            1 => format!("1 attempt to call {}", self.narrow.name()),
+            _ => format!("{count} attempts to call {}", self.narrow.name()),
+        };
         if count <= most {
             return holds(subject.trace, format!("{told}, of at most {most}"));
         }
@@ -68,12 +71,27 @@ mod tests {
         for (written, count, expected) in [
             ("{type: max_calls, tool: a, max: 2}", 2, Holds),
             ("{type: max_calls, tool: a, max: 2}", 3, Fails),
-            ("{type: max_calls, host: t.test, max: 2}", 3, Fails),
+            ("{type: max_calls, host: T.Test, max: 2}", 3, Fails),
+            ("{type: max_calls, tool: '*', max: 2}", 3, Fails),
             ("{type: max_calls, host: 't.test:443', max: 2}", 3, Fails),
             ("{type: max_calls, host: other.test, max: 0}", 3, Holds),
         ] {
             let sent: Vec<_> = (0..count).map(|_| call()).collect();
             assert_eq!(judged(written, &sent), expected, "{written} {count}");
+        }
+    }
+
+    #[test]
+    fn every_tool_is_one_without_a_name_too_but_no_model() {
+        let sent = [Sent::get("https://t.test/"), Sent::model("[]")];
+        for (written, expected) in [
+            ("{type: max_calls, tool: '*', max: 0}", Fails),
+            ("{type: max_calls, tool: '*', max: 1}", Holds),
+            ("{type: tool_not_called, tool: '*'}", Fails),
+            ("{type: tool_called, tool: '*'}", Holds),
+            ("{type: tool_called, tool: '*', min: 2}", Fails),
+        ] {
+            assert_eq!(judged(written, &sent), expected, "{written}");
         }
     }
 
@@ -94,6 +112,7 @@ mod tests {
         let sent = [
             Sent::get("https://t.test/").tool("a"),
             Sent::get("https://t.test/").tool("a"),
+            Sent::get("https://v.test/").tool("b"),
         ];
         for (written, said) in [
             (
@@ -103,6 +122,10 @@ mod tests {
             (
                 "{type: max_calls, tool: a, max: 2}",
                 "2 attempts to call a, of at most 2",
+            ),
+            (
+                "{type: max_calls, tool: b, max: 1}",
+                "1 attempt to call b, of at most 1",
             ),
             (
                 "{type: max_calls, host: t.test, max: 1}",

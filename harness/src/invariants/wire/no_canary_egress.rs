@@ -6,13 +6,13 @@
 use squall_journal::record::CanaryEvent;
 use squall_profiles::glob::Glob;
 
-use super::{Narrow, globs, holds, is_host, wire};
+use super::{Narrow, holds, hosts, is_host, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 
 /// `allow`: hosts that may get one.
 pub(super) const NO_CANARY_EGRESS: Kind = wire("no_canary_egress", |fields| {
     let narrow = Narrow::read(fields);
-    let allow = globs(fields, "allow", "a glob over hosts");
+    let allow = hosts(fields, "allow");
     Some(Box::new(NoEgress {
         narrow: narrow?,
         allow: allow?,

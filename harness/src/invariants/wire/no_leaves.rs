@@ -8,7 +8,7 @@ use squall_journal::personal;
 use squall_journal::record::Place;
 use squall_profiles::glob::Glob;
 
-use super::{Narrow, globs, holds, is_host, wire};
+use super::{Narrow, holds, hosts, is_host, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::suite::reader::Fields;
 use crate::trace::{Attempt, Trace};
@@ -19,7 +19,7 @@ pub(super) const NO_PII_LEAVES: Kind = wire("no_pii_leaves", |fields| read(field
 /// `hosts`: those that may get them; `patterns`: more to look for.
 fn read(fields: &mut Fields<'_, '_, '_>, personal: bool) -> Option<Box<dyn Check>> {
     let narrow = Narrow::without_hosts(fields);
-    let allow = globs(fields, "hosts", "a glob over hosts");
+    let allow = hosts(fields, "hosts");
     let patterns = fields.each(
         "patterns",
         "a list of regular expressions",

@@ -2,7 +2,7 @@
 
 use super::{Narrow, failed_for, holds, is_nameless, no_retries, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::trace::Class;
+use crate::trace::{Attempt, Class};
 
 pub(super) const NO_RETRY_OF_PERMANENT: Kind = wire("no_retry_of_permanent", |fields| {
     Some(Box::new(NoRetry(Narrow::read(fields)?)))
@@ -14,10 +14,14 @@ struct NoRetry(Narrow);
 impl Check for NoRetry {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let mut failures = 0;
+        let mut unknown = false;
         for attempts in self.0.calls(subject.trace) {
             for pair in attempts.windows(2) {
-                let unchanged = pair[0].identity.is_none() || pair[0].identity == pair[1].identity;
-                if failed_for(pair[0], Class::Permanent) && unchanged {
+                if !failed_for(pair[0], Class::Permanent) || is_changed(pair[0], pair[1]) {
+                    continue;
+                }
+                let is_known = |one: &Attempt| one.identity.is_some() && one.credentials.is_some();
+                if is_known(pair[0]) && is_known(pair[1]) {
                     let why = pair[0].failure.as_ref().map(|failure| failure.why.as_str());
                     return Verdict::Fails(format!(
                         "{}: {}, and {} asked the same again",
@@ -27,12 +31,19 @@ impl Check for NoRetry {
                     ));
                 }
             }
+            let mut alike = attempts.windows(2);
+            unknown |= alike
+                .any(|pair| failed_for(pair[0], Class::Permanent) && !is_changed(pair[0], pair[1]));
             failures += usize::from(attempts.iter().any(|one| failed_for(one, Class::Permanent)));
         }
-        let nameless =
-            |one: &&crate::trace::Attempt| is_nameless(one) && failed_for(one, Class::Permanent);
+        let nameless = |one: &&Attempt| is_nameless(one) && failed_for(one, Class::Permanent);
         if self.0.attempts(subject.trace).any(|one| nameless(&one)) {
             return no_retries(&self.0, subject.trace);
+        }
+        if unknown {
+            let reason =
+                "whether a permanent error was asked again with other credentials is not known";
+            return Verdict::Insufficient(reason.to_owned());
         }
         match failures {
             0 => Verdict::Insufficient("nothing failed for good".to_owned()),
@@ -42,6 +53,14 @@ impl Check for NoRetry {
             ),
         }
     }
+}
+
+/// Whether a request differs from the one before, be it by the credentials alone.
+fn is_changed(one: &Attempt, other: &Attempt) -> bool {
+    let differ = |one: Option<u64>, other: Option<u64>| {
+        one.zip(other).is_some_and(|(one, other)| one != other)
+    };
+    differ(one.identity, other.identity) || differ(one.credentials, other.credentials)
 }
 
 #[cfg(test)]
@@ -80,6 +99,54 @@ mod tests {
             ),
         ] {
             assert_eq!(judged(written, &sent), expected, "{sent:#?}");
+        }
+    }
+
+    #[test]
+    fn a_content_filter_does_not_change_its_mind() {
+        let filtered = |finish: &str| {
+            let mut sent = Sent::model(r#"[{"role":"user","content":"x"}]"#);
+            sent.record.llm.get_or_insert_default().finish = Some(finish.into());
+            sent
+        };
+        let other = || Sent::model(r#"[{"role":"user","content":"y"}]"#);
+        let written = "{type: no_retry_of_permanent}";
+        for (sent, expected) in [
+            (vec![filtered("filtered"), filtered("filtered")], Fails),
+            (vec![filtered("filtered"), other()], Holds),
+            (vec![filtered("done"), filtered("done")], Unproven),
+        ] {
+            assert_eq!(judged(written, &sent), expected, "{sent:#?}");
+        }
+        let too_large = || {
+            other()
+                .status(429)
+                .answer_body(r#"{"error":{"message":"Request too large for gpt-4o"}}"#)
+        };
+        assert_eq!(judged(written, &[too_large(), too_large()]), Fails);
+    }
+
+    #[test]
+    fn a_key_says_nothing_of_a_body_that_was_not_read() {
+        let keyed = || Sent::post("https://t.test/", "").unread().status(422);
+        let keyed = || keyed().header("Idempotency-Key", "k");
+        assert_eq!(
+            judged("{type: no_retry_of_permanent}", &[keyed(), keyed()]),
+            Unproven
+        );
+    }
+
+    #[test]
+    fn other_credentials_make_another_request() {
+        let shown = |credentials| Sent::get("https://t.test/").status(401).shows(credentials);
+        let written = "{type: no_retry_of_permanent}";
+        for (first, second, expected) in [
+            (Some(1), Some(2), Holds),
+            (Some(1), Some(1), Fails),
+            (Some(1), None, Unproven),
+        ] {
+            let sent = [shown(first), shown(second)];
+            assert_eq!(judged(written, &sent), expected, "{first:?} {second:?}");
         }
     }
 }

@@ -95,6 +95,7 @@ mod tests {
         let written = "{type: retries_bounded, max: 1}";
         assert_eq!(judged(written, &keys(&["a", "a", "a"])), Fails);
         assert_eq!(judged(written, &keys(&["a", "b", "a", "b"])), Holds);
+        assert_eq!(judged(written, &keys(&["a", "b", "c", "d"])), Fails);
         let unread = vec![Sent::post("https://t.test/", "").unread().status(503); 5];
         assert_eq!(judged(written, &unread), Unproven);
         let bodies = ["{\"a\":1}", "{\"a\":2}", "{\"a\":3}"];

@@ -1,12 +1,14 @@
 //! One invariant on the wire, judged on traffic that never was.
 
+use squall_journal::record::CanaryEvent;
+
 use crate::answer::Answer;
 use crate::invariants::testing::{Outcome, invariant};
 use crate::invariants::{Baseline, Judgement, Subject};
 use crate::outside::Told;
 use crate::suite::{self, Active, Prices, Prompt};
 use crate::trace::Trace;
-use crate::trace::testing::{Sent, trace};
+use crate::trace::testing::{Sent, trace, trace_beside_others, trace_with_gaps};
 
 pub(super) fn judged(written: &str, sent: &[Sent]) -> Outcome {
     judged_on(written, &trace(sent), None)
@@ -84,20 +86,28 @@ fn every_kind_says_that_nothing_was_seen_or_has_nothing_against_it() {
 }
 
 #[test]
-fn what_was_lost_is_not_held_for_what_did_not_happen() {
-    let lost =
-        crate::trace::testing::trace_with_gaps(&[Sent::get("https://a.test/").tool("other")]);
-    for written in [
-        "{type: tool_not_called, tool: search}",
-        "{type: tool_called, tool: search}",
-        "{type: max_calls, tool: search, max: 1}",
-        "{type: hosts_allowed, hosts: ['*']}",
-        "{type: loop_free}",
-    ] {
-        assert_eq!(
-            judged_on(written, &lost, None),
-            Outcome::Unproven,
-            "{written}"
-        );
+fn what_was_lost_or_went_elsewhere_is_not_held_for_what_did_not_happen() {
+    let sent = [Sent::get("https://a.test/")
+        .tool("other")
+        .canary(CanaryEvent::Planted)];
+    for trace in [trace_with_gaps(&sent), trace_beside_others(&sent)] {
+        for written in [
+            "{type: tool_not_called, tool: search}",
+            "{type: tool_called, tool: search}",
+            "{type: max_calls, tool: search, max: 1}",
+            "{type: hosts_allowed, hosts: ['*']}",
+            "{type: no_secret_leaves}",
+            "{type: no_pii_leaves}",
+            "{type: no_canary_egress}",
+            "{type: max_tokens, max: 1}",
+            "{type: max_cost, usd: 1}",
+            "{type: loop_free}",
+        ] {
+            let found = judged_on(written, &trace, None);
+            assert_eq!(found, Outcome::Unproven, "{written}");
+        }
+        // What was seen has happened.
+        let found = judged_on("{type: tool_not_called, tool: other}", &trace, None);
+        assert_eq!(found, Outcome::Fails);
     }
 }

@@ -5,7 +5,7 @@
 //! shows that calls of it go over the wire.
 
 use super::wishes::count;
-use super::{Narrow, holds, wire};
+use super::{Narrow, fails, holds, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::suite::reader::Fields;
 
@@ -46,10 +46,7 @@ impl Check for Called {
         if count >= self.least {
             return Verdict::Holds(reason);
         }
-        match subject.trace.lost() {
-            0 => Verdict::Fails(reason),
-            lost => Verdict::Insufficient(format!("{reason}; {lost} exchanges were not kept")),
-        }
+        fails(subject.trace, reason)
     }
 }
 

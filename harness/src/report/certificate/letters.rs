@@ -2,7 +2,9 @@
 //!
 //! What is shown stands for what is said, letter by letter, so that a reader of the file still finds, copies
 //! and speaks the text as it is (`ActualText`, ISO 32000-1 §14.9.4). Latin letters lose their marks, Greek and
-//! Cyrillic ones are written in Latin (ISO 843 and BGN/PCGN, without their marks); all others are a `?`.
+//! Cyrillic ones are written in Latin (ISO 843 and BGN/PCGN, without their marks). All others stand as their number
+//! in Unicode, `[U+4E2D]`: how they would be read hangs on the language, which nobody says here, and a number leads
+//! back to the letter on paper, too.
 
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::canonical_combining_class;
@@ -70,18 +72,25 @@ fn printed(said: char) -> String {
     if canonical_combining_class(said) != 0 {
         return String::new();
     }
+    in_latin(said).unwrap_or_else(|| format!("[U+{:04X}]", u32::from(said)))
+}
+
+/// What is written for a letter that the fonts lack, in letters that they have.
+fn in_latin(said: char) -> Option<String> {
     let small: String = said.to_lowercase().collect();
-    let written = small.chars().next().and_then(latin).map(str::to_owned);
-    let plain = || {
-        // A letter without its marks.
-        let base = said.to_string().nfd().next().filter(|base| *base != said)?;
-        Some(printed(base)).filter(|printed| printed != "?")
-    };
-    match written {
-        Some(written) if said.is_uppercase() => capital(&written),
-        Some(written) => written,
-        None => plain().unwrap_or_else(|| "?".to_owned()),
+    if let Some(written) = small.chars().next().and_then(latin) {
+        return Some(if said.is_uppercase() {
+            capital(written)
+        } else {
+            written.to_owned()
+        });
     }
+    // A letter without its marks.
+    let base = said.to_string().nfd().next().filter(|base| *base != said)?;
+    if code(base).is_some() {
+        return Some(base.to_string());
+    }
+    in_latin(base)
 }
 
 fn capital(written: &str) -> String {
@@ -142,7 +151,8 @@ mod tests {
     #[test]
     fn names_are_written_in_the_letters_that_there_are() {
         for (said, expected) in [
-            ("Łukasz (東京)", "Lukasz (??)"),
+            ("Łukasz (東京)", "Lukasz ([U+6771][U+4EAC])"),
+            ("한 ☃ 😀", "[U+D55C] [U+2603] [U+1F600]"),
             ("Dvořák, Šárka €5 “x”", "Dvorák, Šárka €5 “x”"),
             ("Γιώργος Παπαδόπουλος", "Giorgos Papadopoylos"),
             ("Сергей Щукин, Київ", "Sergey Shchukin, Kiyiv"),

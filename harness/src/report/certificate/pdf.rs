@@ -20,8 +20,8 @@ const VALUES: u32 = 190;
 const BEFORE: usize = 5;
 
 /// What is told where something is printed otherwise than it is said.
-const OTHER_LETTERS: &str = "Letters that the fonts of this file lack are printed in Latin ones, or as a question mark. The signed \
-                             statement has them as they are; so has text that is copied from here, and a certificate in HTML.";
+const OTHER_LETTERS: &str = "Letters that the fonts of this file lack are printed in Latin ones, or as their number in Unicode, [U+4E2D]. The \
+                             signed statement has them as they are; so has text that is copied from here, and a certificate in HTML.";
 
 /// A line of text at its place.
 struct Line {

@@ -49,7 +49,7 @@ pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
             ("What it is made of", made_of(statement)),
             ("Who says so", signed_by(statement, fingerprint)),
         ],
-        foot: "The file carries this statement signed with Ed25519. `squall certificate verify FILE` finds any change to \
+        foot: "The file carries this statement signed with Ed25519. “squall certificate verify FILE” finds any change to \
                it; compare the key's fingerprint with the one that the tester names.",
         passed: statement.passed,
     };
@@ -82,7 +82,10 @@ fn tested(statement: &Statement) -> Vec<(String, String)> {
 
 fn came_to(statement: &Statement) -> Vec<(String, String)> {
     let threshold = statement.min_score;
-    let threshold = threshold.map_or_else(|| "none was asked for".to_owned(), words::score);
+    let threshold = threshold.map_or_else(
+        || "none was asked for".to_owned(),
+        |least| least.to_string(),
+    );
     let mut rows = vec![
         row("Score", words::score_or_none(statement.score)),
         row("Pass threshold", threshold),

@@ -100,6 +100,12 @@ fn what_was_changed_is_told() {
             verify(&with(&spaced)),
             Err(NotGenuine::Unreadable(_))
         ));
+        let beside = format!("{},\"x\":1}}", &seal[..seal.len() - 1]);
+        let beside = verify(&with(&beside)).expect_err("more than was signed");
+        assert!(
+            matches!(beside, NotGenuine::Unreadable(_)),
+            "{form:?}: {beside}"
+        );
         let later = seal.replace("\"certificate_version\":1", "\"certificate_version\":2");
         assert_eq!(verify(&with(&later)), Err(NotGenuine::Version(2)));
         assert!(matches!(
@@ -197,12 +203,27 @@ fn letters_that_a_pdf_has_no_font_for_are_still_in_it() {
         file.iter().map(|byte| char::from(*byte)).collect()
     };
     let (plain, other) = (text("Ada"), text("Łukasz (東京)"));
-    assert!(other.contains("(Lukasz \\(??\\)) Tj"), "{other}");
+    assert!(
+        other.contains("(Lukasz \\([U+6771][U+4EAC]\\)) Tj"),
+        "{other}"
+    );
     // In UTF-16, the mark first.
     let said = "FEFF0141 0075 006B 0061 0073 007A 0020 0028 6771 4EAC 0029".replace(' ', "");
     assert!(other.contains(&format!("/ActualText <{said}>")));
     let note = "Letters that the fonts of this file lack";
     assert_eq!((plain.contains(note), other.contains(note)), (false, true));
+}
+
+#[test]
+fn a_certificate_is_written_for_people_and_not_in_markdown() {
+    let mut report = fixture();
+    report.run.agent = None;
+    for form in [Form::Html, Form::Pdf] {
+        let file = issue(&report, "Ada", WHEN, &key(), form).expect("it is over");
+        let text: String = file.iter().map(|byte| char::from(*byte)).collect();
+        assert!(text.contains("certificate verify FILE"), "{form:?}");
+        assert!(!text.contains('`'), "{form:?}");
+    }
 }
 
 #[test]

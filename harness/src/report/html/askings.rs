@@ -143,7 +143,7 @@ fn long(inner: &mut Markup, label: &str, text: &str) {
     let pre = inner
         .element("pre")
         .with("tabindex", "0")
-        .with("role", "region");
+        .with("role", "group");
     // In HTML the first line break of a `pre` is not shown; one is spent on it.
     pre.with("aria-label", label).text(&format!("\n{kept}"));
     if left > 0 {

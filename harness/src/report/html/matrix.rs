@@ -7,6 +7,9 @@ use crate::report::markup::Markup;
 use crate::report::story::Wire;
 use crate::report::{Report, words};
 
+/// Most scenarios side by side: more are too narrow for paper, and too wide for a screen.
+const MOST_COLUMNS: usize = 6;
+
 pub(super) fn write(section: &mut Markup, report: &Report, _: &Wire<'_>) {
     let all = &report.run.cells;
     let (mut columns, mut rows): (Vec<&str>, Vec<(&str, &str)>) = (Vec::new(), Vec::new());
@@ -19,19 +22,47 @@ pub(super) fn write(section: &mut Markup, report: &Report, _: &Wire<'_>) {
             rows.push(row);
         }
     }
-    scrolled(section, "Matrix of invariants and scenarios", |region| {
+    // As few tables as hold them, of about the same width.
+    let tables = columns.len().div_ceil(MOST_COLUMNS).max(1);
+    let most = columns.len().div_ceil(tables).max(1);
+    for (number, shown) in columns.chunks(most).enumerate() {
+        let first = number * most + 1;
+        let which = match (tables, shown.len()) {
+            (1, _) => String::new(),
+            (_, 1) => format!(" Scenario {first} of {}.", columns.len()),
+            (_, more) => format!(
+                " Scenarios {first} to {} of {}.",
+                first + more - 1,
+                columns.len()
+            ),
+        };
+        part(section, report, shown, &rows, &which);
+    }
+}
+
+/// A table of some of the scenarios; `which` says of which, where there are more.
+fn part(
+    section: &mut Markup,
+    report: &Report,
+    columns: &[&str],
+    rows: &[(&str, &str)],
+    which: &str,
+) {
+    let all = &report.run.cells;
+    let label = format!("Matrix of invariants and scenarios.{which}");
+    scrolled(section, label.trim_end_matches('.'), |region| {
         region
             .element("table")
-            .with("class", "heat")
+            .with("class", format!("heat of-{}", columns.len()))
             .holding(|table| {
                 table.with_text(
                     "caption",
-                    "What is demanded, by the chaos it is demanded under.",
+                    &format!("What is demanded, by the chaos it is demanded under.{which}"),
                 );
                 table.element("thead").holding(|thead| {
                     thead.element("tr").holding(|row| {
                         row.element("th").with("scope", "col").text("Invariant");
-                        for column in &columns {
+                        for column in columns {
                             row.element("th")
                                 .with("scope", "col")
                                 .holding(|th| scenario(th, report, column));
@@ -39,13 +70,13 @@ pub(super) fn write(section: &mut Markup, report: &Report, _: &Wire<'_>) {
                     });
                 });
                 table.element("tbody").holding(|tbody| {
-                    for (invariant, severity) in &rows {
+                    for (invariant, severity) in rows {
                         tbody.element("tr").holding(|row| {
                             row.element("th").with("scope", "row").holding(|th| {
                                 th.text(invariant);
                                 th.with_text("small", severity);
                             });
-                            for column in &columns {
+                            for column in columns {
                                 let here = all.iter().enumerate().filter(|(_, cell)| {
                                     cell.invariant == *invariant
                                         && cell.severity == *severity

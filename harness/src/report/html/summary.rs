@@ -69,7 +69,7 @@ fn score(card: &mut Markup, report: &Report) {
         meter(card, score, class, run.min_score);
     }
     let asked = match run.min_score {
-        Some(least) => format!("{} were asked for.", words::score(least)),
+        Some(least) => format!("{least} were asked for."),
         None => "No least score is demanded.".to_owned(),
     };
     card.element("p").with("class", "soft").text(&asked);

@@ -262,6 +262,67 @@ fn a_comment_fits_whatever_there_is_to_say() {
 }
 
 #[test]
+fn a_report_that_stands_alone_names_no_other() {
+    let mut report = fixture();
+    assert!(report.render(Format::Html).contains("squall report "));
+    report.stands_alone = true;
+    assert!(!report.render(Format::Html).contains("squall report "));
+}
+
+#[test]
+fn a_junit_file_can_be_read_whatever_there_is_to_say() {
+    let mut report = fixture();
+    let failed = report.run.cells[4].clone();
+    for number in 0..1_200 {
+        let mut cell = failed.clone();
+        cell.invariant = format!("demand-{number}");
+        let asking = &mut cell.evidence[0];
+        asking.answer = Some("<&\"".repeat(22_000));
+        asking.reason = Some("r".repeat(65_000));
+        cell.reason = asking.reason.clone();
+        cell.evidence = vec![cell.evidence[0].clone(); 8];
+        report.run.cells.push(cell);
+    }
+    let told = report.render(Format::Junit);
+    assert!(told.len() < 20 << 20, "{}", told.len());
+    assert_eq!(told.matches("<testcase ").count(), report.run.cells.len());
+    assert!(told.contains("bytes more in the JSON form"));
+    assert!(told.contains("3 more askings in the JSON form"));
+    assert!(told.contains("left out here: the JSON form has it"));
+    skeleton(&told);
+}
+
+#[test]
+fn a_wide_matrix_is_told_in_tables_that_paper_holds() {
+    let mut report = fixture();
+    let cell = report.run.cells[4].clone();
+    for (scenarios, expected) in [
+        (1, vec![""]),
+        (6, vec![""]),
+        (7, vec!["Scenarios 1 to 4 of 7.", "Scenarios 5 to 7 of 7."]),
+        (
+            30,
+            vec!["Scenarios 1 to 6 of 30.", "Scenarios 25 to 30 of 30."],
+        ),
+    ] {
+        report.run.cells = (1..=scenarios)
+            .map(|number| {
+                let mut cell = cell.clone();
+                cell.scenario = format!("scenario {number}");
+                cell
+            })
+            .collect();
+        let page = report.render(Format::Html);
+        let tables = page.matches("class=\"heat ").count();
+        assert_eq!(tables, usize::div_ceil(scenarios, 6), "{scenarios}");
+        for which in expected {
+            assert!(page.contains(which), "{scenarios}: {which}");
+        }
+        skeleton(&page);
+    }
+}
+
+#[test]
 fn the_worst_comes_first() {
     let told = fixture().render(Format::Markdown);
     let place = |text: &str| told.find(text).unwrap_or_else(|| panic!("no {text}"));

@@ -1,5 +1,8 @@
 //! What flakestorm's runs leave open, a test each, named after its number.
 
+use std::time::Duration;
+
+use super::world::LATENCY;
 use super::*;
 
 const DOWN: &str = "{name: down, tool_faults: [{tool: '*', mode: error}]}";
@@ -65,8 +68,12 @@ async fn g9_and_g29_a_cell_keeps_what_it_was_judged_by() {
     let cell = &ran.parts[0].matrix.cells[0];
     assert_eq!((cell.state, cell.faults_applied), (CellState::Failed, 2));
     assert!(cell.reason.is_some());
+    let asked: Vec<_> = cell.evidence.iter().map(|one| &*one.prompt).collect();
+    assert_eq!(asked, ["one", "two"]);
     for evidence in &cell.evidence {
         assert_eq!(evidence.answer.as_deref(), Some("The data is unavailable."));
+        let took = Duration::from_secs_f64(evidence.latency_ms / 1000.0);
+        assert_eq!(took, LATENCY);
         assert_eq!((evidence.exchanges.len(), evidence.faults_applied), (1, 1));
         assert!(evidence.reason.is_some() && evidence.state == Some(CellState::Failed));
     }
@@ -106,6 +113,30 @@ async fn g24_every_prompt_is_compared_with_its_own_clean_answer() {
             ("one", Some(CellState::Passed))
         ]
     );
+}
+
+#[tokio::test]
+async fn g24_outside_of_contracts_answers_are_compared_with_the_clean_ones_too() {
+    let text = "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one]
+invariants: [{type: behavior_unchanged}]
+chaos: {tool_faults: [{tool: '*', mode: error}]}
+";
+    let suite = suite_of(text);
+    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
+    for (is_careless, expected) in [(false, CellState::Failed), (true, CellState::Passed)] {
+        let world = World {
+            is_careless,
+            ..World::default()
+        };
+        let parts = vec![Part::chaos(&suite.invariants, trial.clone())];
+        let plan = Plan::new(&suite, "run-1", parts);
+        let alone = tokio::sync::Mutex::default();
+        let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent).await;
+        let ran = ran.expect("a run");
+        assert_eq!(state_of(&ran, "behavior_unchanged", "chaos"), expected);
+    }
 }
 
 #[tokio::test]
@@ -188,7 +219,7 @@ async fn g28_what_is_asked_outside_is_asked_once_for_all_cells() {
             .all(|cell| cell.state == CellState::Passed),
         "{ran:?}"
     );
-    // Latencies are part of the question, and are zero here: one question a prompt.
+    // Latencies are part of the question, and are all the same here: one question a prompt.
     assert_eq!(asked.lines().count(), 2);
 }
 

@@ -160,11 +160,40 @@ impl Reader {
         self.errors.push((position, pointer, message.into()));
     }
 
+    /// Notes those of the fields that are there and say something.
+    pub(super) fn changes_nothing(&mut self, members: Members<'_>, fields: &[&str], why: &str) {
+        for (name, value) in members {
+            let field = name.value.as_str();
+            if fields.contains(&field) && value.value != Tree::Null {
+                let pointer = self.pointer.to(field);
+                let message = format!("`{field}` changes nothing here: {why}");
+                self.notes.push((name.position, pointer, message));
+            }
+        }
+    }
+
+    /// The same of fields of `match`.
+    pub(super) fn matches_nothing(&mut self, node: &At<Tree>, fields: &[&str], why: &str) {
+        if let Some(matching) = member(members_of(node), "match") {
+            self.below("match", |reader| {
+                reader.changes_nothing(members_of(matching), fields, why);
+            });
+        }
+    }
+
     pub(super) fn below<T>(&mut self, field: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.pointer.enter(field);
         let value = read(self);
         self.pointer.leave(before);
         value
+    }
+}
+
+/// The members of a map; none of what is something else.
+pub(super) fn members_of(node: &At<Tree>) -> Members<'_> {
+    match &node.value {
+        Tree::Map(members) => members,
+        Tree::Null | Tree::Scalar { .. } | Tree::List(_) => &[],
     }
 }
 

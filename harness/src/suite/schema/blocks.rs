@@ -181,7 +181,7 @@ pub(super) fn advanced_block() -> Value {
             ),
             (
                 "retries",
-                "How often an asking is tried again that never reached the agent; default 2.",
+                "How often an asking is tried again that never reached the agent, or whose answer broke off without a fault; default 2.",
                 whole(0, Some(5)),
             ),
             (
@@ -207,7 +207,7 @@ pub(super) fn advanced_block() -> Value {
             ("output_dir", "Another word for `output.path`.", text()),
             (
                 "skip_rules",
-                "Of flakestorm's documents; changes nothing.",
+                "Who signs certificates.",
                 serde_json::json!({}),
             ),
         ],
@@ -259,11 +259,19 @@ pub(super) fn output_block() -> Value {
 
 pub(super) fn certificate_block() -> Value {
     let fields = vec![
-        ("tester_name", "Who signs.", text()),
-        ("pass_threshold", "The bar.", number(0.0, Some(100.0))),
-        ("output_format", "The form.", text()),
+        (
+            "tester_name",
+            "Who signs certificates of runs, where the command names nobody.",
+            text(),
+        ),
+        (
+            "pass_threshold",
+            "Changes nothing.",
+            number(0.0, Some(100.0)),
+        ),
+        ("output_format", "Changes nothing.", text()),
     ];
-    block("Of flakestorm's documents; changes nothing.", &[], fields)
+    block("Who signs certificates.", &[], fields)
 }
 
 pub(super) fn prices_block() -> Value {

@@ -73,6 +73,7 @@ pub(super) fn parameter(name: &str) -> Value {
         "threshold" | "similarity_threshold" => number(0.0, Some(1.0)),
         "usd" => number(0.0, None),
         "dangerous_prompts" | "case_sensitive" => flag(),
+        "judge" => words(invariants::JUDGES.map(|(name, _)| name)),
         "values" | "patterns" | "tools" | "allow" | "hosts" | "command" => texts(),
         "methods" => {
             let method = || words(invariants::METHODS);

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use squall_journal::tape::Otherwise;
 
-use super::shapes::{block, either, flag, list, reference, some, text, whole, words};
+use super::shapes::{
+    block, either, flag, list, reference, some, text, whole, words, words_of_ones_own,
+};
 use crate::suite::replays;
 
 pub(super) fn prompt() -> Value {
@@ -21,6 +23,7 @@ pub(super) fn replays_block() -> Value {
     let over = "Set over what the file says.";
     fields.extend(replays::BESIDE_FILE.map(|name| (name, over, json!({}))));
     let file = block("A session in a file.", &["file"], fields);
+    let asking = json!({ "allOf": [reference("replay_session"), { "required": ["id", "input"] }] });
     let filter = block(
         "Which of its runs.",
         &[],
@@ -42,11 +45,7 @@ pub(super) fn replays_block() -> Value {
         "Incidents and where they come from.",
         &[],
         vec![
-            (
-                "sessions",
-                "Incidents.",
-                list(either([file, reference("replay_session")])),
-            ),
+            ("sessions", "Incidents.", list(either([file, asking]))),
             (
                 "sources",
                 "Where more are fetched from.",
@@ -82,8 +81,8 @@ pub(super) fn session() -> Value {
             ("tool", "The tool's name.", text()),
             (
                 "response",
-                "Text, a map, or nothing.",
-                json!({ "type": ["string", "number", "boolean", "object", "null"] }),
+                "A text, a document, or nothing.",
+                json!({ "type": ["string", "number", "boolean", "object", "array", "null"] }),
             ),
             (
                 "status",
@@ -101,11 +100,11 @@ pub(super) fn session() -> Value {
     let ends = || words([Otherwise::Error, Otherwise::Passthrough].map(Otherwise::as_str));
     block(
         "A production incident.",
-        &["id", "input"],
+        &["id"],
         vec![
-            ("id", "Unique in the suite.", text()),
+            ("id", "Unique in the suite.", words_of_ones_own()),
             ("name", "What reports call it.", text()),
-            ("input", "What the agent is asked.", text()),
+            ("input", "What the agent is asked.", words_of_ones_own()),
             ("source", "Where it was captured; default `manual`.", text()),
             ("captured_at", "When.", text()),
             ("context", "What came before, oldest first.", maps()),

@@ -58,6 +58,13 @@ pub(super) fn text() -> Value {
     json!({ "type": ["string", "number", "boolean"] })
 }
 
+/// A text that is more than blanks.
+pub(super) fn words_of_ones_own() -> Value {
+    let mut schema = text();
+    schema["pattern"] = json!(r"\S");
+    schema
+}
+
 pub(super) fn texts() -> Value {
     either([text(), some(text())])
 }

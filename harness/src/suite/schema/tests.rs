@@ -62,7 +62,11 @@ fn a_replay_session_is_held_to_its_own_schema() {
             "id: a\ninput: hello\ntool_responses: [{tool: t, response: {a: 1}, status: 0}]",
             true,
         ),
-        ("id: a", false),
+        ("id: a", true),
+        ("input: hello", false),
+        ("id: ' '\ninput: hello", false),
+        ("id: a\ninput: ''", false),
+        ("id: a\ntool_responses: [{tool: t, response: [1, 2]}]", true),
         ("id: a\ninput: x\non_miss: ignore", false),
         ("id: a\ninput: x\ninputs: y", false),
     ] {

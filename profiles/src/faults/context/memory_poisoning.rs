@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{plant, read_payloads, word};
+use super::{plant, read_payload, word};
 use crate::dice::Dice;
 use crate::fault::{Poisoning, Strategy, Turn};
 use crate::faults::mode::FaultMode;
@@ -35,7 +35,7 @@ impl FaultMode for MemoryPoisoning {
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
         Some(Self {
-            payloads: read_payloads(raw, reader),
+            payloads: read_payload(raw, reader),
             strategy: reader
                 .word("strategy", raw.strategy.as_ref(), &STRATEGIES)
                 .unwrap_or_default(),

@@ -55,8 +55,6 @@ impl AnswerFault for ResponseDrift {
         // One that is not known may have been meant to have a length.
         if matches!(kind, None | Some(TextDrift::Length { .. })) {
             refuse_small_factor(raw, factor, reader);
-        } else {
-            refuse_length(raw, reader);
         }
         let kind = match kind {
             Some(TextDrift::Length { .. }) => TextDrift::Length {
@@ -115,20 +113,5 @@ fn refuse_small_factor(raw: &RawRule, factor: Option<f64>, reader: &mut Reader) 
             found.value
         );
         reader.error("factor", found.position, message);
-    }
-}
-
-/// What only `verbosity_shift` uses is refused elsewhere.
-fn refuse_length(raw: &RawRule, reader: &mut Reader) {
-    let foreign = [
-        ("factor", raw.factor.as_ref().map(|at| at.position)),
-        ("direction", raw.direction.as_ref().map(|at| at.position)),
-    ];
-    for (field, position) in foreign {
-        if let Some(position) = position {
-            let message =
-                format!("`{field}` belongs to `drift_type: verbosity_shift`; no other uses it");
-            reader.error(field, position, message);
-        }
     }
 }

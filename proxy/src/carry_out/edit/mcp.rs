@@ -3,13 +3,13 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response};
 use http_body::Body as _;
+use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Call;
 use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::stream;
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::codec::Coding;
 use crate::carry_out::{Context, Report, has_body};
 
 /// The change that an edit is in an answer to an MCP call. `None`: it is none of single messages.

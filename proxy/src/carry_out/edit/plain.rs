@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::carry_out::codec::{Coding, Decoder, Encoder};
+use squall_dialects::codec::{Coding, Decoder, Encoder};
+
 use crate::carry_out::whole::{Lease, TooMuch};
 
 /// A whole body as text that can be edited, and the way back.

@@ -12,6 +12,7 @@ mod source;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
+use squall_dialects::codec::{Coding, Encoder};
 use squall_profiles::fault::StreamFault;
 use squall_profiles::faults::editing::AnswerEditor;
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
@@ -21,7 +22,6 @@ use self::source::Source;
 use super::plain::Plain;
 use super::{Speaking, drop_digests};
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::codec::{Coding, Encoder};
 use crate::carry_out::flush::Breaking;
 use crate::carry_out::whole::{Collected, Lease};
 use crate::carry_out::{Context, Report};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
 use proptest::prelude::*;
+use squall_dialects::codec::{Coding, Decoder, Encoder};
 use squall_profiles::fault::{DriftKind, Injection, Placement, SchemaDrift, StreamFault};
 use squall_profiles::plan::{Amount, Edit};
 use tokio::io::AsyncWriteExt as _;
@@ -12,7 +13,6 @@ use tokio::io::AsyncWriteExt as _;
 use super::{Speaking, apply};
 use crate::carry_out::Context;
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::codec::{Coding, Decoder, Encoder};
 use crate::carry_out::testing::{
     Drained, Remembered, Script, context, dechunk, drain, http1, on_the_wire, paused, pieces,
     read_to_end, split,
@@ -307,7 +307,7 @@ fn codings_that_cannot_be_edited_pass_byte_for_byte() {
         (
             &json[..],
             "compress",
-            "the content-encoding (compress) cannot be edited; gzip, deflate, br and zstd can",
+            "the content-encoding (compress) cannot be decoded; gzip, deflate, br and zstd can",
         ),
         (json, "gzip", "the body is not valid gzip"),
         (&incomplete, "gzip", "the compressed body is incomplete"),

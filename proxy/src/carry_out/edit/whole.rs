@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Response};
+use squall_dialects::codec::Coding;
 
 use super::plain::Plain;
 use super::{correct_length, drop_digests};
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::codec::Coding;
 use crate::carry_out::flush::Breaking;
 use crate::carry_out::whole::{Collected, Lease};
 use crate::carry_out::{Context, Report};

@@ -11,7 +11,7 @@ use crate::carry_out::testing::{
 fn owner(rule: &str) -> Owner {
     Owner {
         activation: "a".into(),
-        scope: "s".into(),
+        key: "s".into(),
         rule: rule.into(),
     }
 }

@@ -7,7 +7,9 @@
 use squall_dialects::json::quote;
 use squall_dialects::tokens::{self, Counter, Counting};
 
-use super::{casual_words, drifted, refused, scaled};
+use super::drifted;
+use super::length::scaled;
+use super::phrases::{casual_words, refused};
 use crate::fault::{ResponseDrift, Severity, TextDrift};
 
 /// Characters of the longest phrase that refuses, and one behind it.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
+use squall_dialects::codec::Encoder;
 use squall_profiles::faults::llm_stream::Step;
 use squall_profiles::plan::Ending;
 
@@ -15,7 +16,6 @@ use super::source::{Source, Sourced};
 use crate::broken::Broken;
 use crate::carry_out::Report;
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::codec::Encoder;
 use crate::carry_out::flush::{AgentSide, Break};
 use crate::carry_out::hold::Hold;
 use crate::carry_out::whole::Lease;

@@ -7,12 +7,12 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body as _, Frame};
 use squall_dialects::Tally;
+use squall_dialects::codec::{Coding, Decoder, Encoder, NotInCoding};
 use squall_profiles::faults::editing::AnswerEditor;
 use squall_profiles::faults::llm_stream::Step;
 
 use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::codec::{Coding, Decoder, Encoder, NotInCoding};
 
 /// Plain bytes that are edited at a time.
 const PIECE: usize = 16 << 10;

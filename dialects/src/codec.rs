@@ -52,7 +52,7 @@ impl Coding {
     }
 }
 
-/// A content coding that cannot be edited.
+/// A content coding that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownCoding(String);
 
@@ -60,7 +60,7 @@ impl fmt::Display for UnknownCoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the content-encoding ({}) cannot be edited; gzip, deflate, br and zstd can",
+            "the content-encoding ({}) cannot be decoded; gzip, deflate, br and zstd can",
             self.0
         )
     }

@@ -8,7 +8,10 @@ use super::{Coding, Decoder, Encoder, NotInCoding, Progress};
 const ALL: [Coding; 4] = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
 
 fn whole(coding: Coding, plain: &[u8]) -> Vec<u8> {
-    Encoder::new(coding).unwrap().whole(plain).unwrap()
+    Encoder::new(coding)
+        .expect("a coding")
+        .whole(plain)
+        .expect("encoded")
 }
 
 /// Decodes pieces of an encoded body, with a small output buffer.
@@ -55,31 +58,37 @@ fn the_coding_is_read_from_the_head() {
 #[test]
 fn what_is_pushed_can_be_decoded_at_once() {
     for coding in ALL {
-        let mut encoder = Encoder::new(coding).unwrap();
-        let mut decoder = Decoder::new(coding).unwrap();
+        let mut encoder = Encoder::new(coding).expect("a coding");
+        let mut decoder = Decoder::new(coding).expect("a coding");
         for event in ["data: one\n\n", "data: two\n\n", ""] {
-            let piece = encoder.push(event.as_bytes()).unwrap();
-            let plain = decode(&mut decoder, [&piece[..]]).unwrap();
+            let piece = encoder.push(event.as_bytes()).expect("encoded");
+            let plain = decode(&mut decoder, [&piece[..]]).expect("decoded");
             assert_eq!(plain, event.as_bytes(), "{coding:?}");
         }
         assert!(!decoder.is_complete(), "{coding:?}");
-        let end = encoder.finish().unwrap();
-        assert_eq!(decode(&mut decoder, [&end[..]]).unwrap(), b"");
+        let end = encoder.finish().expect("encoded");
+        assert_eq!(decode(&mut decoder, [&end[..]]).expect("decoded"), b"");
         assert!(decoder.is_complete(), "{coding:?}");
     }
 }
 
 #[test]
 fn deflate_without_its_wrapper_is_known_and_stays_without() {
-    let raw = Encoder::raw_deflate().whole(b"bare deflate").unwrap();
-    let mut decoder = Decoder::new(Coding::Deflate).unwrap();
+    let raw = Encoder::raw_deflate()
+        .whole(b"bare deflate")
+        .expect("encoded");
+    let mut decoder = Decoder::new(Coding::Deflate).expect("a coding");
     assert_eq!(
-        decode(&mut decoder, raw.chunks(1)).unwrap(),
+        decode(&mut decoder, raw.chunks(1)).expect("decoded"),
         b"bare deflate"
     );
     assert!(decoder.is_complete());
     assert_eq!(
-        decoder.encoder().unwrap().whole(b"bare deflate").unwrap(),
+        decoder
+            .encoder()
+            .expect("an encoder")
+            .whole(b"bare deflate")
+            .expect("encoded"),
         raw
     );
 }
@@ -91,12 +100,12 @@ fn gzip_headers_may_carry_everything_and_members_may_follow_one_another() {
         .comment("a comment")
         .extra(vec![1, 2, 3])
         .write(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut gzip, b"first, ").unwrap();
-    let mut encoded = gzip.finish().unwrap();
+    std::io::Write::write_all(&mut gzip, b"first, ").expect("encoded");
+    let mut encoded = gzip.finish().expect("encoded");
     encoded.extend(whole(Coding::Gzip, b"second"));
-    let mut decoder = Decoder::new(Coding::Gzip).unwrap();
+    let mut decoder = Decoder::new(Coding::Gzip).expect("a coding");
     assert_eq!(
-        decode(&mut decoder, encoded.chunks(1)).unwrap(),
+        decode(&mut decoder, encoded.chunks(1)).expect("decoded"),
         b"first, second"
     );
     assert!(decoder.is_complete());
@@ -109,9 +118,9 @@ fn zstd_frames_may_follow_one_another() {
         whole(Coding::Zstd, b"second"),
     ]
     .concat();
-    let mut decoder = Decoder::new(Coding::Zstd).unwrap();
+    let mut decoder = Decoder::new(Coding::Zstd).expect("a coding");
     assert_eq!(
-        decode(&mut decoder, encoded.chunks(3)).unwrap(),
+        decode(&mut decoder, encoded.chunks(3)).expect("decoded"),
         b"first, second"
     );
 }
@@ -119,7 +128,7 @@ fn zstd_frames_may_follow_one_another() {
 #[test]
 fn what_is_not_in_the_coding_is_an_error() {
     for coding in ALL {
-        let mut decoder = Decoder::new(coding).unwrap();
+        let mut decoder = Decoder::new(coding).expect("a coding");
         let plain = b"\xff\xffThis is plain text, whatever the head says about it.";
         assert_eq!(
             decode(&mut decoder, [&plain[..]]),
@@ -130,7 +139,7 @@ fn what_is_not_in_the_coding_is_an_error() {
     let mut broken = whole(Coding::Gzip, b"checked");
     let checksum = broken.len() - 8;
     broken[checksum] ^= 1;
-    let mut decoder = Decoder::new(Coding::Gzip).unwrap();
+    let mut decoder = Decoder::new(Coding::Gzip).expect("a coding");
     assert_eq!(
         decode(&mut decoder, [&broken[..]]),
         Err(NotInCoding(Coding::Gzip))
@@ -142,12 +151,12 @@ fn a_small_body_that_decodes_to_a_huge_one_comes_in_pieces() {
     for coding in ALL {
         let bomb = whole(coding, &vec![0; 4 << 20]);
         assert!(bomb.len() < 64 << 10, "{coding:?}: {}", bomb.len());
-        let mut decoder = Decoder::new(coding).unwrap();
+        let mut decoder = Decoder::new(coding).expect("a coding");
         let mut input = &bomb[..];
         let mut output = vec![1; 1000];
         let mut length = 0;
         loop {
-            let progress = decoder.step(input, &mut output).unwrap();
+            let progress = decoder.step(input, &mut output).expect("decoded");
             input = &input[progress.read..];
             length += progress.written;
             if progress.is_stuck() {
@@ -166,12 +175,12 @@ proptest! {
         pushes in 1_usize..500,
     ) {
         for coding in ALL {
-            let mut encoder = Encoder::new(coding).unwrap();
+            let mut encoder = Encoder::new(coding).expect("a coding");
             let mut encoded = Vec::new();
             for piece in plain.chunks(pushes) {
-                encoded.extend(encoder.push(piece).unwrap());
+                encoded.extend(encoder.push(piece).expect("encoded"));
             }
-            encoded.extend(encoder.finish().unwrap());
+            encoded.extend(encoder.finish().expect("encoded"));
 
             let mut pieces = Vec::new();
             let mut rest = &encoded[..];
@@ -181,8 +190,8 @@ proptest! {
                 pieces.push(piece);
                 rest = after;
             }
-            let mut decoder = Decoder::new(coding).unwrap();
-            prop_assert_eq!(&decode(&mut decoder, pieces).unwrap(), &plain);
+            let mut decoder = Decoder::new(coding).expect("a coding");
+            prop_assert_eq!(&decode(&mut decoder, pieces).expect("decoded"), &plain);
             prop_assert!(decoder.is_complete());
         }
     }
@@ -196,7 +205,7 @@ proptest! {
             let mut input = whole(coding, b"something that begins well enough");
             input.truncate(good);
             input.extend(&garbage);
-            let _any = decode(&mut Decoder::new(coding).unwrap(), [&input[..]]);
+            let _any = decode(&mut Decoder::new(coding).expect("a coding"), [&input[..]]);
         }
     }
 }

@@ -1,0 +1,335 @@
+//! The documents that an order names, and those that they name.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use squall_harness::runner::Trial;
+use squall_harness::suite::{Active, ContractPart, Suite};
+use squall_journal::reach::Rules;
+use squall_journal::run::{DocumentVersion, RunRecord};
+use squall_profiles::library::{Library, Source};
+use squall_profiles::profile::Profile;
+
+use super::{Baseline, Options, Reading};
+use crate::document;
+use crate::nearest::nearest;
+use crate::problem::Problem;
+use crate::runs::demands;
+use crate::store::{self, DEFAULT_WORKSPACE, DocumentKind};
+use crate::stored_documents::Collection;
+use crate::trust::Sent;
+
+/// Most characters of what a run is called.
+const MOST_NAME: usize = 64;
+
+/// What a suite calls itself, with a sign where that is cut.
+fn title(suite: &Value) -> Option<String> {
+    let name = suite["name"]
+        .as_str()
+        .filter(|name| !name.trim().is_empty())?;
+    if name.chars().count() <= MOST_NAME {
+        return Some(name.to_owned());
+    }
+    let kept = name.chars().take(MOST_NAME - 1);
+    Some(kept.chain(['…']).collect())
+}
+
+impl Reading<'_> {
+    /// The suite as a document, and its name.
+    pub(super) async fn suite(
+        &mut self,
+        members: &Map<String, Value>,
+    ) -> Result<Option<(String, Value)>, Problem> {
+        let given = |name: &str| members.get(name).filter(|value| !value.is_null());
+        match (given("suite"), given("suite_name")) {
+            (Some(suite), None) => {
+                let name = title(suite).unwrap_or_else(|| "inline".to_owned());
+                self.note("suite", &name, None, &suite.to_string());
+                self.note_own_version(suite);
+                return Ok(Some((name, suite.clone())));
+            }
+            (None, Some(Value::String(name))) => {
+                if let Some(suite) = self.stored(DocumentKind::Suite, name).await? {
+                    let title = title(&suite).unwrap_or_else(|| name.clone());
+                    return Ok(Some((title, suite)));
+                }
+                let shown: String = name.chars().take(64).collect();
+                self.add("/suite_name", format!("there is no suite `{shown}`"));
+            }
+            (None, Some(_)) => self.add("/suite_name", "`suite_name` is the name of a suite"),
+            (Some(_), Some(_)) => {
+                self.add("/suite_name", "give `suite` or `suite_name`, not both");
+            }
+            (None, None) => self.add(
+                "",
+                "give `suite`, the suite itself, or `suite_name`, the name of one that was put",
+            ),
+        }
+        Ok(None)
+    }
+
+    /// The suite as it is run, with the contract in it that it or the order names.
+    pub(super) async fn read(
+        &mut self,
+        name: String,
+        mut suite: Value,
+        options: &Options,
+        sent: &Sent,
+    ) -> Result<Option<(String, Suite)>, Problem> {
+        let own = suite.get("contract").and_then(Value::as_str);
+        let named = match (&options.contract, own) {
+            (Some(name), _) => Some((name.clone(), "/options/contract")),
+            (None, Some(name)) => Some((name.to_owned(), "/suite/contract")),
+            (None, None) => None,
+        };
+        if let Some((contract, at)) = named.clone()
+            && let Some(members) = suite.as_object_mut()
+        {
+            match self.contract(&contract, at).await? {
+                Some(contract) => drop(members.insert("contract".to_owned(), contract)),
+                // What else is wrong with the suite is told too.
+                None => drop(members.insert("contract".to_owned(), Value::String(contract))),
+            }
+        }
+        match demands::suite(&name, &suite, sent, &self.state.trust) {
+            Ok(suite) => {
+                if let Some((contract, _)) = named {
+                    self.doubts.extend(doubts_of(&contract, &suite));
+                }
+                Ok(Some((name, suite)))
+            }
+            Err(wrong) => {
+                self.wrong.extend(wrong);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A contract that was put, under the name it was put as unless it has one of its own.
+    async fn contract(&mut self, name: &str, at: &str) -> Result<Option<Value>, Problem> {
+        let Some(mut contract) = self.stored(DocumentKind::Contract, name).await? else {
+            let shown: String = name.chars().take(64).collect();
+            self.add(
+                at,
+                format!(
+                    "there is no contract `{shown}`; write it here in the place of its name, or put it under \
+                     /v1/contracts first; the commands also take a file, as in `./contract.yaml`"
+                ),
+            );
+            return Ok(None);
+        };
+        if let Some(members) = contract.as_object_mut() {
+            let own = members.entry("name").or_insert(Value::Null);
+            if own.is_null() {
+                *own = json!(name);
+            }
+        }
+        Ok(Some(contract))
+    }
+
+    /// The run to compare with.
+    pub(super) async fn baseline(
+        &mut self,
+        options: &Options,
+    ) -> Result<Option<Arc<RunRecord>>, Problem> {
+        let (id, found) = match &options.baseline {
+            None => return Ok(None),
+            Some(Baseline::Run(run)) => (&run.id, Some(RunRecord::clone(run))),
+            Some(Baseline::Id(id)) => {
+                let found = self.state.runs.find(self.workspace, id).await;
+                (id, found.map_err(|error| Problem::store(&error))?)
+            }
+        };
+        let shown: String = id.chars().take(40).collect();
+        match found {
+            Some(run) if run.state.is_over() => return Ok(Some(Arc::new(run))),
+            Some(run) => self.add(
+                "/options/baseline",
+                format!(
+                    "the run `{shown}` is {}; there is nothing to compare with yet",
+                    run.state.as_str()
+                ),
+            ),
+            None => self.add("/options/baseline", format!("there is no run `{shown}`")),
+        }
+        Ok(None)
+    }
+
+    /// What the suite's chaos extends is there. A profile that is asked for stands in the place of `chaos`.
+    pub(super) fn extended(&mut self, suite: &Suite, names_profile: bool) {
+        let contract = match &suite.contract {
+            Some(ContractPart::Written(contract)) => &contract.scenarios[..],
+            Some(ContractPart::Named(_)) | None => &[],
+        };
+        let scenarios = contract.iter().enumerate().map(|(number, scenario)| {
+            let at = format!("/suite/contract/chaos_matrix/{number}");
+            (at, &scenario.chaos)
+        });
+        let own = suite.chaos.iter().filter(|_| !names_profile);
+        let own = own.map(|chaos| ("/suite/chaos".to_owned(), chaos));
+        let library = self.library();
+        for (at, chaos) in scenarios.chain(own) {
+            // Without its name: it may be called as what it extends.
+            let mut nameless = Profile::clone(chaos);
+            nameless.name = None;
+            if nameless.extends.is_empty() {
+                continue;
+            }
+            if let Err(error) = library.rule_set_of(&nameless, &suite.tools.names) {
+                self.add(format!("{at}{}", error.pointer), error.message);
+            }
+            self.note_extended(&library, &nameless);
+        }
+    }
+
+    /// The profiles that there are for the caller.
+    fn library(&self) -> Library {
+        match self.workspace {
+            DEFAULT_WORKSPACE => self.state.chaos.library(),
+            workspace => self.state.chaos.library().of_workspace(workspace),
+        }
+    }
+
+    /// The chaos of a profile, which is called as the profile in reports.
+    pub(super) fn profile(&mut self, name: &str) -> Option<Trial> {
+        let library = self.library();
+        let Some((source, profile)) = library.get(name) else {
+            let listed = library.list();
+            let names = listed.iter().map(|profile| profile.name.as_str());
+            let shown: String = name.chars().take(64).collect();
+            let near = nearest(name, names).map(|near| format!(", did you mean `{near}`?"));
+            let near = near.unwrap_or_default();
+            self.add(
+                "/options/profile",
+                format!("there is no profile `{shown}`{near}"),
+            );
+            return None;
+        };
+        self.note_profile(name, source, profile);
+        self.note_extended(&library, profile);
+        Some(Trial {
+            name: name.to_owned(),
+            rules: Rules::Profile(name.to_owned()),
+            active: Active::of(profile),
+        })
+    }
+
+    /// The newest version of a document; `None` when there is none.
+    async fn stored(&mut self, kind: DocumentKind, name: &str) -> Result<Option<Value>, Problem> {
+        let collection = Collection {
+            workspace: self.workspace.to_owned(),
+            kind,
+        };
+        let found = self.state.documents.newest(&collection, name).await;
+        let Some(found) = found.map_err(|error| Problem::store(&error))? else {
+            return Ok(None);
+        };
+        let tree = document::tree(&found.body).map_err(|error| {
+            Problem::internal(format!("the stored document cannot be read: {error}"))
+        })?;
+        self.note(kind.as_str(), name, Some(found.version), &found.body);
+        if kind == DocumentKind::Suite {
+            self.note_own_version(&tree);
+        }
+        Ok(Some(tree))
+    }
+
+    /// The run is made of what this profile extends, and of what that extends in its turn.
+    fn note_extended(&mut self, library: &Library, profile: &Profile) {
+        let names = |profile: &Profile| {
+            let names = profile.extends.iter().rev();
+            names.map(|one| one.name.clone()).collect::<Vec<_>>()
+        };
+        let mut left = names(profile);
+        while let Some(name) = left.pop() {
+            let is_noted = |one: &DocumentVersion| one.kind == "profile" && one.name == name;
+            if self.documents.iter().any(is_noted) {
+                continue;
+            }
+            if let Some((source, extended)) = library.get(&name) {
+                self.note_profile(&name, source, extended);
+                left.extend(names(extended));
+            }
+        }
+    }
+
+    fn note_profile(&mut self, name: &str, source: Source, profile: &Profile) {
+        let version = match source {
+            Source::Api => self.state.profiles.version(self.workspace, name),
+            Source::Builtin | Source::File => None,
+        };
+        self.note("profile", name, version, &profile.text);
+    }
+
+    /// The run is made of this version.
+    fn note(&mut self, kind: &str, name: &str, version: Option<i64>, text: &str) {
+        self.documents.push(DocumentVersion {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            version,
+            own_version: None,
+            digest: store::digest_of(text),
+        });
+    }
+
+    /// What the suite that was just noted says of its own version.
+    fn note_own_version(&mut self, suite: &Value) {
+        let own = match &suite["version"] {
+            Value::String(own) => Some(own.clone()),
+            Value::Number(own) => Some(own.to_string()),
+            _ => None,
+        };
+        if let Some(noted) = self.documents.last_mut() {
+            noted.own_version = own.map(|own| own.chars().take(64).collect());
+        }
+    }
+}
+
+/// What is noted of the suite's contract, which is called so: who asks for a run has not seen it.
+fn doubts_of(contract: &str, suite: &Suite) -> Vec<String> {
+    let notes = suite.notes.iter();
+    let of_contract = notes.filter(|note| note.pointer.starts_with("/contract"));
+    of_contract
+        .map(|note| format!("contract `{contract}`: {}", note.message))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_harness::suite;
+    use squall_profiles::variables::Variables;
+
+    use super::*;
+
+    #[test]
+    fn of_a_contract_that_stands_elsewhere_is_told_what_nobody_has_seen() {
+        let text = "agent: {endpoint: 'http://agent.test/'}\ngolden_prompts: [hello]\n\
+                    advanced: {skip_rules: [x]}\n\
+                    contract: {name: c, invariants: [{id: a, type: completes, when: any_chaos_active}], \
+                    chaos_matrix: [{name: clean}]}\n";
+        let suite = suite::parse("s", text, Variables::Refused).expect("valid");
+        assert_eq!(
+            doubts_of("bookings", &suite),
+            [
+                "contract `bookings`: invariant `a` is never judged: no scenario fits `when: any_chaos_active`",
+                "contract `bookings`: no scenario of contract `c` has any chaos in it; nothing will be shown about failures",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_run_is_called_as_its_suite_calls_itself() {
+        let long = "ä".repeat(65);
+        let cut = format!("{}…", "ä".repeat(63));
+        for (name, expected) in [
+            (json!("checkout"), Some("checkout")),
+            (json!("ä".repeat(64)), Some(&*"ä".repeat(64))),
+            (json!(long), Some(&*cut)),
+            (json!(" "), None),
+            (json!(null), None),
+        ] {
+            let found = title(&json!({ "name": name }));
+            assert_eq!(found.as_deref(), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Where askings follow one another: as many go on at once as there are slots.
+
+use crate::agents::Place;
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Each asking has a scope of its own.
+    Own {
+        /// What a process is called by that stays for all of them.
+        name: String,
+        /// Scopes are called so, with `-1`, `-2` and so on.
+        scopes: String,
+    },
+    /// The scope of what names none: all are asked there.
+    Shared(String),
+}
+
+impl Slot {
+    /// Where the next asking is; `number` tells its scope from all others of the run.
+    pub(super) fn place(&self, number: impl FnOnce() -> u64) -> Place {
+        match self {
+            Self::Own { name, scopes } => Place {
+                slot: name.clone(),
+                scope: format!("{scopes}-{}", number()),
+            },
+            Self::Shared(scope) => Place::shared(scope),
+        }
+    }
+}

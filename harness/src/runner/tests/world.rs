@@ -1,0 +1,251 @@
+//! A proxy and an agent in one, for runs without a socket.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use squall_journal::activation::ActivationRecord;
+use squall_journal::reach::{Late, Pending, Reach, ReachError, Rules, Seen, Wanted};
+use squall_journal::record::SpentRecord;
+
+use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
+use crate::answer::Answer;
+use crate::trace::testing::{Sent, exchange};
+
+/// How long every answer takes.
+pub(super) const LATENCY: Duration = Duration::from_millis(7);
+
+/// A proxy and an agent that exist in here only: the agent makes one call of a tool for each turn, and
+/// says what came of it.
+#[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that is wrong"
+)]
+pub(super) struct World {
+    pub(super) state: Mutex<State>,
+    /// The agent makes no call, as one that is not pointed at the proxy.
+    pub(super) is_blind: bool,
+    /// Its calls come in no scope.
+    pub(super) is_plain: bool,
+    /// So many of its calls come in no scope beside those that do, once the shared one is left.
+    pub(super) strays: u64,
+    /// One of its calls comes in the shared scope while that is watched beside its own.
+    pub(super) is_partial: bool,
+    /// Whatever is wrong, it says that all is well.
+    pub(super) is_careless: bool,
+    /// It fails when it is asked this.
+    pub(super) fails_at: Option<&'static str>,
+    /// In this scenario its answers break off so often.
+    pub(super) breaks_off: Option<(&'static str, Mutex<u64>)>,
+    /// Something takes connections in its place, and answers nothing.
+    pub(super) is_silent: bool,
+    pub(super) resets_fail: bool,
+    pub(super) is_down: bool,
+    /// Squall is to start it, and cannot.
+    pub(super) does_not_start: bool,
+    /// It is held in the middle of this scenario, until it is let go.
+    pub(super) held_in: Option<&'static str>,
+    pub(super) let_go: tokio::sync::Notify,
+    /// In this scenario so many have to be asked at the same time before anybody answers.
+    pub(super) together: Option<(&'static str, tokio::sync::Barrier)>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) in_force: HashMap<String, (String, Wanted)>,
+    pub(super) seen: HashMap<String, Seen>,
+    pub(super) begun: Vec<(String, Wanted)>,
+    pub(super) asked: u64,
+    pub(super) resets: u64,
+    pub(super) ended: Vec<String>,
+    pub(super) closed: Vec<String>,
+    pub(super) late: Late,
+}
+
+impl World {
+    pub(super) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
+        read(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the answer to an asking of this key does, once more.
+    fn breaks_off(&self, key: &str) -> bool {
+        let Some((_, left)) = self
+            .breaks_off
+            .as_ref()
+            .filter(|(at, _)| key.starts_with(at))
+        else {
+            return false;
+        };
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        let breaks_off = *left > 0;
+        *left = left.saturating_sub(1);
+        breaks_off
+    }
+}
+
+impl Reach for World {
+    fn begin<'a>(
+        &'a self,
+        scope: &'a str,
+        wanted: Wanted,
+    ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
+        Box::pin(async move {
+            let id = self.state(|state| {
+                let id = format!("a{}", state.begun.len());
+                state.begun.push((scope.to_owned(), wanted.clone()));
+                state
+                    .in_force
+                    .insert(scope.to_owned(), (id.clone(), wanted));
+                id
+            });
+            Ok(ActivationRecord {
+                scope: scope.to_owned(),
+                activation: Some(id),
+                inherited: false,
+                profile: "inline".into(),
+                seed: 42,
+                key: String::new(),
+                observe: "bodies".into(),
+                rules: 1,
+                started_at: None,
+                expires_at: None,
+                ttl: None,
+                ttl_from: None,
+                spent: SpentRecord::default(),
+            })
+        })
+    }
+
+    fn end<'a>(&'a self, _: &'a str) -> Pending<'a, Result<bool, ReachError>> {
+        Box::pin(async { Ok(true) })
+    }
+
+    fn end_run<'a>(&'a self, run: &'a str) -> Pending<'a, Result<usize, ReachError>> {
+        Box::pin(async move {
+            self.state(|state| state.ended.push(run.to_owned()));
+            Ok(1)
+        })
+    }
+
+    fn close<'a>(&'a self, activation: &'a str) -> Pending<'a, Result<(), ReachError>> {
+        Box::pin(async move {
+            self.state(|state| state.closed.push(activation.to_owned()));
+            Ok(())
+        })
+    }
+
+    fn late<'a>(&'a self, _: &'a str) -> Pending<'a, Result<Late, ReachError>> {
+        Box::pin(async { Ok(self.state(|state| state.late.clone())) })
+    }
+
+    fn seen<'a>(
+        &'a self,
+        activation: &'a str,
+        _: Duration,
+    ) -> Pending<'a, Result<Seen, ReachError>> {
+        Box::pin(async move {
+            let seen = self.state(|state| state.seen.get(activation).cloned());
+            Ok(Seen {
+                elsewhere: self.strays,
+                ..seen.unwrap_or_default()
+            })
+        })
+    }
+}
+
+impl Driver for World {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+        Box::pin(async move {
+            // Others get their turn: with several slots askings cross.
+            tokio::task::yield_now().await;
+            if self.is_down {
+                return Err(AskError::Unreachable {
+                    endpoint: "http://agent.test/".into(),
+                    tries: 3,
+                    why: "connection refused".into(),
+                });
+            }
+            let scope = if self.is_plain {
+                "default"
+            } else {
+                &invocation.place.scope
+            };
+            let key = self.state(|state| state.in_force[scope].1.key.clone());
+            if self.held_in.is_some_and(|held| key.starts_with(held)) {
+                self.let_go.notified().await;
+            }
+            if let Some((scenario, all)) = &self.together
+                && key.starts_with(scenario)
+            {
+                all.wait().await;
+            }
+            let is_faulted = self.state(|state| {
+                state.asked += 1;
+                let (activation, wanted) = state.in_force[scope].clone();
+                let is_faulted = wanted.rules != Rules::Nothing;
+                let mut sent = Sent::get("https://tool.test/").tool("search");
+                if is_faulted {
+                    sent = sent.status(503).injected("error", serde_json::json!({}));
+                }
+                if !self.is_blind {
+                    let seen = state.seen.entry(activation.clone()).or_default();
+                    let mut made = exchange(seen.exchanges.len(), &sent);
+                    made.record.id =
+                        format!("{}-{activation}-{}", wanted.key, seen.exchanges.len());
+                    seen.exchanges.push(made);
+                }
+                if self.is_partial
+                    && let Some((shared, _)) = state.in_force.get("default")
+                {
+                    let stray = Sent::get("https://stray.test/").tool("stray");
+                    let seen = state.seen.entry(shared.clone()).or_default();
+                    seen.exchanges.push(exchange(0, &stray));
+                }
+                is_faulted && !self.is_blind
+            });
+            let mut answer = Answer::of(if is_faulted && !self.is_careless {
+                "The data is unavailable."
+            } else {
+                "All is well."
+            });
+            answer.latency = LATENCY;
+            if self.is_silent {
+                answer = Answer {
+                    error: Some("the answer broke off: connection closed".into()),
+                    broke_off: true,
+                    is_silent: true,
+                    ..Answer::default()
+                };
+            }
+            let prompt = invocation.prompt.text();
+            if self.fails_at.is_some_and(|at| at == prompt) {
+                answer.error = Some("status 500".into());
+            }
+            if self.breaks_off(&key) {
+                answer.error = Some("the answer broke off: connection closed".into());
+                answer.broke_off = true;
+            }
+            Ok(answer)
+        })
+    }
+
+    fn reset<'a>(&'a self, _: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+        Box::pin(async {
+            self.state(|state| state.resets += 1);
+            if self.does_not_start {
+                return Err(ResetError::NotThere(AskError::NotStarted {
+                    program: "serve".into(),
+                    why: "it ended with exit status: 4: boom".into(),
+                }));
+            }
+            if self.resets_fail {
+                return Err(ResetError::Failed {
+                    by: "magic".into(),
+                    why: "none left".into(),
+                });
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Activations of runs that are closed while the run goes on: an asking is over, and its calls may not be.
+//!
+//! ```text
+//! put_for_run ──▶ exchanges ──▶ close_for_run ──▶ what comes late: no rules, counted apart ──▶ forget_closed
+//!      go_on_for_run: another scope, the same counters ──┘
+//! ```
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use squall_journal::activation::{ActivationRecord, Change};
+
+use super::{Chaos, DEFAULT_SCOPE, RunMark, ScopeChaos, lock};
+
+impl Chaos {
+    /// Puts in force for a scope what is or was in force in another, for the same run: its counters, windows
+    /// and attempts go on, in an activation with an id of its own.
+    pub fn go_on_for_run(
+        &self,
+        scope: &str,
+        former: &ScopeChaos,
+        run: &Arc<RunMark>,
+    ) -> (Arc<ScopeChaos>, ActivationRecord) {
+        let mut keeping = lock(&self.keeping);
+        let id = self.next_id(Instant::now());
+        let fresh = ScopeChaos::going_on(former, scope, &id);
+        self.put_in(Arc::new(fresh.counted_for(Some(run))), &mut keeping)
+    }
+
+    /// Closes an activation of a run: what comes in its scope from now on meets no rule, and is counted by
+    /// what is given. `None`: it is not in force any more.
+    pub fn close_for_run(&self, own: &Arc<ScopeChaos>) -> Option<Arc<ScopeChaos>> {
+        let mut keeping = lock(&self.keeping);
+        let table = self.table.load();
+        let found = table.find(own.scope());
+        found.filter(|found| Arc::ptr_eq(found, own))?;
+        let rest = Arc::new(ScopeChaos::rest(own, &self.next_id(Instant::now())));
+        let after = if own.is_named() {
+            table.with(Arc::clone(&rest))
+        } else {
+            table.with_default(Arc::clone(&rest))
+        };
+        let (was, now) = (self.record(own), self.record(&rest));
+        self.swap(after, &mut keeping);
+        self.tell(Change::Ended, None, Some(&was), now);
+        Some(rest)
+    }
+
+    /// Forgets the named scopes that `forgets` picks of those where a run's activation was closed: what comes there
+    /// is under what is above them.
+    pub fn forget_closed(&self, forgets: impl Fn(&ScopeChaos) -> bool) {
+        let mut keeping = lock(&self.keeping);
+        let after = self.table.load().without_rests(forgets);
+        self.swap(after, &mut keeping);
+    }
+
+    /// A slot stands for a scope from now on; connections that carry what came in it for the scope before close.
+    pub fn stand_for(&self, slot: &str, scope: &str) {
+        let former = self.aliases.slot(slot, scope);
+        if let Some(former) =
+            former.filter(|former| **former != *scope && **former != *DEFAULT_SCOPE)
+            && let Some(former) = self.table.load().find(&former)
+        {
+            former.ended().cancel();
+        }
+    }
+}

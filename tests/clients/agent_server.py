@@ -7,10 +7,10 @@ on of what it is asked with: `baggage`, `traceparent`, or `none`. Prints its own
 """
 
 import http.client
-import json
 import sys
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from serving import serve
 
 proxy, tool, carries = sys.argv[1:4]
 
@@ -29,26 +29,11 @@ def ask_tool(headers, prompt):
         connection.close()
 
 
-class Agent(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        passed_on = {name: self.headers[name] for name in [carries] if self.headers.get(name)}
-        status = ask_tool(passed_on, asked["input"])
-        said = "it is sunny" if status == 200 else "the weather is unavailable"
-        answer = json.dumps({"output": f"{asked['input']}: {said}"}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_):
-        pass
+def answer(prompt, headers):
+    passed_on = {name: headers[name] for name in [carries] if headers.get(name)}
+    status = ask_tool(passed_on, prompt)
+    said = "it is sunny" if status == 200 else "the weather is unavailable"
+    return f"{prompt}: {said}"
 
 
-ThreadingHTTPServer.request_queue_size = 128
-server = ThreadingHTTPServer(("127.0.0.1", 0), Agent)
-print(server.server_address[1], flush=True)
-server.serve_forever()
+serve(answer)

@@ -8,11 +8,11 @@ with the first time, and only then for this asking. Prints its own port on the f
 """
 
 import http.client
-import json
 import sys
 import threading
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from serving import serve
 
 proxy, tool, carries = sys.argv[1:4]
 lock = threading.Lock()
@@ -33,29 +33,14 @@ def call(headers, query):
         connection.close()
 
 
-class Agent(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        prompt = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        passed_on = {name: self.headers[name] for name in carries.split(",")}
-        with lock:
-            first = first_asked_with.setdefault(prompt, passed_on)
-        late = call(first, f"LATE-OF-{prompt}") if first is not passed_on else 200
-        status = call(passed_on, prompt)
-        said = "it is sunny" if status == 200 else "the weather is unavailable"
-        answer = json.dumps({"output": f"{prompt}: {said}, late {late}"}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_):
-        pass
+def answer(prompt, headers):
+    passed_on = {name: headers[name] for name in carries.split(",")}
+    with lock:
+        first = first_asked_with.setdefault(prompt, passed_on)
+    late = call(first, f"LATE-OF-{prompt}") if first is not passed_on else 200
+    status = call(passed_on, prompt)
+    said = "it is sunny" if status == 200 else "the weather is unavailable"
+    return f"{prompt}: {said}, late {late}"
 
 
-ThreadingHTTPServer.request_queue_size = 128
-server = ThreadingHTTPServer(("127.0.0.1", 0), Agent)
-print(server.server_address[1], flush=True)
-server.serve_forever()
+serve(answer)

@@ -93,6 +93,7 @@ fn g19_when_is_honoured() {
         tool,
         llm,
         context,
+        ..Active::default()
     };
     let (clean, tool, llm) = (
         Active::default(),

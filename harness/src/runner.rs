@@ -146,7 +146,14 @@ async fn carried_out(
         scenarios.judge(&askings, tried, tell).await;
         Ok(())
     };
-    tokio::try_join!(asking.work(jobs, &probed.slots, done), judging)?;
+    let (beside, jobs) = jobs.into_iter().partition(|unit: &Vec<Job<'_>>| {
+        probed.tells_apart && unit.iter().any(|job| plan.is_met_beside(job))
+    });
+    let working = async {
+        asking.work(jobs, &probed.slots, done.clone()).await?;
+        scopes.work_beside(&asking, beside, done).await
+    };
+    tokio::try_join!(working, judging)?;
     let all = || probed.clean.iter().chain(scenarios.tried());
     let incomplete = all().filter(|(_, asked)| !asked.is_complete).count() as u64;
     let mut warnings: Vec<_> = unwell::fails_without_chaos(&probed.clean)

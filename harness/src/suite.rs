@@ -38,7 +38,7 @@ use squall_profiles::profile::Profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::{Expanded, Variables};
 
-pub use self::agent::Agent;
+pub use self::agent::{Agent, Way};
 pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
 pub use self::embeddings::{Embeddings, EmbeddingsEndpoint};
 use self::files::Laid;

@@ -137,6 +137,7 @@ async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
         trace,
         slot,
         after: None,
+        connects_anew: false,
         observe: Observe::Bodies,
         tools: of.suite.tools.written.clone(),
         ttl: None,

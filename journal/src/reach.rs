@@ -25,8 +25,8 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The proxy as runs see it.
 pub trait Reach: Send + Sync {
     /// Puts chaos in force for a scope as a new activation, in place of what was there: unless it goes on after
-    /// another, counters, windows and attempts begin at zero; kept-alive connections of the scope are closed and its
-    /// open exchanges ended.
+    /// another, counters, windows and attempts begin at zero; open exchanges of the scope are ended. Connections
+    /// that are kept alive stay until the run is over.
     fn begin<'a>(
         &'a self,
         scope: &'a str,
@@ -77,6 +77,9 @@ pub struct Wanted {
     pub slot: Option<String>,
     /// The activation of the run whose counters, windows and attempts go on in this one; `None`: they begin at zero.
     pub after: Option<String>,
+    /// Whether each exchange of the run is to have a connection of its own from now on, closed behind its answer:
+    /// what fails connections is not met on one that is open.
+    pub connects_anew: bool,
     /// What the journal reads.
     pub observe: Observe,
     /// Names for upstreams that hold as long, beside the config's, and the URL globs they stand for.
@@ -163,6 +166,14 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Takes in what was seen at the same time under another activation.
+    pub fn join(&mut self, other: Self) {
+        self.exchanges.extend(other.exchanges);
+        self.exchanges.sort_by_key(|seen| seen.began);
+        self.lost += other.lost;
+        self.elsewhere = self.elsewhere.max(other.elsewhere);
+    }
+
     /// Whether everything is here and nothing is open.
     pub fn is_complete(&self) -> bool {
         self.lost == 0 && self.exchanges.iter().all(|seen| seen.ended.is_some())

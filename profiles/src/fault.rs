@@ -114,9 +114,14 @@ impl Fault {
         ask!(self, is_random()) || on_the_wire && ask!(self, tells_calls_apart())
     }
 
-    /// Whether it ends a connection before there is an exchange: decided at a CONNECT.
-    pub(crate) fn is_of_the_connection(&self) -> bool {
+    /// Whether it keeps a connection from being opened: decided at a CONNECT, where there is one.
+    pub fn is_of_the_connection(&self) -> bool {
         ask!(self, is_of_the_connection())
+    }
+
+    /// Whether it is in the TLS handshake of a CONNECT, and nowhere else.
+    pub fn is_of_the_handshake(&self) -> bool {
+        matches!(self, Self::Network(NetworkFault::TlsFailure(_)))
     }
 
     /// Whether it decides what a model's answer says or how it ends, so that no other can.

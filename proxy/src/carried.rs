@@ -1,36 +1,61 @@
 //! Whose traffic a connection carries, so that it ends with what was in force for it.
 
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use crate::chaos::{Over, ScopeChaos};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// What is in force for the named scope of a connection's latest exchange; nothing when that was in
-/// the default scope.
+use crate::chaos::ScopeChaos;
+
+/// What is in force for a connection's latest exchange; nothing where no connection is closed for that.
 #[derive(Default)]
-pub(crate) struct Carried(RefCell<Option<(Arc<ScopeChaos>, Over)>>);
+pub(crate) struct Carried(RefCell<Option<Under>>);
+
+struct Under {
+    chaos: Arc<ScopeChaos>,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
+}
 
 impl Carried {
     /// An exchange under `chaos` comes over the connection.
     pub(crate) fn set(&self, chaos: &Arc<ScopeChaos>) {
-        let mut carried = self.0.borrow_mut();
-        let is_known = |(known, _): &(Arc<ScopeChaos>, Over)| Arc::ptr_eq(known, chaos);
-        if !carried.as_ref().is_some_and(is_known) {
-            *carried = chaos
-                .connections_over()
-                .map(|over| (Arc::clone(chaos), over));
+        let is_known = |known: &Under| Arc::ptr_eq(&known.chaos, chaos);
+        if !self.0.borrow().as_ref().is_some_and(is_known) {
+            self.wait_for(chaos.connections_over(), chaos);
         }
     }
 
-    /// Ready, once, when a new activation was put on the scope: an idle connection is to close then,
-    /// a busy one once its exchanges have.
+    /// Whether the connection is to close once its exchanges are over, and it was not said by
+    /// [`Self::poll_over`] yet.
+    pub(crate) fn is_over(&self) -> bool {
+        let carried = self.0.borrow();
+        let over = carried
+            .as_ref()
+            .and_then(|under| under.chaos.connections_over());
+        over.is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// A tunnel was opened under `chaos`, and may idle before its first exchange.
+    pub(crate) fn tunnels(&self, chaos: &Arc<ScopeChaos>) {
+        self.wait_for(chaos.tunnel_over(), chaos);
+    }
+
+    fn wait_for(&self, over: Option<&CancellationToken>, chaos: &Arc<ScopeChaos>) {
+        *self.0.borrow_mut() = over.map(|over| Under {
+            chaos: Arc::clone(chaos),
+            over: Box::pin(over.clone().cancelled_owned()),
+        });
+    }
+
+    /// Ready, once, when the connection is to close: an idle one then, a busy one once its exchanges have.
     pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut carried = self.0.borrow_mut();
-        let Some((_, over)) = carried.as_mut() else {
+        let Some(under) = carried.as_mut() else {
             return Poll::Pending;
         };
-        ready!(over.as_mut().poll(cx));
+        ready!(under.over.as_mut().poll(cx));
         *carried = None;
         Poll::Ready(())
     }

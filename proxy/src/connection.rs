@@ -343,8 +343,8 @@ impl Connection {
         if let Entry::Tunnel(tunnel) = &self.entry
             && let Some(scope) = tunnel.scope.as_deref()
         {
-            self.carried
-                .set(&self.worker.engine.chaos.scope_or_slot(Some(scope)));
+            let chaos = self.worker.engine.chaos.scope_or_slot(Some(scope));
+            self.carried.tunnels(&chaos);
         }
     }
 
@@ -438,6 +438,19 @@ impl Connection {
         self.problem(problem, Some(&log))
     }
 
+    /// Says in an answer that the connection takes no other exchange, if it does not. Closing it alone would
+    /// not do: an agent that is just about to use it again would take that for a fault. On HTTP/2 hyper says
+    /// it by a GOAWAY, and so it does in answers that come once it knows.
+    pub(crate) fn tell_last<B>(&self, answer: &mut Response<B>) {
+        if !self.is_h2()
+            && self.carried.is_over()
+            && answer.status() != StatusCode::SWITCHING_PROTOCOLS
+        {
+            let headers = answer.headers_mut();
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+
     /// An answer of the proxy's own.
     pub(crate) fn problem(
         self: &Rc<Self>,
@@ -457,6 +470,7 @@ impl Connection {
                 .headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        self.tell_last(&mut answer);
         if let Some(log) = log {
             log.answered(reply.status);
             log.captured_head(reply.status, answer.headers());

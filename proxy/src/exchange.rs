@@ -461,6 +461,7 @@ impl Exchange {
                     .append(FAULT, HeaderValue::from_static(mode));
             }
         }
+        self.connection.tell_last(&mut answer);
         let (head, body) = answer.into_parts();
         let body = Observed::new(body, &self.connection, Some(Rc::clone(&self.log)));
         let body = body.announced_by(&head.headers);

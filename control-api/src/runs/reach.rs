@@ -126,6 +126,7 @@ impl OwnProxy {
         let closed = self.runs().remove(run);
         if let Some(open) = closed {
             open.mark.cut_short(OVER);
+            open.mark.end();
             self.chaos.end_for_run(None, &open.mark);
             for scope in &open.aliased {
                 self.chaos.aliases().forget(scope);
@@ -152,6 +153,9 @@ impl OwnProxy {
         if let Some(why) = mark.why() {
             return Err(refused(why));
         }
+        if wanted.connects_anew {
+            mark.connect_anew();
+        }
         let (trace, slot) = (wanted.trace, wanted.slot.clone());
         let after = wanted.after.as_deref().map(|after| self.under(after));
         let after = after.transpose()?;
@@ -177,7 +181,7 @@ impl OwnProxy {
             None => self.chaos.aliases().forget(scope),
         }
         if let Some(slot) = slot {
-            self.chaos.stand_for(&slot, scope);
+            self.chaos.aliases().slot(&slot, scope);
         }
         if let Some(open) = self.runs().get_mut(&run) {
             open.aliased.insert(scope.to_owned());

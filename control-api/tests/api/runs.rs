@@ -67,6 +67,7 @@ impl Runner for Puppet {
                 trace: None,
                 slot: None,
                 after: None,
+                connects_anew: false,
                 observe: Observe::Model,
                 tools: Vec::new(),
                 ttl: None,

@@ -169,6 +169,14 @@ impl Asked {
     }
 }
 
+/// Activations of the asking before.
+#[derive(Debug, Default)]
+struct Before {
+    own: Option<String>,
+    /// In the scope of what names none, where that was its too.
+    beside: Option<String>,
+}
+
 /// What was done in a run so far, also of scenarios that are not judged yet.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -249,7 +257,7 @@ impl<'r> Asking<'r> {
         };
         let work = async |slot: &Slot| {
             while let Some(unit) = take() {
-                let mut before = None;
+                let mut before = Before::default();
                 for job in unit {
                     let began = self.moment();
                     let mut asked = self.asked(slot, &job, &mut before).await?;
@@ -315,12 +323,12 @@ impl<'r> Asking<'r> {
         is_bad_luck && asked.tries <= self.plan.retries
     }
 
-    /// `before`: the activation of the asking before, where the unit has one.
+    /// `before`: the asking before, where the unit has one.
     async fn asked(
         &self,
         slot: &Slot,
         job: &Job<'_>,
-        before: &mut Option<String>,
+        before: &mut Before,
     ) -> Result<Asked, RunError> {
         let mut asked = self.asked_once(slot, job, 1, before).await?;
         while self.is_worth_another(&asked) {
@@ -336,21 +344,30 @@ impl<'r> Asking<'r> {
         slot: &Slot,
         job: &Job<'_>,
         tries: u64,
-        before: &mut Option<String>,
+        before: &mut Before,
     ) -> Result<Asked, RunError> {
         let invocation = self.invocation(slot, job, tries);
         let place = &invocation.place;
         if let Some(error) = self.reset(place, job).await? {
             return Ok(Asked::not_reset(error));
         }
-        let wanted = Wanted {
-            after: before.take().filter(|_| job.goes_on),
-            ..self.wanted(job, &invocation)
+        let before_it = std::mem::take(before);
+        let begin = async |scope: &str, after: Option<String>, wanted| {
+            let after = after.filter(|_| job.goes_on);
+            let begun = self.reach.begin(scope, Wanted { after, ..wanted }).await?;
+            Ok::<_, RunError>(begun.activation)
         };
-        let begun = self.reach.begin(&place.scope, wanted).await?;
+        let wanted = self.wanted(job, &invocation);
+        before.own = begin(&place.scope, before_it.own, wanted).await?;
+        if let Some(shared) = slot.beside() {
+            let wanted = self.wanted_in_shared(job);
+            before.beside = begin(shared, before_it.beside, wanted).await?;
+        }
         let told = self.ask(&invocation).await;
-        let seen = self.seen(begun.activation.as_deref()).await?;
-        *before = begun.activation;
+        let mut seen = self.seen(before.own.as_deref()).await?;
+        if let Some(beside) = &before.beside {
+            seen.join(self.seen(Some(beside)).await?);
+        }
         let mut asked = self.counted(told, seen);
         asked.place = invocation.place;
         Ok(asked)
@@ -463,6 +480,7 @@ impl<'r> Asking<'r> {
             trace: None,
             slot: None,
             after: None,
+            connects_anew: self.plan.fails_connections(),
             observe: Observe::Bodies,
             tools: self.plan.tools.to_vec(),
             ttl: None,

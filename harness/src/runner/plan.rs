@@ -5,10 +5,10 @@ use std::sync::Arc;
 use squall_journal::reach::Rules;
 use squall_profiles::profile::Profile;
 
-use super::jobs::InPart;
+use super::jobs::{InPart, Job};
 use crate::invariants::{Invariant, When};
 use crate::outside::Outside;
-use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite};
+use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite, Way};
 
 /// What a run tries.
 #[derive(Debug)]
@@ -35,6 +35,9 @@ pub struct Plan<'a> {
     pub retries: u64,
     /// Whether the agent is reset before each asking.
     pub resets: bool,
+    /// Whether the agent's CONNECTs are in the scope of its asking: it is a program that is told of the proxy by
+    /// variables, with the scope in them.
+    pub connects_in_scope: bool,
 }
 
 /// Prompts under some chaos, and what must hold of them.
@@ -111,6 +114,7 @@ impl<'a> Plan<'a> {
             repeat: 1,
             retries: suite.advanced.retries,
             resets: suite.agent.reset.is_some(),
+            connects_in_scope: matches!(suite.agent.way, Way::Command(_) | Way::Python { .. }),
         }
     }
 
@@ -121,6 +125,19 @@ impl<'a> Plan<'a> {
             let mut invariants = part.invariants.iter();
             invariants.any(|one| one.looks_at_the_wire() && applies(one.when))
         })
+    }
+
+    /// Whether some scenario keeps connections from being opened. Then none is kept alive anywhere in the run: it
+    /// would carry one scenario's calls past the next one's faults.
+    pub(super) fn fails_connections(&self) -> bool {
+        let mut trials = self.parts.iter().flat_map(|part| &part.trials);
+        trials.any(|trial| trial.active.connections)
+    }
+
+    /// Whether what a scenario does is met only by CONNECTs in the scope of what names none.
+    pub(super) fn is_met_beside(&self, job: &Job<'_>) -> bool {
+        let trial = job.trial.and_then(|at| self.trial(at));
+        !self.connects_in_scope && trial.is_some_and(|trial| trial.active.handshakes)
     }
 
     pub(super) fn trial(&self, at: InPart) -> Option<&Trial> {

@@ -6,13 +6,13 @@
 
 use std::num::NonZeroUsize;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, mpsc};
 
-use super::RunError;
 use super::ask::{Asked, Asking, In};
 use super::jobs::Job;
 use super::slot::Slot;
 use super::unwell::fails_always;
+use super::{RunError, Tried};
 
 /// The scopes that a run can work in.
 #[derive(Debug)]
@@ -29,6 +29,26 @@ pub struct Scopes<'s> {
 }
 
 impl Scopes<'_> {
+    /// Does units in the scope of what names none, too, one asking after the other.
+    pub(super) async fn work_beside<'p>(
+        &self,
+        asking: &Asking<'_>,
+        units: Vec<Vec<Job<'p>>>,
+        done: mpsc::Sender<Tried<'p>>,
+    ) -> Result<(), RunError> {
+        let Some(shared) = self.shared.filter(|_| !units.is_empty()) else {
+            return asking.work(units, &[self.slot(1)], done).await;
+        };
+        let _held = self.exclusive.lock().await;
+        let slot = Slot::Both {
+            name: format!("{}-slot-1", self.own),
+            scopes: self.own.to_owned(),
+            shared: shared.to_owned(),
+        };
+        asking.work(units, &[slot], done).await?;
+        asking.leave(shared).await
+    }
+
     fn slot(&self, number: usize) -> Slot {
         Slot::Own {
             name: format!("{}-slot-{number}", self.own),
@@ -43,6 +63,8 @@ pub(super) struct Probed<'s, 'p> {
     /// The slots to go on in, at least one.
     pub(super) slots: Vec<Slot>,
     pub(super) warnings: Vec<String>,
+    /// Calls of an asking are told from others' by the scope that they come in.
+    pub(super) tells_apart: bool,
     /// The shared scope is this run's for as long as this is held.
     _held: Option<MutexGuard<'s, ()>>,
 }
@@ -74,6 +96,7 @@ pub(super) async fn probe<'s, 'p>(
                 .into_iter()
                 .collect(),
             clean,
+            tells_apart: seen,
             _held: None,
         });
     };
@@ -106,6 +129,7 @@ pub(super) async fn probe<'s, 'p>(
         clean,
         slots,
         warnings: warning.into_iter().collect(),
+        tells_apart: matches!(found, In::Own { .. }),
         _held: held,
     })
 }

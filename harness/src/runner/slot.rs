@@ -14,17 +14,34 @@ pub(super) enum Slot {
     },
     /// The scope of what names none: all are asked there.
     Shared(String),
+    /// Each asking has a scope of its own, and the scope of what names none beside it.
+    Both {
+        /// As of [`Self::Own`].
+        name: String,
+        /// As of [`Self::Own`].
+        scopes: String,
+        /// The scope of what names none.
+        shared: String,
+    },
 }
 
 impl Slot {
     /// Where the next asking is; `number` tells its scope from all others of the run.
     pub(super) fn place(&self, number: impl FnOnce() -> u64) -> Place {
         match self {
-            Self::Own { name, scopes } => Place {
+            Self::Own { name, scopes } | Self::Both { name, scopes, .. } => Place {
                 slot: name.clone(),
                 scope: format!("{scopes}-{}", number()),
             },
             Self::Shared(scope) => Place::shared(scope),
+        }
+    }
+
+    /// A scope that is the asking's too.
+    pub(super) fn beside(&self) -> Option<&str> {
+        match self {
+            Self::Both { shared, .. } => Some(shared),
+            Self::Own { .. } | Self::Shared(_) => None,
         }
     }
 }

@@ -1,3 +1,4 @@
+mod connections;
 mod gaps;
 mod world;
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use squall_profiles::document::{At, Tree};
 use squall_profiles::error::Position;
+use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
-use squall_profiles::rule::Family;
+use squall_profiles::rule::{Family, Rule};
+use squall_profiles::tools::ToolNames;
 
 use super::chaos::{self, Context, FAMILIES};
 use super::reader::{Fields, Reader, each};
@@ -55,7 +57,7 @@ pub struct Scenario {
 
 /// Which families of rules a scenario holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-#[expect(clippy::struct_excessive_bools, reason = "a set of four")]
+#[expect(clippy::struct_excessive_bools, reason = "a set")]
 pub struct Active {
     /// `network_faults`.
     pub network: bool,
@@ -65,6 +67,10 @@ pub struct Active {
     pub llm: bool,
     /// `context_attacks`.
     pub context: bool,
+    /// Of `network_faults` some that keep connections from being opened.
+    pub connections: bool,
+    /// Of these some that only a CONNECT meets, which carries neither baggage nor a trace.
+    pub handshakes: bool,
 }
 
 impl Active {
@@ -77,31 +83,35 @@ impl Active {
                 tool: true,
                 llm: true,
                 context: true,
+                connections: true,
+                handshakes: true,
             };
         }
         for rule in &chaos.rules {
-            active.holds(rule.family);
+            active.holds(rule);
         }
         active
     }
 
     /// The same, where what is extended may be known.
-    fn of_extended(chaos: &Profile, context: Context<'_>) -> Self {
+    pub fn of_extended(chaos: &Profile, library: &Library, tools: &ToolNames) -> Self {
         // Without its name: a scenario may be called as the profile that it extends.
         let mut nameless = chaos.clone();
         nameless.name = None;
-        let Ok(all) = context.library.rule_set_of(&nameless, context.tools) else {
+        let Ok(all) = library.rule_set_of(&nameless, tools) else {
             return Self::of(chaos);
         };
         let mut active = Self::default();
         for rule in all.rules() {
-            active.holds(rule.family);
+            active.holds(rule);
         }
         active
     }
 
-    fn holds(&mut self, family: Family) {
-        match family {
+    fn holds(&mut self, rule: &Rule) {
+        self.connections |= rule.fault().is_of_the_connection();
+        self.handshakes |= rule.fault().is_of_the_handshake();
+        match rule.family {
             Family::Network => self.network = true,
             Family::Tool => self.tool = true,
             Family::Llm => self.llm = true,
@@ -273,7 +283,7 @@ fn scenario(reader: &mut Reader<'_>, node: &At<Tree>, context: Context<'_>) -> O
     let chaos = chaos::read_scenario(reader, context, &name.value, &ours)?;
     Some(Scenario {
         name: name.value,
-        active: Active::of_extended(&chaos, context),
+        active: Active::of_extended(&chaos, context.library, context.tools),
         chaos,
         position: node.position,
         pointer: reader.pointer().to_owned(),

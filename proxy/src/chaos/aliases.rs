@@ -25,11 +25,9 @@ impl Aliases {
         self.traces.put(&trace, scope, |of| of != scope);
     }
 
-    /// A slot stands for a scope from now on, in place of the one that it stood for, which is given.
-    pub fn slot(&self, slot: &str, scope: &str) -> Option<Arc<str>> {
-        let former = self.of_slot(slot);
+    /// A slot stands for a scope from now on, in place of the one that it stood for.
+    pub fn slot(&self, slot: &str, scope: &str) {
         self.slots.put(&slot.into(), scope, |_| true);
-        former
     }
 
     /// Nothing stands for a scope any more.
@@ -125,9 +123,10 @@ mod tests {
     #[test]
     fn a_slot_stands_for_one_scope_after_the_other() {
         let aliases = Aliases::default();
-        assert_eq!(aliases.slot("s", "a"), None);
-        assert_eq!(aliases.slot("t", "b"), None);
-        assert_eq!(aliases.slot("s", "c").as_deref(), Some("a"));
+        aliases.slot("s", "a");
+        aliases.slot("t", "b");
+        assert_eq!(aliases.of_slot("s").as_deref(), Some("a"));
+        aliases.slot("s", "c");
         aliases.forget("a");
         let of = |slot: &str| aliases.of_slot(slot);
         assert_eq!(

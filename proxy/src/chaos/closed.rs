@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use squall_journal::activation::{ActivationRecord, Change};
 
-use super::{Chaos, DEFAULT_SCOPE, RunMark, ScopeChaos, lock};
+use super::{Chaos, RunMark, ScopeChaos, lock};
 
 impl Chaos {
     /// Puts in force for a scope what is or was in force in another, for the same run: its counters, windows
@@ -52,16 +52,5 @@ impl Chaos {
         let mut keeping = lock(&self.keeping);
         let after = self.table.load().without_rests(forgets);
         self.swap(after, &mut keeping);
-    }
-
-    /// A slot stands for a scope from now on; connections that carry what came in it for the scope before close.
-    pub fn stand_for(&self, slot: &str, scope: &str) {
-        let former = self.aliases.slot(slot, scope);
-        if let Some(former) =
-            former.filter(|former| **former != *scope && **former != *DEFAULT_SCOPE)
-            && let Some(former) = self.table.load().find(&former)
-        {
-            former.ended().cancel();
-        }
     }
 }

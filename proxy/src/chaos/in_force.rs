@@ -312,9 +312,9 @@ impl ScopeChaos {
         self.since.elapsed()
     }
 
-    /// Cancelled when a new activation is put on this named scope: connections that carry its
-    /// traffic close, and its open exchanges end. Never cancelled for the default scope, whose
-    /// connections see a new activation at their next exchange.
+    /// Cancelled when a new activation is put on this named scope: its open exchanges end, and outside of runs
+    /// connections that carry its traffic close. Never cancelled for the default scope, whose connections see
+    /// a new activation at their next exchange.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
     }
@@ -327,13 +327,25 @@ impl ScopeChaos {
     /// Resolves when a new activation is put on its scope, or it was closed and nobody waits for its exchanges any
     /// more; `None` for the default scope, where nothing ends, and for what comes late, which goes on.
     pub(crate) fn over(&self) -> Option<Over> {
-        self.connections_over().filter(|_| !self.is_rest)
+        let ends = self.is_named() && !self.is_rest;
+        ends.then(|| -> Over { Box::pin(self.ended.clone().cancelled_owned()) })
     }
 
-    /// Resolves when the connections that carry its traffic are to close; `None` for the default scope.
-    pub(crate) fn connections_over(&self) -> Option<Over> {
-        self.is_named()
-            .then(|| -> Over { Box::pin(self.ended.clone().cancelled_owned()) })
+    /// Cancelled when the connections that carry its traffic are to close: what a run has put in force goes by the
+    /// run. `None` for the default scope outside of runs.
+    pub(crate) fn connections_over(&self) -> Option<&CancellationToken> {
+        match self.run() {
+            Some(run) => Some(run.connections_over(!self.is_named())),
+            None => self.is_named().then_some(&self.ended),
+        }
+    }
+
+    /// Cancelled when a tunnel of its own is to close that no exchange came through: where connections take one
+    /// exchange each, it has still to take its own.
+    pub(crate) fn tunnel_over(&self) -> Option<&CancellationToken> {
+        let over = self.connections_over()?;
+        let is_to_come = self.run().is_some() && over.is_cancelled();
+        Some(if is_to_come { &self.ended } else { over })
     }
 
     /// The canaries that were planted under it; those of a scope whose chaos has ended stay until new

@@ -14,16 +14,24 @@ pub struct RunMark {
     lost: AtomicU64,
     cut: CancellationToken,
     why: OnceLock<String>,
+    /// Each exchange of it is to have a connection of its own.
+    anew: CancellationToken,
+    /// The same, or the run is over.
+    over: CancellationToken,
 }
 
 impl RunMark {
     /// A run that has just begun.
     pub fn new(id: &str) -> Arc<Self> {
+        let anew = CancellationToken::new();
+        let over = anew.child_token();
         Arc::new(Self {
             id: id.into(),
             lost: AtomicU64::new(0),
             cut: CancellationToken::new(),
             why: OnceLock::new(),
+            anew,
+            over,
         })
     }
 
@@ -47,6 +55,24 @@ impl RunMark {
         if self.why.set(why.to_owned()).is_ok() {
             self.cut.cancel();
         }
+    }
+
+    /// From now on a connection takes one exchange of the run and closes, and those that are idle close: rules
+    /// that fail connections are not met on one that is open.
+    pub fn connect_anew(&self) {
+        self.anew.cancel();
+    }
+
+    /// The run is over, and connections that carry its traffic close once they are idle.
+    pub fn end(&self) {
+        self.over.cancel();
+    }
+
+    /// Cancelled when connections that carry its traffic are to close once they are idle. Between two askings
+    /// they stay: an agent that is just about to use one again would take the close for a fault.
+    /// `shares`: others use the scope too, whose connections are not closed because the run is over.
+    pub(super) fn connections_over(&self, shares: bool) -> &CancellationToken {
+        if shares { &self.anew } else { &self.over }
     }
 
     /// Cancelled when somebody else ends its chaos.

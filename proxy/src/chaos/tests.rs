@@ -729,17 +729,48 @@ fn an_activation_can_go_on_in_another_scope() {
 }
 
 #[test]
-fn connections_of_a_slot_close_when_the_next_asking_begins_there() {
+fn a_slot_stands_for_the_asking_under_way_and_what_is_left_of_it() {
     let bench = bench();
     let run = RunMark::new("r");
     let (own, _) = bench.put_for_run("run-r-1", &run);
-    bench.chaos.stand_for("slot", "run-r-1");
+    bench.chaos.aliases().slot("slot", "run-r-1");
     assert!(Arc::ptr_eq(&bench.chaos.scope_or_slot(Some("slot")), &own));
     let rest = bench.chaos.close_for_run(&own).expect("it was in force");
     assert!(Arc::ptr_eq(&bench.chaos.scope_or_slot(Some("slot")), &rest));
     let (next, _) = bench.put_for_run("run-r-2", &run);
-    bench.chaos.stand_for("slot", "run-r-2");
+    bench.chaos.aliases().slot("slot", "run-r-2");
     assert!(Arc::ptr_eq(&bench.chaos.scope_or_slot(Some("slot")), &next));
-    assert!(rest.ended().is_cancelled() && rest.over().is_none());
+    assert!(rest.over().is_none());
     assert!(!next.ended().is_cancelled());
+}
+
+#[test]
+fn connections_of_a_run_stay_between_its_askings_unless_it_fails_connections() {
+    let bench = bench();
+    let run = RunMark::new("r");
+    let is_over = |chaos: &ScopeChaos| {
+        chaos
+            .connections_over()
+            .is_some_and(CancellationToken::is_cancelled)
+    };
+    let (own, _) = bench.put_for_run("run-r-1", &run);
+    let (shared, _) = bench.put_for_run(DEFAULT_SCOPE, &run);
+    let rest = bench.chaos.close_for_run(&own).expect("it was in force");
+    own.ended().cancel();
+    bench.put_for_run("run-r-1", &run);
+    assert!(
+        ![&own, &rest, &shared]
+            .into_iter()
+            .any(|chaos| is_over(chaos))
+    );
+    let other = RunMark::new("s");
+    let (others, _) = bench.put_for_run("run-s-1", &other);
+    run.end();
+    assert!(is_over(&own) && is_over(&rest));
+    assert!(!is_over(&shared), "others use it, too");
+    other.connect_anew();
+    let (shared, _) = bench.put_for_run(DEFAULT_SCOPE, &other);
+    assert!(is_over(&others) && is_over(&shared));
+    let tunnel = others.tunnel_over().expect("a named scope");
+    assert!(!tunnel.is_cancelled(), "its exchange is still to come");
 }

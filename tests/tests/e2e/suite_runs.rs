@@ -1,10 +1,11 @@
 //! Runs of whole suites: a real agent in Python, asked under chaos by a real daemon.
 
+mod kept;
 mod late;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use squall_tests::daemon::squall;
@@ -28,6 +29,10 @@ impl Agent {
         let proxy = proxy.map_or_else(|| "none".to_owned(), |proxy| proxy.to_string());
         let mut command = client(program);
         command.args([proxy, format!("http://{tool}/json"), carries.to_owned()]);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
         let mut said = BufReader::new(child.stdout.take().unwrap());

@@ -9,6 +9,7 @@ use squall_journal::reach::Rules;
 use squall_journal::run::{DocumentVersion, RunRecord};
 use squall_profiles::library::{Library, Source};
 use squall_profiles::profile::Profile;
+use squall_profiles::tools::ToolNames;
 
 use super::{Baseline, Options, Reading};
 use crate::document;
@@ -210,7 +211,7 @@ impl Reading<'_> {
         Some(Trial {
             name: name.to_owned(),
             rules: Rules::Profile(name.to_owned()),
-            active: Active::of(profile),
+            active: Active::of_extended(profile, &library, &ToolNames::default()),
         })
     }
 

@@ -1,0 +1,80 @@
+//! What fails connections is met although agents keep theirs open, and where their CONNECTs carry no scope.
+
+use super::*;
+
+const MATRIX: &str = "[{name: clean}, \
+    {name: down, tool_faults: [{tool: '*', mode: error}]}, \
+    {name: untrusted, network_faults: [{mode: tls_failure, kind: untrusted}]}, \
+    {name: refused, network_faults: [{mode: refuse}]}]";
+
+fn text(agent: &str, matrix: &str, counters: &str) -> String {
+    format!(
+        "agent: {agent}\ngolden_prompts: [one, two]\nadvanced: {{counters: {counters}}}\n\
+         contract:\n  name: c\n  invariants: [{{id: a, type: completes}}]\n  chaos_matrix: {matrix}\n"
+    )
+}
+
+async fn begun(agent: &str, matrix: &str, counters: &str) -> Vec<(String, Wanted)> {
+    let world = World::default();
+    let ran = run_contract(&world, &text(agent, matrix, counters), 4).await;
+    ran.expect("a run");
+    world.state(|state| std::mem::take(&mut state.begun))
+}
+
+const HTTP: &str = "{endpoint: 'http://agent.test/'}";
+
+#[tokio::test]
+async fn each_exchange_has_its_connection_where_some_scenario_fails_them() {
+    for (matrix, expected) in [
+        (
+            "[{name: clean}, {name: slow, network_faults: [{mode: latency, delay_ms: 1}]}]",
+            false,
+        ),
+        (MATRIX, true),
+    ] {
+        for (scope, wanted) in begun(HTTP, matrix, "invocation").await {
+            assert_eq!(wanted.connects_anew, expected, "{} in {scope}", wanted.key);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_only_a_connect_meets_is_in_force_beside_the_scope_of_an_asking_that_connects_cannot_name()
+ {
+    for (agent, expected) in [
+        (HTTP, vec!["untrusted/prompt-1/1", "untrusted/prompt-2/1"]),
+        // Its CONNECTs name the scope by the variables that it is started with.
+        ("{type: command, command: [./agent]}", vec![]),
+    ] {
+        let begun = begun(agent, MATRIX, "invocation").await;
+        let beside = |(scope, wanted): &&(String, Wanted)| {
+            scope == "default" && wanted.rules != Rules::Nothing
+        };
+        let beside: Vec<_> = begun.iter().filter(beside).collect();
+        let keys: Vec<_> = beside
+            .iter()
+            .map(|(_, wanted)| wanted.key.as_str())
+            .collect();
+        assert_eq!(keys, expected, "{agent}");
+        for (_, wanted) in beside {
+            let own = begun
+                .iter()
+                .find(|(scope, own)| scope != "default" && own.key == wanted.key);
+            assert_eq!(own.expect("its own").1.rules, wanted.rules);
+        }
+    }
+}
+
+#[tokio::test]
+async fn counters_of_a_run_go_on_in_both_scopes() {
+    let begun = begun(HTTP, MATRIX, "run").await;
+    let shared = |(scope, wanted): &&(String, Wanted)| {
+        scope == "default" && wanted.key.starts_with("untrusted")
+    };
+    let after: Vec<_> = begun
+        .iter()
+        .filter(shared)
+        .map(|(_, wanted)| wanted.after.is_some())
+        .collect();
+    assert_eq!(after, [false, true]);
+}

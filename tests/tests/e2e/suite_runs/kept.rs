@@ -1,0 +1,108 @@
+//! Connections that an agent keeps from one asking to the next: none is closed that it may be about to use, and
+//! none keeps a fault of connections away.
+
+use serde_json::{Value, json};
+use squall_tests::Stage;
+use squall_tests::program::client;
+use squall_tests::upstream::standard;
+
+use super::{Agent, run};
+
+/// An agent with one connection, kept as long as nobody says that it ends.
+fn agent(stage: &Stage, tool: &str) -> Agent {
+    let mut command = client("kept_server.py");
+    command
+        .args([&*stage.daemon.proxy.to_string(), tool, "baggage"])
+        .env("SSL_CERT_FILE", &stage.daemon.ca);
+    Agent::spawn(command)
+}
+
+fn contract(stage: &Stage, agent: &Agent, scenarios: &Value) -> Value {
+    let suite = json!({
+        "name": "kept",
+        "agent": { "endpoint": agent.endpoint },
+        "golden_prompts": ["Paris", "Rome", "Oslo"],
+        "contract": {
+            "name": "kept",
+            "invariants": [{ "id": "not_cut", "type": "not_contains", "value": "closed unasked" }],
+            "chaos_matrix": scenarios,
+        },
+    });
+    run(
+        &stage.daemon,
+        "contract",
+        &suite,
+        &json!({ "seed": 7, "concurrency": 1 }),
+    )
+}
+
+fn answers(run: &Value) -> Vec<String> {
+    let cells = run["cells"].as_array().unwrap().iter();
+    let evidence = cells.flat_map(|cell| cell["evidence"].as_array().unwrap());
+    let answers = evidence.map(|one| one["answer"].as_str().unwrap_or_default().to_owned());
+    answers.collect()
+}
+
+#[test]
+fn a_connection_outlives_the_asking_that_opened_it() {
+    let stage = Stage::with(&json!({}), standard::serve);
+    for (tool, scheme) in [
+        (format!("http://{}/json", stage.plain.address), "http"),
+        (
+            format!("https://{}/json", stage.secure_authority()),
+            "https",
+        ),
+    ] {
+        let agent = agent(&stage, &tool);
+        let scenarios = json!([
+            { "name": "calm" },
+            { "name": "down", "tool_faults": [{ "tool": "*", "mode": "error", "error_code": 503 }] },
+        ]);
+        let run = contract(&stage, &agent, &scenarios);
+        assert_eq!(run["state"], "passed", "{scheme}: {run:#}");
+        let answers = answers(&run);
+        assert_eq!(answers.len(), 6, "{scheme}: {answers:#?}");
+        for answer in &answers {
+            assert!(
+                answer.ends_with("over connection 1"),
+                "{scheme}: {answers:#?}"
+            );
+        }
+        let faulted = answers
+            .iter()
+            .filter(|answer| answer.contains("status 503"));
+        assert_eq!(faulted.count(), 3, "{scheme}: {answers:#?}");
+    }
+}
+
+#[test]
+fn faults_of_connections_are_met_in_each_asking_by_an_agent_that_keeps_them() {
+    for fault in [
+        json!({ "mode": "tls_failure", "kind": "untrusted" }),
+        json!({ "mode": "refuse" }),
+    ] {
+        let stage = Stage::with(&json!({}), standard::serve);
+        let agent = agent(
+            &stage,
+            &format!("https://{}/json", stage.secure_authority()),
+        );
+        let scenarios = json!([
+            { "name": "calm" },
+            { "name": "broken", "network_faults": [fault] },
+            { "name": "at first", "network_faults": [{ "mode": "refuse", "calls": [1] }] },
+            { "name": "slow", "network_faults": [{ "mode": "latency", "delay_ms": 1 }] },
+            { "name": "calm again" },
+        ]);
+        let run = contract(&stage, &agent, &scenarios);
+        assert_eq!(run["state"], "passed", "{fault}: {run:#}");
+        let answers = answers(&run);
+        let faulted = answers
+            .iter()
+            .filter(|answer| answer.contains("unavailable"));
+        assert_eq!(
+            (answers.len(), faulted.count()),
+            (15, 6),
+            "{fault}: {answers:#?}"
+        );
+    }
+}

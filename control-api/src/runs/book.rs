@@ -18,7 +18,6 @@ use squall_proxy::recorder::Recorder;
 use tokio::sync::{Semaphore, watch};
 
 pub(crate) use self::asked::{NotApproved, NotCancelled};
-pub(super) use self::live::workspace_scope;
 pub(crate) use self::take::NotAdded;
 use super::Approval;
 use super::ongoing::Ongoing;

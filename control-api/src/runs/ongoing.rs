@@ -17,9 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::kept::Kept;
 use super::life::{Life, Move, Queued};
-use super::reach::OVER;
 use super::runner::Order;
-use super::stop::Stop;
+use super::stop::{OVER, Stop};
 use crate::store::{RecordedRow, RunEventRow, RunStep, Store};
 
 /// How long it waits to write again while the store is away.

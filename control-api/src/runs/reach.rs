@@ -17,15 +17,13 @@ use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::Variables;
 use squall_proxy::chaos::{
-    Chaos, INLINE, NO_CHAOS, PutError, Request, RunMark, ScopeChaos, Wanted as RulesWanted,
+    Chaos, DEFAULT_SCOPE, INLINE, NO_CHAOS, PutError, Request, RunMark, ScopeChaos,
+    Wanted as RulesWanted,
 };
 use squall_proxy::recorder::{ExchangeNote, Recorder};
 
-use super::book::workspace_scope;
+use super::stop::OVER;
 use crate::store::DEFAULT_WORKSPACE;
-
-/// Why a run's scopes are closed that has come to its end.
-pub(super) const OVER: &str = "the run is over";
 
 /// Closed activations of one run, the newest, that can still be asked about, and in whose scopes what comes late is
 /// known.
@@ -387,6 +385,15 @@ impl Reach for OwnProxy {
 
     fn late<'a>(&'a self, run: &'a str) -> Pending<'a, Result<Late, ReachError>> {
         Box::pin(self.look_for_late(run))
+    }
+}
+
+/// The scope of what names none in a workspace.
+pub(super) fn workspace_scope(workspace: &str) -> &str {
+    if workspace == DEFAULT_WORKSPACE {
+        DEFAULT_SCOPE
+    } else {
+        workspace
     }
 }
 

@@ -23,6 +23,9 @@ const TIME_IS_OVER: &str = "its time to live is over";
 /// What the brake's reasons begin with.
 const HALT: &str = "safety.halt";
 
+/// Why a run's scopes are closed that has come to its end.
+pub(super) const OVER: &str = "the run is over";
+
 /// What the proxy says when the daemon stops.
 pub(crate) const STOPPING: &str = "the daemon is stopping";
 

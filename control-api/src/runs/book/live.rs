@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use squall_journal::run::RunRecord;
-use squall_proxy::chaos::{DEFAULT_SCOPE, NO_CHAOS};
+use squall_proxy::chaos::NO_CHAOS;
 
 use super::super::life::{Ending, Life, Unbegun};
 use super::super::ongoing::Ongoing;
+use super::super::reach::workspace_scope;
 use super::super::runner::{Runner, Tools};
 use super::super::stop::Stop;
 use super::Runs;
 use super::end::{End, Outcome};
-use crate::store::DEFAULT_WORKSPACE;
 
 impl Runs {
     /// A run's life, from the queue to its end.
@@ -153,14 +153,5 @@ impl Runs {
                 self.note(&run.workspace, "run ended", change, stopped.why());
             }
         }
-    }
-}
-
-/// The scope of what names none in a workspace.
-pub(in crate::runs) fn workspace_scope(workspace: &str) -> &str {
-    if workspace == DEFAULT_WORKSPACE {
-        DEFAULT_SCOPE
-    } else {
-        workspace
     }
 }

@@ -304,4 +304,6 @@ pub(crate) enum SchemaOf {
     Suite,
     /// A replay session
     Replay,
+    /// A report in JSON, as `squall report` reads it
+    Report,
 }

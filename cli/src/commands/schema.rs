@@ -1,4 +1,4 @@
-//! `squall schema`: JSON Schemas for editors.
+//! `squall schema`: JSON Schemas for editors, and for who reads reports.
 
 use crate::args::SchemaOf;
 use crate::failure::Failure;
@@ -9,6 +9,7 @@ pub(super) fn run(of: SchemaOf) -> Result<(), Failure> {
         SchemaOf::Config => output::json(&crate::config::schema()),
         SchemaOf::Suite => output::json(&squall_harness::suite::suite_schema()),
         SchemaOf::Replay => output::json(&squall_harness::suite::replay_schema()),
+        SchemaOf::Report => output::json(&squall_harness::report::Report::schema()),
         SchemaOf::Profile => output::json(&squall_profiles::schema::profile_schema()),
     }
 }

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use squall_tests::Stage;
 use squall_tests::daemon::start;
+use squall_tests::program::client;
 use squall_tests::upstream::standard;
 
 use crate::desk::{Desk, Told, suite_of};
@@ -128,6 +129,29 @@ fn a_run_is_kept_and_its_report_can_be_drawn_in_every_form() {
     assert_eq!((told.code, told.out.as_str()), (Some(0), ""), "{told:#?}");
     let page = std::fs::read_to_string(desk.directory.path().join("page.html")).unwrap();
     assert!(page.contains("says-so"), "{page}");
+}
+
+#[test]
+fn the_report_in_json_is_as_its_published_schema_says() {
+    let desk = Desk::new();
+    let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "unavailable"));
+    let file = |name: &str| desk.directory.path().join(name);
+    let told = desk.run(&["contract", "run"], &suite);
+    assert_eq!(told.code, Some(0), "{told:#?}");
+    let id = told.closing().split("run=").nth(1).expect("the run's id");
+    let schema = desk.squall(&["schema", "report"]).output().unwrap();
+    std::fs::write(file("schema.json"), schema.stdout).unwrap();
+    let drawn = desk.squall(&["report", id, "--format", "json"]).output();
+    let drawn: Value = serde_json::from_slice(&drawn.unwrap().stdout).unwrap();
+    let mut without = drawn.clone();
+    without["run"].as_object_mut().unwrap().remove("coverage");
+    for (report, is_valid) in [(drawn, true), (without, false)] {
+        std::fs::write(file("report.json"), report.to_string()).unwrap();
+        let mut check = client("schema_check.py");
+        let checked = check.args([file("schema.json"), file("report.json")]);
+        let checked = checked.output().unwrap();
+        assert_eq!(checked.status.success(), is_valid, "{checked:?}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) fn calls_late<'r>(
     let first = late.first.as_ref().map(|first| {
         let of = tried.find(|(_, asked)| asked.place.scope == first.scope);
         let of = of.map(|(job, _)| {
-            let prompt: String = job.prompt.text().chars().take(60).collect();
+            let prompt = job.prompt.beginning();
             format!(" of `{prompt}`")
         });
         let (method, url, exchange) = (&first.method, &first.url, &first.exchange);

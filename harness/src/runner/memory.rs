@@ -89,7 +89,7 @@ fn of_another(word: &str, prompt: &Prompt) -> String {
 }
 
 fn shown(prompt: &Prompt) -> String {
-    prompt.text().chars().take(60).collect()
+    prompt.beginning()
 }
 
 fn told(prompt: &Prompt, how: &str) -> String {

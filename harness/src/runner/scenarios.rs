@@ -148,7 +148,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
                 left_out.extend((state == PromptState::BaselineFailed).then_some(job.prompt));
             }
         }
-        let prompt: String = left_out.first()?.text().chars().take(60).collect();
+        let prompt = left_out.first()?.beginning();
         Some(format!(
             "{} of {askings} askings under chaos fail nothing but what fails without chaos too, and are in no chaos \
              resilience, `{prompt}` the first",

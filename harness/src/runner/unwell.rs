@@ -10,7 +10,7 @@ pub(super) fn fails_without_chaos(clean: &[Tried<'_>]) -> Option<String> {
     });
     let failed: Vec<_> = failed.collect();
     let (job, why) = failed.first()?;
-    let prompt: String = job.prompt.text().chars().take(60).collect();
+    let prompt = job.prompt.beginning();
     Some(format!(
         "without chaos {} of {} prompts fail already, so that chaos proves little of them: `{prompt}`: {why}",
         failed.len(),
@@ -25,7 +25,7 @@ pub(super) fn breaks_off<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Opti
         askings += 1;
         again.extend((asked.tries > 1).then_some(job));
     }
-    let prompt: String = again.first()?.prompt.text().chars().take(60).collect();
+    let prompt = again.first()?.prompt.beginning();
     Some(format!(
         "{} of {askings} askings were done again, since their answer broke off and no fault had been applied, \
          `{prompt}` the first; `advanced.retries: 0` judges what comes at first",

@@ -4,6 +4,9 @@ use squall_profiles::document::{At, Tree};
 
 use super::reader::{Fields, Reader, each};
 
+/// Characters of a prompt that stand in a sentence about it.
+const BEGINNING: usize = 60;
+
 /// What an agent is asked in one invocation: one turn, or several with one conversation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prompt {
@@ -32,6 +35,23 @@ impl Prompt {
     pub fn text(&self) -> String {
         self.turns.join("\n")
     }
+
+    /// How it begins, for sentences about it. No word is cut: a part of a secret would not be known as one.
+    pub fn beginning(&self) -> String {
+        let text = self.text();
+        let Some((end, _)) = text.char_indices().nth(BEGINNING) else {
+            return text;
+        };
+        let (mut shown, rest) = text.split_at(end);
+        if rest.starts_with(is_of_a_word) {
+            shown = shown.trim_end_matches(is_of_a_word);
+        }
+        format!("{}…", shown.trim_end())
+    }
+}
+
+fn is_of_a_word(character: char) -> bool {
+    character.is_ascii_graphic()
 }
 
 /// A list of prompts, each a text, a list of turns, or a map with `turns`.
@@ -75,4 +95,29 @@ fn turns(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Prompt> {
     }
     let turns = turns.value.into_iter().map(|turn| turn.value);
     Prompt::conversation(turns.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_cuts_no_word() {
+        let words = "word ".repeat(11);
+        for (text, shown) in [
+            (
+                "What is the weather in Kiel?".to_owned(),
+                "What is the weather in Kiel?".to_owned(),
+            ),
+            (
+                format!("{words}Tr0ub4dor/3+x="),
+                format!("{}…", words.trim_end()),
+            ),
+            (format!("{words}word, and more"), format!("{words}word,…")),
+            ("東".repeat(70), format!("{}…", "東".repeat(60))),
+            ("x".repeat(61), "…".to_owned()),
+        ] {
+            assert_eq!(Prompt::single(text).beginning(), shown);
+        }
+    }
 }

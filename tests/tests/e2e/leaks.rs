@@ -17,10 +17,13 @@ const ESCAPED: [&str; 2] = ["k\\u00e9y-of-the-harbour", "k\\u00E9y-of-the-harbou
 /// A key that the agent calls its tool with, and answers.
 const KEY: &str = "sk-ant-api03-Zq8wN2xV7bT4mK9pL3cR6yH1dF5gJ0sA8eU2iO4";
 
+/// Fails without chaos too, which a warning tells of. Its first sixty characters end in the secret.
+const OPENS: &str = "Open the door of the northern harbour with: ${AGENT_KEY}";
+
 /// What is no secret, and must be found wherever secrets are looked for.
 const OPEN: &str = "lighthouse-of-kiel";
 
-/// An agent that calls its tool with a key, and answers with all that it knows.
+/// An agent that calls its tool with a key, and answers with all that it knows. What it is asked to open it fails to.
 fn talkative(stage: &Stage) -> Upstream {
     let (proxy, tool) = (stage.daemon.proxy, stage.plain.address);
     Upstream::start(None, move |mut connection| {
@@ -38,12 +41,15 @@ fn talkative(stage: &Stage) -> Upstream {
             wire.response();
             let asked_with = request.header("x-agent-key").unwrap_or_default();
             let said = format!("{OPEN}: {status}, my key is {KEY}, and yours {asked_with}");
-            let body = json!({ "output": said }).to_string();
-            if !connection.send(standard::whole(
-                "200 OK",
-                "application/json",
-                body.as_bytes(),
-            )) {
+            let asked = String::from_utf8_lossy(&request.body).into_owned();
+            let (status, body) = if asked.contains("Open") {
+                let refused = format!("refused {asked}, {asked_with}");
+                ("500 Internal Server Error", json!({ "error": refused }))
+            } else {
+                ("200 OK", json!({ "output": said }))
+            };
+            let body = body.to_string();
+            if !connection.send(standard::whole(status, "application/json", body.as_bytes())) {
                 return;
             }
         }
@@ -76,7 +82,7 @@ fn no_secret_of_a_run_is_kept_or_told() {
         "name": "talkative",
         "agent": { "endpoint": format!("http://{}/ask", agent.address),
                    "headers": { "X-Agent-Key": "${AGENT_KEY}" } },
-        "golden_prompts": [format!("Is the {OPEN} open?")],
+        "golden_prompts": [format!("Is the {OPEN} open?"), OPENS],
         "contract": {
             "name": "quiet",
             "invariants": [
@@ -108,6 +114,9 @@ fn no_secret_of_a_run_is_kept_or_told() {
         let cell = cells.find(|cell| cell["invariant"] == invariant).unwrap();
         assert_eq!(cell["state"], "failed", "{run:#}");
     }
+
+    let warnings = run["warnings"].to_string();
+    assert!(warnings.contains("of 2 prompts fail already"), "{warnings}");
 
     let mut told = vec![
         ("the answer to the order".to_owned(), taken.body.clone()),
@@ -145,6 +154,7 @@ fn no_secret_of_a_run_is_kept_or_told() {
         for (name, secret) in [
             ("the key", KEY),
             ("the sent secret", SENT),
+            ("a part of it", &SENT[..9]),
             ("the other", BEYOND),
             ("the other, escaped", ESCAPED[0]),
             ("the other, escaped in capitals", ESCAPED[1]),

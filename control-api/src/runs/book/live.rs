@@ -122,7 +122,7 @@ impl Runs {
                 record.recoveries = verdict.recoveries;
                 record.stability = verdict.stability;
                 record.comparison = verdict.comparison;
-                record.warnings = verdict.warnings;
+                record.warnings = verdict.warnings.into_iter().map(&redacted).collect();
                 record.checks = verdict.checks;
             }
         };

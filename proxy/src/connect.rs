@@ -98,6 +98,10 @@ impl Connect {
             origin.host_and_port(),
         );
         let rules = chaos.activation().snapshot();
+        // Where nothing but the authority is asked for: of what fails here no path is ever seen.
+        let tools = live.tools_at(&url, rules.rules());
+        let tools: Vec<_> = tools.iter().map(String::as_str).collect();
+        note.calls(tools.first().copied(), &tools);
         note.rules = Arc::downgrade(rules.rules());
         let tape = tape_of(&engine.chaos, &chaos);
         let log = ExchangeLog::open(connection, note, chaos);

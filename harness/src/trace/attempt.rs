@@ -44,6 +44,8 @@ pub struct Attempt {
     pub key: Option<String>,
     /// `amz-sdk-invocation-id`.
     pub invocation: Option<String>,
+    /// `x-stainless-retry-count`, by which clients of OpenAI and Anthropic count their own retries: 0 first.
+    pub counted: Option<u64>,
     /// Tells the credentials that it showed from others; `None`: nobody looked.
     pub credentials: Option<u64>,
     /// Model asked for.
@@ -113,6 +115,7 @@ impl Attempt {
             identity: identity(seen),
             key: header("idempotency-key"),
             invocation: header("amz-sdk-invocation-id"),
+            counted: header("x-stainless-retry-count").and_then(|count| count.trim().parse().ok()),
             credentials: (seen.request.as_ref()).and_then(|request| request.credentials),
             model: record.llm.as_ref().and_then(|llm| llm.model.clone()),
             retry_after: failure.as_ref().and_then(|_| retry_after(seen)),
@@ -120,12 +123,13 @@ impl Attempt {
         }
     }
 
-    /// Whether a tool was called by it, over MCP or plain HTTP.
+    /// Whether a tool was called by it, over MCP or plain HTTP, or was to be and its connection failed.
     pub fn calls_a_tool(&self) -> bool {
         match self.kind {
             Kind::Tool => true,
             Kind::Mcp => !self.tools.is_empty(),
-            Kind::Llm | Kind::Other => false,
+            Kind::Other => self.method == "CONNECT" && !self.tools.is_empty(),
+            Kind::Llm => false,
         }
     }
 

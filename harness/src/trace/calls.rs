@@ -4,6 +4,8 @@
 //! and canonical body, where the earlier attempt failed and had ended before the later one began. Two
 //! equal requests of which the first went well are two calls, and so are two with names of their own where
 //! the first one's comes back: that call goes on by itself. A name that is new for each attempt parts nothing.
+//! Where clients count their retries, the second attempt of several equal calls goes to the one that was tried
+//! once and has waited longest.
 
 use std::time::Duration;
 
@@ -29,8 +31,14 @@ pub(super) fn of(attempts: &[Attempt]) -> Vec<Call> {
         let to_come = &attempts[place + 1..];
         let same =
             |call: &&mut Call| last(call).is_some_and(|last| is_retry(last, attempt, to_come));
-        // The latest: of several alike it is the one that was just tried.
-        match calls.iter_mut().rev().find(same) {
+        let counts = attempt.counted.is_some_and(|count| count > 0);
+        let found = if counts {
+            calls.iter_mut().find(same)
+        } else {
+            // The latest: of several alike it is the one that was just tried.
+            calls.iter_mut().rev().find(same)
+        };
+        match found {
             Some(call) => call.attempts.push(place),
             None => calls.push(Call {
                 attempts: vec![place],
@@ -52,7 +60,19 @@ fn is_retry(earlier: &Attempt, later: &Attempt, to_come: &[Attempt]) -> bool {
             !goes_on(earlier, to_come) && is_the_same_again(earlier, later)
         };
     }
+    if let (Some(one), Some(other)) = (earlier.counted, later.counted) {
+        // Counted anew where whoever calls the client tries again, and that client has given up.
+        let goes_on = other == one + 1 || (other == 0 && !is_counted_on(earlier, to_come));
+        return goes_on && is_the_same_again(earlier, later);
+    }
     is_the_same_again(earlier, later)
+}
+
+/// Whether the client that counts an attempt tries the same once more.
+fn is_counted_on(attempt: &Attempt, to_come: &[Attempt]) -> bool {
+    let next = attempt.counted.map(|count| count + 1);
+    let mut to_come = to_come.iter();
+    to_come.any(|one| one.counted == next && is_the_same_again(attempt, one))
 }
 
 /// Whether a call is tried again under the name that it gave itself.
@@ -117,6 +137,7 @@ mod tests {
         };
         let by_sdk = |id: &str| failed().header("amz-sdk-invocation-id", id);
         let keyed = |key: &str| failed().header("Idempotency-Key", key);
+        let counted = |count: u64| failed().header("x-stainless-retry-count", &count.to_string());
         for (sent, calls) in [
             (vec![failed(), failed(), failed()], 1),
             (vec![failed(), other(), failed(), other()], 2),
@@ -136,6 +157,22 @@ mod tests {
             (vec![failed().at(0).took(500), failed().at(100)], 2),
             (vec![given_up().at(0).took(540), failed().at(500)], 1),
             (vec![given_up().at(0).took(700), failed().at(500)], 2),
+            // Three at once, each tried again by its client; one that a client gives up, tried again by who
+            // calls it; one whose client never tries again.
+            (
+                vec![
+                    counted(0),
+                    counted(0),
+                    counted(0),
+                    counted(1),
+                    counted(1),
+                    counted(1),
+                ],
+                3,
+            ),
+            (vec![counted(0), counted(1), counted(0), counted(1)], 1),
+            (vec![counted(0), counted(0), counted(0)], 1),
+            (vec![counted(0), counted(1).status(200), counted(0)], 2),
         ] {
             assert_eq!(trace(&sent).calls().len(), calls, "{sent:#?}");
         }

@@ -22,9 +22,14 @@ fn contract(stage: &Stage, agent: &Agent, scenarios: &Value) -> Value {
         "name": "kept",
         "agent": { "endpoint": agent.endpoint },
         "golden_prompts": ["Paris", "Rome", "Oslo"],
+        "tools": { "weather": { "match_url": ["http://*", "https://*"] } },
         "contract": {
             "name": "kept",
-            "invariants": [{ "id": "not_cut", "type": "not_contains", "value": "closed unasked" }],
+            "invariants": [
+                { "id": "not_cut", "type": "not_contains", "value": "closed unasked" },
+                { "id": "called", "type": "tool_called", "tool": "weather" },
+                { "id": "once", "type": "max_calls", "tool": "weather", "max": 1 },
+            ],
             "chaos_matrix": scenarios,
         },
     });
@@ -38,7 +43,9 @@ fn contract(stage: &Stage, agent: &Agent, scenarios: &Value) -> Value {
 
 fn answers(run: &Value) -> Vec<String> {
     let cells = run["cells"].as_array().unwrap().iter();
-    let evidence = cells.flat_map(|cell| cell["evidence"].as_array().unwrap());
+    let evidence = cells
+        .filter(|cell| cell["invariant"] == "not_cut")
+        .flat_map(|cell| cell["evidence"].as_array().unwrap());
     let answers = evidence.map(|one| one["answer"].as_str().unwrap_or_default().to_owned());
     answers.collect()
 }

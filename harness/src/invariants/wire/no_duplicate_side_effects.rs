@@ -156,9 +156,12 @@ fn done_again<'a>(first: &Attempt, trace: &'a Trace) -> Option<(&'a Attempt, Loo
             .iter()
             .filter(move |one| one.began >= ended)
     };
+    let carries_its_key = |one: &Attempt| first.key.is_some() && one.key == first.key;
+    // Then what has a key of its own is another thing that is wished, however equal.
+    let goes_on = later().any(carries_its_key);
     let again = later().find(|one| {
         let same = one.identity.is_some() && one.identity == first.identity;
-        same && !(first.key.is_some() && one.key == first.key)
+        same && !carries_its_key(one) && !(goes_on && one.key.is_some())
     })?;
     let between = later().filter(|one| one.began <= again.began && one.id != again.id);
     let looked = between.map(|one| look(first, one, trace)).max();
@@ -265,6 +268,15 @@ mod tests {
             ),
             (vec![keyed("k").status(504), keyed("k")], Holds),
             (vec![keyed("k").status(504), keyed("l")], Fails),
+            (
+                vec![
+                    keyed("k").status(504),
+                    keyed("l").status(504),
+                    keyed("k"),
+                    keyed("l"),
+                ],
+                Holds,
+            ),
             (
                 vec![
                     order().status(504),

@@ -62,15 +62,18 @@ impl Secrets {
         self.0.is_none()
     }
 
-    /// Takes them out of a text, however many times it was written as JSON within JSON: any letter of theirs
-    /// may stand there as its escape.
+    /// Takes them out of a text, however many times it was written as JSON within JSON, and as URLs and forms hold
+    /// them: any letter of theirs may stand there as its escape.
     pub fn redact(&self, text: &mut String) {
         self.redact_written(text);
-        if self.is_empty() || !text.contains('\\') {
+        if self.is_empty() || !text.contains(['\\', '%', '+']) {
             return;
         }
         let mut places = Vec::new();
-        for undone in escapes::undone(text) {
+        for undone in escapes::undone(text)
+            .into_iter()
+            .chain(escapes::of_urls(text))
+        {
             if self.is_one(&undone.text) {
                 REDACTED.clone_into(text);
                 return;
@@ -209,6 +212,26 @@ mod tests {
             // No escapes, or of other letters.
             (r"k\u00eay7 \u00e \ud83e \x", r"k\u00eay7 \u00e \ud83e \x"),
             (r"C:\new\kéy7", r"C:\new\REDACTED"),
+        ] {
+            let mut text = given.to_owned();
+            secrets.redact(&mut text);
+            assert_eq!(text, expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn they_are_found_percent_encoded() {
+        let secrets = secrets(&["Tr0ub/3+x=", "kéy 7", "plain"]);
+        for (given, expected) in [
+            ("/a?pin=Tr0ub%2F3%2Bx%3D&b=1", "/a?pin=REDACTED&b=1"),
+            ("/a?pin=Tr0ub%2f3%2bx=", "/a?pin=REDACTED"),
+            ("/a?pin=Tr0ub/3%2Bx%3D", "/a?pin=REDACTED"),
+            ("k%C3%A9y%207", "REDACTED"),
+            ("x=k%C3%A9y+7&y=1+1", "x=REDACTED&y=1+1"),
+            ("x=kéy+7", "x=REDACTED"),
+            ("%70lain", "REDACTED"),
+            ("100 % pure, %C3 %zz %", "100 % pure, %C3 %zz %"),
+            ("%C3%28 and %FF%41", "%C3%28 and %FF%41"),
         ] {
             let mut text = given.to_owned();
             secrets.redact(&mut text);

@@ -1,4 +1,5 @@
-//! The escapes of JSON (RFC 8259 §7) undone, for whoever searches a text for what they may hide.
+//! The escapes of JSON (RFC 8259 §7) and of URLs (RFC 3986 §2.1) undone, for whoever searches a text for what they
+//! may hide.
 
 use std::ops::Range;
 
@@ -25,7 +26,7 @@ pub(super) fn undone(text: &str) -> Vec<Undone> {
     let mut levels: Vec<Undone> = Vec::new();
     while levels.len() < DEEPEST {
         let before = levels.last();
-        let Some(mut next) = once(before.map_or(text, |level| &level.text)) else {
+        let Some(mut next) = once(before.map_or(text, |level| &level.text), escape) else {
             break;
         };
         if let Some(before) = before {
@@ -38,8 +39,19 @@ pub(super) fn undone(text: &str) -> Vec<Undone> {
     levels
 }
 
-/// `None`: there is none.
-fn once(text: &str) -> Option<Undone> {
+/// A text with what is percent-encoded in it undone, as in paths and as in forms, where a space is a `+`.
+pub(super) fn of_urls(text: &str) -> impl Iterator<Item = Undone> + use<> {
+    let in_form = |text: &str| {
+        let space = text.starts_with('+').then_some((' ', 1));
+        space.or_else(|| percent(text))
+    };
+    let in_path = text.contains('%').then(|| once(text, percent));
+    let in_form = text.contains('+').then(|| once(text, in_form));
+    [in_path, in_form].into_iter().flatten().flatten()
+}
+
+/// `escape` tells what an escape at the beginning of a text stands for, and how long it is. `None`: there is none.
+fn once(text: &str, escape: impl Fn(&str) -> Option<(char, usize)>) -> Option<Undone> {
     let mut undone = Undone {
         text: String::with_capacity(text.len()),
         stood: Vec::with_capacity(text.len() + 1),
@@ -59,6 +71,26 @@ fn once(text: &str) -> Option<Undone> {
     }
     undone.stood.push(at);
     any.then_some(undone)
+}
+
+/// The character whose bytes in UTF-8 are written as `%C3%A9`.
+fn percent(text: &str) -> Option<(char, usize)> {
+    let byte = |at: usize| {
+        let digits = text.get(at..at + 3)?.strip_prefix('%')?;
+        let all_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(digits, 16).ok().filter(|_| all_hex)
+    };
+    let mut bytes = Vec::with_capacity(4);
+    while bytes.len() < 4 {
+        bytes.push(byte(3 * bytes.len())?);
+        if let Ok(found) = std::str::from_utf8(&bytes) {
+            return found
+                .chars()
+                .next()
+                .map(|character| (character, 3 * bytes.len()));
+        }
+    }
+    None
 }
 
 /// The character that an escape at the beginning of a text stands for, and how long it is.

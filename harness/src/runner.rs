@@ -147,11 +147,14 @@ async fn carried_out(
         Ok(())
     };
     let (beside, jobs) = jobs.into_iter().partition(|unit: &Vec<Job<'_>>| {
-        probed.tells_apart && unit.iter().any(|job| plan.is_met_beside(job))
+        probed.beside.is_some() && unit.iter().any(|job| plan.is_met_beside(job))
     });
     let working = async {
         asking.work(jobs, &probed.slots, done.clone()).await?;
-        scopes.work_beside(&asking, beside, done).await
+        match probed.beside.filter(|_| !beside.is_empty()) {
+            Some(shared) => scopes.work_beside(&asking, shared, beside, done).await,
+            None => Ok(()),
+        }
     };
     tokio::try_join!(working, judging)?;
     let all = || probed.clean.iter().chain(scenarios.tried());

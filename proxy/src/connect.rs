@@ -66,6 +66,8 @@ struct Connect {
     scope: Option<Arc<str>>,
     /// In force when it came; a rule that comes while it waits or dials is none of its own.
     rules: Snapshot,
+    /// What goes by the whole authority.
+    tools: Vec<String>,
     log: Rc<ExchangeLog>,
     /// What answers in the scope.
     tape: Option<Arc<Playing>>,
@@ -100,8 +102,8 @@ impl Connect {
         let rules = chaos.activation().snapshot();
         // Where nothing but the authority is asked for: of what fails here no path is ever seen.
         let tools = live.tools_at(&url, rules.rules());
-        let tools: Vec<_> = tools.iter().map(String::as_str).collect();
-        note.calls(tools.first().copied(), &tools);
+        let named: Vec<_> = tools.iter().map(String::as_str).collect();
+        note.calls(named.first().copied(), &named);
         note.rules = Arc::downgrade(rules.rules());
         let tape = tape_of(&engine.chaos, &chaos);
         let log = ExchangeLog::open(connection, note, chaos);
@@ -114,6 +116,7 @@ impl Connect {
             url,
             scope,
             rules,
+            tools,
             log,
             tape,
         })
@@ -154,8 +157,7 @@ impl Connect {
         if rules.is_empty() {
             return Decision::default();
         }
-        let tools = self.live.tools_at(&self.url, rules.rules());
-        let facts = facts(&tools, &self.url, headers);
+        let facts = facts(&self.tools, &self.url, headers);
         let shortlist = rules.shortlist(&facts, Stage::Connect);
         if shortlist.is_empty() {
             return Decision::default();

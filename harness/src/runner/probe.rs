@@ -33,12 +33,10 @@ impl Scopes<'_> {
     pub(super) async fn work_beside<'p>(
         &self,
         asking: &Asking<'_>,
+        shared: &str,
         units: Vec<Vec<Job<'p>>>,
         done: mpsc::Sender<Tried<'p>>,
     ) -> Result<(), RunError> {
-        let Some(shared) = self.shared.filter(|_| !units.is_empty()) else {
-            return asking.work(units, &[self.slot(1)], done).await;
-        };
         let _held = self.exclusive.lock().await;
         let slot = Slot::Both {
             name: format!("{}-slot-1", self.own),
@@ -63,8 +61,8 @@ pub(super) struct Probed<'s, 'p> {
     /// The slots to go on in, at least one.
     pub(super) slots: Vec<Slot>,
     pub(super) warnings: Vec<String>,
-    /// Calls of an asking are told from others' by the scope that they come in.
-    pub(super) tells_apart: bool,
+    /// The scope of what names none, where it is free and calls of an asking name their own: CONNECTs may not.
+    pub(super) beside: Option<&'s str>,
     /// The shared scope is this run's for as long as this is held.
     _held: Option<MutexGuard<'s, ()>>,
 }
@@ -96,7 +94,7 @@ pub(super) async fn probe<'s, 'p>(
                 .into_iter()
                 .collect(),
             clean,
-            tells_apart: seen,
+            beside: None,
             _held: None,
         });
     };
@@ -129,7 +127,7 @@ pub(super) async fn probe<'s, 'p>(
         clean,
         slots,
         warnings: warning.into_iter().collect(),
-        tells_apart: matches!(found, In::Own { .. }),
+        beside: matches!(found, In::Own { .. }).then_some(shared),
         _held: held,
     })
 }

@@ -6,7 +6,7 @@ use squall_tests::Stage;
 use squall_tests::program::client;
 use squall_tests::upstream::standard;
 
-use super::{Agent, run};
+use super::{Agent, cell, run};
 
 /// An agent with one connection, kept as long as nobody says that it ends.
 fn agent(stage: &Stage, tool: &str) -> Agent {
@@ -111,5 +111,37 @@ fn faults_of_connections_are_met_in_each_asking_by_an_agent_that_keeps_them() {
             (15, 6),
             "{fault}: {answers:#?}"
         );
+    }
+}
+
+#[test]
+fn over_http2_a_goaway_says_that_a_connection_ends_and_what_was_begun_is_answered() {
+    let stage = Stage::with(&json!({ "safety": { "commands": true } }), standard::serve);
+    // Three requests at once over one connection, in the scope that the proxy's variables name.
+    let ask = format!(
+        "scope=$${{HTTP_PROXY#http://}}; nghttp -nv -m 3 -H \"x-squall-scope: $${{scope%%:*}}\" http://{}/up/json",
+        stage.daemon.proxy
+    );
+    for (fault, expected) in [("refuse", "passed"), ("reset_peer", "failed")] {
+        let suite = json!({
+            "name": "h2",
+            "agent": { "type": "command", "command": ["sh", "-c", ask] },
+            "golden_prompts": ["one"],
+            "contract": {
+                "name": "h2",
+                "invariants": [
+                    { "id": "all", "type": "regex", "pattern": "(?s)(:status: 200.*){3}" },
+                    { "id": "told", "type": "regex", "pattern": "recv GOAWAY frame" },
+                ],
+                "chaos_matrix": [{ "name": "elsewhere", "network_faults": [
+                    { "mode": fault, "match_url": "https://elsewhere.test/*" },
+                    { "mode": "latency", "delay_ms": 1 },
+                ] }],
+            },
+        });
+        let run = run(&stage.daemon, "contract", &suite, &json!({ "seed": 7 }));
+        let judged = |id| &cell(&run, id, "elsewhere")["state"];
+        assert_eq!(judged("all"), "passed", "{fault}: {run:#}");
+        assert_eq!(judged("told"), expected, "{fault}: {run:#}");
     }
 }

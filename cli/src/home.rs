@@ -1,6 +1,6 @@
 //! `$SQUALL_HOME`: where the CA and its bundle live.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
@@ -12,8 +12,9 @@ pub(crate) fn home() -> Result<PathBuf, Failure> {
             .map(PathBuf::from)
     };
     if let Some(home) = variable("SQUALL_HOME") {
-        return std::path::absolute(&home)
-            .map_err(|error| Failure::could_not("SQUALL_HOME", error));
+        let home =
+            std::path::absolute(&home).map_err(|error| Failure::could_not("SQUALL_HOME", error))?;
+        return ours(&home).map(|()| home);
     }
     let data = if cfg!(target_os = "macos") {
         variable("HOME").map(|home| home.join("Library/Application Support"))
@@ -25,7 +26,38 @@ pub(crate) fn home() -> Result<PathBuf, Failure> {
             .filter(|path| path.is_absolute())
             .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
     };
-    data.map(|data| data.join("squall")).ok_or_else(|| {
+    let home = data.map(|data| data.join("squall")).ok_or_else(|| {
         Failure::Usage("there is no home directory to keep the CA in; set SQUALL_HOME".to_owned())
-    })
+    })?;
+    ours(&home).map(|()| home)
+}
+
+/// Whether a home that is there is safe: it is this user's or root's, and not everybody writes there.
+/// A group may: mounted volumes are often its own.
+#[cfg(unix)]
+fn ours(home: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let metadata = match std::fs::metadata(home) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(|error| Failure::could_not(home.display(), error))?,
+    };
+    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    let mode = metadata.mode() & 0o7777;
+    let danger = if owner != user && owner != 0 {
+        format!("belongs to user {owner}, who could replace the CA's key, and this is user {user}")
+    } else if mode & 0o002 != 0 {
+        format!("has mode {mode:04o}: everybody could replace the CA's key; `chmod o-w` it")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!(
+        "the home {} {danger}; or set SQUALL_HOME to a directory of your own",
+        home.display()
+    )))
+}
+
+#[cfg(not(unix))]
+fn ours(_: &Path) -> Result<(), Failure> {
+    Ok(())
 }

@@ -7,21 +7,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use squall_control_api::access::Role;
-use squall_control_api::store::DEFAULT_WORKSPACE;
 use squall_harness::suite::Suite;
 use squall_harness::suite::agent::Way;
 
 use crate::args::{Daemon as Flags, LogFormat, Site};
 use crate::client::Client;
-use crate::config::Token;
 use crate::daemon::setup::{Ports, Setup};
 use crate::daemon::{Daemon, log};
 use crate::failure::Failure;
 use crate::render::output;
-
-/// What the private daemon's token is called.
-const TOKEN: &str = "command";
 
 /// The daemon that a command asks.
 pub(crate) struct Host {
@@ -100,13 +94,7 @@ async fn start(site: &Site, fixed: bool, tried: Option<&Suite>) -> Result<Privat
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
         config.modules = folder.unwrap_or(Path::new(".")).to_owned();
     }
-    let token = secret()?;
-    config.api.tokens.push(Token {
-        name: TOKEN.to_owned(),
-        role: Role::Admin,
-        workspace: DEFAULT_WORKSPACE.to_owned(),
-        secret: token.clone(),
-    });
+    let token = config.ask_for_a_token()?;
     let started = Daemon::start(config).await;
     let daemon = started.map_err(|failure| match failure {
         Failure::Proxy(error @ squall_proxy::StartError::Listen { .. }) if fixed => {
@@ -125,16 +113,6 @@ fn taken(error: &str) -> Failure {
          was pointed at; if a daemon of yours has them, name it with `--server http://127.0.0.1:7071`; \
          else say where with `--proxy` and `--api`, or let `agent.start` start the agent"
     ))
-}
-
-/// 128 random bits.
-fn secret() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    rustls::crypto::ring::default_provider()
-        .secure_random
-        .fill(&mut bytes)
-        .map_err(|_| Failure::CouldNotRun("the system gives no random bits".to_owned()))?;
-    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 #[cfg(test)]
@@ -163,12 +141,5 @@ mod tests {
             let suite = squall_harness::suite::parse("s.yaml", &text, Variables::Refused);
             assert_eq!(is_started(&suite.expect("valid")), started, "{agent}");
         }
-    }
-
-    #[test]
-    fn no_two_tokens_are_alike() {
-        let (one, other) = (secret().expect("bits"), secret().expect("bits"));
-        assert_eq!(one.len(), 32);
-        assert_ne!(one, other);
     }
 }

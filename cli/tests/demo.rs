@@ -1,6 +1,6 @@
 //! What `squall demo` shows whoever tries it first: the words, and that they come out so again.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -36,6 +36,45 @@ fn who_interrupts_the_demo_is_told_so_by_its_code() {
         kill_process(pid, Signal::INT).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{options:?}");
     }
+}
+
+/// The API of a demo, which starts programs, is asked without its token and with it.
+#[test]
+fn the_demos_api_asks_for_a_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = demo(directory.path())
+        .arg("--keep")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let (mut api, mut token) = (None, None);
+    for line in stdout.lines().map_while(Result::ok) {
+        if let Some((_, address)) = line.split_once("api on http://") {
+            api = address.split(". ").next().map(str::to_owned);
+        }
+        if let Some((_, secret)) = line.split_once("export SQUALL_TOKEN=") {
+            token = Some(secret.to_owned());
+            break;
+        }
+    }
+    let (api, token) = (api.unwrap(), token.unwrap());
+    let status = |headers: &str| {
+        let mut socket = std::net::TcpStream::connect(&api).unwrap();
+        let head =
+            format!("GET /v1/runs HTTP/1.1\r\nhost: {api}\r\nconnection: close\r\n{headers}\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).map(str::to_owned)
+    };
+    assert_eq!(status("").as_deref(), Some("401"));
+    let bearer = format!("authorization: Bearer {token}\r\n");
+    assert_eq!(status(&bearer).as_deref(), Some("200"));
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    child.wait().unwrap();
 }
 
 /// What the default seed shows: the same faults each time, and what the agent makes of them.

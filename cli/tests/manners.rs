@@ -777,3 +777,37 @@ fn an_audit_log_that_is_whole_is_told_from_one_that_is_not() {
         stderr(&found)
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn a_home_that_others_can_change_is_not_used() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    let sandbox = Sandbox::new();
+    let home = sandbox.path().join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    let mode = |mode| {
+        std::fs::set_permissions(&home, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(0o777);
+    let refused = sandbox.run(&FREE);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("has mode 0777"),
+        "{}",
+        stderr(&refused)
+    );
+
+    mode(0o755);
+    let elsewhere = sandbox.path().join("elsewhere");
+    std::fs::write(&elsewhere, "theirs").unwrap();
+    symlink(&elsewhere, home.join("daemon-id")).unwrap();
+    let refused = sandbox.run(&FREE);
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("daemon-id is a symbolic link"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "theirs");
+}

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Uri};
+use squall_journal::scopes::Workspaces;
 use squall_proxy::chaos::Chaos;
 use tokio_util::sync::CancellationToken;
 
@@ -77,6 +78,8 @@ pub struct Access {
     /// Who is told which workspaces there are.
     chaos: OnceLock<Arc<Chaos>>,
     failures: Failures,
+    /// Those that tokens are of, the default one aside.
+    workspaces: Arc<Workspaces>,
 }
 
 impl Access {
@@ -111,10 +114,10 @@ impl Access {
         let workspaces = doors.tokens().map(|token| token.workspace());
         let workspaces = workspaces.filter(|name| *name != DEFAULT_WORKSPACE);
         let workspaces: BTreeSet<String> = workspaces.map(str::to_owned).collect();
-        if *doors.workspaces != workspaces {
-            doors.workspaces = Arc::new(workspaces);
+        if *self.workspaces.names() != workspaces {
+            self.workspaces.set(Arc::new(workspaces));
             if let Some(chaos) = self.chaos.get() {
-                chaos.set_workspaces(Arc::clone(&doors.workspaces));
+                chaos.set_workspaces(self.workspaces.names());
             }
         }
         let closing = were_open && !doors.are_open();
@@ -132,7 +135,7 @@ impl Access {
     pub(crate) fn tell(&self, chaos: &Arc<Chaos>) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.chaos.set(Arc::clone(chaos)).is_ok() {
-            chaos.set_workspaces(Arc::clone(&self.doors.load().workspaces));
+            chaos.set_workspaces(self.workspaces.names());
         }
     }
 
@@ -176,7 +179,7 @@ impl Access {
             let ended = doors.closed.clone();
             return Ok(Caller {
                 token: None,
-                workspaces: Arc::clone(&doors.workspaces),
+                workspaces: Arc::clone(&self.workspaces),
                 ended,
                 call: None,
             });
@@ -202,7 +205,7 @@ impl Access {
         }
         Ok(Caller {
             ended: token.ended.clone(),
-            workspaces: Arc::clone(&doors.workspaces),
+            workspaces: Arc::clone(&self.workspaces),
             token: Some(token),
             call: None,
         })

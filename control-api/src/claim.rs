@@ -19,8 +19,19 @@ impl Claim {
         {
             use std::os::unix::fs::OpenOptionsExt as _;
             options.mode(0o600);
+            // Whoever can put a link in its place would have us write where they want.
+            let no_links = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
+            options.custom_flags(no_links.bits().cast_signed());
         }
-        let file = options.open(path)?;
+        let file = options
+            .open(path)
+            .map_err(|error| match path.is_symlink() {
+                true => io::Error::other(format!(
+                    "{} is a symbolic link, and is not followed; remove it",
+                    path.display()
+                )),
+                false => error,
+            })?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -52,6 +52,8 @@ pub struct Recordings {
     bounds: RecordingBounds,
     daemon: String,
     running: Mutex<BTreeMap<String, Arc<Running>>>,
+    /// Recordings begin one after the other, so that no two take the last place.
+    beginning: tokio::sync::Mutex<()>,
     /// Batches go one after the other.
     turn: tokio::sync::Mutex<()>,
     wake: Arc<Notify>,
@@ -114,6 +116,7 @@ impl Recordings {
             bounds,
             daemon,
             running: Mutex::default(),
+            beginning: tokio::sync::Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             wake: Arc::default(),
             away: Mutex::default(),
@@ -138,6 +141,7 @@ impl Recordings {
 
     /// Begins a recording.
     pub async fn begin(self: &Arc<Self>, asked: NewRecording) -> Result<StoredRecording, NotBegun> {
+        let _turn = self.beginning.lock().await;
         if self.running().len() >= RUNNING {
             return Err(NotBegun::TooMany);
         }

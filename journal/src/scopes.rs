@@ -3,6 +3,37 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
+/// The workspaces that there are at the moment, the default one aside.
+#[derive(Debug, Default)]
+pub struct Workspaces(ArcSwap<BTreeSet<String>>);
+
+impl Workspaces {
+    /// Those from now on.
+    pub fn set(&self, names: Arc<BTreeSet<String>>) {
+        self.0.store(names);
+    }
+
+    /// Those of this moment.
+    pub fn names(&self) -> Arc<BTreeSet<String>> {
+        self.0.load_full()
+    }
+
+    /// Whether a scope is of one of them.
+    pub fn hold(&self, scope: &str) -> bool {
+        self.0.load().contains(workspace_of(scope))
+    }
+}
+
+impl PartialEq for Workspaces {
+    fn eq(&self, other: &Self) -> bool {
+        self.names() == other.names()
+    }
+}
+
+impl Eq for Workspaces {}
+
 /// Which scopes somebody sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scopes {
@@ -11,8 +42,8 @@ pub enum Scopes {
     All,
     /// Those of this workspace.
     Of(String),
-    /// Those of no workspace in this set.
-    OfNone(Arc<BTreeSet<String>>),
+    /// Those of no workspace; of one that is made later neither.
+    OfNone(Arc<Workspaces>),
 }
 
 impl Scopes {
@@ -21,7 +52,7 @@ impl Scopes {
         match self {
             Self::All => true,
             Self::Of(workspace) => workspace_of(scope) == workspace,
-            Self::OfNone(workspaces) => !workspaces.contains(workspace_of(scope)),
+            Self::OfNone(workspaces) => !workspaces.hold(scope),
         }
     }
 }
@@ -41,7 +72,10 @@ mod tests {
     #[test]
     fn a_workspace_has_the_scope_of_its_name_and_those_below() {
         let one = Scopes::Of("w".to_owned());
-        let rest = Scopes::OfNone(Arc::new(BTreeSet::from(["w".to_owned()])));
+        let workspaces = Arc::new(Workspaces::default());
+        let rest = Scopes::OfNone(Arc::clone(&workspaces));
+        assert!(rest.hold("w.job"));
+        workspaces.set(Arc::new(BTreeSet::from(["w".to_owned()])));
         for (scope, is_of) in [
             ("w", true),
             ("w.job", true),

@@ -373,6 +373,7 @@ impl Chaos {
     /// Says which workspaces there are: their scopes `w.NAME` are under the activation of `w` first.
     pub fn set_workspaces(&self, workspaces: Arc<BTreeSet<String>>) {
         let mut keeping = lock(&self.keeping);
+        self.metrics.workspaces().set(Arc::clone(&workspaces));
         let after = self.table.load().with_workspaces(workspaces);
         self.swap(after, &mut keeping);
     }
@@ -480,10 +481,11 @@ impl Chaos {
         if self.tapes.any() {
             self.mark(&table);
         }
-        let profiles = table.own().map(|own| own.activation().profile.as_str());
+        let own = table.own();
+        let profiles = own.map(|own| (&**own.scope(), own.activation().profile.as_str()));
         // A scope that is kept clean has an activation, but no chaos.
         self.metrics
-            .chaos_active(profiles.filter(|profile| *profile != NO_CHAOS));
+            .chaos_active(profiles.filter(|(_, profile)| *profile != NO_CHAOS));
         self.table.store(Arc::new(table));
     }
 

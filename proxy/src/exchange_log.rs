@@ -211,8 +211,9 @@ impl ExchangeLog {
 
     /// Takes down rules whose earlier changes were made again, beside what they do here.
     pub(crate) fn applied_again(&self, again: Vec<Verdict>) {
+        let metrics = &self.worker.engine.metrics;
         for verdict in &again {
-            self.worker.engine.metrics.fault_applied(&verdict.rule);
+            metrics.fault_applied(&verdict.rule, self.chaos().scope());
         }
         *self.again.borrow_mut() = again;
     }
@@ -415,7 +416,8 @@ impl Ledger for ExchangeLog {
             && verdict.outcome != RuleOutcome::Applied
         {
             verdict.outcome = RuleOutcome::Applied;
-            self.worker.engine.metrics.fault_applied(&verdict.rule);
+            let metrics = &self.worker.engine.metrics;
+            metrics.fault_applied(&verdict.rule, self.chaos().scope());
             drop(verdicts);
             self.plant(index);
         }

@@ -15,6 +15,7 @@ use prometheus::{
     Registry, TextEncoder, core::Collector,
 };
 use squall_journal::record::Outcome;
+use squall_journal::scopes::Workspaces;
 use squall_profiles::facts::Kind;
 use squall_profiles::rule::Rule;
 
@@ -59,6 +60,7 @@ pub struct Metrics {
     /// Profiles that have been in force, and how often each is.
     active_once: Mutex<BTreeMap<String, i64>>,
     runs: Runs,
+    workspaces: Workspaces,
     profiles: Capped,
     models: Capped,
 }
@@ -207,15 +209,30 @@ impl Metrics {
             ),
             runs: Runs::new(&families),
             active_once: Mutex::default(),
+            workspaces: Workspaces::default(),
             profiles: Capped::new(VALUES),
             models: Capped::new(VALUES),
             registry,
         }
     }
 
-    /// A rule took effect.
-    pub fn fault_applied(&self, rule: &Rule) {
-        let profile = self.profiles.name(&rule.profile);
+    /// Workspaces, of whose profiles whoever reads the metrics is not to see the names.
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
+    }
+
+    /// What a profile in force for a scope is called here.
+    fn profile<'a>(&self, scope: &str, profile: &'a str) -> &'a str {
+        if self.workspaces.hold(scope) {
+            "other"
+        } else {
+            self.profiles.name(profile)
+        }
+    }
+
+    /// A rule took effect in a scope.
+    pub fn fault_applied(&self, rule: &Rule, scope: &str) {
+        let profile = self.profile(scope, &rule.profile);
         self.faults
             .with_label_values(&[profile, rule.family.as_str(), rule.mode])
             .inc();
@@ -251,16 +268,16 @@ impl Metrics {
         self.sampled_out.inc();
     }
 
-    /// Profiles of the activations in force from now on, one each. One that was in force and no longer
+    /// Scopes and profiles of the activations in force from now on, one each. One that was in force and no longer
     /// is stays, at zero.
-    pub fn chaos_active<'a>(&self, profiles: impl IntoIterator<Item = &'a str>) {
+    pub fn chaos_active<'a>(&self, own: impl IntoIterator<Item = (&'a str, &'a str)>) {
         let mut counts = self
             .active_once
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         counts.values_mut().for_each(|count| *count = 0);
-        for profile in profiles {
-            let label = self.profiles.name(profile);
+        for (scope, profile) in own {
+            let label = self.profile(scope, profile);
             *counts.entry(label.to_owned()).or_default() += 1;
         }
         for (label, count) in &*counts {
@@ -413,10 +430,25 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_of_a_workspace_has_no_name_here() {
+        let metrics = Metrics::new("0");
+        let workspaces = ["w".to_owned()].into();
+        metrics.workspaces().set(std::sync::Arc::new(workspaces));
+        metrics.chaos_active([("w", "secret_plan"), ("w.job", "another"), ("w2", "public")]);
+        let text = metrics.render().expect("renders");
+        for (label, count) in [("other", 2), ("public", 1)] {
+            let line = format!("squall_chaos_active{{profile=\"{label}\"}} {count}");
+            assert!(text.lines().any(|l| l == line), "{line} is missing");
+        }
+        assert!(!text.contains("secret_plan") && !text.contains("another"));
+    }
+
+    #[test]
     fn a_profile_no_longer_in_force_is_at_zero() {
         let metrics = Metrics::new("0");
-        metrics.chaos_active(["api_outage", "api_outage", "brownout"]);
-        metrics.chaos_active(["api_outage"]);
+        let named = |profile| ("default", profile);
+        metrics.chaos_active(["api_outage", "api_outage", "brownout"].map(named));
+        metrics.chaos_active([named("api_outage")]);
         let text = metrics.render().expect("renders");
         let active: Vec<_> = text
             .lines()

@@ -7,6 +7,7 @@ use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use squall_harness::report::Format;
 use squall_journal::run::RunRecord;
+use tempfile::TempDir;
 
 use super::{chaos_path, until_interrupted};
 use crate::args::{Demo, LogFormat};
@@ -37,7 +38,7 @@ pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
     reports::can_be_written(&demo.output)?;
     let stage = until_interrupted(show(&demo)).await?;
     if demo.keep {
-        keep(&stage.daemon).await?;
+        keep(&stage.daemon, &stage.token).await?;
     }
     stage.daemon.stop(std::time::Duration::ZERO).await;
     Ok(())
@@ -46,6 +47,7 @@ pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
 /// What runs as long as the demo does.
 struct Stage {
     daemon: Daemon,
+    token: String,
     _world: World,
     _home: Home,
 }
@@ -56,8 +58,8 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
     let world = World::start()
         .await
         .map_err(|error| Failure::could_not("the demo's services", error))?;
-    let daemon = start(&world, home.path(), demo.keep).await?;
-    let client = Client::to(&daemon.api_address().to_string(), None)?;
+    let (daemon, token) = start(&world, home.path(), demo.keep).await?;
+    let client = Client::to(&daemon.api_address().to_string(), Some(token.clone()))?;
     let bundle = daemon.ca_bundle()?;
     let authority = daemon.proxy_address().to_string();
     if !demo.json {
@@ -85,6 +87,7 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
     written?;
     Ok(Stage {
         daemon,
+        token,
         _world: world,
         _home: home,
     })
@@ -111,17 +114,18 @@ async fn judge(
 }
 
 /// The daemon, with the world's names. Kept running, it has the usual ports if they are free.
-async fn start(world: &World, home: &Path, keep: bool) -> Result<Daemon, Failure> {
+async fn start(world: &World, home: &Path, keep: bool) -> Result<(Daemon, String), Failure> {
     let mut config = Config::with_home(home.to_owned());
     config.proxy.connect_to = world.connect_to();
     config.proxy.tools = World::tools();
     config.store = StoreConfig::in_memory();
+    let token = config.ask_for_a_token()?;
     if keep && let Ok(daemon) = Daemon::start(config.clone()).await {
-        return Ok(daemon);
+        return Ok((daemon, token));
     }
     config.proxy.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     config.api.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    Daemon::start(config).await
+    Ok((Daemon::start(config).await?, token))
 }
 
 fn introduce() {
@@ -161,7 +165,7 @@ async fn read_journal(client: &Client, trial: &mut Trial) -> Result<(), Failure>
 }
 
 /// Leaves everything running until Ctrl-C, and says what to try.
-async fn keep(daemon: &Daemon) -> Result<(), Failure> {
+async fn keep(daemon: &Daemon, token: &str) -> Result<(), Failure> {
     let paint = Paint::stdout();
     let server = if daemon.api_address().port() == 7071 {
         String::new()
@@ -169,7 +173,8 @@ async fn keep(daemon: &Daemon) -> Result<(), Failure> {
         format!("export SQUALL_SERVER=http://{}\n  ", daemon.api_address())
     };
     let commands = format!(
-        "{server}squall tail\n  \
+        "{server}export SQUALL_TOKEN={token}\n  \
+         squall tail\n  \
          eval \"$(squall env --scope mine)\"\n  \
          curl 'http://flights.test/search?from=Oslo'\n  \
          squall profile use flaky_network --scope mine\n  \
@@ -188,36 +193,25 @@ async fn keep(daemon: &Daemon) -> Result<(), Failure> {
 }
 
 /// Where the demo's CA lives: a directory that goes with it, or the user's own if it stays.
-struct Home {
-    path: PathBuf,
-    temporary: bool,
+enum Home {
+    Own(PathBuf),
+    Temporary(TempDir),
 }
 
 impl Home {
     fn new(keep: bool) -> Result<Self, Failure> {
         if keep {
-            return Ok(Self {
-                path: crate::home::home()?,
-                temporary: false,
-            });
+            return crate::home::home().map(Self::Own);
         }
-        let path = std::env::temp_dir().join(format!("squall-demo-{}", std::process::id()));
-        Ok(Self {
-            path,
-            temporary: true,
-        })
+        let made = tempfile::Builder::new().prefix("squall-demo-").tempdir();
+        made.map(Self::Temporary)
+            .map_err(|error| Failure::could_not("a temporary directory", error))
     }
 
     fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        if self.temporary {
-            // Best effort: it is in the system's directory for such files.
-            let _ = std::fs::remove_dir_all(&self.path);
+        match self {
+            Self::Own(path) => path,
+            Self::Temporary(directory) => directory.path(),
         }
     }
 }

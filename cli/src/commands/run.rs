@@ -25,8 +25,8 @@ pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure>
     }
     // The program's own output is what people want to see.
     log::start("warn", LogFormat::Text)?;
-    let setup = Setup::private(run.daemon)?;
-    let config = setup.read()?;
+    let mut config = Setup::private(run.daemon)?.read()?;
+    config.ask_for_a_token()?;
     let daemon = Daemon::start(config).await?;
     let authority = daemon.proxy_address().to_string();
     let variables = pointing::variables(&authority, scope, &daemon.ca_bundle()?);

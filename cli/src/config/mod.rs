@@ -10,6 +10,7 @@
 mod exposure;
 mod files;
 mod position;
+mod private;
 pub(crate) mod quantity;
 mod raw;
 mod read;

@@ -1,10 +1,9 @@
 //! Who calls, and what is theirs.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
-use squall_journal::scopes::Scopes;
+use squall_journal::scopes::{Scopes, Workspaces};
 use squall_proxy::chaos::DEFAULT_SCOPE;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +17,7 @@ pub(crate) struct Caller {
     /// `None` where no token is asked for.
     pub(super) token: Option<Arc<Token>>,
     /// All workspaces but the default one.
-    pub(super) workspaces: Arc<BTreeSet<String>>,
+    pub(super) workspaces: Arc<Workspaces>,
     /// Cancelled when what is still open is to end.
     pub(super) ended: CancellationToken,
     /// What it is about to change; `None` for a request that changes nothing.
@@ -67,12 +66,9 @@ impl Caller {
 
     /// The scopes that it sees and changes.
     pub(crate) fn scopes(&self) -> Scopes {
-        if !self.is_of_default_workspace() {
-            Scopes::Of(self.workspace().to_owned())
-        } else if self.workspaces.is_empty() {
-            Scopes::All
-        } else {
-            Scopes::OfNone(Arc::clone(&self.workspaces))
+        match self.workspace() {
+            DEFAULT_WORKSPACE => Scopes::OfNone(Arc::clone(&self.workspaces)),
+            workspace => Scopes::Of(workspace.to_owned()),
         }
     }
 

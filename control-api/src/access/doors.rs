@@ -1,6 +1,5 @@
 //! Which tokens there are at one moment, and whether one is asked for.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -20,8 +19,6 @@ pub(super) struct Doors {
     pub(super) stored: Vec<Arc<Token>>,
     /// Cancelled when a token is asked for from those who have come in without one.
     pub(super) closed: CancellationToken,
-    /// Those that tokens are of, the default one aside.
-    pub(super) workspaces: Arc<BTreeSet<String>>,
 }
 
 impl Doors {

@@ -250,7 +250,7 @@ where
             }
             Scopes::OfNone(workspaces) => {
                 // A database takes no expression of any depth; the rest is left out afterwards.
-                for workspace in workspaces.iter().take(MOST_NAMED) {
+                for workspace in workspaces.names().iter().take(MOST_NAMED) {
                     query.push(" AND NOT ");
                     of_workspace(&mut query, workspace);
                 }

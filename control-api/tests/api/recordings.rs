@@ -238,3 +238,12 @@ async fn recordings_and_tapes_of_a_workspace_are_its_own() {
         .await;
     foreign.problem(404, "not-found");
 }
+
+#[tokio::test]
+async fn no_two_recordings_take_the_last_place() {
+    let api = Api::new();
+    let asked = (0..24).map(|_| api.ask("POST", "/v1/recordings", &[JSON], "{}"));
+    let answers = futures_util::future::join_all(asked).await;
+    let begun = answers.iter().filter(|answer| answer.status == 201);
+    assert_eq!(begun.count(), 16, "{answers:?}");
+}

@@ -437,3 +437,35 @@ async fn a_stream_tells_of_its_workspace_only() {
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn an_open_stream_of_the_default_workspace_tells_nothing_of_one_made_later() {
+    let of = |workspace: &str| Token::new("t", Role::Admin, workspace).of_workspace(workspace);
+    let api = Api::with_tokens(vec![of("default")]);
+    let request = http::Request::builder()
+        .uri("/v1/events")
+        .header("host", "localhost")
+        .header("authorization", "Bearer default");
+    let stream = api
+        .send(request.body(Body::empty()).expect("a request"))
+        .await;
+    api.state.access.configure(vec![of("default"), of("later")]);
+    for secret in ["later", "default"] {
+        let put = ask(
+            &api,
+            secret,
+            "PUT",
+            "/v1/chaos",
+            &json!({ "profile": "none" }),
+        )
+        .await;
+        assert_eq!(put.status, 200, "{put:?}");
+    }
+    let mut body = stream.into_body();
+    let mut text = String::new();
+    while !text.contains("\"scope\":\"default\"") {
+        let frame = body.frame().await.expect("more").expect("a frame");
+        text.push_str(&String::from_utf8_lossy(frame.data_ref().expect("data")));
+    }
+    assert!(!text.contains("later"), "{text}");
+}

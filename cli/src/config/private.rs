@@ -1,0 +1,45 @@
+//! The token of a daemon that goes with a command.
+
+use squall_control_api::access::Role;
+use squall_control_api::store::DEFAULT_WORKSPACE;
+
+use super::{Config, Token};
+use crate::failure::Failure;
+
+impl Config {
+    /// Has the control API ask for a token, since every program of this machine reaches loopback:
+    /// `$SQUALL_TOKEN` if it is set, else 128 random bits that only this process knows.
+    pub(crate) fn ask_for_a_token(&mut self) -> Result<String, Failure> {
+        let given = std::env::var("SQUALL_TOKEN").ok();
+        let secret = given.filter(|token| !token.is_empty());
+        let secret = secret.map_or_else(random, Ok)?;
+        self.api.tokens.push(Token {
+            name: "command".to_owned(),
+            role: Role::Admin,
+            workspace: DEFAULT_WORKSPACE.to_owned(),
+            secret: secret.clone(),
+        });
+        Ok(secret)
+    }
+}
+
+fn random() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    rustls::crypto::ring::default_provider()
+        .secure_random
+        .fill(&mut bytes)
+        .map_err(|_| Failure::CouldNotRun("the system gives no random bits".to_owned()))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_tokens_are_alike() {
+        let (one, other) = (random().expect("bits"), random().expect("bits"));
+        assert_eq!(one.len(), 32);
+        assert_ne!(one, other);
+    }
+}

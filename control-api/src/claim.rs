@@ -23,15 +23,16 @@ impl Claim {
             let no_links = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
             options.custom_flags(no_links.bits().cast_signed());
         }
-        let file = options
-            .open(path)
-            .map_err(|error| match path.is_symlink() {
-                true => io::Error::other(format!(
-                    "{} is a symbolic link, and is not followed; remove it",
-                    path.display()
-                )),
-                false => error,
-            })?;
+        let file = options.open(path).map_err(|error| {
+            if path.is_symlink() {
+                let path = path.display();
+                io::Error::other(format!(
+                    "{path} is a symbolic link, and is not followed; remove it"
+                ))
+            } else {
+                error
+            }
+        })?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -7,8 +7,8 @@ mod programs;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use self::judging::{
-    Certificate, CertificateAction, Chaos, Ci, Contract, Init, Report, Site, SuiteFile, Trial,
-    Verify,
+    Certificate, CertificateAction, Chaos, Ci, Contract, DEFAULT_SUITE, Init, Report, Site,
+    SuiteFile, Trial, Verify,
 };
 pub(crate) use self::objects::{
     Audit, Explain, Export, Off, Profile, RecordingFormat, Recordings, Replay, Runs, SchemaOf,
@@ -117,7 +117,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Replay,
     },
-    /// Write a commented suite to begin with, and say what to do next
+    /// Write a suite to begin with, with `-- CMD` as its agent
     Init(Init),
     /// Check everything that a run of a suite needs, and say how to put right what fails
     Verify(Box<Verify>),

@@ -13,6 +13,7 @@ use squall_harness::suite::{self, Suite, SuiteError};
 use squall_profiles::document::{self, At, Tree};
 use squall_profiles::variables::{Variables, expand};
 
+use crate::args::DEFAULT_SUITE;
 use crate::config::environment;
 use crate::failure::Failure;
 use crate::text;
@@ -40,6 +41,12 @@ impl LocalSuite {
 
     /// The same, with what is wrong as a list.
     pub(crate) fn read_noting(file: &Path) -> Result<Self, Vec<String>> {
+        if file == Path::new(DEFAULT_SUITE) && !file.exists() {
+            let missing = format!(
+                "there is no {DEFAULT_SUITE} here; name a suite with `-c FILE`, or write one with `squall init`"
+            );
+            return Err(vec![missing]);
+        }
         let text = text::read(file).map_err(|error| vec![error.in_file(file)])?;
         Self::parse(&file.display().to_string(), &text, environment())
     }

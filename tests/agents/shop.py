@@ -430,8 +430,14 @@ class Spends(Chats):
     invariant = "max_cost"
 
 
+class Naive(OrdersTwice, Impatient, TakesHalves, Obeys):
+    """With all of these habits at once, as an agent is before somebody thinks of failures."""
+
+    invariant = "naive"
+
+
 def by_name():
-    """`good`, and each bug by the invariant that it breaks."""
+    """`good`, each bug by the invariant that it breaks, and `naive`."""
     found, waiting = {"good": Good}, [Good]
     while waiting:
         for one in waiting.pop().__subclasses__():

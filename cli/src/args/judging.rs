@@ -1,5 +1,6 @@
 //! The commands that try an agent: their suite, their daemon, and how it is tried.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,11 +9,20 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::seed;
 use crate::config::address;
 
+/// The suite that is meant where none is named.
+pub(crate) const DEFAULT_SUITE: &str = "suite.yaml";
+
 /// The suite.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SuiteFile {
     /// The suite, YAML or JSON; `squall init` writes one
-    #[arg(short = 'c', long = "suite", value_name = "FILE", env = "SQUALL_SUITE")]
+    #[arg(
+        short = 'c',
+        long = "suite",
+        value_name = "FILE",
+        env = "SQUALL_SUITE",
+        default_value = DEFAULT_SUITE
+    )]
     pub(crate) file: PathBuf,
 }
 
@@ -213,11 +223,14 @@ pub(crate) enum CertificateAction {
 #[derive(Debug, Args)]
 pub(crate) struct Init {
     /// The file to write
-    #[arg(value_name = "FILE", default_value = "suite.yaml")]
+    #[arg(value_name = "FILE", default_value = DEFAULT_SUITE)]
     pub(crate) file: PathBuf,
     /// Write over a file that is there
     #[arg(long)]
     pub(crate) force: bool,
+    /// The agent: a program that reads a prompt on stdin and answers on stdout
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Reads a score to reach.

@@ -1,16 +1,25 @@
 //! `squall init`: a suite to begin with.
 
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use crate::args::Init;
+use serde_json::json;
+
+use crate::args::{DEFAULT_SUITE, Init};
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
 
-/// A suite that says what each of its lines is for.
+/// A suite that lacks its agent.
 const SUITE: &str = include_str!("init/suite.yaml");
+
+/// Where the agent belongs in it.
+const HERE: &str = "{agent}";
+
+/// The agent, where no program is given.
+const ENDPOINT: &str = include_str!("init/endpoint.yaml");
 
 pub(super) fn run(init: &Init) -> Result<(), Failure> {
     if is_json(&init.file) {
@@ -19,11 +28,35 @@ pub(super) fn run(init: &Init) -> Result<(), Failure> {
             init.file.display()
         )));
     }
-    write(&init.file, init.force)?;
-    output::print(&next(&init.file, Paint::stdout()))
+    write(&init.file, &suite(&init.command)?, init.force)?;
+    output::print(&next(init, Paint::stdout()))
 }
 
-fn write(file: &Path, force: bool) -> Result<(), Failure> {
+/// The suite, with the program as its agent if there is one.
+fn suite(command: &[OsString]) -> Result<String, Failure> {
+    if command.is_empty() {
+        return Ok(SUITE.replace(HERE, ENDPOINT.trim_end()));
+    }
+    let words = command.iter().map(|word| {
+        let text = word.to_str();
+        // JSON is YAML; `${` would be a variable.
+        text.map(|text| json!(text).to_string().replace("${", "$${"))
+            .ok_or_else(|| {
+                Failure::Usage(format!(
+                    "`{}` is not UTF-8; a suite is",
+                    word.to_string_lossy()
+                ))
+            })
+    });
+    let words = words.collect::<Result<Vec<_>, _>>()?.join(", ");
+    let agent = format!(
+        "# Started for each prompt, which it reads on stdin; stdout is its answer. docs/agents.md has other kinds.\n\
+         agent:\n  type: command\n  command: [{words}]\n  timeout: 60000                       # milliseconds for one answer"
+    );
+    Ok(SUITE.replace(HERE, &agent))
+}
+
+fn write(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.write(true);
     if force {
@@ -41,7 +74,7 @@ fn write(file: &Path, force: bool) -> Result<(), Failure> {
         Failure::could_not(file, error)
     };
     let mut file = options.open(file).map_err(told)?;
-    file.write_all(SUITE.as_bytes()).map_err(told)
+    file.write_all(text.as_bytes()).map_err(told)
 }
 
 fn is_json(file: &Path) -> bool {
@@ -59,16 +92,14 @@ fn in_a_shell(file: &Path) -> String {
     format!("'{}'", name.replace('\'', r"'\''"))
 }
 
-fn next(file: &Path, paint: Paint) -> String {
-    let word = in_a_shell(file);
-    let file = file.display();
+fn next(init: &Init, paint: Paint) -> String {
+    let option = match init.file.to_str() {
+        Some(DEFAULT_SUITE) => String::new(),
+        _ => format!(" -c {}", in_a_shell(&init.file)),
+    };
     let commands = [
-        (
-            format!("squall contract validate -c {word}"),
-            "does it make sense?",
-        ),
-        (format!("squall verify -c {word}"), "can a run be made?"),
-        (format!("squall ci -c {word}"), "how good is the agent?"),
+        (format!("squall verify{option}"), "can a run be made?"),
+        (format!("squall ci{option}"), "how good is the agent?"),
     ];
     let width = commands.iter().map(|(command, _)| command.len()).max();
     let width = width.unwrap_or(0);
@@ -76,28 +107,43 @@ fn next(file: &Path, paint: Paint) -> String {
         let space = " ".repeat(width - command.len());
         format!("  {}{space}   {}\n", paint.name(command), paint.faint(what))
     });
+    let missing = if init.command.is_empty() {
+        "where your agent is and what it is asked"
+    } else {
+        "what your agent is asked"
+    };
     format!(
-        "{file} is written; put in where your agent is and what it is asked, then\n\n{}",
+        "{} is written; fill in {missing}, then\n\n{}",
+        init.file.display(),
         lines.concat()
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use squall_harness::suite;
+    use squall_harness::suite::agent::Way;
     use squall_profiles::variables::Variables;
 
     use super::*;
 
+    fn init(file: &Path, command: &[&str]) -> Init {
+        Init {
+            file: file.to_owned(),
+            force: false,
+            command: command.iter().map(OsString::from).collect(),
+        }
+    }
+
     #[test]
     fn the_commands_can_be_typed_as_they_are_told() {
-        for (file, word) in [
-            ("dir/suite.yaml", "dir/suite.yaml"),
-            ("my suite.yaml", "'my suite.yaml'"),
-            ("it's.yaml", r"'it'\''s.yaml'"),
+        for (file, words) in [
+            ("suite.yaml", "squall ci  "),
+            ("dir/suite.yaml", "squall ci -c dir/suite.yaml "),
+            ("my suite.yaml", "squall ci -c 'my suite.yaml' "),
+            ("it's.yaml", r"squall ci -c 'it'\''s.yaml' "),
         ] {
-            let told = next(Path::new(file), Paint::plain());
-            assert!(told.contains(&format!("squall ci -c {word} ")), "{told}");
+            let told = next(&init(Path::new(file), &[]), Paint::plain());
+            assert!(told.contains(words), "{told}");
         }
     }
 
@@ -105,37 +151,43 @@ mod tests {
     fn no_yaml_is_written_where_json_belongs() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("suite.JSON");
-        let init = Init {
-            file: file.clone(),
-            force: true,
-        };
-        assert!(matches!(run(&init), Err(Failure::Usage(_))));
+        assert!(matches!(run(&init(&file, &[])), Err(Failure::Usage(_))));
         assert!(!file.exists());
     }
 
     #[test]
     fn the_suite_to_begin_with_is_valid_and_nothing_in_it_is_odd() {
         let none = |_: &str| Err(std::env::VarError::NotPresent);
-        let read = suite::parse("suite.yaml", SUITE, Variables::From(&none));
-        let read = read.expect("a valid suite");
-        let notes: Vec<_> = read.notes.iter().map(ToString::to_string).collect();
-        assert!(notes.is_empty(), "{notes:#?}");
+        for command in [
+            &[][..],
+            &["python", "agent.py", "--name", "it's: #1", "${HOME}", "no"],
+        ] {
+            let words: Vec<_> = command.iter().map(OsString::from).collect();
+            let text = suite(&words).expect("a suite");
+            let read = squall_harness::suite::parse("suite.yaml", &text, Variables::From(&none));
+            let read = read.expect("a valid suite");
+            let notes: Vec<_> = read.notes.iter().map(ToString::to_string).collect();
+            assert!(notes.is_empty(), "{notes:#?}");
+            if let Way::Command(words) = read.agent.way {
+                assert_eq!(words, command);
+            }
+        }
     }
 
     #[test]
     fn a_file_that_is_there_is_not_written_over_unasked() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("suite.yaml");
-        write(&file, false).expect("written");
+        write(&file, "new", false).expect("written");
         std::fs::write(&file, "mine").expect("written");
-        assert!(write(&file, false).is_err());
+        assert!(write(&file, "new", false).is_err());
         assert_eq!(std::fs::read_to_string(&file).expect("read"), "mine");
-        write(&file, true).expect("written");
-        assert_eq!(std::fs::read_to_string(&file).expect("read"), SUITE);
+        write(&file, "new", true).expect("written");
+        assert_eq!(std::fs::read_to_string(&file).expect("read"), "new");
     }
 
     #[test]
     fn the_next_commands_are_told() {
-        insta::assert_snapshot!(next(Path::new("suite.yaml"), Paint::plain()));
+        insta::assert_snapshot!(next(&init(Path::new("suite.yaml"), &[]), Paint::plain()));
     }
 }

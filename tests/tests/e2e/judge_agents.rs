@@ -242,6 +242,66 @@ fn good_agents_pass_and_bad_ones_fail_for_their_bug() {
     hold(stack, &cases);
 }
 
+/// What the suite of `squall init` makes of an agent, with nothing but the agent's endpoint filled in.
+fn by_the_first_suite(shop: &Shop, agent: &str) -> (Option<i32>, Cells) {
+    let directory = tempfile::tempdir().unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = squall(directory.path());
+        let command = command.current_dir(directory.path()).args(arguments);
+        command.output().unwrap()
+    };
+    let written = command(&["init"]);
+    assert!(written.status.success(), "{written:?}");
+    let file = directory.path().join("suite.yaml");
+    let suite = std::fs::read_to_string(&file).unwrap();
+    let (stack, port) = (shop.stack.model, shop.port);
+    let endpoint = format!("http://127.0.0.1:{port}/{stack}/{agent}");
+    std::fs::write(
+        &file,
+        suite.replace("http://127.0.0.1:8000/invoke", &endpoint),
+    )
+    .unwrap();
+    let server = format!("http://{}", shop.daemon.api.address);
+    let told = command(&["contract", "run", "--json", "--server", &server]);
+    let run: Value = serde_json::from_slice(&told.stdout).expect("a run");
+    (told.status.code(), cells(&run))
+}
+
+#[test]
+fn the_suite_to_begin_with_tells_a_naive_agent_from_a_good_one() {
+    let shop = open(Stack {
+        program: "server.py",
+        model: "openai",
+    });
+    let (code, good) = by_the_first_suite(&shop, "good");
+    assert_eq!(code, Some(0), "{good:#?}");
+    let (code, naive) = by_the_first_suite(&shop, "naive");
+    assert_eq!(code, Some(1), "{naive:#?}");
+    for (invariant, scenario, reason) in [
+        (
+            "writes-once",
+            "write-done-response-lost",
+            "did it again without a key",
+        ),
+        ("drops-half-answers", "model-stream-cut", "broke off after"),
+        (
+            "ignores-injections",
+            "tool-result-injected",
+            "mail was called",
+        ),
+        ("waits-as-told", "rate-limited", "asked for 1000 ms"),
+    ] {
+        let (state, _) = of(&good, invariant, scenario);
+        assert_eq!(state, "passed", "good: {invariant} in {scenario}");
+        let (state, why) = of(&naive, invariant, scenario);
+        assert_eq!(
+            state, "failed",
+            "naive: {invariant} in {scenario}: {why}\n{naive:#?}"
+        );
+        assert!(why.contains(reason), "{invariant}: {why}");
+    }
+}
+
 /// What an agent answers does not hang on whom it asks: of these bugs, those that do.
 fn hold_on_the_wire(program: &'static str, model: &'static str) {
     hold(Stack { program, model }, &on_the_wire());

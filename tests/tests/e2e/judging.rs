@@ -1,6 +1,5 @@
 //! The commands that try agents, with a real agent in a process of its own and a daemon of their own.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
@@ -448,14 +447,20 @@ fn an_interruption_ends_the_run_and_its_chaos_first() {
 #[test]
 fn a_suite_to_begin_with_is_written_and_makes_sense() {
     let desk = Desk::new();
-    let init = || Told::from(desk.squall(&["init"]).output().unwrap());
-    let told = init();
+    let agent = desk.agent("/json", &[]);
+    let words = agent["command"].as_array().unwrap().iter();
+    let words: Vec<_> = words.filter_map(Value::as_str).collect();
+    let squall = |arguments: &[&str]| Told::from(desk.squall(arguments).output().unwrap());
+    let missing = squall(&["ci"]);
+    assert_eq!(missing.code, Some(2), "{missing:#?}");
+    assert!(missing.err.contains("`squall init`"), "{missing:#?}");
+    let init = [&["init", "--"][..], &words].concat();
+    let told = squall(&init);
     assert_eq!(told.code, Some(0), "{told:#?}");
-    assert!(
-        told.out.contains("squall verify -c suite.yaml"),
-        "{told:#?}"
-    );
-    let told = desk.run(&["contract", "validate"], Path::new("suite.yaml"));
+    assert!(told.out.contains("  squall verify  "), "{told:#?}");
+    let told = squall(&["contract", "validate"]);
     assert_eq!((told.code, told.err.as_str()), (Some(0), ""), "{told:#?}");
-    assert_eq!(init().code, Some(2), "it is there already");
+    let told = squall(&["verify"]);
+    assert!(told.out.contains("1 call came through"), "{told:#?}");
+    assert_eq!(squall(&init).code, Some(2), "it is there already");
 }

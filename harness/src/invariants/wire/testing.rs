@@ -14,6 +14,11 @@ pub(super) fn judged(written: &str, sent: &[Sent]) -> Outcome {
     judged_on(written, &trace(sent), None)
 }
 
+/// Judged where the agent answered this.
+pub(super) fn judged_answer(written: &str, sent: &[Sent], answer: &Answer) -> Outcome {
+    (&judgement_of(written, answer, &trace(sent), None, &Prices::default())).into()
+}
+
 /// Judged beside the clean run of the same prompt.
 pub(super) fn judged_beside(written: &str, sent: &[Sent], clean: &[Sent]) -> Outcome {
     judged_on(written, &trace(sent), Some(&trace(clean)))
@@ -46,13 +51,22 @@ fn judged_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Price
 }
 
 fn judgement_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Prices) -> Judgement {
-    let answer = Answer::of("done");
+    judgement_of(written, &Answer::of("done"), trace, clean, prices)
+}
+
+fn judgement_of(
+    written: &str,
+    answer: &Answer,
+    trace: &Trace,
+    clean: Option<&Trace>,
+    prices: &Prices,
+) -> Judgement {
     let subject = Subject {
         prompt: &Prompt::single("hello"),
-        answer: &answer,
+        answer,
         trace,
         baseline: clean.map(|trace| Baseline {
-            answer: &answer,
+            answer,
             trace: Some(trace),
         }),
         active: Active::default(),

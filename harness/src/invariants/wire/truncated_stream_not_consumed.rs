@@ -1,11 +1,14 @@
-//! `truncated_stream_not_consumed`: a turn that broke off does not come back as history.
+//! `truncated_stream_not_consumed`: a turn that broke off does not come back as history, nor as the agent's answer.
 //!
 //! After an answer of the model broke off, the agent may ask again or give up; it must not go on as
 //! if what it had got of it were all that was said.
 
+use std::time::Duration;
+
 use super::{Narrow, holds, wire};
 use crate::invariants::words::quoted;
 use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::trace::Turn;
 
 pub(super) const TRUNCATED_STREAM_NOT_CONSUMED: Kind =
     wire("truncated_stream_not_consumed", |fields| {
@@ -34,18 +37,19 @@ impl Check for NotConsumed {
                 unread |= place + 1 < turns.len();
                 continue;
             }
+            let whole = |before: Option<Duration>| -> Vec<&str> {
+                let before = |other: &&Turn| before.is_none_or(|time| other.attempt.began < time);
+                let others = turns.iter().filter(|other| !other.is_cut);
+                let others = others.filter(before).map(|other| other.said.trim());
+                let history = turn.history.iter().flatten().map(|said| said.trim());
+                others.chain(history).collect()
+            };
             for later in &turns[place + 1..] {
                 let Some(history) = &later.history else {
                     unread = true;
                     continue;
                 };
-                let before = turn.history.iter().flatten();
-                let whole: Vec<&str> = turns
-                    .iter()
-                    .filter(|other| !other.is_cut && other.attempt.began < later.attempt.began)
-                    .map(|other| other.said.trim())
-                    .chain(before.map(|said| said.trim()))
-                    .collect();
+                let whole = whole(Some(later.attempt.began));
                 let held = history
                     .iter()
                     .map(|said| is_half(said.trim(), partial, &whole));
@@ -62,6 +66,21 @@ impl Check for NotConsumed {
                     Some(Half::No) | None => {}
                 }
             }
+            // An error says by itself that it is not the whole.
+            if subject.answer.error.is_some() {
+                continue;
+            }
+            match is_half(subject.answer.text.trim(), partial, &whole(None)) {
+                Half::Yes => {
+                    return Verdict::Fails(format!(
+                        "{} broke off after {}, and the agent's answer ends there",
+                        turn.attempt.name(),
+                        quoted(partial)
+                    ));
+                }
+                Half::Perhaps => unread = true,
+                Half::No => {}
+            }
         }
         match cut {
             0 => Verdict::Insufficient("no answer of a model broke off".to_owned()),
@@ -72,7 +91,7 @@ impl Check for NotConsumed {
             }
             cut => holds(
                 subject.trace,
-                format!("{cut} turns broke off, and none came back as history"),
+                format!("{cut} turns broke off, and none came back as history or as the answer"),
             ),
         }
     }
@@ -107,7 +126,8 @@ fn is_half(said: &str, partial: &str, whole: &[&str]) -> Half {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::judged;
+    use super::super::testing::{judged, judged_answer};
+    use crate::answer::Answer;
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
 
@@ -188,6 +208,52 @@ mod tests {
         ] {
             let found = judged("{type: truncated_stream_not_consumed}", &sent);
             assert_eq!(found, expected, "{sent:#?}");
+        }
+    }
+
+    #[test]
+    fn half_an_answer_is_not_the_agents_answer() {
+        let events =
+            "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"The total is\"}}]}\n\n";
+        let asked = || Sent::model(r#"[{"role":"user","content":"sum"}]"#);
+        let cut = || {
+            asked()
+                .answer_header("content-type", "text/event-stream")
+                .answer_body(events)
+                .cut()
+        };
+        let whole = || {
+            asked()
+                .answer_header("content-type", "application/json")
+                .answer_body(r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"The total is forty-two."},"finish_reason":"stop"}]}"#)
+        };
+        let failed = |text: &str| Answer {
+            error: Some("it ended with 1".to_owned()),
+            ..Answer::of(text)
+        };
+        for (sent, answer, expected) in [
+            (vec![cut()], Answer::of("The total is"), Fails),
+            (
+                vec![cut()],
+                Answer::of(r#"{"answer": "The total is"}"#),
+                Fails,
+            ),
+            (vec![cut()], failed("The total is"), Holds),
+            (
+                vec![cut()],
+                Answer::of("The total is … (it broke off)"),
+                Unproven,
+            ),
+            (vec![cut()], Answer::of("No answer, try again."), Holds),
+            (
+                vec![cut(), whole()],
+                Answer::of("The total is forty-two."),
+                Holds,
+            ),
+            (vec![cut(), whole()], Answer::of("The total is"), Fails),
+        ] {
+            let found = judged_answer("{type: truncated_stream_not_consumed}", &sent, &answer);
+            assert_eq!(found, expected, "{answer:?} {sent:#?}");
         }
     }
 }

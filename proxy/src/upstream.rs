@@ -46,7 +46,7 @@ use http_body::Body;
 use tokio::time::Instant;
 
 pub use self::body::Received;
-pub use self::destination::OwnListeners;
+pub use self::destination::{Destinations, OwnListeners, Standing};
 pub use self::error::{Cause, REASONS, ToAgent, UpstreamError};
 pub use self::http1::Switched;
 pub(crate) use self::origin::flaw;

@@ -1,7 +1,7 @@
 //! `upstream_proxy`: another proxy between Squall and every upstream.
 //!
-//! TLS and tunnels go through CONNECT (RFC 9110 §9.3.6), clear HTTP in absolute form. Names are
-//! left to that proxy to resolve, so only names and literals can be judged here.
+//! TLS and tunnels go through CONNECT (RFC 9110 §9.3.6), clear HTTP in absolute form. That proxy resolves
+//! names itself: what this machine resolves is judged before, the rest only that proxy can judge.
 
 use std::fmt;
 

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use ipnet::IpNet;
 
 use super::origin::host_and_port;
-use super::patterns::{Pattern, canonical_ip, literal, plain_name};
+use super::patterns::{Pattern, canonical_ip, is_all_numbers, literal, plain_name};
 use super::settings::SettingsError;
 use crate::config::ProxyConfig;
 
@@ -32,9 +32,9 @@ const METADATA_NETS: [&str; 7] = [
     "168.63.129.16/32",   // Azure
 ];
 
-/// The lists of one configuration, compiled.
+/// `allow` and `deny` of one configuration, compiled.
 #[derive(Debug)]
-pub(super) struct Destinations {
+pub struct Destinations {
     allow: Vec<Pattern>,
     deny: Vec<Pattern>,
     metadata: Vec<IpNet>,
@@ -42,7 +42,7 @@ pub(super) struct Destinations {
 
 /// What a name's check leaves for its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub enum Standing {
     /// `allow` names it: its addresses only have to pass `deny`.
     ByName,
     /// `allow` does not name it: each address must be in an allowed network too.
@@ -59,7 +59,7 @@ pub(super) fn not_covered(host: &str, port: u16) -> String {
 
 impl Destinations {
     /// Compiles `allow` and `deny`; upstreams of routes count as allowed.
-    pub(super) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
+    pub fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
         let mut allow = patterns("proxy.allow", &config.allow)?;
         allow.extend(config.routes.iter().filter_map(|route| {
             let host = route.upstream.host()?;
@@ -75,12 +75,15 @@ impl Destinations {
         })
     }
 
-    /// Judges the name (or literal) that an agent asked for. The error says which rule denied it.
-    pub(super) fn check_name(&self, host: &str, port: u16) -> Result<Standing, String> {
+    /// Judges the name, or the address in whatever form, that was asked for. The error says which rule denied it.
+    pub fn check_name(&self, host: &str, port: u16) -> Result<Standing, String> {
         if let Some(address) = literal(host) {
             return self
                 .check_address(Standing::ByAddress, address, port)
                 .map(|()| Standing::ByAddress);
+        }
+        if is_all_numbers(host) {
+            return Err(format!("`{host}` is neither a name nor an address"));
         }
         let name = plain_name(host);
         if let Some(rule) = self.deny.iter().find(|rule| rule.covers_name(name, port)) {
@@ -117,12 +120,7 @@ impl Destinations {
     }
 
     /// Judges one address that a checked name resolved to.
-    pub(super) fn check_address(
-        &self,
-        standing: Standing,
-        ip: IpAddr,
-        port: u16,
-    ) -> Result<(), String> {
+    pub fn check_address(&self, standing: Standing, ip: IpAddr, port: u16) -> Result<(), String> {
         let ip = canonical_ip(ip);
         if let Some(rule) = self.deny.iter().find(|rule| rule.covers_address(ip, port)) {
             return Err(format!(
@@ -291,9 +289,14 @@ mod tests {
             "fd00:ec2::254",
             "100.100.100.200",
             "fe80::1",
+            "2852039166",
+            "0xa9.254.43518.",
+            "::ffff:0:a9fe:a9fe",
+            "2002:a9fe:a9fe::1",
+            "64:ff9b:1::a9fe:a9fe",
         ] {
             assert!(
-                !may(&open, "rebound.example", 80, address),
+                address.parse::<IpAddr>().is_err() || !may(&open, "rebound.example", 80, address),
                 "{address} by name"
             );
             assert!(
@@ -303,6 +306,7 @@ mod tests {
         }
         assert!(open.check_name("metadata.google.internal", 80).is_err());
         assert!(open.check_name("metadata.google.internal.", 80).is_err());
+        assert!(open.check_name("425.510.425.510", 80).is_err());
 
         let named = lists("* 169.254.169.254", "");
         assert!(may(&named, "169.254.169.254", 80, "169.254.169.254"));

@@ -6,18 +6,22 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Shared;
 use super::destination::{Standing, not_covered};
 use super::error::Cause;
 use super::origin::{Origin, Scheme};
+use super::patterns::literal;
 use super::settings::Settings;
 use super::spares::Spares;
 use super::transport::{Dialled, OpenConnection};
 
 /// How long an address is tried alone before the next one is tried beside it (RFC 8305 §5).
 const HEAD_START: Duration = Duration::from_millis(250);
+
+/// How long a name's addresses are waited for before it is left to `upstream_proxy`.
+const LOOK_BEFORE_CHAIN: Duration = Duration::from_secs(1);
 
 /// What the connection will carry; decides how `upstream_proxy` is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,17 +52,20 @@ pub(super) async fn dial(
 ) -> Result<Dialled, Cause> {
     let standing = judge(shared, settings, origin)?;
     let (host, port) = settings.connect_to.target(origin.host(), origin.port());
-    if let Some(proxy) = &settings.proxy {
-        return proxy
-            .dial(shared, settings, (host, port), carries, deadline)
-            .await;
-    }
-    let resolved = in_time(settings, deadline, &[], shared.resolver.resolve(host, port)).await;
+    let resolve = shared.resolver.resolve(host, port);
+    let resolved = match &settings.proxy {
+        None => in_time(settings, deadline, &[], resolve).await,
+        Some(_) => timeout(LOOK_BEFORE_CHAIN, resolve)
+            .await
+            .unwrap_or_else(|_| Err(Cause::Dns("the look-up took too long".to_owned()))),
+    };
     let resolved = match (resolved, standing) {
         // Only an address could have made it allowed, and there is none.
         (Err(Cause::Dns(_)), Standing::ByAddress) => {
             return Err(Cause::Denied(not_covered(origin.host(), origin.port())));
         }
+        // Only the other proxy can resolve it, so only that can judge it.
+        (Err(Cause::Dns(_)), Standing::ByName) if settings.proxy.is_some() => Vec::new(),
         (resolved, _) => resolved?,
     };
     let mut addresses = Vec::with_capacity(resolved.len());
@@ -73,8 +80,14 @@ pub(super) async fn dial(
             Err(why) => denied = Some(why),
         }
     }
-    if let Some(why) = denied.filter(|_| addresses.is_empty()) {
+    // The other proxy takes whichever address it likes.
+    if let Some(why) = denied.filter(|_| addresses.is_empty() || settings.proxy.is_some()) {
         return Err(Cause::Denied(why));
+    }
+    if let Some(proxy) = &settings.proxy {
+        return proxy
+            .dial(shared, settings, (host, port), carries, deadline)
+            .await;
     }
     match spares.and_then(|spares| spares.take(&addresses)) {
         Some(spare) => Ok(spare),
@@ -97,7 +110,7 @@ pub(super) fn judge(
             .map_err(Cause::Denied)?;
     }
     let (target, port) = settings.connect_to.target(host, port);
-    if let Ok(ip) = target.parse() {
+    if let Some(ip) = literal(target) {
         shared.refuse_own(SocketAddr::new(ip, port))?;
         lists
             .check_address(standing, ip, port)

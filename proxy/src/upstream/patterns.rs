@@ -223,24 +223,77 @@ pub(super) fn canonical_ip(ip: IpAddr) -> IpAddr {
     }
 }
 
+/// IPv4 inside IPv6: mapped, translated (RFC 6052, 7915), compatible, and 6to4.
 fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
-    const MAPPED: [u16; 6] = [0, 0, 0, 0, 0, 0xffff];
-    const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
-    const COMPATIBLE: [u16; 6] = [0; 6];
-    let [prefix @ .., high, low] = v6.segments();
-    // `::1` and `::` are IPv6's own, the rest of ::/16 below 0.1.0.0 means nothing.
-    let embeds = prefix == MAPPED || prefix == NAT64 || (prefix == COMPATIBLE && high != 0);
-    embeds.then(|| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
+    let (high, low) = match v6.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0 | 1, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => (high, low),
+        // `::1` and `::` are IPv6's own, the rest of ::/16 below 0.1.0.0 means nothing.
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => (high, low),
+        _ => return None,
+    };
+    Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
 }
 
-/// The address that a host is, if it is one.
+/// The address that a host is, if it is one: in every form that `inet_aton` reads, also with a final dot.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
-    host.parse().ok()
+    let host = plain_name(host);
+    host.parse()
+        .ok()
+        .or_else(|| inet_aton(host).map(IpAddr::V4))
 }
 
-/// A name without the dot that makes it absolute.
+/// One to four numbers, decimal, octal (`0…`) or hexadecimal (`0x…`); the last fills what is left of the address.
+fn inet_aton(host: &str) -> Option<Ipv4Addr> {
+    let parts: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, first) = parts.split_last()?;
+    let bits = 8 * 4usize.checked_sub(first.len()).filter(|&bytes| bytes > 0)?;
+    if last >> bits != 0 || first.iter().any(|&part| part > 0xff) {
+        return None;
+    }
+    let high = first.iter().fold(0, |high, part| (high << 8) | part);
+    u32::try_from((high << bits) | last)
+        .ok()
+        .map(Ipv4Addr::from)
+}
+
+/// A part of an address as `strtoul` reads it.
+fn number(part: &str) -> Option<u64> {
+    let (digits, radix) = match part.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&part[2..], 16),
+        [b'0', _, ..] => (&part[1..], 8),
+        _ => (part, 10),
+    };
+    if digits.starts_with('+') {
+        return None;
+    }
+    u64::from_str_radix(digits, radix).ok()
+}
+
+/// Whether a host has only numbers for parts. If it is no address, some programs still make one of it: they wrap.
+pub(super) fn is_all_numbers(host: &str) -> bool {
+    let is_number = |part: &str| {
+        let hex = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
+        let digits = hex.unwrap_or(part);
+        digits.bytes().all(|b| match hex {
+            Some(_) => b.is_ascii_hexdigit(),
+            None => b.is_ascii_digit(),
+        })
+    };
+    plain_name(host).split('.').all(is_number)
+}
+
+/// Whether a name means this machine wherever it is resolved (RFC 6761 §6.3).
+pub(super) fn is_localhost(host: &str) -> bool {
+    let name = plain_name(host);
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// A name without the dots that make it absolute.
 pub(super) fn plain_name(host: &str) -> &str {
-    host.strip_suffix('.').unwrap_or(host)
+    host.trim_end_matches('.')
 }
 
 #[cfg(test)]
@@ -264,6 +317,51 @@ mod tests {
             ("::1", true),
         ] {
             assert_eq!(list.matches(host), covered, "{host}");
+        }
+    }
+
+    #[test]
+    fn every_form_of_an_address_is_read_as_that_address() {
+        for (host, address) in [
+            ("169.254.169.254", Some("169.254.169.254")),
+            ("169.254.169.254.", Some("169.254.169.254")),
+            ("2852039166", Some("169.254.169.254")),
+            ("0xA9FEA9FE", Some("169.254.169.254")),
+            ("0Xa9fea9fe.", Some("169.254.169.254")),
+            ("025177524776", Some("169.254.169.254")),
+            ("169.16689662", Some("169.254.169.254")),
+            ("169.254.43518", Some("169.254.169.254")),
+            ("0251.0376.0251.0376", Some("169.254.169.254")),
+            ("0xa9.0376.169.0xfe", Some("169.254.169.254")),
+            ("0000251.0xfe.43518", Some("169.254.169.254")),
+            ("127.1", Some("127.0.0.1")),
+            ("0", Some("0.0.0.0")),
+            ("::ffff:a9fe:a9fe", Some("::ffff:169.254.169.254")),
+            ("4294967295", Some("255.255.255.255")),
+            ("4294967296", None),
+            ("1.2.3.4.5", None),
+            ("256.1.1.1", None),
+            ("1.2.65536", None),
+            ("08.1.1.1", None),
+            ("+1.1.1.1", None),
+            ("0x", None),
+            ("1..1", None),
+            ("", None),
+            (".", None),
+            ("a.1", None),
+        ] {
+            let expected = address.map(|a| a.parse::<IpAddr>().unwrap());
+            assert_eq!(literal(host), expected, "{host}");
+        }
+        for (host, numbers) in [
+            ("425.510.425.510", true),
+            ("7147006462.", true),
+            ("0x1A9FEA9FE", true),
+            ("1.2.3.4.5", true),
+            ("web.1", false),
+            ("0xq.1", false),
+        ] {
+            assert_eq!(is_all_numbers(host), numbers, "{host}");
         }
     }
 

@@ -2,9 +2,10 @@
 //! addresses that were judged are the ones dialled.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::error::Cause;
+use super::patterns::{is_localhost, literal};
 
 /// Who turns names into addresses.
 #[derive(Debug, Default)]
@@ -19,8 +20,12 @@ pub enum Resolver {
 impl Resolver {
     /// Every address of `host`, in the order in which they are to be tried; never empty.
     pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Cause> {
-        if let Ok(ip) = host.parse::<IpAddr>() {
+        if let Some(ip) = literal(host) {
             return Ok(vec![SocketAddr::new(ip, port)]);
+        }
+        if is_localhost(host) {
+            let both: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            return Ok(both.map(|ip| SocketAddr::new(ip, port)).into());
         }
         let found: Vec<SocketAddr> = match self {
             Self::System => tokio::net::lookup_host((host, port))

@@ -315,6 +315,68 @@ fn another_proxy_takes_clear_requests_in_absolute_form() {
 }
 
 #[test]
+fn what_is_denied_here_is_not_left_to_another_proxy() {
+    on_worker(async {
+        let (chained, own) = (Script::listen().await, Script::listen().await);
+        let mut config = config();
+        config.upstream_proxy = Some(format!("http://{}", chained.address()));
+        config.deny = vec!["10.0.0.0/8".into()];
+        let names: [(&str, &[&str]); 3] = [
+            ("me.example", &["127.0.0.1"]),
+            ("meta.example", &["169.254.169.254"]),
+            ("half.example", &["192.0.2.1", "10.1.1.1"]),
+        ];
+        let upstreams = upstreams_where(&config, &names);
+        upstreams
+            .shared()
+            .set_own_listeners(OwnListeners::new([own.address()]));
+        let port = own.address().port();
+        for (host, port, reason) in [
+            ("me.example", port, "loop"),
+            ("localhost", port, "loop"),
+            ("api.localhost.", port, "loop"),
+            ("127.1", port, "loop"),
+            ("0", port, "loop"),
+            ("0x7f000001", port, "loop"),
+            ("meta.example", 80, "denied"),
+            ("half.example", 80, "denied"),
+            ("2852039166", 80, "denied"),
+            ("169.254.169.254.", 80, "denied"),
+            ("425.510.425.510", 80, "denied"),
+            ("012.1.1.1", 80, "denied"),
+        ] {
+            for scheme in [Scheme::Http, Scheme::Https] {
+                let origin = Origin::new(scheme, host, port);
+                let error = upstreams
+                    .send(&origin, get(Version::HTTP_11), &Spelt::default())
+                    .await
+                    .unwrap_err();
+                assert_eq!(error.reason(), reason, "{origin}");
+            }
+        }
+        assert_eq!(upstreams.shared().counters().opened(), 0);
+    });
+}
+
+#[test]
+fn a_name_that_only_an_address_could_allow_is_not_left_to_another_proxy() {
+    on_worker(async {
+        let chained = Script::listen().await;
+        let mut config = config();
+        config.upstream_proxy = Some(format!("http://{}", chained.address()));
+        config.allow = vec!["192.0.2.0/24".into()];
+        let names: [(&str, &[&str]); 1] = [("other.example", &["198.51.100.1"])];
+        let upstreams = upstreams_where(&config, &names);
+        for host in ["other.example", "nowhere.example"] {
+            let origin = Origin::new(Scheme::Https, host, 443);
+            let error = upstreams.connect_tcp(&origin).await.unwrap_err();
+            assert_eq!(error.reason(), "denied", "{host}");
+        }
+        assert_eq!(upstreams.shared().counters().opened(), 0);
+    });
+}
+
+#[test]
 fn another_proxy_is_asked_for_a_tunnel_and_its_first_bytes_are_kept() {
     on_worker(async {
         let (script, upstreams) = behind_a_proxy("").await;

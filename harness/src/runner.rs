@@ -64,11 +64,9 @@ pub struct Ran {
     pub stability: Option<Stability>,
     /// What was tried, the clean run included.
     pub coverage: CoverageRecord,
-    /// Askings of which not all that went over the wire was seen: the journal lost some of it, or it was
-    /// still open at the end.
-    pub incomplete: u64,
-    /// Why nothing is known of what invariants demand on the wire; `None`: some of it was seen, or none do.
-    pub unseen: Option<String>,
+    /// Why a run that would have passed proves nothing: no call of an agent was seen of which something is
+    /// demanded on the wire, the agent was gone, or exchanges were lost or still open. `None`: none of that.
+    pub proves_nothing: Option<String>,
     /// Why no invariant learnt what it had to ask the suite's model for, or of embeddings; `None`: some did, or
     /// none had to.
     pub unreachable: Option<String>,
@@ -158,7 +156,6 @@ async fn carried_out(
     };
     tokio::try_join!(working, judging)?;
     let all = || probed.clean.iter().chain(scenarios.tried());
-    let incomplete = all().filter(|(_, asked)| !asked.is_complete).count() as u64;
     let mut warnings: Vec<_> = unwell::fails_without_chaos(&probed.clean)
         .into_iter()
         .collect();
@@ -170,13 +167,14 @@ async fn carried_out(
         warnings.extend(memory::remembers(all()).or_else(|| memory::shows_in_answers(all())));
     }
     let was_seen = all().any(|(_, asked)| asked.was_seen());
+    let blind = !was_seen && plan.looks_at_the_wire();
     Ok(Ran {
-        unseen: (!was_seen && plan.looks_at_the_wire()).then(|| judge::BLIND.to_owned()),
+        proves_nothing: (blind.then(|| judge::BLIND.to_owned()))
+            .or_else(|| unwell::proves_nothing(all())),
         parts: scenarios.parts(),
         recoveries: scenarios.recoveries(),
         stability: scenarios.stability(),
         coverage: scenarios.coverage(),
-        incomplete,
         unreachable: scenarios.unreachable(),
         warnings,
     })

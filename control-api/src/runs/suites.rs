@@ -206,8 +206,7 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
     let (passed, reason) = match (outcome(order, &ran, overall), worse) {
         (Outcome::Failed(reason), _) => (Some(false), reason),
         (_, Some(worse)) if order.fails_if_worse => (Some(false), worse),
-        (Outcome::Passed(_), _) if let Some(unseen) = &ran.unseen => (None, unseen.clone()),
-        (Outcome::Passed(_), _) if ran.incomplete > 0 => (None, incomplete(&ran)),
+        (Outcome::Passed(_), _) if let Some(why) = &ran.proves_nothing => (None, why.clone()),
         (Outcome::Passed(reason), _) => (Some(true), reason),
         (Outcome::Inconclusive(reason), _) => (None, reason),
     };
@@ -313,13 +312,6 @@ fn stability(repeats: u64, found: &Stability) -> StabilityRecord {
         flaky: found.flaky,
         pass_k: found.pass_k,
     }
-}
-
-fn incomplete(ran: &Ran) -> String {
-    format!(
-        "in {} of {} askings exchanges were still open at the end, or were lost",
-        ran.incomplete, ran.coverage.agent_invocations
-    )
 }
 
 fn scenario(column: &Column) -> ScenarioRecord {
@@ -446,8 +438,7 @@ mod tests {
             recoveries: Vec::new(),
             stability: None,
             coverage: CoverageRecord::default(),
-            incomplete: 0,
-            unseen: None,
+            proves_nothing: None,
             unreachable: None,
             warnings: Vec::new(),
         }

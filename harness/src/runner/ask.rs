@@ -95,19 +95,18 @@ impl Asked {
         };
         match told {
             Ok(answer) => asked.answer = answer,
-            // An agent that is gone has not answered; whether that is its fault is for the invariants.
-            Err(error @ AskError::Unreachable { .. }) => {
+            // Gone in the middle of a conversation under a fault: whether that is its failure is for the invariants.
+            Err(error @ AskError::Unreachable { .. }) if asked.faults_applied > 0 => {
                 asked.answer.error = Some(error.to_string());
                 asked.unreachable = Some(error);
             }
-            // One that Squall cannot start has done nothing that could be held against it.
-            Err(error @ AskError::NotStarted { .. }) => {
+            // An agent that is not there has done nothing that could be held against it.
+            Err(error) => {
                 asked.wrong = Some(error.to_string());
-                asked.unreachable = Some(error);
+                asked.unreachable = Some(error).filter(AskError::is_absence);
             }
-            Err(error) => asked.wrong = Some(error.to_string()),
         }
-        asked.idle = Idle::of(&seen, &asked.answer);
+        asked.idle = Idle::of(&seen, asked.failure());
         asked.trace = Trace::of(seen);
         asked
     }
@@ -130,6 +129,11 @@ impl Asked {
         }
     }
 
+    /// Why there is no answer, or none that can be judged.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.wrong.as_deref().or(self.answer.error.as_deref())
+    }
+
     /// Whether a call of it came through the proxy.
     pub(super) fn was_seen(&self) -> bool {
         !self.exchanges.is_empty()
@@ -138,7 +142,7 @@ impl Asked {
     /// What came of it, as far as no invariant was asked.
     pub(super) fn not_judged_yet(&self) -> PromptSample {
         PromptSample {
-            faults_applied: self.faults_applied,
+            exercised: self.faults_applied > 0,
             families: self.families.clone(),
             judgements: Vec::new(),
         }

@@ -5,7 +5,6 @@ use std::fmt;
 use squall_journal::reach::Seen;
 use squall_journal::record::RuleOutcome;
 
-use crate::answer::Answer;
 use crate::undrawn::why_undrawn;
 
 /// Why no planned fault was applied. The greatest of many is the nearest to a fault.
@@ -38,7 +37,7 @@ pub(super) enum Idle {
 
 impl Idle {
     /// `None`: a fault was applied.
-    pub(super) fn of(seen: &Seen, answer: &Answer) -> Option<Self> {
+    pub(super) fn of(seen: &Seen, failure: Option<&str>) -> Option<Self> {
         let rules = || seen.exchanges.iter().flat_map(|one| &one.record.rules);
         if rules().any(|rule| rule.outcome == RuleOutcome::Applied) {
             return None;
@@ -53,10 +52,10 @@ impl Idle {
                 why: why_undrawn(rule),
             },
         });
-        let otherwise = match &answer.error {
+        let otherwise = match failure {
             _ if !seen.exchanges.is_empty() => Self::NoMatch,
             Some(error) => Self::Failed {
-                error: error.clone(),
+                error: error.to_owned(),
             },
             None => Self::Unseen,
         };
@@ -108,29 +107,26 @@ mod tests {
             sent
         };
         let plain = || Sent::get("https://t.test/");
-        let failed = Answer {
-            error: Some("exited with 3".to_owned()),
-            ..Answer::default()
-        };
-        for (sent, answer, expected) in [
-            (vec![], Answer::of("x"), Some("is it pointed there?")),
-            (vec![], failed.clone(), Some("it failed: exited with 3")),
+        let failed = Some("exited with 3");
+        for (sent, failure, expected) in [
+            (vec![], None, Some("is it pointed there?")),
+            (vec![], failed, Some("it failed: exited with 3")),
             (vec![plain()], failed, Some("no rule matched one")),
             (
                 vec![plain(), ruled(RuleOutcome::NotDrawn)],
-                Answer::of("x"),
+                None,
                 Some(
                     "rule `r` matched, and did not fire: `every` counts to more calls than were made",
                 ),
             ),
             (
                 vec![ruled(RuleOutcome::Bypassed), ruled(RuleOutcome::NotDrawn)],
-                Answer::of("x"),
+                None,
                 Some("could not be carried out: it was cut"),
             ),
             (
                 vec![ruled(RuleOutcome::NotDrawn), ruled(RuleOutcome::Applied)],
-                Answer::of("x"),
+                None,
                 None,
             ),
         ] {
@@ -139,7 +135,7 @@ mod tests {
                 exchanges: exchanges.map(|(place, one)| exchange(place, one)).collect(),
                 ..Seen::default()
             };
-            let found = Idle::of(&seen, &answer).map(|idle| idle.to_string());
+            let found = Idle::of(&seen, failure).map(|idle| idle.to_string());
             match (found, expected) {
                 (Some(found), Some(said)) => assert!(found.contains(said), "{found}"),
                 (found, expected) => assert_eq!(found.as_deref(), expected),

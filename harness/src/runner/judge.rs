@@ -87,6 +87,7 @@ impl<'r, 'p> Judge<'r, 'p> {
             for ((job, asked), (_, prompt)) in tried.iter().zip(&mut judged.prompts) {
                 if job.judges(place, invariant) {
                     let sample = self.sample(invariant, trial, job, asked);
+                    prompt.exercised |= sample.exercised;
                     let said = (sample.judgement.clone(), sample.fails_without_chaos);
                     prompt.judgements.push(said);
                     samples.push(sample);
@@ -143,6 +144,14 @@ impl<'r, 'p> Judge<'r, 'p> {
         }
     }
 
+    /// Whether the agent gave no answer under chaos to what it answers without: a fault before may have broken it.
+    fn gives_up(&self, trial: &Trial, job: &Job<'_>, asked: &Asked) -> bool {
+        let answers = |clean: &&Asked| clean.failure().is_none();
+        trial.active.any()
+            && asked.answer.error.is_some()
+            && self.clean.get(job.prompt).is_some_and(answers)
+    }
+
     fn sample(&self, invariant: &Invariant, trial: &Trial, job: &Job<'_>, asked: &Asked) -> Sample {
         let subjects = self.subjects(trial, job, asked);
         let cannot_be_judged = || {
@@ -152,6 +161,8 @@ impl<'r, 'p> Judge<'r, 'p> {
         let judgement = subjects
             .tried
             .map_or_else(cannot_be_judged, |subject| invariant.judge(&subject));
+        let fails = matches!(judgement, Judgement::Judged(Verdict::Fails(_)));
+        let gives_up = fails && !invariant.looks_at_the_wire() && self.gives_up(trial, job, asked);
         let is_blind = !self.was_seen && !asked.was_seen() && invariant.looks_at_the_wire();
         Sample {
             judgement: match judgement {
@@ -161,6 +172,7 @@ impl<'r, 'p> Judge<'r, 'p> {
                 judgement => judgement,
             },
             faults_applied: asked.faults_applied,
+            exercised: asked.faults_applied > 0 || gives_up,
             idle: asked.idle.as_ref().map(ToString::to_string),
             fails_without_chaos: subjects
                 .clean

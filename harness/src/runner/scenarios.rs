@@ -124,7 +124,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         let mut repeats: BTreeMap<Repeated, Vec<Option<bool>>> = BTreeMap::new();
         for judged in self.judged.values() {
             for (asking, sample) in &judged.prompts {
-                let is_shown = !judged.column.under_chaos || sample.faults_applied > 0;
+                let is_shown = !judged.column.under_chaos || sample.exercised;
                 let passed = sample.passed().filter(|_| is_shown);
                 repeats.entry(*asking).or_default().push(passed);
             }

@@ -10,7 +10,7 @@ use squall_journal::reach::{Late, LateCall, Pending, Rules, Wanted};
 use squall_journal::run::CellState;
 use squall_profiles::variables::Variables;
 
-use self::world::World;
+use self::world::{Death, World};
 use super::*;
 use crate::answer::Answer;
 use crate::scores::{Bar, Outcome};
@@ -254,7 +254,11 @@ async fn what_is_demanded_on_the_wire_of_an_agent_that_was_never_seen_is_not_kno
             "{agent}contract:\n  name: c\n  invariants: [{{id: a, {invariant}}}]\n  chaos_matrix: [{{name: calm}}]\n"
         );
         let ran = run_contract(&world, &text, 2).await.expect("a run");
-        assert_eq!(ran.unseen.is_some(), is_unseen, "{invariant}: {ran:?}");
+        assert_eq!(
+            ran.proves_nothing.is_some(),
+            is_unseen,
+            "{invariant}: {ran:?}"
+        );
     }
 }
 
@@ -411,6 +415,70 @@ async fn an_agent_that_is_down_ends_the_run_and_its_chaos() {
         .expect_err("nobody there");
     assert!(matches!(error, RunError::Unreachable(_)), "{error}");
     world.state(|state| assert_eq!(state.ended, ["run-1"]));
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_under_chaos_has_not_passed() {
+    let minor = SUITE.replace("severity: critical", "severity: low");
+    for (text, at, death, state, is_failed) in [
+        (
+            SUITE,
+            "down/prompt-2",
+            Death::Hangs,
+            CellState::Failed,
+            true,
+        ),
+        (
+            &minor,
+            "down/prompt-2",
+            Death::Hangs,
+            CellState::Failed,
+            false,
+        ),
+        (SUITE, "down/prompt-2", Death::Gone, CellState::Error, false),
+        (
+            &minor,
+            "down/prompt-2",
+            Death::Gone,
+            CellState::Error,
+            false,
+        ),
+        // In a scenario of its own: nothing is known of that one, and all else was fine.
+        (
+            SUITE,
+            "html/prompt-1",
+            Death::Gone,
+            CellState::Passed,
+            false,
+        ),
+        (
+            &minor,
+            "clean/prompt-1",
+            Death::Gone,
+            CellState::Error,
+            false,
+        ),
+    ] {
+        let world = World {
+            dies: Some((at, death)),
+            ..World::default()
+        };
+        let ran = run_contract(&world, text, 1).await.expect("a run");
+        let told = format!("{at}, {death:?}: {ran:#?}");
+        assert_eq!(state_of(&ran, "completes", "down"), state, "{told}");
+        assert_eq!(
+            state_of(&ran, "bounded", "down"),
+            match death {
+                // What it does on the wire is judged by what it did there.
+                Death::Hangs => CellState::Passed,
+                Death::Gone => state,
+            }
+        );
+        let outcome = ran.parts[0].matrix.outcome(Bar::default());
+        assert_eq!(matches!(outcome, Outcome::Failed(_)), is_failed, "{told}");
+        let is_gone = ran.proves_nothing.is_some();
+        assert_eq!(is_gone, death == Death::Gone, "{told}");
+    }
 }
 
 #[tokio::test]

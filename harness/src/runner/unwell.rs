@@ -5,7 +5,7 @@ use super::Tried;
 /// A sentence about an agent that fails where nothing is wrong; `None`: it does not.
 pub(super) fn fails_without_chaos(clean: &[Tried<'_>]) -> Option<String> {
     let failed = clean.iter().filter_map(|(job, asked)| {
-        let why = asked.wrong.as_ref().or(asked.answer.error.as_ref())?;
+        let why = asked.failure()?;
         Some((job, why))
     });
     let failed: Vec<_> = failed.collect();
@@ -42,8 +42,30 @@ pub(super) fn never_answers(clean: &[Tried<'_>]) -> Option<String> {
     clean.iter().all(is_silent).then_some(why)
 }
 
+/// Why a run that would have passed proves nothing; `None`: nothing speaks against it.
+pub(super) fn proves_nothing<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<String> {
+    let (mut askings, mut incomplete, mut gone) = (0, 0, Vec::new());
+    for (job, asked) in tried {
+        askings += 1;
+        incomplete += usize::from(!asked.is_complete);
+        gone.extend(asked.unreachable.as_ref().map(|why| (job, why)));
+    }
+    if let Some((job, why)) = gone.first() {
+        let prompt = job.prompt.beginning();
+        return Some(format!(
+            "the agent was gone in {} of {askings} invocations, `{prompt}` the first: {why}",
+            gone.len()
+        ));
+    }
+    (incomplete > 0).then(|| {
+        format!(
+            "in {incomplete} of {askings} invocations exchanges were still open at the end, or were lost"
+        )
+    })
+}
+
 /// Whether nothing was answered without chaos.
 pub(super) fn fails_always(clean: &[Tried<'_>]) -> bool {
-    let fails = |(_, asked): &Tried<'_>| asked.wrong.is_some() || asked.answer.error.is_some();
+    let fails = |(_, asked): &Tried<'_>| asked.failure().is_some();
     !clean.is_empty() && clean.iter().all(fails)
 }

@@ -14,6 +14,9 @@ pub struct Sample {
     pub judgement: Judgement,
     /// How often a planned fault was applied in the invocation.
     pub faults_applied: u64,
+    /// Whether it counts under chaos: a fault was applied, or the agent gave no answer where it gives one
+    /// without chaos.
+    pub exercised: bool,
     /// Why none was, where that is known.
     pub idle: Option<String>,
     /// Whether it does not hold without chaos either; `None`: nobody knows.
@@ -46,7 +49,7 @@ impl Of {
 
 impl Sample {
     fn of(&self, under_chaos: bool) -> Of {
-        let exercised = !under_chaos || self.faults_applied > 0;
+        let exercised = !under_chaos || self.exercised;
         match &self.judgement {
             Judgement::NotApplicable(_) => Of::NotApplicable,
             Judgement::Judged(Verdict::Error(_)) => Of::Error,
@@ -127,7 +130,7 @@ pub(super) mod tests {
         let reason = verdict.to_owned();
         let judgement = match verdict {
             "holds" => Judgement::Judged(Verdict::Holds(reason)),
-            "fails" | "fails always" => Judgement::Judged(Verdict::Fails(reason)),
+            "fails" | "fails always" | "gives up" => Judgement::Judged(Verdict::Fails(reason)),
             "unproven" => Judgement::Judged(Verdict::Insufficient(reason)),
             "error" => Judgement::Judged(Verdict::Error(reason)),
             _ => Judgement::NotApplicable(reason),
@@ -135,6 +138,7 @@ pub(super) mod tests {
         Sample {
             judgement,
             faults_applied,
+            exercised: faults_applied > 0 || verdict == "gives up",
             idle: None,
             fails_without_chaos: Some(verdict == "fails always"),
             evidence: EvidenceRecord {
@@ -161,6 +165,7 @@ pub(super) mod tests {
             (vec![("holds", 0), ("fails", 0)], true, NotExercised),
             (vec![("holds", 0)], false, Passed),
             (vec![("fails", 0)], false, Failed),
+            (vec![("holds", 1), ("gives up", 0)], true, Failed),
             (vec![("unproven", 3)], true, NotExercised),
             (vec![("unproven", 3), ("holds", 1)], true, Passed),
             (vec![("n/a", 1)], true, NotApplicable),

@@ -146,6 +146,14 @@ impl Matrix {
         let Some(score) = score else {
             return Outcome::Inconclusive("nothing was left to judge".to_owned());
         };
+        if let Some(cell) = self.unjudged(bar) {
+            return Outcome::Inconclusive(format!(
+                "invariant `{}` could not be judged in scenario `{}`: {}",
+                cell.invariant,
+                cell.scenario,
+                cell.reason.as_deref().unwrap_or("nothing says why")
+            ));
+        }
         let idle = self.cells.iter().find(|cell| {
             cell.state == CellState::NotExercised && self.is_under_chaos(&cell.scenario)
         });
@@ -156,6 +164,25 @@ impl Matrix {
             ));
         }
         Outcome::Passed(format!("the score is {:.1}", score.score()))
+    }
+
+    /// A cell in error without which nothing is proved: of a critical invariant, of a scenario in which nothing
+    /// could be judged, or, if the bar is strict, any.
+    fn unjudged(&self, bar: Bar) -> Option<&CellRecord> {
+        let of = |scenario: &str| {
+            let mut cells = self.cells.iter();
+            let judged = [
+                CellState::Passed,
+                CellState::Failed,
+                CellState::NotExercised,
+            ];
+            !cells.any(|cell| cell.scenario == scenario && judged.contains(&cell.state))
+        };
+        let mut errors = self
+            .cells
+            .iter()
+            .filter(|cell| cell.state == CellState::Error);
+        errors.find(|cell| bar.strict || cell.severity == "critical" || of(&cell.scenario))
     }
 
     /// A scenario of chaos in which no fault was applied.
@@ -278,6 +305,26 @@ mod tests {
             ),
             (
                 vec![cell("chaos", "high", Error)],
+                bar(None, false),
+                "inconclusive",
+            ),
+            (
+                vec![passed(), cell("chaos", "high", Error)],
+                bar(None, false),
+                "passed",
+            ),
+            (
+                vec![passed(), cell("chaos", "high", Error)],
+                bar(None, true),
+                "inconclusive",
+            ),
+            (
+                vec![passed(), cell("chaos", "critical", Error)],
+                bar(None, false),
+                "inconclusive",
+            ),
+            (
+                vec![passed(), cell("clean", "high", Error)],
                 bar(None, false),
                 "inconclusive",
             ),

@@ -8,8 +8,8 @@ use crate::invariants::{Judgement, Verdict};
 /// What all invariants said of one prompt under chaos.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptSample {
-    /// How often a planned fault was applied.
-    pub faults_applied: u64,
+    /// Whether it counts under chaos.
+    pub exercised: bool,
     /// The families of the rules that were.
     pub families: BTreeSet<String>,
     /// Each invariant's judgement, and whether it fails without chaos too.
@@ -33,7 +33,7 @@ pub enum PromptState {
 
 /// What a prompt counts as.
 pub fn prompt_state(sample: &PromptSample) -> PromptState {
-    if sample.faults_applied == 0 {
+    if !sample.exercised {
         return PromptState::NotExercised;
     }
     let verdicts = || {
@@ -110,7 +110,7 @@ pub(super) mod tests {
             (sample.judgement, sample.fails_without_chaos)
         });
         PromptSample {
-            faults_applied,
+            exercised: faults_applied > 0 || verdicts.contains(&"gives up"),
             families: BTreeSet::new(),
             judgements: judgements.collect(),
         }
@@ -127,6 +127,7 @@ pub(super) mod tests {
             (1, &["error", "fails"], Failed),
             (1, &["error", "holds"], Error),
             (0, &["fails"], NotExercised),
+            (0, &["gives up"], Failed),
             (1, &["unproven"], NotExercised),
             (1, &[], NotExercised),
         ] {

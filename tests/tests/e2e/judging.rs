@@ -40,6 +40,45 @@ fn an_agent_that_owns_up_passes_and_everything_is_told() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn an_agent_that_dies_of_a_fault_has_not_passed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    for (how, arguments, code, said) in [
+        (
+            "touch dead",
+            &["contract", "run"][..],
+            1,
+            "no answer within",
+        ),
+        ("touch dead", &["ci", "--strict"], 1, "no answer within"),
+        ("rm \"$0\"", &["contract", "run"], 4, "could not be judged"),
+        ("rm \"$0\"", &["ci", "--strict"], 4, "could not be judged"),
+    ] {
+        let desk = Desk::new();
+        let weather = desk.agent("/json", &[]);
+        let words = weather["command"].as_array().unwrap().iter();
+        let words: Vec<_> = words.map(|word| word.as_str().unwrap()).collect();
+        let words = words.join(" ");
+        // What it answers to the first prompt under chaos is what is demanded.
+        let program = format!(
+            "#!/bin/sh\n[ -e dead ] && exec sleep 60\nsaid=$({words})\necho \"$said\"\n\
+             case $said in *unavailable*) {how};; esac\n"
+        );
+        let file = desk.directory.path().join("agent");
+        std::fs::write(&file, program).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let agent = json!({ "type": "command", "command": [file], "timeout": 4000 });
+        let mut suite = suite_of(&agent, "unavailable");
+        suite["golden_prompts"] = json!(["Weather?", "And now?"]);
+        suite["advanced"] = json!({ "concurrency": 1 });
+        let told = desk.run(arguments, &desk.write(&suite));
+        assert_eq!(told.code, Some(code), "{how}: {told:#?}");
+        assert!(told.out.contains(said), "{how}: {told:#?}");
+    }
+}
+
 #[test]
 fn an_agent_that_makes_things_up_fails() {
     let desk = Desk::new();

@@ -38,6 +38,8 @@ pub(super) struct World {
     pub(super) fails_at: Option<&'static str>,
     /// In this scenario its answers break off so often.
     pub(super) breaks_off: Option<(&'static str, Mutex<u64>)>,
+    /// From the asking of this key on it is dead: gone, or it hangs.
+    pub(super) dies: Option<(&'static str, Death)>,
     /// Something takes connections in its place, and answers nothing.
     pub(super) is_silent: bool,
     pub(super) resets_fail: bool,
@@ -51,8 +53,15 @@ pub(super) struct World {
     pub(super) together: Option<(&'static str, tokio::sync::Barrier)>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Death {
+    Gone,
+    Hangs,
+}
+
 #[derive(Default)]
 pub(super) struct State {
+    pub(super) is_dead: bool,
     pub(super) in_force: HashMap<String, (String, Wanted)>,
     pub(super) seen: HashMap<String, Seen>,
     pub(super) begun: Vec<(String, Wanted)>,
@@ -172,6 +181,24 @@ impl Driver for World {
                 &invocation.place.scope
             };
             let key = self.state(|state| state.in_force[scope].1.key.clone());
+            if let Some((from, death)) = self.dies
+                && self.state(|state| {
+                    state.is_dead |= key.starts_with(from);
+                    state.is_dead
+                })
+            {
+                return match death {
+                    Death::Gone => Err(AskError::Unreachable {
+                        endpoint: "http://agent.test/".into(),
+                        tries: 3,
+                        why: "connection refused".into(),
+                    }),
+                    Death::Hangs => Ok(Answer {
+                        error: Some("there was no answer within 30000 ms".into()),
+                        ..Answer::default()
+                    }),
+                };
+            }
             if self.held_in.is_some_and(|held| key.starts_with(held)) {
                 self.let_go.notified().await;
             }

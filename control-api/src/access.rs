@@ -32,7 +32,7 @@ use self::doors::{Doors, taken_over};
 pub use self::failures::FAILURES_AT_ONCE;
 use self::failures::Failures;
 pub(crate) use self::guard::{Guard, guard};
-use self::origin::{host, refuse_foreign_host, refuse_foreign_origin};
+use self::origin::{host, refuse_foreign_host, refuse_foreign_origin, refuse_proxied};
 pub use self::pace::{AT_ONCE, PER_SECOND};
 pub use self::token::{TOKEN_NAMES, Token, is_token_name};
 pub use crate::credential::{Digest, NoRandomness, Role};
@@ -174,6 +174,7 @@ impl Access {
         let doors = self.doors.load();
         if doors.are_open() {
             refuse_foreign_host(host)?;
+            refuse_proxied(headers)?;
         }
         if doors.are_open() || needs == Some(Needs::Nothing) {
             let ended = doors.closed.clone();
@@ -285,6 +286,22 @@ mod tests {
             ),
             403
         );
+    }
+
+    #[test]
+    fn without_tokens_no_proxy_is_served() {
+        let tokens = Access::new(vec![Token::new("t", Role::Admin, "secret")]);
+        for (access, expected) in [(Access::default(), 403), (tokens, 200)] {
+            for added in ["via", "forwarded", "x-forwarded-for", "proxy-connection"] {
+                let headers = [
+                    ("host", "127.0.0.1:7071"),
+                    (added, "1.1 corp"),
+                    ("authorization", "Bearer secret"),
+                ];
+                let got = status(&access, WRITE, "/v1/tokens", &headers);
+                assert_eq!(got, expected, "{added}");
+            }
+        }
     }
 
     #[test]

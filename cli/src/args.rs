@@ -11,8 +11,8 @@ pub(crate) use self::judging::{
     SuiteFile, Trial, Verify,
 };
 pub(crate) use self::objects::{
-    Audit, Explain, Export, Off, Profile, RecordingFormat, Recordings, Replay, Runs, SchemaOf,
-    Tail, Token,
+    Audit, Explain, Export, Off, Profile, Reading, RecordingFormat, Recordings, Replay, Runs,
+    SchemaOf, Tail, Token,
 };
 pub(crate) use self::programs::{
     Ca, Daemon, Demo, DemoAgent, Env, LogFormat, Record, Run, Serve, Shell,

@@ -7,10 +7,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
 use squall_harness::suite::Suite;
 use squall_harness::suite::agent::Way;
 
-use crate::args::{Daemon as Flags, LogFormat, Site};
+use crate::args::{Daemon as Flags, LogFormat, Site, USUAL_SERVER};
 use crate::client::Client;
 use crate::daemon::setup::{Ports, Setup};
 use crate::daemon::{Daemon, log};
@@ -45,6 +46,26 @@ impl Host {
             client: Client::to(&address, Some(daemon.token))?,
             private: Some(Box::new(daemon.daemon)),
         })
+    }
+
+    /// What has profiles and runs to show: the daemon that is named, else the one at the usual address, else a
+    /// private one over this machine's configuration and store.
+    pub(crate) async fn reading(site: &Site) -> Result<Self, Failure> {
+        if site.server.is_none() {
+            let client = Client::to(USUAL_SERVER, site.token.clone())?;
+            match client.get::<Value>("/healthz").await {
+                Err(Failure::Unreachable { .. }) => output::tell_line(&format!(
+                    "no daemon answers at {USUAL_SERVER}: reading this machine's configuration and store"
+                )),
+                answered => {
+                    return answered.map(|_| Self {
+                        client,
+                        private: None,
+                    });
+                }
+            }
+        }
+        Self::open(site, None).await
     }
 
     /// Its control API.

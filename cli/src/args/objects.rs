@@ -20,15 +20,22 @@ pub(crate) struct Tail {
     pub(crate) remote: Remote,
 }
 
+/// Where what is shown is read: a daemon, or this machine's configuration and store.
 #[derive(Debug, Args)]
-pub(crate) struct Explain {
-    /// Id of the exchange, from `squall tail` or a report
-    pub(crate) exchange: String,
+pub(crate) struct Reading {
     #[command(flatten)]
     pub(crate) site: Site,
     /// Print one JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Id of the exchange, from `squall tail` or a report
+    pub(crate) exchange: String,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 #[derive(Debug, Args)]
@@ -42,14 +49,14 @@ pub(crate) struct Off {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Profile {
-    /// List the daemon's profiles
-    List(Remote),
-    /// Print one profile
+    /// List the daemon's profiles; without a daemon, those of this machine
+    List(Reading),
+    /// Print one profile; without a daemon, one of this machine
     Show {
         /// Its name
         name: String,
         #[command(flatten)]
-        remote: Remote,
+        reading: Reading,
     },
     /// Check profile files; needs no daemon
     Validate {
@@ -196,7 +203,7 @@ pub(crate) struct Export {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runs {
-    /// List runs, newest first
+    /// List runs, newest first; without a daemon, those in the store of this machine
     List {
         /// Only those in this state: `queued`, `awaiting_approval`, `running`, `passed`, `failed`, …
         #[arg(long, value_name = "STATE")]
@@ -205,14 +212,14 @@ pub(crate) enum Runs {
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
         #[command(flatten)]
-        remote: Remote,
+        reading: Reading,
     },
-    /// Show what came of a run, and why
+    /// Show what came of a run, and why; without a daemon, one in the store of this machine
     Show {
         /// Its id
         run: String,
         #[command(flatten)]
-        remote: Remote,
+        reading: Reading,
     },
     /// Follow a run from its beginning to its end
     ///

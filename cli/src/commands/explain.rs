@@ -8,8 +8,8 @@ use squall_journal::record::{
     CanaryRecord, ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord, SpentRecord,
 };
 
-use crate::args::{Explain, USUAL_SERVER};
-use crate::client::{Client, segment};
+use crate::args::Explain;
+use crate::client::segment;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::render::paint::Paint;
@@ -17,31 +17,24 @@ use crate::render::table::Table;
 use crate::render::{exchange, output};
 
 pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
-    if explain.json {
+    if explain.reading.json {
         return output::json(&found::<Value>(&explain).await?);
     }
     let explained: ExplainedRecord = found(&explain).await?;
     output::print(&text(&explained, Paint::stdout()))
 }
 
-/// The exchange as the daemon has it. Of a run that had a daemon of its own the store does, when nobody
-/// answers where a daemon usually is.
+/// The exchange as the daemon has it, or the store, which keeps those of runs that had a daemon of their own.
 async fn found<T: DeserializeOwned>(explain: &Explain) -> Result<T, Failure> {
-    let (site, id) = (&explain.site, &explain.exchange);
+    let id = &explain.exchange;
+    let host = Box::pin(Host::reading(&explain.reading.site)).await?;
     let path = format!("/v1/exchanges/{}", segment(id));
-    let server = site.server.as_deref();
-    let client = Client::to(server.unwrap_or(USUAL_SERVER), site.token.clone())?;
-    let nobody = match client.get(&path).await {
-        Err(nobody @ Failure::Unreachable { .. }) if server.is_none() => nobody,
-        asked => return asked,
-    };
-    let host = Box::pin(Host::open(site, None)).await?;
-    let stored = host.client().get(&path).await;
+    let (found, in_store) = (host.client().get(&path).await, host.is_private());
     host.close().await;
-    stored.map_err(|failure| match failure {
-        Failure::Refused(problem) if problem.status == 404 => Failure::CouldNotRun(format!(
-            "{nobody}\nthe store of this machine has no exchange `{id}` either"
-        )),
+    found.map_err(|failure| match failure {
+        Failure::Refused(problem) if problem.status == 404 && in_store => Failure::CouldNotRun(
+            format!("the store of this machine has no exchange `{id}` either"),
+        ),
         failure => failure,
     })
 }

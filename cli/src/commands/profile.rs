@@ -14,10 +14,11 @@ use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::mentions_variable;
 
 use super::chaos_path;
-use crate::args::{Profile, Remote};
+use crate::args::{Profile, Reading, Remote};
 use crate::client::{Client, segment};
 use crate::config::environment;
 use crate::failure::Failure;
+use crate::host::Host;
 use crate::render::output;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
@@ -25,8 +26,8 @@ use crate::text;
 
 pub(super) async fn run(action: Profile) -> Result<(), Failure> {
     match action {
-        Profile::List(remote) => list(&remote).await,
-        Profile::Show { name, remote } => show(&name, &remote).await,
+        Profile::List(reading) => Box::pin(list(&reading)).await,
+        Profile::Show { name, reading } => Box::pin(show(&name, &reading)).await,
         Profile::Validate { files, json } => validate(&files, json),
         Profile::Use {
             name,
@@ -50,16 +51,19 @@ struct Listed {
     rules: u64,
 }
 
-async fn list(remote: &Remote) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
-    if remote.json {
-        let items: Vec<Value> = client.list("/v1/profiles").await?;
+async fn list(reading: &Reading) -> Result<(), Failure> {
+    let host = Host::reading(&reading.site).await?;
+    let items: Result<Vec<Value>, Failure> = host.client().list("/v1/profiles").await;
+    host.close().await;
+    let items = items?;
+    if reading.json {
         return output::json(&json!({ "items": items }));
     }
-    let items: Vec<Listed> = client.list("/v1/profiles").await?;
     let paint = Paint::stdout();
     let mut table = Table::new(["NAME", "FROM", "RULES", "WHAT IT IS FOR"]);
-    for listed in items {
+    for item in items {
+        let listed: Listed = serde_json::from_value(item)
+            .map_err(|error| Failure::could_not("a profile of the daemon", error))?;
         table.row([
             paint.name(&listed.name),
             listed.source,
@@ -70,15 +74,18 @@ async fn list(remote: &Remote) -> Result<(), Failure> {
     output::print(&table.render())
 }
 
-async fn show(name: &str, remote: &Remote) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
-    let path = format!("/v1/profiles/{}", segment(name));
-    if remote.json {
-        let document: Value = client.get(&path).await?;
-        return output::json(&document);
-    }
-    let text = client.get_text(&path, "application/yaml").await?;
-    output::document(&format!("{}\n", text.trim_end()))
+async fn show(name: &str, reading: &Reading) -> Result<(), Failure> {
+    let host = Host::reading(&reading.site).await?;
+    let (client, path) = (host.client(), format!("/v1/profiles/{}", segment(name)));
+    let shown = if reading.json {
+        let document: Result<Value, Failure> = client.get(&path).await;
+        document.and_then(|document| output::json(&document))
+    } else {
+        let text = client.get_text(&path, "application/yaml").await;
+        text.and_then(|text| output::document(&format!("{}\n", text.trim_end())))
+    };
+    host.close().await;
+    shown
 }
 
 /// Checks files as the daemon would read them: errors, and what is surely not meant.

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use squall_journal::run::{RunRecord, RunState};
 
-use crate::args::{Remote, Runs};
+use crate::args::{Reading, Remote, Runs};
 use crate::client::{Client, Event, Following, Page, segment};
 use crate::failure::Failure;
+use crate::host::Host;
 use crate::judging;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
@@ -18,9 +19,9 @@ pub(super) async fn run(action: Runs) -> Result<(), Failure> {
         Runs::List {
             state,
             limit,
-            remote,
-        } => list(state.as_deref(), limit, &remote).await,
-        Runs::Show { run, remote } => show(&run, &remote).await,
+            reading,
+        } => Box::pin(list(state.as_deref(), limit, &reading)).await,
+        Runs::Show { run, reading } => Box::pin(show(&run, &reading)).await,
         Runs::Watch { run, remote } => watch(&run, &remote).await,
         Runs::Approve { run, remote } => {
             ask(
@@ -39,11 +40,14 @@ fn path(run: &str) -> String {
     format!("{RUNS}/{}", segment(run))
 }
 
-async fn list(state: Option<&str>, limit: usize, remote: &Remote) -> Result<(), Failure> {
+async fn list(state: Option<&str>, limit: usize, reading: &Reading) -> Result<(), Failure> {
     let state = state.map(|state| format!("&state={}", segment(state)));
     let path = format!("{RUNS}?limit={limit}{}", state.unwrap_or_default());
-    let page: Page<Value> = Client::new(remote)?.get(&path).await?;
-    if remote.json {
+    let host = Host::reading(&reading.site).await?;
+    let page: Result<Page<Value>, Failure> = host.client().get(&path).await;
+    host.close().await;
+    let page = page?;
+    if reading.json {
         return output::json(&json!({ "items": page.items, "next_cursor": page.next_cursor }));
     }
     if page.items.is_empty() {
@@ -65,9 +69,12 @@ async fn list(state: Option<&str>, limit: usize, remote: &Remote) -> Result<(), 
     output::print(&table.render())
 }
 
-async fn show(run: &str, remote: &Remote) -> Result<(), Failure> {
-    let document: Value = Client::new(remote)?.get(&path(run)).await?;
-    if remote.json {
+async fn show(run: &str, reading: &Reading) -> Result<(), Failure> {
+    let host = Host::reading(&reading.site).await?;
+    let document: Result<Value, Failure> = host.client().get(&path(run)).await;
+    host.close().await;
+    let document = document?;
+    if reading.json {
         return output::json(&document);
     }
     output::print(&render::whole(&read(document)?, Paint::stdout()))

@@ -13,6 +13,7 @@ mod breaks;
 mod canaries;
 mod ci;
 mod clients;
+mod commands;
 mod connect;
 mod context;
 mod desk;

@@ -261,6 +261,16 @@ pub struct Detected {
     pub place: Place,
 }
 
+/// What the name of a detector begins with that found a header by its name.
+pub(crate) const BY_NAME: &str = "header ";
+
+impl Detected {
+    /// Whether it is a header by which a client shows who it is.
+    pub fn is_credential(&self) -> bool {
+        self.place == Place::Header && !self.personal && self.detector.starts_with(BY_NAME)
+    }
+}
+
 /// Why the proxy could not be reached, or did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReachError {

@@ -103,16 +103,29 @@ impl Runner for SuiteRunner {
     }
 }
 
-/// How many askings may go on at once. One that is reset from outside forgets what others are in the middle
-/// of, so there is one; an agent in a process for each slot is reset in its own.
+/// How many invocations may be under way at once. A reset from outside concerns all of them unless the suite says
+/// otherwise, so there is one; an agent in a process for each slot is reset in its own.
 fn at_once(order: &Order) -> NonZeroUsize {
     let agent = &order.suite.agent;
     let own_process = matches!(agent.way, Way::Command(_) | Way::Python { .. });
     match &agent.reset {
         None => order.concurrency,
+        Some(_) if agent.reset_isolated => order.concurrency,
         Some(Reset::Function(_)) if own_process => order.concurrency,
         Some(_) => NonZeroUsize::MIN,
     }
+}
+
+/// A warning that resets keep invocations from being under way at once; `None`: they do not.
+fn one_at_a_time(order: &Order, at_once: NonZeroUsize) -> Option<String> {
+    (at_once < order.concurrency).then(|| {
+        format!(
+            "one invocation at a time, not {}: the agent's reset may concern others that are under way. If it \
+             concerns only the invocation that its `baggage` (of a program: `SQUALL_SCOPE`) names, set \
+             `agent.reset: {{isolated: true}}`",
+            order.concurrency
+        )
+    })
 }
 
 /// Looks at what a run needs.
@@ -173,6 +186,7 @@ async fn tried(
         }
     })?;
     ran.warnings.extend(planned.warnings);
+    ran.warnings.extend(one_at_a_time(order, at_once));
     let unreachable = ran.unreachable.take();
     let verdict = verdict(order, ran);
     match unreachable {

@@ -17,6 +17,8 @@ pub struct Agent {
     pub timeout: Duration,
     /// How it is made to forget what it was asked before; `None`: it is taken to remember nothing.
     pub reset: Option<Reset>,
+    /// Whether a reset concerns only the invocation whose scope it names.
+    pub reset_isolated: bool,
     /// How an http agent is started; `None`: it runs already.
     pub start: Option<Start>,
 }
@@ -189,6 +191,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Agent> {
     let model = fields.words("model");
     let http = http_fields(fields);
     let reset = reset(fields);
+    let reset_isolated = isolated(fields);
     let start = fields.read("start", |reader, node| {
         reader.fields(node, "a map with `command` and `ready_url`", read_start)?
     });
@@ -214,6 +217,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Agent> {
         way,
         timeout: Duration::from_millis(timeout.unwrap_or(30_000)),
         reset,
+        reset_isolated,
         start,
     })
 }
@@ -353,8 +357,7 @@ fn reset(fields: &mut Fields<'_, '_, '_>) -> Option<Reset> {
     let endpoint = fields.words("reset_endpoint");
     let function = fields.words("reset_function");
     let program = command(fields, "reset_command");
-    let ways = ["reset_endpoint", "reset_function", "reset_command"];
-    let mut written: Vec<_> = ways.into_iter().filter(|way| fields.has(way)).collect();
+    let mut written: Vec<_> = RESETS.into_iter().filter(|way| fields.has(way)).collect();
     if written == ["reset_endpoint", "reset_function"] {
         // As in flakestorm, where both may stand.
         without_effect(fields, "reset_function", "beside `reset_endpoint`");
@@ -376,6 +379,26 @@ fn reset(fields: &mut Fields<'_, '_, '_>) -> Option<Reset> {
     }
     program.map(Reset::Command)
 }
+
+/// `reset: {isolated: true}`, beside how it is reset.
+fn isolated(fields: &mut Fields<'_, '_, '_>) -> bool {
+    let isolated = fields.read("reset", |reader, node| {
+        reader.fields(node, "a map with `isolated`", |fields| {
+            fields.flag("isolated")
+        })?
+    });
+    let is_reset = |way| fields.has(way);
+    if isolated.is_some() && !RESETS.into_iter().any(is_reset) {
+        without_effect(
+            fields,
+            "reset",
+            "without `reset_endpoint` or `reset_command`",
+        );
+    }
+    isolated.unwrap_or_default()
+}
+
+const RESETS: [&str; 3] = ["reset_endpoint", "reset_function", "reset_command"];
 
 fn read_start(fields: &mut Fields<'_, '_, '_>) -> Option<Start> {
     let command = command(fields, "command");

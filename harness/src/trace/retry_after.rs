@@ -32,12 +32,13 @@ fn by_header(answer: &Message, seen: &SeenExchange) -> Option<Duration> {
         return seconds(number);
     }
     let until = http_date(written)?;
-    let now = answer.header("date").and_then(http_date).or_else(|| {
-        let began = timestamp::parse(&seen.record.started_at).ok()? / 1000;
-        let took = seen.ended?.saturating_sub(seen.began).as_secs();
-        Some(began + took)
-    })?;
-    Some(Duration::from_secs(until.saturating_sub(now)))
+    // `Date` leaves out how much of its second was over.
+    if let Some(date) = answer.header("date").and_then(http_date) {
+        return Some(until.saturating_sub(date + Duration::from_secs(1)));
+    }
+    let began = timestamp::parse(&seen.record.started_at).ok()?;
+    let took = seen.ended?.saturating_sub(seen.began);
+    Some(until.saturating_sub(Duration::from_millis(began) + took))
 }
 
 fn seconds(number: f64) -> Option<Duration> {
@@ -60,8 +61,8 @@ fn by_rule(seen: &SeenExchange) -> Option<Duration> {
     seconds(applied.find_map(|rule| rule.parameters.get("retry_after")?.as_f64())?)
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` as seconds since 1970.
-fn http_date(text: &str) -> Option<u64> {
+/// `Sun, 06 Nov 1994 08:49:37 GMT` as the time since 1970.
+fn http_date(text: &str) -> Option<Duration> {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
@@ -72,7 +73,7 @@ fn http_date(text: &str) -> Option<u64> {
     let month = MONTHS.iter().position(|month| *month == name)? + 1;
     let (year, time) = (parts.next()?, parts.next()?);
     let iso = format!("{year}-{month:02}-{day:02}T{time}Z");
-    timestamp::parse(&iso).ok().map(|ms| ms / 1000)
+    timestamp::parse(&iso).ok().map(Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -87,7 +88,7 @@ mod tests {
             ("retry-after", "0.5", Some(500)),
             ("retry-after-ms", "250", Some(250)),
             ("x-amz-retry-after", "1500", Some(1500)),
-            ("Retry-After", "Sun, 06 Nov 1994 08:49:47 GMT", Some(10_000)),
+            ("Retry-After", "Sun, 06 Nov 1994 08:49:47 GMT", Some(9000)),
             ("Retry-After", "soon", None),
             ("Retry-After", "-1", None),
         ] {
@@ -102,6 +103,14 @@ mod tests {
                 "{name}: {value}"
             );
         }
+        // Without `Date` the proxy's clock counts: the answer had ended at 12:00:00.910.
+        let mut sent = Sent::get("https://a.test/").status(429);
+        sent.record.started_at = "2026-11-22T12:00:00.900Z".into();
+        let sent = sent.answer_header("Retry-After", "Sun, 22 Nov 2026 12:00:02 GMT");
+        assert_eq!(
+            retry_after(&exchange(0, &sent)),
+            Some(Duration::from_millis(1090))
+        );
         let body =
             r#"{"error":{"details":[{"@type":"x"},{"@type":"RetryInfo","retryDelay":"8.5s"}]}}"#;
         let sent = Sent::get("https://a.test/").status(429).answer_body(body);

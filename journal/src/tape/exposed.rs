@@ -14,7 +14,7 @@ use super::leaves;
 use super::recorded::{Recorded, Request};
 use super::redact;
 use crate::personal;
-use crate::reach::Detected;
+use crate::reach::{BY_NAME, Detected};
 use crate::record::Place;
 use crate::redact::{Redactor, is_secret_header};
 
@@ -44,6 +44,9 @@ const OF_THE_EXCHANGE: [&str; 12] = [
     "via",
     "x-request-id",
 ];
+
+/// It is for the proxy, and goes no further.
+const PROXY_AUTHORIZATION: &str = "proxy-authorization";
 
 /// Looks for them, in an exchange from which nothing was taken out yet. `framing`: how the answer's events
 /// are laid out, where it is a stream.
@@ -103,14 +106,22 @@ impl<'r> Looking<'r> {
     }
 
     fn text(&mut self, place: Place, text: &str) {
+        self.secrets(place, text);
+        self.personal(place, text);
+    }
+
+    fn personal(&mut self, place: Place, text: &str) {
+        for found in personal::find(text) {
+            self.found.insert((place, true, found.detector.into()));
+        }
+    }
+
+    fn secrets(&mut self, place: Place, text: &str) {
         for found in self.redactor.secrets(text) {
             self.secret(place, found.name);
         }
         if self.redactor.finds_own(text) {
             self.secret(place, "a pattern of `redact`");
-        }
-        for found in personal::find(text) {
-            self.found.insert((place, true, found.detector.into()));
         }
     }
 
@@ -130,11 +141,16 @@ impl<'r> Looking<'r> {
 
     fn headers(&mut self, headers: &[(String, String)]) {
         for (name, value) in headers {
+            if name == PROXY_AUTHORIZATION {
+                continue;
+            }
             if is_secret_header(name) {
-                self.secret(Place::Header, format!("header {name}"));
+                self.secret(Place::Header, format!("{BY_NAME}{name}"));
+            } else {
+                self.secrets(Place::Header, value);
             }
             if !OF_THE_EXCHANGE.contains(&name.as_str()) {
-                self.text(Place::Header, value);
+                self.personal(Place::Header, value);
             }
         }
     }
@@ -243,6 +259,24 @@ mod tests {
                 &[("authorization", "Bearer abc")],
                 "",
                 &["secret header header authorization"],
+            ),
+            (
+                "http://t.test/",
+                &[("authorization", "Bearer sk-abcdefgh12")],
+                "",
+                &["secret header header authorization"],
+            ),
+            (
+                "http://t.test/",
+                &[("x-debug", "key=sk-abcdefgh12")],
+                "",
+                &["secret header OpenAI, DeepSeek and others"],
+            ),
+            (
+                "http://t.test/",
+                &[("proxy-authorization", "Basic c2NvcGU6eA==")],
+                "",
+                &[],
             ),
             (
                 "http://t.test/",

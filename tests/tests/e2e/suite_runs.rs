@@ -2,6 +2,7 @@
 
 mod kept;
 mod late;
+mod wired;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;

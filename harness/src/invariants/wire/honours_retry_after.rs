@@ -91,6 +91,23 @@ mod tests {
                 "{at}"
             );
         }
+        // Asked at 12:00:00.900 to come back at 12:00:02, by a server whose clock is as the proxy's or is not.
+        let dated = |date: &[&str]| {
+            let mut sent = Sent::get("https://t.test/").status(503).at(0);
+            sent.record.started_at = "2026-11-22T12:00:00.890Z".into();
+            let sent = sent.answer_header("Retry-After", "Sun, 22 Nov 2026 12:00:02 GMT");
+            let add = |sent: Sent, date: &&str| sent.answer_header("Date", date);
+            date.iter().fold(sent, add)
+        };
+        for (date, at, expected) in [
+            (&[][..], 1110, Holds),
+            (&[], 1000, Fails),
+            (&["Sun, 22 Nov 2026 12:00:00 GMT"], 1110, Holds),
+            (&["Sun, 22 Nov 2026 12:00:00 GMT"], 900, Fails),
+        ] {
+            let sent = [dated(date), again(at)];
+            assert_eq!(judged(written, &sent), expected, "{date:?} {at}");
+        }
         assert_eq!(judged(written, &[limited()]), Unproven);
         assert_eq!(judged(written, &[again(0)]), Unproven);
         let of_the_rule = limited()

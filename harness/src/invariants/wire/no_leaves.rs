@@ -1,11 +1,10 @@
 //! `no_secret_leaves`, `no_pii_leaves`: keys and personal data stay where they belong.
 //!
-//! Both look at requests. The headers by which an agent shows who it is are its own business, so keys
-//! count in URLs and bodies only; what `patterns` find counts anywhere.
+//! Both look at requests. Headers by which an agent shows who it is, told by their names, count only where the
+//! suite says which hosts may get secrets; what `patterns` find counts anywhere.
 
 use fancy_regex::Regex;
 use squall_journal::personal;
-use squall_journal::record::Place;
 use squall_profiles::glob::Glob;
 
 use super::{Narrow, holds, hosts, is_host, wire};
@@ -121,7 +120,7 @@ impl NoLeaves {
             };
         };
         let found = detected.iter().find(|one| {
-            one.personal == self.personal && (one.personal || one.place != Place::Header)
+            one.personal == self.personal && !(one.is_credential() && self.allow.is_empty())
         });
         match found {
             Some(found) => {
@@ -151,12 +150,24 @@ mod tests {
     fn what_detectors_found_in_a_request_leaves() {
         let post = || Sent::post("https://t.test/", "{}");
         let key = |place| post().detected("openai key", false, place);
+        let credential = || post().detected("header authorization", false, Place::Header);
         let ssn = || post().detected("us_ssn", true, Place::Body);
         for (written, sent, expected) in [
             ("{type: no_secret_leaves}", post(), Holds),
             ("{type: no_secret_leaves}", key(Place::Body), Fails),
             ("{type: no_secret_leaves}", key(Place::Url), Fails),
-            ("{type: no_secret_leaves}", key(Place::Header), Holds),
+            ("{type: no_secret_leaves}", key(Place::Header), Fails),
+            ("{type: no_secret_leaves}", credential(), Holds),
+            (
+                "{type: no_secret_leaves, hosts: [t.test]}",
+                credential(),
+                Holds,
+            ),
+            (
+                "{type: no_secret_leaves, hosts: [x.test]}",
+                credential(),
+                Fails,
+            ),
             ("{type: no_secret_leaves}", ssn(), Holds),
             (
                 "{type: no_secret_leaves, hosts: [t.test]}",

@@ -75,6 +75,7 @@ pub(super) fn agent_block() -> Value {
                 text(),
             ),
             ("reset_command", "This program makes it forget.", program()),
+            ("reset", "What a reset concerns.", reset_block()),
             (
                 "start",
                 "How an agent with an endpoint is started.",
@@ -96,6 +97,15 @@ pub(super) fn agent_block() -> Value {
                 ),
             ),
         ],
+    )
+}
+
+fn reset_block() -> Value {
+    let isolated = "Whether it concerns only the invocation whose scope it names; default false.";
+    block(
+        "What a reset concerns.",
+        &[],
+        vec![("isolated", isolated, flag())],
     )
 }
 

@@ -39,8 +39,8 @@ pub struct Verifying<'v> {
     pub run: &'v str,
     /// Where the agent is asked: a scope of its own, for its calls.
     pub place: &'v Place,
-    /// The scope of calls that name none; `None`: others have chaos in force there.
-    pub shared: Option<&'v str>,
+    /// The scope of calls that name none.
+    pub shared: &'v str,
 }
 
 /// What was found: the checks in order. Asks the agent once, its first golden prompt, unless the suite has
@@ -145,19 +145,14 @@ async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
     let trace = TraceId::of_traceparent(&invocation.traceparent);
     let slot = Some(of.place.slot.clone());
     let own = of.reach.begin(&of.place.scope, wanted(trace, slot)).await?;
-    let shared = match of.shared {
-        Some(shared) => Some(of.reach.begin(shared, wanted(None, None)).await?),
-        None => None,
-    };
+    let shared = of.reach.begin(of.shared, wanted(None, None)).await?;
     let told = of.driver.ask(&invocation).await;
     let own = of
         .reach
         .seen(own.activation.as_deref().unwrap_or_default(), SETTLE);
     let own = own.await?;
-    let shared = match shared.and_then(|shared| shared.activation) {
-        Some(shared) => of.reach.seen(&shared, SETTLE).await?,
-        None => Seen::default(),
-    };
+    let shared = shared.activation.unwrap_or_default();
+    let shared = of.reach.seen(&shared, SETTLE).await?;
     Ok(Asked {
         invocation,
         told,

@@ -238,19 +238,20 @@ impl Chaos {
         vocabularies::begin(vocabularies::wanted(&rules));
         let mut keeping = lock(&self.keeping);
         let fresh = self.activate(scope, request, rules, &keeping.defaults);
-        Ok(self.put_in(Arc::new(fresh.counted_for(run)), &mut keeping))
+        Ok(self.put_in(fresh.counted_for(run), &mut keeping))
     }
 
     /// Puts what was made for a scope in the place of what is there.
     fn put_in(
         &self,
-        fresh: Arc<ScopeChaos>,
+        fresh: ScopeChaos,
         keeping: &mut Keeping,
     ) -> (Arc<ScopeChaos>, ActivationRecord) {
+        let table = self.table.load();
+        let former = table.find(fresh.scope());
+        let fresh = Arc::new(fresh.suspending(former));
         let scope = fresh.scope();
         let record = self.record(&fresh);
-        let table = self.table.load();
-        let former = table.find(scope);
         let is_its = |run: &&Arc<RunMark>| fresh.run().is_some_and(|own| Arc::ptr_eq(own, run));
         let former_run = former.and_then(|former| former.run());
         if let Some(run) = former_run.filter(|run| !is_its(run)) {
@@ -258,12 +259,10 @@ impl Chaos {
         }
         if fresh.is_named() {
             keeping.forks.retain(|fork| **fork != **scope);
-            self.swap(table.with(Arc::clone(&fresh)), keeping);
-            if let Some(former) = former {
-                former.ended().cancel();
-            }
-        } else {
-            self.swap(table.with_default(Arc::clone(&fresh)), keeping);
+        }
+        self.swap(table.put(Arc::clone(&fresh)), keeping);
+        if let Some(former) = former.filter(|former| former.is_named()) {
+            former.ended().cancel();
         }
         self.deadlines.notify_one();
         self.tell(Change::Started, None, None, record.clone());
@@ -296,20 +295,41 @@ impl Chaos {
         self.end_because(scope, None, |_| true)
     }
 
-    /// Ends what a run has put in force, in one scope or in all of them; the run itself goes on. How many
-    /// activations there were.
+    /// Ends what a run has put in force, in one scope or in all of them; the run itself goes on. What was in force
+    /// there before is again. How many activations there were.
     pub fn end_for_run(&self, scope: Option<&str>, run: &Arc<RunMark>) -> usize {
         let is_its = |own: &ScopeChaos| own.run().is_some_and(|of| Arc::ptr_eq(of, run));
         let table = self.table.load_full();
-        let its = table.own().filter(|own| is_its(own));
+        let its = table.all().filter(|own| is_its(own));
         let scopes = its.filter(|own| scope.is_none_or(|scope| **own.scope() == *scope));
         let ended = scopes
-            .filter(|own| self.end_quietly(own.scope(), None, |found| is_its(found)))
+            .filter(|own| {
+                self.resume(own) || self.end_quietly(own.scope(), None, |found| is_its(found))
+            })
             .count();
         if scope.is_none() {
             self.forget_closed(is_its);
         }
         ended
+    }
+
+    /// Puts what a run's activation suspended in force again, counters and time to live as they were. `false`: it
+    /// suspended nothing, or is not in force any more.
+    fn resume(&self, of_run: &Arc<ScopeChaos>) -> bool {
+        let Some(suspended) = of_run.suspended() else {
+            return false;
+        };
+        let mut keeping = lock(&self.keeping);
+        let table = self.table.load();
+        let found = table.find(of_run.scope());
+        if !found.is_some_and(|found| Arc::ptr_eq(found, of_run)) {
+            return false;
+        }
+        let again = Arc::new(ScopeChaos::resumed(suspended));
+        self.swap(table.put(Arc::clone(&again)), &mut keeping);
+        self.deadlines.notify_one();
+        self.tell(Change::Started, None, None, self.record(&again));
+        true
     }
 
     /// Seed of every draw unless a request says otherwise.

@@ -70,8 +70,8 @@ pub struct Tools<'a> {
     pub reach: Arc<dyn Reach>,
     /// Who is told what happens.
     pub tell: &'a dyn Tell,
-    /// The scope of what names none, when nothing is in force there that this run would replace.
-    pub shared_scope: Option<String>,
+    /// The scope of what names none.
+    pub shared_scope: String,
     /// Held while chaos is in force for scopes that are not the run's own: one run at a time.
     pub exclusive: Arc<tokio::sync::Mutex<()>>,
 }

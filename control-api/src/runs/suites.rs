@@ -145,7 +145,7 @@ async fn verified(
         reach: &*tools.reach,
         run: &order.id,
         place: &place,
-        shared: tools.shared_scope.as_deref(),
+        shared: &tools.shared_scope,
     };
     let checks = verify::verify(&verifying).await?;
     tools.tell.coverage(CoverageRecord {
@@ -175,7 +175,7 @@ async fn tried(
     let scopes = Scopes {
         own: &order.scope,
         at_once,
-        shared: tools.shared_scope.as_deref(),
+        shared: &tools.shared_scope,
         exclusive: &tools.exclusive,
     };
     let ran = runner::run(&planned.plan, driver, &*tools.reach, &scopes, tools.tell).await;

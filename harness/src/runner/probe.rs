@@ -22,8 +22,8 @@ pub struct Scopes<'s> {
     pub own: &'s str,
     /// How many askings go on at once.
     pub at_once: NonZeroUsize,
-    /// The scope of what names none; `None`: others have chaos in force there.
-    pub shared: Option<&'s str>,
+    /// The scope of what names none. What others have in force there is suspended while it is this run's.
+    pub shared: &'s str,
     /// Held while the shared scope is this run's.
     pub exclusive: &'s Mutex<()>,
 }
@@ -77,27 +77,7 @@ pub(super) async fn probe<'s, 'p>(
         let slots = 1..=scopes.at_once.get();
         slots.map(|slot| scopes.slot(slot)).collect()
     };
-    let Some(shared) = scopes.shared else {
-        let mut units: Vec<_> = jobs.into_iter().map(|job| vec![job]).collect();
-        let rest = units.split_off(units.len().min(1));
-        let mut clean = asking.work_through(units, &own()).await?;
-        // Whoever is not there when everything begins is not waited for again and again.
-        if let Some(why) = clean.iter().find_map(|(_, one)| one.unreachable.clone()) {
-            return Err(RunError::Unreachable(why));
-        }
-        clean.extend(asking.work_through(rest, &own()).await?);
-        let seen = clean.iter().any(|(_, asked)| asked.was_seen());
-        return Ok(Probed {
-            slots: own(),
-            warnings: (!seen && !fails_always(&clean))
-                .then(|| TAKEN.to_owned())
-                .into_iter()
-                .collect(),
-            clean,
-            beside: None,
-            _held: None,
-        });
-    };
+    let shared = scopes.shared;
     let held = scopes.exclusive.lock().await;
     let mut jobs = jobs.into_iter();
     let mut clean = Vec::new();
@@ -134,9 +114,6 @@ pub(super) async fn probe<'s, 'p>(
 
 const NOTHING: &str = "without chaos no call of the agent came through the proxy: either it makes none, or it \
      does not use the proxy; `squall verify` says which";
-
-const TAKEN: &str = "no call of the agent came in a scope of the run, and in the scope of calls that name none \
-     others have chaos in force; end that, or have the agent pass on `baggage` or `traceparent`";
 
 fn elsewhere(others: usize) -> String {
     let calls = match others {

@@ -30,7 +30,7 @@ fn scopes(at_once: usize, exclusive: &tokio::sync::Mutex<()>) -> Scopes<'_> {
     Scopes {
         own: "run-1",
         at_once: NonZeroUsize::new(at_once).expect("a slot"),
-        shared: Some("default"),
+        shared: "default",
         exclusive,
     }
 }
@@ -511,7 +511,7 @@ async fn what_takes_connections_and_never_answers_is_no_agent() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_down_is_asked_once_in_whatever_scopes() {
+async fn an_agent_that_is_down_is_asked_once() {
     let world = World {
         is_down: true,
         ..World::default()
@@ -519,17 +519,10 @@ async fn an_agent_that_is_down_is_asked_once_in_whatever_scopes() {
     let suite = suite_of(SUITE);
     let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))]);
     let alone = tokio::sync::Mutex::default();
-    for shared in [Some("default"), None] {
-        world.state(|state| state.begun.clear());
-        let scopes = Scopes {
-            shared,
-            ..scopes(3, &alone)
-        };
-        let ran = run(&plan, &world, &world, &scopes, &Silent).await;
-        ran.expect_err("nobody there");
-        let scopes = 1 + usize::from(shared.is_some());
-        world.state(|state| assert_eq!(state.begun.len(), scopes, "{shared:?}"));
-    }
+    let ran = run(&plan, &world, &world, &scopes(3, &alone), &Silent).await;
+    ran.expect_err("nobody there");
+    // The shared scope and its own.
+    world.state(|state| assert_eq!(state.begun.len(), 2));
 }
 
 #[tokio::test]

@@ -147,7 +147,7 @@ async fn told(suite: &str, world: &World) -> String {
             slot: "slot".to_owned(),
             scope: "own".to_owned(),
         },
-        shared: Some("default"),
+        shared: "default",
     };
     let checks = verify(&of).await.expect("verified");
     assert!(

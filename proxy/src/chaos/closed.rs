@@ -24,7 +24,7 @@ impl Chaos {
         let mut keeping = lock(&self.keeping);
         let id = self.next_id(Instant::now());
         let fresh = ScopeChaos::going_on(former, scope, &id);
-        self.put_in(Arc::new(fresh.counted_for(Some(run))), &mut keeping)
+        self.put_in(fresh.counted_for(Some(run)), &mut keeping)
     }
 
     /// Closes an activation of a run: what comes in its scope from now on meets no rule, and is counted by
@@ -35,11 +35,7 @@ impl Chaos {
         let found = table.find(own.scope());
         found.filter(|found| Arc::ptr_eq(found, own))?;
         let rest = Arc::new(ScopeChaos::rest(own, &self.next_id(Instant::now())));
-        let after = if own.is_named() {
-            table.with(Arc::clone(&rest))
-        } else {
-            table.with_default(Arc::clone(&rest))
-        };
+        let after = table.put(Arc::clone(&rest));
         let (was, now) = (self.record(own), self.record(&rest));
         self.swap(after, &mut keeping);
         self.tell(Change::Ended, None, Some(&was), now);

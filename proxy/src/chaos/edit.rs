@@ -103,7 +103,8 @@ impl Chaos {
     ) -> Result<Vec<Replacement>, EditError<E>> {
         let table = self.table.load();
         let mut replacements = Vec::new();
-        for own in table.own() {
+        let suspended = table.all().filter_map(|own| own.suspended());
+        for own in table.own().chain(suspended) {
             let Some(wanted) = own.wanted().filter(|wanted| touched(wanted)) else {
                 continue;
             };

@@ -38,6 +38,8 @@ pub struct ScopeChaos {
     counted: Option<Counted>,
     /// It takes what comes late: the run's own activation here was closed.
     is_rest: bool,
+    /// What was in force here before a run had the scope for itself.
+    suspended: Option<Arc<Self>>,
 }
 
 /// Waits for the end of a named scope's activation.
@@ -133,6 +135,7 @@ impl ScopeChaos {
             used: AtomicBool::new(false),
             counted: None,
             is_rest: false,
+            suspended: None,
         }
     }
 
@@ -166,6 +169,7 @@ impl ScopeChaos {
             used: AtomicBool::new(false),
             counted: None,
             is_rest: false,
+            suspended: None,
         }
     }
 
@@ -187,7 +191,14 @@ impl ScopeChaos {
             used: AtomicBool::new(false),
             counted: None,
             is_rest: false,
+            suspended: None,
         }
+    }
+
+    /// What a run had suspended, in force again under its own id.
+    pub(super) fn resumed(suspended: &Self) -> Self {
+        let id = suspended.id.as_deref().unwrap_or_default();
+        Self::going_on(suspended, &suspended.scope, id)
     }
 
     /// What is left where a run's activation was closed: no rules.
@@ -205,6 +216,7 @@ impl ScopeChaos {
         Self {
             counted: former.counted.as_ref().map(|it| Counted::new(&it.mark)),
             is_rest: true,
+            suspended: former.suspended.clone(),
             ..rest.after(former)
         }
     }
@@ -213,6 +225,23 @@ impl ScopeChaos {
     pub(super) fn counted_for(self, run: Option<&Arc<RunMark>>) -> Self {
         let counted = run.map(Counted::new);
         Self { counted, ..self }
+    }
+
+    /// This in the place of `former`. A run suspends chaos of no run, and keeps what it suspended.
+    pub(super) fn suspending(self, former: Option<&Arc<Self>>) -> Self {
+        let suspended = self
+            .run()
+            .and(former)
+            .and_then(|former| match former.run() {
+                Some(_) => former.suspended.clone(),
+                None => former.is_own().then(|| Arc::clone(former)),
+            });
+        Self { suspended, ..self }
+    }
+
+    /// What was in force here before a run had the scope for itself.
+    pub(super) fn suspended(&self) -> Option<&Arc<Self>> {
+        self.suspended.as_ref()
     }
 
     /// The run that it was put in force for.
@@ -265,6 +294,7 @@ impl ScopeChaos {
             used: AtomicBool::new(false),
             counted: None,
             is_rest: false,
+            suspended: None,
         }
     }
 
@@ -372,7 +402,7 @@ impl ScopeChaos {
 
     /// Whether nobody has anything in force here any more, and what comes is late.
     pub(super) fn is_named_rest(&self) -> bool {
-        self.is_rest && self.is_named()
+        self.is_rest && self.is_named() && self.suspended.is_none()
     }
 
     /// Whether its scope goes with what is in force above it.

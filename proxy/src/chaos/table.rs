@@ -64,6 +64,15 @@ impl Table {
         std::iter::once(&self.default).chain(self.named.values())
     }
 
+    /// This table with `scope` in place of what was there under its name, which may be the default one's.
+    pub(super) fn put(&self, scope: Arc<ScopeChaos>) -> Self {
+        if scope.is_named() {
+            self.with(scope)
+        } else {
+            self.with_default(scope)
+        }
+    }
+
     /// This table with `scope` in place of what was there under its name. Forks of what is above them
     /// begin again when that is another one now.
     pub(super) fn with(&self, scope: Arc<ScopeChaos>) -> Self {

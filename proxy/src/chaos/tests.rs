@@ -1,3 +1,5 @@
+mod suspended;
+
 use squall_journal::events::EventId;
 use squall_profiles::error::ProfileError;
 use squall_profiles::facts::CanonicalUrl;

@@ -2,6 +2,7 @@
 
 mod kept;
 mod late;
+mod suspended;
 mod wired;
 
 use std::io::{BufRead as _, BufReader};

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use squall_journal::run::RunRecord;
-use squall_proxy::chaos::NO_CHAOS;
 
 use super::super::life::{Ending, Life, Unbegun};
 use super::super::ongoing::Ongoing;
@@ -47,7 +46,7 @@ impl Runs {
         let tools = Tools {
             reach: Arc::clone(&self.reach) as _,
             tell: run,
-            shared_scope: self.shared_scope(&run.workspace),
+            shared_scope: workspace_scope(&run.workspace).to_owned(),
             exclusive: Arc::clone(&self.exclusive),
         };
         let working = AssertUnwindSafe(runner.run(&run.order, tools)).catch_unwind();
@@ -73,13 +72,6 @@ impl Runs {
             },
             () = in_time => Outcome::Stopped,
         }
-    }
-
-    /// The scope of what names none in a workspace, unless somebody's chaos is in force there.
-    fn shared_scope(&self, workspace: &str) -> Option<String> {
-        let scope = workspace_scope(workspace);
-        let there = self.chaos.look(scope);
-        (there.profile == NO_CHAOS).then(|| scope.to_owned())
     }
 
     async fn conclude(&self, run: &Ongoing, outcome: Outcome) {

@@ -11,8 +11,8 @@ pub(crate) use self::judging::{
     SuiteFile, Trial, Verify,
 };
 pub(crate) use self::objects::{
-    Audit, Explain, Export, Off, Profile, Reading, RecordingFormat, Recordings, Replay, Runs,
-    SchemaOf, Tail, Token,
+    Audit, Explain, Export, Off, OnMiss, PlayTape, Profile, Reading, RecordingFormat, Recordings,
+    Replay, Runs, SchemaOf, Tail, Tape, Token,
 };
 pub(crate) use self::programs::{
     Ca, Daemon, Demo, DemoAgent, Env, LogFormat, Record, Run, Serve, Shell,
@@ -111,6 +111,11 @@ pub(crate) enum Command {
     Recordings {
         #[command(subcommand)]
         action: Recordings,
+    },
+    /// Tapes: recorded responses in the place of a scope's upstreams
+    Tape {
+        #[command(subcommand)]
+        action: Tape,
     },
     /// Replay sessions: incidents, recorded and written down
     Replay {
@@ -215,6 +220,7 @@ mod tests {
             "tail",
             "profile",
             "recordings",
+            "tape",
             "replay",
             "chaos",
             "contract",

@@ -8,6 +8,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod base_urls;
 mod baseline;
 mod client;
 mod commands;

@@ -162,6 +162,66 @@ pub(crate) enum Recordings {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tape {
+    /// Answer a scope's requests from a replay session or a recording, from its beginning
+    Play(Box<PlayTape>),
+    /// Send a scope's requests upstream again, and print how many the tape answered
+    Stop {
+        /// For this scope; default: the default scope
+        #[arg(long, value_parser = scope)]
+        scope: Option<String>,
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlayTape {
+    /// The replay session, YAML or JSON
+    #[arg(value_name = "FILE", required_unless_present_any = ["recording", "replay"])]
+    pub(crate) file: Option<PathBuf>,
+    /// A recording of the daemon, by its id, in the place of a file
+    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "replay"])]
+    pub(crate) recording: Option<String>,
+    /// A replay session that the daemon has, by its id, in the place of a file
+    #[arg(long, value_name = "ID", conflicts_with = "file")]
+    pub(crate) replay: Option<String>,
+    /// For this scope; default: the default scope
+    #[arg(long, value_parser = scope)]
+    pub(crate) scope: Option<String>,
+    /// What becomes of a request that is not on the tape [default: as the session says, else error]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) on_miss: Option<OnMiss>,
+    /// What becomes of a request all of whose responses were given [default: as the session says, else error]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) on_exhausted: Option<OnMiss>,
+    /// 0: responses come at once; 1: as they were recorded; 2: twice as fast
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    pub(crate) speed: f64,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// What becomes of a request that a tape has no response for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnMiss {
+    /// It gets an error, and nothing goes upstream
+    Error,
+    /// It goes upstream
+    Passthrough,
+}
+
+impl OnMiss {
+    /// As the API has it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Passthrough => "passthrough",
+        }
+    }
+}
+
 /// A form of recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RecordingFormat {

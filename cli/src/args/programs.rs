@@ -124,6 +124,12 @@ pub(crate) struct Run {
     /// Write what went through to a file: FILE.har is an HTTP archive, any other a replay session
     #[arg(long, value_name = "FILE", env = "SQUALL_RECORD")]
     pub(crate) record: Option<PathBuf>,
+    /// Answer requests from this replay session; without `on_miss: passthrough` in it nothing goes upstream
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Set `OPENAI_BASE_URL` and its like too, for programs that ignore proxies
+    #[arg(long)]
+    pub(crate) base_urls: bool,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

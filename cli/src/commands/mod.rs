@@ -21,6 +21,7 @@ mod schema;
 mod serve;
 mod status;
 mod tail;
+mod tape;
 mod token;
 mod verify;
 
@@ -47,6 +48,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Off(off) => on_runtime(off::run(off)),
         Command::Audit { action } => on_runtime(audit::run(action)),
         Command::Recordings { action } => on_runtime(recordings::run(action)),
+        Command::Tape { action } => on_runtime(tape::run(action)),
         Command::Replay { action } => on_runtime(replay::run(action)),
         Command::Chaos(chaos) => on_runtime(chaos::run(*chaos)),
         Command::Contract { action } => on_runtime(contract::run(action)),

@@ -44,6 +44,8 @@ async fn program(record: Record) -> Result<(), Failure> {
         daemon,
         quiet: true,
         record: Some(output),
+        replay: None,
+        base_urls: false,
         command,
     };
     run_in(run, scope.as_deref()).await

@@ -33,7 +33,7 @@ use squall_proxy::config::ProxyConfig;
 use self::files::Places;
 pub(crate) use self::position::{ConfigError, ConfigErrors, Place};
 pub(crate) use self::read::unknown;
-pub(crate) use self::words::address;
+pub(crate) use self::words::{address, upstream_url};
 
 /// What variables in local files stand for: the process's environment.
 pub(crate) fn environment() -> Variables<'static> {

@@ -208,7 +208,8 @@ pub(super) fn prefix_path(text: &str) -> Result<String, String> {
     Ok(prefix.to_owned())
 }
 
-pub(super) fn upstream_url(text: &str) -> Result<http::Uri, String> {
+/// Reads the base URL of an upstream.
+pub(crate) fn upstream_url(text: &str) -> Result<http::Uri, String> {
     let complaint = || format!("`{text}` is not an upstream; write `https://api.openai.com`");
     let uri: http::Uri = text.parse().map_err(|_| complaint())?;
     match uri.scheme_str() {

@@ -1,14 +1,30 @@
-//! What went through this process's own proxy, recorded.
+//! What goes through this process's own proxy, recorded and played back.
+
+use std::sync::Arc;
 
 use squall_control_api::store::{DEFAULT_WORKSPACE, StoredRecording};
 use squall_control_api::{NewRecording, NotBegun, Recordings};
-use squall_journal::tape::har;
+use squall_journal::tape::{Session, har};
+use squall_proxy::chaos::DEFAULT_SCOPE;
+use squall_proxy::tape::{Playing, PlayingOptions};
 
 use super::Daemon;
 use crate::commands::Form;
 use crate::failure::Failure;
 
 impl Daemon {
+    /// Answers the default scope's requests from a replay session from now on, as the session says of misses.
+    pub(crate) fn play(&self, session: &Session) -> Arc<Playing> {
+        let options = PlayingOptions {
+            on_miss: session.on_miss.unwrap_or_default(),
+            on_exhausted: session.on_exhausted.unwrap_or_default(),
+            ..PlayingOptions::default()
+        };
+        let playing = Playing::new(format!("session {}", session.id), session, options);
+        self.chaos.play(DEFAULT_SCOPE, Some(Arc::clone(&playing)));
+        playing
+    }
+
     /// Records everything from now on.
     pub(crate) async fn record(&self) -> Result<StoredRecording, Failure> {
         let asked = NewRecording {

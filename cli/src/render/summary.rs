@@ -144,8 +144,13 @@ impl Summary {
         }
     }
 
-    /// The lines for stderr. `chaos` says what was in force.
-    pub(crate) fn render(&self, chaos: &str, paint: Paint) -> String {
+    /// Whether nothing was handed over.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.exchanges == 0
+    }
+
+    /// The lines for stderr. `chaos` says what was in force, `unseen` why nothing may have come through.
+    pub(crate) fn render(&self, chaos: &str, unseen: &str, paint: Paint) -> String {
         let faults: usize = self.rules.values().map(|fired| fired.applied).sum();
         let mut text = format!(
             "{} {} through the proxy, {} applied ({chaos})\n",
@@ -153,8 +158,10 @@ impl Summary {
             plural(self.exchanges, "exchange"),
             plural(faults, "fault"),
         );
-        if self.exchanges == 0 {
-            text.push_str(&nothing_seen(paint));
+        if self.is_empty() {
+            for line in wrap(unseen, 92) {
+                let _ = writeln!(text, "  {}", paint.notable(line));
+            }
             return text;
         }
         text.push_str(&self.table(paint));
@@ -246,18 +253,6 @@ impl Summary {
     }
 }
 
-/// What to look at when nothing came through.
-fn nothing_seen(paint: Paint) -> String {
-    let advice = "nothing came through: the program made no request, or it does not read \
-                  HTTP_PROXY and HTTPS_PROXY. Many libraries need to be told (a `trust_env` or \
-                  `proxy` option); or point its base URL at a route of the proxy.";
-    let mut text = String::new();
-    for line in wrap(advice, 92) {
-        let _ = writeln!(text, "  {}", paint.notable(line));
-    }
-    text
-}
-
 /// `200 × 6, 429 × 3`.
 fn counted(counts: &BTreeMap<String, usize>) -> String {
     let parts = counts.iter().map(|(name, count)| match count {
@@ -336,8 +331,9 @@ mod tests {
         for exchange in &exchanges {
             summary.add(exchange);
         }
-        let nothing = Summary::new([]).render("no chaos", Paint::plain());
-        let something = summary.render("profile p, seed 42", Paint::plain());
+        let unseen = "nothing came through: the program made no request";
+        let nothing = Summary::new([]).render("no chaos", unseen, Paint::plain());
+        let something = summary.render("profile p, seed 42", unseen, Paint::plain());
         insta::assert_snapshot!(format!("{something}\n{nothing}"));
     }
 }

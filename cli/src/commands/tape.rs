@@ -1,0 +1,73 @@
+//! `squall tape`: recorded responses in the place of a scope's upstreams.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use squall_journal::tape::Session;
+use squall_proxy::chaos::DEFAULT_SCOPE;
+
+use crate::args::{OnMiss, PlayTape, Tape};
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::render::output;
+use crate::text;
+
+pub(super) async fn run(action: Tape) -> Result<(), Failure> {
+    match action {
+        Tape::Play(tape) => play(&tape).await,
+        Tape::Stop { scope, remote } => {
+            let scope = scope.as_deref().unwrap_or(DEFAULT_SCOPE);
+            let (client, path) = (Client::new(&remote)?, path(scope));
+            let tape: Value = client.get(&path).await?;
+            client.delete(&path).await?;
+            if remote.json {
+                return output::json(&tape);
+            }
+            output::line(&format!(
+                "scope {scope} plays no tape any more: {}",
+                counts(&tape)
+            ))
+        }
+    }
+}
+
+async fn play(tape: &PlayTape) -> Result<(), Failure> {
+    let scope = tape.scope.as_deref().unwrap_or(DEFAULT_SCOPE);
+    let mut body = match (&tape.file, &tape.recording, &tape.replay) {
+        (Some(file), _, _) => json!({ "session": session(file)?.to_value() }),
+        (None, recording, replay) => json!({ "recording": recording, "replay": replay }),
+    };
+    body["on_miss"] = json!(tape.on_miss.map(OnMiss::as_str));
+    body["on_exhausted"] = json!(tape.on_exhausted.map(OnMiss::as_str));
+    body["speed"] = json!(tape.speed);
+    let playing: Value = Client::new(&tape.remote)?.put(&path(scope), &body).await?;
+    if tape.remote.json {
+        return output::json(&playing);
+    }
+    let source = playing["source"].as_str().unwrap_or_default();
+    output::line(&format!(
+        "scope {scope} plays {source}, {} responses; `squall tape stop` ends it",
+        playing["answers"]
+    ))
+}
+
+fn path(scope: &str) -> String {
+    format!("/v1/scopes/{}/tape", segment(scope))
+}
+
+/// Reads a replay session.
+pub(super) fn session(file: &Path) -> Result<Session, Failure> {
+    let text = text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))?;
+    squall_harness::session::parse(&file.display().to_string(), &text).map_err(|errors| {
+        let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        Failure::Usage(lines.join("\n"))
+    })
+}
+
+/// What came of a tape.
+pub(super) fn counts(tape: &Value) -> String {
+    format!(
+        "served {}, missed {}, dialled {}, left {}",
+        tape["served"], tape["missed"], tape["dialled"], tape["left"],
+    )
+}

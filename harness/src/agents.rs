@@ -7,7 +7,7 @@
 mod body;
 mod command;
 mod extract;
-mod group;
+pub mod group;
 mod http;
 mod openai;
 pub mod pointing;

@@ -2,11 +2,12 @@
 //! exit code becomes ours.
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, IsTerminal};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process};
+use squall_harness::agents::group::{Guarded, TOKEN_VARIABLE, guard};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -20,11 +21,20 @@ pub(crate) async fn run(command: &[OsString], variables: &[Variable]) -> Result<
         .ok_or_else(|| Failure::Usage("no program to run".to_owned()))?;
     // Listening comes first: a signal that arrives while the program starts is passed on too.
     let mut signals = Signals::listen()?;
+    let not_guarded = |error| Failure::could_not("the guard of the program", error);
+    // The program stays in the process group that the terminal's signals go to: only itself can be guarded.
+    let (reader, mut pipe) = std::io::pipe().map_err(not_guarded)?;
+    let guarding = guard(Guarded::Process, reader, &mut Command::new("/bin/sh"));
+    let _guard = guarding.map_err(not_guarded)?;
     let mut child = Command::new(program)
         .args(arguments)
         .envs(variables.iter().map(|(name, value)| (name, value)))
+        .env_remove(TOKEN_VARIABLE)
         .spawn()
         .map_err(|error| not_started(program, &error))?;
+    if let Some(id) = child.id() {
+        writeln!(pipe, "{id}").map_err(not_guarded)?;
+    }
     loop {
         tokio::select! {
             status = child.wait() => {

@@ -1,65 +1,91 @@
 //! Child processes and all that they start, ended together.
 
+use std::io;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use squall_journal::redact::Redactor;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-/// The processes that a program has started, itself included.
+/// The variable with the token of Squall's API, which no agent inherits.
+pub const TOKEN_VARIABLE: &str = "SQUALL_TOKEN";
+
+/// Whom a guard kills.
+#[derive(Debug, Clone, Copy)]
+pub enum Guarded {
+    /// Its own process group.
+    Group,
+    /// The process whose number is the first line that it reads.
+    Process,
+}
+
+/// A shell that kills when its stdin ends, a pipe that Squall holds: a Squall that is killed cannot do it. Dropped, the
+/// guard ends and kills nobody.
+pub fn guard(whom: Guarded, stdin: impl Into<Stdio>, shell: &mut Command) -> io::Result<Child> {
+    let whom = match whom {
+        Guarded::Group => "0",
+        Guarded::Process => "$process",
+    };
+    shell
+        .arg("-c")
+        .arg(format!(
+            "trap '' HUP INT TERM; read -r process; read -r _; kill -9 \"{whom}\""
+        ))
+        .stdin(stdin)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+}
+
+/// A process group with a program and all that it starts. Its leader is a guard, so that its number is no other
+/// group's as long as this exists, and that it ends with Squall, however that ends.
 #[derive(Debug)]
-pub(super) struct Group(Option<u32>);
+pub(super) struct Group(Child);
 
 impl Group {
-    /// Makes what a command starts a group of its own.
-    pub(super) fn of_its_own(command: &mut Command) {
-        command.kill_on_drop(true);
-        #[cfg(unix)]
-        command.process_group(0);
-        #[cfg(not(unix))]
-        let _ = command;
-    }
-
-    /// The group of a child that was started so.
-    pub(super) fn of(child: &Child) -> Self {
-        Self(child.id())
-    }
-
-    /// Forgets it: its leader was waited for, and its number may be another's by now.
-    pub(super) fn forget(&mut self) {
-        self.0 = None;
+    /// Starts a program in a group of its own.
+    pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
+        let guard = guard(
+            Guarded::Group,
+            Stdio::piped(),
+            Command::new("/bin/sh").process_group(0),
+        )?;
+        let group = Self(guard);
+        let leader = group
+            .leader()
+            .ok_or_else(|| io::Error::other("the process group has ended"))?;
+        command.env_remove(TOKEN_VARIABLE).kill_on_drop(true);
+        let child = command
+            .process_group(leader.as_raw_nonzero().get())
+            .spawn()?;
+        Ok((child, group))
     }
 
     /// Asks all to end.
-    #[cfg(unix)]
     pub(super) fn ask_to_end(&self) {
-        self.signal(rustix::process::Signal::TERM);
+        self.signal(Signal::TERM);
     }
-
-    /// Asks all to end; here nobody can be asked.
-    #[cfg(not(unix))]
-    pub(super) fn ask_to_end(&self) {}
 
     /// Ends all.
-    #[cfg(unix)]
     pub(super) fn end(&self) {
-        self.signal(rustix::process::Signal::KILL);
+        self.signal(Signal::KILL);
     }
 
-    /// Ends all; here only the leader, by its handle.
-    #[cfg(not(unix))]
-    pub(super) fn end(&self) {}
-
-    #[cfg(unix)]
-    fn signal(&self, signal: rustix::process::Signal) {
-        use rustix::process::{Pid, kill_process_group};
-        let leader = self.0.and_then(|id| i32::try_from(id).ok());
-        if let Some(leader) = leader.and_then(Pid::from_raw) {
-            // It may have ended meanwhile.
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.leader() {
+            // All may have ended meanwhile.
             let _ = kill_process_group(leader, signal);
         }
+    }
+
+    fn leader(&self) -> Option<Pid> {
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok());
+        id.and_then(Pid::from_raw)
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) enum NotEnded {
     Broken(io::Error),
 }
 
-/// Runs a program to its end. `words` holds its name and its arguments, at least one.
+/// Runs a program to its end, and ends what it has left running. `words` holds its name and its arguments, at least one.
 pub(crate) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
     words: &[String],
     environment: impl IntoIterator<Item = (N, V)>,
@@ -56,27 +56,22 @@ pub(crate) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Group::of_its_own(&mut command);
-    let mut child = command.spawn().map_err(NotEnded::NotStarted)?;
-    let mut group = Group::of(&child);
-    let talked = tokio::time::timeout(within, talk(&mut child, input)).await;
+    let (mut child, group) = Group::spawn(&mut command).map_err(NotEnded::NotStarted)?;
+    let talked = tokio::time::timeout(within, talk(&mut child, &group, input)).await;
     if let Ok(ended) = talked {
-        // It was waited for: its number may be another's by now.
-        group.forget();
         return ended.map_err(NotEnded::Broken);
     }
     group.end();
     // Killed already, with its group or here.
     let _ = child.kill().await;
-    group.forget();
     Err(NotEnded::TooSlow)
 }
 
-/// How long the rest of what a program said is waited for once it has ended: what it has left behind may hold
-/// its pipes for ever.
+/// How long the rest of what a program said is waited for once it has ended: what has left its group may hold its
+/// pipes for ever.
 const REST: Duration = Duration::from_millis(500);
 
-async fn talk(child: &mut Child, input: &str) -> io::Result<Ended> {
+async fn talk(child: &mut Child, group: &Group, input: &str) -> io::Result<Ended> {
     let stdin = child.stdin.take();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut said, mut complained) = (Heard::default(), Heard::default());
@@ -99,6 +94,7 @@ async fn talk(child: &mut Child, input: &str) -> io::Result<Ended> {
                 status = child.wait() => break status?,
             }
         };
+        group.end();
         match done {
             Some(heard) => heard?,
             None => tokio::time::timeout(REST, talking)

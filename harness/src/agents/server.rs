@@ -180,9 +180,7 @@ impl Started {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Group::of_its_own(&mut command);
-        let mut child = command.spawn().map_err(|error| error.to_string())?;
-        let group = Group::of(&child);
+        let (mut child, group) = Group::spawn(&mut command).map_err(|error| error.to_string())?;
         let mut said = Tail::default();
         said.follow(child.stdout.take());
         said.follow(child.stderr.take());
@@ -216,7 +214,6 @@ impl Server {
     fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().ok().flatten()?;
         self.group.end();
-        self.group.forget();
         Some(status)
     }
 
@@ -225,7 +222,6 @@ impl Server {
         self.group.ask_to_end();
         let _ = tokio::time::timeout(ENDING, self.child.wait()).await;
         self.group.end();
-        self.group.forget();
     }
 }
 

@@ -74,15 +74,13 @@ impl Worker {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Group::of_its_own(&mut command);
         let named = python.display();
-        let mut child = command.spawn().map_err(|error| {
+        let (mut child, group) = Group::spawn(&mut command).map_err(|error| {
             format!(
                 "`{named}` could not be started: {error}; put `python3` on the PATH, or name it by \
                  SQUALL_PYTHON"
             )
         })?;
-        let group = Group::of(&child);
         let mut complaints = Tail::default();
         complaints.follow(child.stderr.take());
         let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
@@ -160,7 +158,6 @@ impl Worker {
     async fn end(&mut self) -> String {
         self.group.end();
         let status = self.child.wait().await;
-        self.group.forget();
         let complaints = self.complaints.told_at_the_end().await;
         match status {
             Ok(status) => format!("ended with {status}{complaints}"),

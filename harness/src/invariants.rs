@@ -31,6 +31,7 @@ mod wire;
 pub(crate) mod without_effect;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use squall_profiles::error::{Position, ProfileError};
 
@@ -43,7 +44,7 @@ use crate::suite::reader::Fields;
 use crate::suite::{Active, Prompt, Touched};
 
 /// One demand.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Invariant {
     /// Unique in its list; without one it is the type and an ordinal.
     pub id: String,
@@ -69,7 +70,7 @@ pub struct Invariant {
     pub place: InvariantPlace,
     /// Fields of flakestorm's that its type does not take.
     pub(crate) without_effect: Vec<&'static str>,
-    pub(crate) check: Box<dyn Check>,
+    pub(crate) check: Arc<dyn Check>,
 }
 
 impl Invariant {

@@ -22,6 +22,7 @@ mod late;
 mod lengthening;
 mod memory;
 mod plan;
+mod pool;
 mod probe;
 mod recalling;
 mod scenarios;
@@ -29,6 +30,8 @@ mod slot;
 #[cfg(test)]
 mod tests;
 mod unwell;
+
+use std::sync::Arc;
 
 use squall_journal::reach::{Pending, Reach, ReachError};
 use squall_journal::run::{CellRecord, CoverageRecord};
@@ -181,4 +184,4 @@ async fn carried_out(
 }
 
 /// An asking, and what came of it.
-type Tried<'p> = (Job<'p>, Asked);
+type Tried<'p> = (Job<'p>, Arc<Asked>);

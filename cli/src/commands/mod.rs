@@ -64,11 +64,14 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
 
 /// Runs a command's future on this thread.
 fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::could_not("the runtime", error))?
-        .block_on(command)
+        .map_err(|error| Failure::could_not("the runtime", error))?;
+    let done = runtime.block_on(command);
+    // A thread that still judges is not waited for.
+    runtime.shutdown_background();
+    done
 }
 
 /// Ends with 130 on Ctrl-C, for commands that only watch.

@@ -131,7 +131,7 @@ fn one(
         tool,
         place,
         without_effect,
-        check: check?,
+        check: check?.into(),
     })
 }
 

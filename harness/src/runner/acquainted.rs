@@ -219,7 +219,7 @@ mod tests {
                     trace: trace(&[Sent::get("https://tool.test/").answer_body(told)]),
                     ..Asked::default()
                 };
-                (Job::clean(0, prompt), asked)
+                (Job::clean(0, prompt), asked.into())
             })
             .collect();
         knows(tried.iter()).is_some()

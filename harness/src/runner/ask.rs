@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -268,7 +268,7 @@ impl<'r> Asking<'r> {
                     asked.during = self.since(began);
                     self.one_more().await;
                     // There is room for all. Nobody listens once the run has failed elsewhere.
-                    let _ = done.try_send((job, asked));
+                    let _ = done.try_send((job, Arc::new(asked)));
                 }
             }
             Ok::<_, RunError>(())

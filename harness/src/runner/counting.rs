@@ -254,7 +254,7 @@ mod tests {
                 };
                 (
                     Job::clean(0, &prompts[usize::from(*prompt == "Rome?")]),
-                    asked,
+                    asked.into(),
                 )
             })
             .collect();
@@ -385,7 +385,7 @@ mod tests {
                     place: Place::shared("s-1"),
                     ..Asked::default()
                 };
-                (Job::clean(0, &prompt), asked)
+                (Job::clean(0, &prompt), asked.into())
             });
             assert_eq!(counts(tried.iter()).is_some(), expected, "{turns} turns");
         }
@@ -399,7 +399,7 @@ mod tests {
                 answer: Answer::of(text),
                 ..Asked::default()
             };
-            (Job::clean(0, &prompt), asked)
+            (Job::clean(0, &prompt), asked.into())
         });
         let found = counts(tried.iter()).expect("it counts");
         assert_eq!((found.before, found.after), (9, 8));

@@ -1,23 +1,26 @@
 //! What came of the askings of a scenario, judged: its cells, and what is said of each asking.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use squall_journal::run::{CellRecord, EvidenceRecord};
 
 use super::jobs::{InPart, Job};
 use super::plan::{Part, Plan, Trial};
+use super::pool::JUDGING;
 use super::{Asked, Tried};
 use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
 use crate::outside::{Question, Told};
 use crate::scores::{Column, PromptSample, Sample, cell};
-use crate::suite::{Active, Prompt};
+use crate::suite::{Active, Prices, Prompt};
 
 /// Judges what came of a run, scenario by scenario.
 pub(super) struct Judge<'r, 'p> {
     plan: &'r Plan<'p>,
-    clean: BTreeMap<&'p Prompt, &'r Asked>,
+    clean: BTreeMap<&'p Prompt, Arc<Asked>>,
     /// What invariants wanted to know from outside.
-    told: Told,
+    told: Arc<Told>,
+    prices: Arc<Prices>,
     /// Whether a call of the agent came through the proxy without chaos.
     was_seen: bool,
 }
@@ -40,14 +43,16 @@ pub(super) type Repeated = (InPart, usize);
 
 impl<'r, 'p> Judge<'r, 'p> {
     /// One that compares with these askings without chaos.
-    pub(super) fn new(plan: &'r Plan<'p>, clean: &'r [Tried<'p>]) -> Self {
+    pub(super) fn new(plan: &'r Plan<'p>, clean: &[Tried<'p>]) -> Self {
         let was_seen = clean.iter().any(|(_, asked)| asked.was_seen());
-        let clean = clean.iter().map(|(job, asked)| (job.prompt, asked));
+        let clean = clean.iter();
+        let clean = clean.map(|(job, asked)| (job.prompt, Arc::clone(asked)));
         Self {
             was_seen,
             plan,
             clean: clean.collect(),
-            told: Told::nothing(&plan.outside),
+            told: Arc::new(Told::nothing(&plan.outside)),
+            prices: Arc::new(plan.prices.clone()),
         }
     }
 
@@ -65,9 +70,10 @@ impl<'r, 'p> Judge<'r, 'p> {
         trial: &Trial,
         tried: &[Tried<'p>],
     ) -> Judged {
-        let questions = self.questions(part, trial, tried);
+        let invariants: Vec<_> = part.invariants.iter().cloned().map(Arc::new).collect();
+        let questions = self.questions(&invariants, trial, tried).await;
         let replies = self.plan.outside.answer(questions).await;
-        self.told.and(replies);
+        Arc::make_mut(&mut self.told).and(replies);
         let mut judged = Judged {
             column: Column {
                 name: trial.name.clone(),
@@ -82,11 +88,11 @@ impl<'r, 'p> Judge<'r, 'p> {
                 .map(|(job, asked)| ((at, job.asking), asked.not_judged_yet()))
                 .collect(),
         };
-        for (place, invariant) in part.invariants.iter().enumerate() {
+        for (place, invariant) in invariants.iter().enumerate() {
             let mut samples = Vec::new();
             for ((job, asked), (_, prompt)) in tried.iter().zip(&mut judged.prompts) {
                 if job.judges(place, invariant) {
-                    let sample = self.sample(invariant, trial, job, asked);
+                    let sample = self.case(invariant, trial, job, asked).judged().await;
                     prompt.exercised |= sample.exercised;
                     let said = (sample.judgement.clone(), sample.fails_without_chaos);
                     prompt.judgements.push(said);
@@ -98,72 +104,106 @@ impl<'r, 'p> Judge<'r, 'p> {
                 invariant: part.name_of(invariant),
                 ..cell
             });
-            // Meanwhile others are asked, and what they take is measured.
-            tokio::task::yield_now().await;
         }
         judged
     }
 
-    /// What invariants want to know of these askings that nobody was asked yet.
-    fn questions(&self, part: &Part<'p>, trial: &Trial, tried: &[Tried<'p>]) -> BTreeSet<Question> {
+    /// What invariants want to know of these askings that nobody was asked yet. Whoever takes too long to say
+    /// so asks nothing, and takes too long to judge.
+    async fn questions(
+        &self,
+        invariants: &[Arc<Invariant>],
+        trial: &Trial,
+        tried: &[Tried<'p>],
+    ) -> BTreeSet<Question> {
         let mut questions = BTreeSet::new();
         for (job, asked) in tried {
-            let subjects = self.subjects(trial, job, asked);
-            let invariants = part.invariants.iter().enumerate();
+            let invariants = invariants.iter().enumerate();
             for (_, invariant) in invariants.filter(|(place, one)| job.judges(*place, one)) {
-                if let Some(subject) = &subjects.tried {
-                    questions.extend(invariant.questions(subject));
-                }
-                if let Some(subject) = &subjects.clean {
-                    questions.extend(invariant.questions_without_chaos(subject));
-                }
+                let case = self.case(invariant, trial, job, asked);
+                let asks = JUDGING.run(move || case.questions()).await;
+                questions.extend(asks.unwrap_or_default());
             }
         }
         questions.retain(|question| !self.told.knows(question));
         questions
     }
 
-    fn subjects<'a>(&'a self, trial: &Trial, job: &'a Job<'_>, asked: &'a Asked) -> Subjects<'a> {
-        let clean = self.clean.get(job.prompt).copied();
-        let clean = clean.filter(|clean| clean.wrong.is_none());
-        let subject = |asked: &'a Asked, active| Subject {
-            prompt: job.prompt,
-            answer: &asked.answer,
-            trace: &asked.trace,
-            baseline: clean.map(|clean| Baseline {
-                answer: &clean.answer,
-                trace: Some(&clean.trace),
-            }),
-            active,
-            prices: self.plan.prices,
-            told: &self.told,
-        };
-        Subjects {
-            tried: asked.wrong.is_none().then(|| subject(asked, trial.active)),
-            clean: clean.map(|clean| subject(clean, Active::default())),
+    fn case(
+        &self,
+        invariant: &Arc<Invariant>,
+        trial: &Trial,
+        job: &Job<'_>,
+        asked: &Arc<Asked>,
+    ) -> Case {
+        Case {
+            invariant: Arc::clone(invariant),
+            prompt: job.prompt.clone(),
+            repeat: (self.plan.repeat > 1).then_some(job.repeat),
+            active: trial.active,
+            asked: Arc::clone(asked),
+            clean: self.clean.get(job.prompt).cloned(),
+            prices: Arc::clone(&self.prices),
+            told: Arc::clone(&self.told),
+            was_seen: self.was_seen,
         }
     }
+}
 
-    /// Whether the agent gave no answer under chaos to what it answers without: a fault before may have broken it.
-    fn gives_up(&self, trial: &Trial, job: &Job<'_>, asked: &Asked) -> bool {
-        let answers = |clean: &&Asked| clean.failure().is_none();
-        trial.active.any()
-            && asked.answer.error.is_some()
-            && self.clean.get(job.prompt).is_some_and(answers)
+/// One asking and the invariant that judges it, with all that it judges by: a thread of its own judges it.
+#[derive(Clone)]
+struct Case {
+    invariant: Arc<Invariant>,
+    prompt: Prompt,
+    /// Which repeat it is; `None`: there is one.
+    repeat: Option<u64>,
+    active: Active,
+    asked: Arc<Asked>,
+    /// The same prompt without chaos.
+    clean: Option<Arc<Asked>>,
+    prices: Arc<Prices>,
+    told: Arc<Told>,
+    /// Whether a call of the agent came through the proxy without chaos.
+    was_seen: bool,
+}
+
+impl Case {
+    /// The sample, within the deadline; one that is not reached by then is an error.
+    async fn judged(self) -> Sample {
+        let case = self.clone();
+        let judged = JUDGING.run(move || case.sample()).await;
+        judged.unwrap_or_else(|why| self.sample_of(Judgement::Judged(Verdict::Error(why)), None))
     }
 
-    fn sample(&self, invariant: &Invariant, trial: &Trial, job: &Job<'_>, asked: &Asked) -> Sample {
-        let subjects = self.subjects(trial, job, asked);
+    fn questions(&self) -> Vec<Question> {
+        let mut questions = Vec::new();
+        if let Some(subject) = self.subject() {
+            questions.extend(self.invariant.questions(&subject));
+        }
+        if let Some(subject) = self.clean_subject() {
+            questions.extend(self.invariant.questions_without_chaos(&subject));
+        }
+        questions
+    }
+
+    fn sample(&self) -> Sample {
         let cannot_be_judged = || {
-            let why = asked.wrong.clone().unwrap_or_default();
+            let why = self.asked.wrong.clone().unwrap_or_default();
             Judgement::Judged(Verdict::Error(why))
         };
-        let judgement = subjects
-            .tried
-            .map_or_else(cannot_be_judged, |subject| invariant.judge(&subject));
+        let judgement = (self.subject())
+            .map_or_else(cannot_be_judged, |subject| self.invariant.judge(&subject));
+        let without_chaos = self.clean_subject();
+        let fails = without_chaos.and_then(|clean| self.invariant.fails_without_chaos(&clean));
+        self.sample_of(judgement, fails)
+    }
+
+    fn sample_of(&self, judgement: Judgement, fails_without_chaos: Option<bool>) -> Sample {
+        let asked = &self.asked;
+        let looks_at_the_wire = self.invariant.looks_at_the_wire();
         let fails = matches!(judgement, Judgement::Judged(Verdict::Fails(_)));
-        let gives_up = fails && !invariant.looks_at_the_wire() && self.gives_up(trial, job, asked);
-        let is_blind = !self.was_seen && !asked.was_seen() && invariant.looks_at_the_wire();
+        let gives_up = fails && !looks_at_the_wire && self.gives_up();
+        let is_blind = !self.was_seen && !asked.was_seen() && looks_at_the_wire;
         Sample {
             judgement: match judgement {
                 Judgement::Judged(Verdict::Holds(_) | Verdict::Fails(_)) if is_blind => {
@@ -174,14 +214,51 @@ impl<'r, 'p> Judge<'r, 'p> {
             faults_applied: asked.faults_applied,
             exercised: asked.faults_applied > 0 || gives_up,
             idle: asked.idle.as_ref().map(ToString::to_string),
-            fails_without_chaos: subjects
-                .clean
-                .and_then(|clean| invariant.fails_without_chaos(&clean)),
+            fails_without_chaos,
             evidence: EvidenceRecord {
-                repeat: (self.plan.repeat > 1).then_some(job.repeat),
-                ..asked.evidence(job.prompt)
+                repeat: self.repeat,
+                ..asked.evidence(&self.prompt)
             },
         }
+    }
+
+    /// The asking as the invariant sees it; `None`: it cannot be judged.
+    fn subject(&self) -> Option<Subject<'_>> {
+        let can_be_judged = self.asked.wrong.is_none();
+        can_be_judged.then(|| self.subject_of(&self.asked, self.active))
+    }
+
+    /// The same prompt's clean run; `None`: there is none that can be judged.
+    fn clean_subject(&self) -> Option<Subject<'_>> {
+        let clean = self.clean_answer()?;
+        Some(self.subject_of(clean, Active::default()))
+    }
+
+    fn subject_of<'a>(&'a self, asked: &'a Asked, active: Active) -> Subject<'a> {
+        Subject {
+            prompt: &self.prompt,
+            answer: &asked.answer,
+            trace: &asked.trace,
+            baseline: self.clean_answer().map(|clean| Baseline {
+                answer: &clean.answer,
+                trace: Some(&clean.trace),
+            }),
+            active,
+            prices: &self.prices,
+            told: &self.told,
+        }
+    }
+
+    fn clean_answer(&self) -> Option<&Asked> {
+        self.clean.as_deref().filter(|clean| clean.wrong.is_none())
+    }
+
+    /// Whether the agent gave no answer under chaos to what it answers without: a fault before may have broken it.
+    fn gives_up(&self) -> bool {
+        let clean = self.clean.as_ref();
+        self.active.any()
+            && self.asked.answer.error.is_some()
+            && clean.is_some_and(|clean| clean.failure().is_none())
     }
 }
 
@@ -189,12 +266,4 @@ impl<'r, 'p> Judge<'r, 'p> {
 fn idle(tried: &[Tried<'_>]) -> Option<String> {
     let idle: Option<Vec<_>> = tried.iter().map(|(_, asked)| asked.idle.as_ref()).collect();
     Some(idle?.into_iter().max()?.to_string())
-}
-
-/// One asking as invariants see it, and the same prompt's clean run.
-struct Subjects<'a> {
-    /// `None`: it cannot be judged.
-    tried: Option<Subject<'a>>,
-    /// `None`: there is none that can be.
-    clean: Option<Subject<'a>>,
 }

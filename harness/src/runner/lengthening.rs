@@ -81,7 +81,7 @@ mod tests {
                     },
                     ..Asked::default()
                 };
-                (Job::clean(0, prompt), asked)
+                (Job::clean(0, prompt), asked.into())
             })
             .collect();
         lengthens(tried.iter()).is_some()

@@ -137,7 +137,7 @@ mod tests {
                     trace,
                     ..Asked::default()
                 };
-                (Job::clean(0, prompt), asked)
+                (Job::clean(0, prompt), asked.into())
             });
             let tried: Vec<_> = tried.collect();
             let found = remembers(tried.iter());

@@ -5,10 +5,11 @@
 //! what names none cannot: then one asking follows the other, while this run has that scope for itself.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard, mpsc};
 
-use super::ask::{Asked, Asking, In};
+use super::ask::{Asking, In};
 use super::jobs::Job;
 use super::slot::Slot;
 use super::unwell::fails_always;
@@ -57,7 +58,7 @@ impl Scopes<'_> {
 
 /// What the clean run has shown.
 pub(super) struct Probed<'s, 'p> {
-    pub(super) clean: Vec<(Job<'p>, Asked)>,
+    pub(super) clean: Vec<Tried<'p>>,
     /// The slots to go on in, at least one.
     pub(super) slots: Vec<Slot>,
     pub(super) warnings: Vec<String>,
@@ -89,7 +90,7 @@ pub(super) async fn probe<'s, 'p>(
             return Err(RunError::Unreachable(why));
         }
         found = at;
-        clean.extend(jobs.next().map(|job| (job, asked)));
+        clean.extend(jobs.next().map(|job| (job, Arc::new(asked))));
     }
     let rest = jobs.map(|job| vec![job]).collect();
     let (slots, warning, held) = match found {

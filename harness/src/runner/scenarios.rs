@@ -27,7 +27,7 @@ pub(super) struct Scenarios<'r, 'p> {
 
 impl<'r, 'p> Scenarios<'r, 'p> {
     /// None judged yet, after these askings without chaos. What is done meanwhile is counted in `tally`.
-    pub(super) fn new(plan: &'r Plan<'p>, clean: &'r [Tried<'p>], tally: &'r Tally) -> Self {
+    pub(super) fn new(plan: &'r Plan<'p>, clean: &[Tried<'p>], tally: &'r Tally) -> Self {
         Self {
             plan,
             judge: Judge::new(plan, clean),

@@ -896,7 +896,7 @@ proptest! {
     #[test]
     fn cells_are_the_same_at_any_concurrency(slots in 1..40_usize, is_careless: bool) {
         let ran = |slots| {
-            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
             let world = World { is_careless, ..World::default() };
             let mut ran = runtime.block_on(run_contract(&world, SUITE, slots)).expect("a run");
             // Ids of activations are counted up by the world as they come.

@@ -23,7 +23,7 @@ fn recalls_in(said: &[(&str, &str, &str)]) -> bool {
                 trace: trace(&[Sent::get("https://tool.test/").answer_body(told)]),
                 ..Asked::default()
             };
-            (Job::clean(0, prompt), asked)
+            (Job::clean(0, prompt), asked.into())
         })
         .collect();
     recalls(tried.iter()).is_some()

@@ -1,0 +1,128 @@
+//! The threads that judge. A verdict is computation only and may take for ever: it runs on a blocking thread
+//! and has a deadline. A thread cannot be stopped, so one past its deadline stays busy until its verdict is
+//! reached; when all are, further verdicts fail at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// A bounded number of threads, shared by all runs of the process.
+#[derive(Debug)]
+pub(super) struct Pool {
+    threads: usize,
+    free: Semaphore,
+    /// Threads whose verdict is past its deadline.
+    overdue: AtomicUsize,
+    /// For waiting for a thread, and again for the verdict.
+    deadline: Duration,
+}
+
+/// The process's own.
+pub(super) static JUDGING: Pool = Pool::new(4, Duration::from_secs(10));
+
+impl Pool {
+    pub(super) const fn new(threads: usize, deadline: Duration) -> Self {
+        Self {
+            threads,
+            free: Semaphore::const_new(threads),
+            overdue: AtomicUsize::new(0),
+            deadline,
+        }
+    }
+
+    /// Runs `judge` on one of the threads; an error says why there is no verdict.
+    pub(super) async fn run<T: Send + 'static>(
+        &'static self,
+        judge: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let all_busy = || {
+            format!(
+                "not judged: all {} judging threads are busy with verdicts that are past their deadline of {} s",
+                self.threads,
+                self.deadline.as_secs()
+            )
+        };
+        if self.overdue.load(Ordering::SeqCst) >= self.threads {
+            return Err(all_busy());
+        }
+        let Ok(Ok(permit)) = timeout(self.deadline, self.free.acquire()).await else {
+            return Err(all_busy());
+        };
+        // Set by whichever comes first: the verdict or its deadline.
+        let settled = Arc::new(AtomicBool::new(false));
+        let on_thread = Arc::clone(&settled);
+        let verdict = spawn_blocking(move || {
+            let _busy = Busy {
+                pool: self,
+                settled: on_thread,
+                _permit: permit,
+            };
+            judge()
+        });
+        match timeout(self.deadline, verdict).await {
+            Ok(Ok(verdict)) => Ok(verdict),
+            Ok(Err(error)) => Err(format!("not judged: {error}")),
+            Err(_) => {
+                self.overdue.fetch_add(1, Ordering::SeqCst);
+                if settled.swap(true, Ordering::SeqCst) {
+                    self.overdue.fetch_sub(1, Ordering::SeqCst);
+                }
+                let seconds = self.deadline.as_secs();
+                Err(format!("not judged within the deadline of {seconds} s"))
+            }
+        }
+    }
+}
+
+/// A thread that judges, until it is free again; a panic frees it too.
+struct Busy {
+    pool: &'static Pool,
+    settled: Arc<AtomicBool>,
+    _permit: tokio::sync::SemaphorePermit<'static>,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if self.settled.swap(true, Ordering::SeqCst) {
+            self.pool.overdue.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_verdict_past_its_deadline_is_an_error_and_keeps_its_thread_until_it_is_reached() {
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new(2, Duration::from_millis(1))));
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            let (release, released) = mpsc::channel::<()>();
+            let why = pool.run(move || released.recv()).await.expect_err("late");
+            assert!(why.contains("deadline"), "{why}");
+            held.push(release);
+        }
+        let why = pool.run(|| ()).await.expect_err("no thread");
+        assert!(why.contains("all 2 judging threads"), "{why}");
+        drop(held);
+        // Both threads are free again once what they did is over.
+        let both = pool.free.acquire_many(2).await.expect("open");
+        assert_eq!(pool.overdue.load(Ordering::SeqCst), 0);
+        drop(both);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_and_frees_its_thread() {
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new(1, Duration::from_mins(1))));
+        let why = pool.run(|| panic!("a bug")).await.map(|(): ()| ());
+        assert!(why.expect_err("a panic").starts_with("not judged: "));
+        assert_eq!(pool.run(|| 7).await, Ok(7));
+    }
+}

@@ -215,6 +215,19 @@ pub struct SeenExchange {
     pub request: Option<Message>,
     /// What the agent received; `None` when it was not kept, or there was no answer.
     pub response: Option<Message>,
+    /// The rule that was nearest; `None`: one matched, or none was near.
+    pub nearest_miss: Option<NearMiss>,
+}
+
+/// A rule in force that failed to match an exchange on exactly one condition. The greatest is the nearest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NearMiss {
+    /// How near it was, 0 to 1000.
+    pub closeness: u16,
+    /// The rule's id.
+    pub rule: String,
+    /// What it wants, and what was there instead.
+    pub why: String,
 }
 
 /// A request or an answer.

@@ -20,6 +20,8 @@ pub struct NearMiss {
     pub rule: Arc<Rule>,
     /// The condition and what was there instead, in a sentence.
     pub why: String,
+    /// How far off it was: 0 to 1.
+    pub distance: f64,
 }
 
 impl Snapshot {
@@ -38,11 +40,15 @@ impl Snapshot {
         misses.truncate(LISTED);
         misses
             .into_iter()
-            .map(|(_, number, failed)| {
+            .map(|(distance, number, failed)| {
                 let rule = self.rules().rules()[number].clone();
                 let mut why = sentence(&rule, failed, facts);
                 rule.secrets.redact(&mut why);
-                NearMiss { rule, why }
+                NearMiss {
+                    rule,
+                    why,
+                    distance,
+                }
             })
             .collect()
     }
@@ -58,10 +64,13 @@ impl Snapshot {
     }
 }
 
-/// How far off a rule was: 0 to 1; any condition but the URL is near enough to be told first.
+/// How far off a rule was: 0 to 1. Every rule about models misses every call of a tool by its kind, which is therefore
+/// told last; any other condition but the URL is near enough to be told first.
 fn distance(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> f64 {
-    if failed != Condition::Url {
-        return 0.0;
+    match failed {
+        Condition::Url => {}
+        Condition::Kind => return 1.0,
+        _ => return 0.0,
     }
     let globs = rule.matching.urls.alternatives().iter();
     let distances =

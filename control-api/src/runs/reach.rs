@@ -444,6 +444,7 @@ fn seen_exchange(note: &ExchangeNote, since: Instant) -> SeenExchange {
         ended: (note.outcome != Outcome::Open).then(|| began + note.duration),
         request: recorded.map(sent),
         response: recorded.and_then(received),
+        nearest_miss: note.nearest_miss(),
     }
 }
 

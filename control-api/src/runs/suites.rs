@@ -66,7 +66,7 @@ impl SuiteRunner {
     }
 
     async fn carry_out(&self, order: &Order, tools: &Tools<'_>) -> Result<Verdict, RunError> {
-        let at_once = at_once(order);
+        let at_once = plan::at_once(order);
         let suite = &order.suite;
         let surroundings = Surroundings {
             variables: Arc::clone(&self.variables),
@@ -101,31 +101,6 @@ impl Runner for SuiteRunner {
     ) -> Pending<'a, Result<Verdict, RunError>> {
         Box::pin(async move { self.carry_out(order, &tools).await })
     }
-}
-
-/// How many invocations may be under way at once. A reset from outside concerns all of them unless the suite says
-/// otherwise, so there is one; an agent in a process for each slot is reset in its own.
-fn at_once(order: &Order) -> NonZeroUsize {
-    let agent = &order.suite.agent;
-    let own_process = matches!(agent.way, Way::Command(_) | Way::Python { .. });
-    match &agent.reset {
-        None => order.concurrency,
-        Some(_) if agent.reset_isolated => order.concurrency,
-        Some(Reset::Function(_)) if own_process => order.concurrency,
-        Some(_) => NonZeroUsize::MIN,
-    }
-}
-
-/// A warning that resets keep invocations from being under way at once; `None`: they do not.
-fn one_at_a_time(order: &Order, at_once: NonZeroUsize) -> Option<String> {
-    (at_once < order.concurrency).then(|| {
-        format!(
-            "one invocation at a time, not {}: the agent's reset may concern others that are under way. If it \
-             concerns only the invocation that its `baggage` (of a program: `SQUALL_SCOPE`) names, set \
-             `agent.reset: {{isolated: true}}`",
-            order.concurrency
-        )
-    })
 }
 
 /// Looks at what a run needs.
@@ -186,7 +161,7 @@ async fn tried(
         }
     })?;
     ran.warnings.extend(planned.warnings);
-    ran.warnings.extend(one_at_a_time(order, at_once));
+    ran.warnings.extend(plan::one_at_a_time(order, at_once));
     let unreachable = ran.unreachable.take();
     let verdict = verdict(order, ran);
     match unreachable {

@@ -31,8 +31,8 @@ pub fn next_step(run: &RunRecord) -> Option<String> {
     };
     if run.coverage.exercised == 0 && !idle().any(did_not_fire) {
         return Some(
-            "Next: let a rule meet the calls. `squall tail` shows what the agent calls, `squall explain EXCHANGE` what \
-             each rule missed it by; a wider `match_url` or more prompts help."
+            "Next: let a rule meet the calls. The reason of a cell names the rule that came nearest, and what it missed \
+             by; a wider `match_url` or more prompts help."
                 .to_owned(),
         );
     }

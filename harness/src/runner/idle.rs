@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use squall_journal::reach::Seen;
+use squall_journal::reach::{NearMiss, Seen};
 use squall_journal::record::RuleOutcome;
 
 use crate::undrawn::why_undrawn;
@@ -18,7 +18,10 @@ pub(super) enum Idle {
         error: String,
     },
     /// Calls were seen, and none was of a kind that a rule is about.
-    NoMatch,
+    NoMatch {
+        /// The nearest miss of all calls.
+        nearest: Option<NearMiss>,
+    },
     /// A rule matched, and its trigger did not fire.
     NotDrawn {
         /// The rule's id.
@@ -53,7 +56,11 @@ impl Idle {
             },
         });
         let otherwise = match failure {
-            _ if !seen.exchanges.is_empty() => Self::NoMatch,
+            _ if !seen.exchanges.is_empty() => Self::NoMatch {
+                nearest: (seen.exchanges.iter())
+                    .filter_map(|one| one.nearest_miss.clone())
+                    .max(),
+            },
             Some(error) => Self::Failed {
                 error: error.to_owned(),
             },
@@ -73,10 +80,13 @@ impl fmt::Display for Idle {
                 f,
                 "no call of the agent came through the proxy, and it failed: {error}"
             ),
-            Self::NoMatch => f.write_str(
-                "the agent's calls came through the proxy, and no rule matched one; `squall explain` says what it \
-                 missed by",
-            ),
+            Self::NoMatch { nearest } => {
+                f.write_str("the agent's calls came through the proxy, and no rule matched one: ")?;
+                match nearest {
+                    Some(miss) => write!(f, "rule `{}` missed: {}", miss.rule, miss.why),
+                    None => f.write_str("each missed by more than one condition"),
+                }
+            }
             Self::NotDrawn { rule, why } => {
                 write!(f, "rule `{rule}` matched, and did not fire: {why}")
             }
@@ -111,7 +121,21 @@ mod tests {
         for (sent, failure, expected) in [
             (vec![], None, Some("is it pointed there?")),
             (vec![], failed, Some("it failed: exited with 3")),
-            (vec![plain()], failed, Some("no rule matched one")),
+            (
+                vec![plain()],
+                failed,
+                Some("no rule matched one: each missed by more than one condition"),
+            ),
+            (
+                vec![
+                    plain(),
+                    plain().missed_by(700, "far"),
+                    plain().missed_by(900, "near"),
+                    plain().missed_by(800, "middle"),
+                ],
+                None,
+                Some("no rule matched one: rule `near` missed: its `tool` is `serch`"),
+            ),
             (
                 vec![plain(), ruled(RuleOutcome::NotDrawn)],
                 None,

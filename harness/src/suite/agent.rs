@@ -1,5 +1,7 @@
 //! `agent:`: the program under test, and how it is asked.
 
+mod reset;
+
 use std::time::Duration;
 
 use squall_profiles::document::At;
@@ -190,8 +192,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Agent> {
     let command = command(fields, "command");
     let model = fields.words("model");
     let http = http_fields(fields);
-    let reset = reset(fields);
-    let reset_isolated = isolated(fields);
+    let reset = reset::read(fields);
+    let reset_isolated = reset::isolated(fields);
     let start = fields.read("start", |reader, node| {
         reader.fields(node, "a map with `command` and `ready_url`", read_start)?
     });
@@ -352,53 +354,6 @@ fn response_path(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
     }
     Some(path)
 }
-
-fn reset(fields: &mut Fields<'_, '_, '_>) -> Option<Reset> {
-    let endpoint = fields.words("reset_endpoint");
-    let function = fields.words("reset_function");
-    let program = command(fields, "reset_command");
-    let mut written: Vec<_> = RESETS.into_iter().filter(|way| fields.has(way)).collect();
-    if written == ["reset_endpoint", "reset_function"] {
-        // As in flakestorm, where both may stand.
-        without_effect(fields, "reset_function", "beside `reset_endpoint`");
-        written.truncate(1);
-    }
-    if let [first, second, ..] = written[..] {
-        fields.error(
-            second,
-            format!("`{first}` stands here already; keep one of them"),
-        );
-        return None;
-    }
-    if let Some(endpoint) = endpoint {
-        return absolute(fields, "reset_endpoint", &endpoint).map(Reset::Endpoint);
-    }
-    if let Some(function) = function {
-        let name = "reset_function";
-        return named_attribute(fields, name, &function.value).map(Reset::Function);
-    }
-    program.map(Reset::Command)
-}
-
-/// `reset: {isolated: true}`, beside how it is reset.
-fn isolated(fields: &mut Fields<'_, '_, '_>) -> bool {
-    let isolated = fields.read("reset", |reader, node| {
-        reader.fields(node, "a map with `isolated`", |fields| {
-            fields.flag("isolated")
-        })?
-    });
-    let is_reset = |way| fields.has(way);
-    if isolated.is_some() && !RESETS.into_iter().any(is_reset) {
-        without_effect(
-            fields,
-            "reset",
-            "without `reset_endpoint` or `reset_command`",
-        );
-    }
-    isolated.unwrap_or_default()
-}
-
-const RESETS: [&str; 3] = ["reset_endpoint", "reset_function", "reset_command"];
 
 fn read_start(fields: &mut Fields<'_, '_, '_>) -> Option<Start> {
     let command = command(fields, "command");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use squall_journal::reach::{Body, Detected, Message, Seen, SeenExchange};
+use squall_journal::reach::{Body, Detected, Message, NearMiss, Seen, SeenExchange};
 use squall_journal::record::{
     CanaryEvent, CanaryRecord, ExchangeRecord, Kind, LlmRecord, Outcome, Place, RuleOutcome,
     RuleRecord,
@@ -19,6 +19,7 @@ pub(crate) struct Sent {
     took: u64,
     request: Message,
     response: Message,
+    nearest_miss: Option<NearMiss>,
 }
 
 impl Sent {
@@ -47,6 +48,7 @@ impl Sent {
             took: 10,
             request: message.clone(),
             response: message,
+            nearest_miss: None,
         }
     }
 
@@ -229,6 +231,16 @@ impl Sent {
         self
     }
 
+    /// No rule matched it, and this one was so near.
+    pub(crate) fn missed_by(mut self, closeness: u16, rule: &str) -> Self {
+        self.nearest_miss = Some(NearMiss {
+            closeness,
+            rule: rule.into(),
+            why: "its `tool` is `serch`".into(),
+        });
+        self
+    }
+
     /// Nobody looked for secrets.
     pub(crate) fn not_looked_at(mut self) -> Self {
         self.request.detected = None;
@@ -248,6 +260,7 @@ pub(crate) fn exchange(number: usize, sent: &Sent) -> SeenExchange {
         ended: Some(at + Duration::from_millis(sent.took)),
         request: Some(sent.request.clone()),
         response: sent.record.status.map(|_| sent.response.clone()),
+        nearest_miss: sent.nearest_miss.clone(),
     }
 }
 

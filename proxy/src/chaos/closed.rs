@@ -42,6 +42,43 @@ impl Chaos {
         Some(rest)
     }
 
+    /// Ends what a run has put in force, in one scope or in all of them; the run itself goes on. What was in force
+    /// there before is again. How many activations there were.
+    pub fn end_for_run(&self, scope: Option<&str>, run: &Arc<RunMark>) -> usize {
+        let is_its = |own: &ScopeChaos| own.run().is_some_and(|of| Arc::ptr_eq(of, run));
+        let table = self.table.load_full();
+        let its = table.all().filter(|own| is_its(own));
+        let scopes = its.filter(|own| scope.is_none_or(|scope| **own.scope() == *scope));
+        let ended = scopes
+            .filter(|own| {
+                self.resume(own) || self.end_quietly(own.scope(), None, |found| is_its(found))
+            })
+            .count();
+        if scope.is_none() {
+            self.forget_closed(is_its);
+        }
+        ended
+    }
+
+    /// Puts what a run's activation suspended in force again, counters and time to live as they were. `false`: it
+    /// suspended nothing, or is not in force any more.
+    fn resume(&self, of_run: &Arc<ScopeChaos>) -> bool {
+        let Some(suspended) = of_run.suspended() else {
+            return false;
+        };
+        let mut keeping = lock(&self.keeping);
+        let table = self.table.load();
+        let found = table.find(of_run.scope());
+        if !found.is_some_and(|found| Arc::ptr_eq(found, of_run)) {
+            return false;
+        }
+        let again = Arc::new(ScopeChaos::resumed(suspended));
+        self.swap(table.put(Arc::clone(&again)), &mut keeping);
+        self.deadlines.notify_one();
+        self.tell(Change::Started, None, None, self.record(&again));
+        true
+    }
+
     /// Forgets the named scopes that `forgets` picks of those where a run's activation was closed: what comes there
     /// is under what is above them.
     pub fn forget_closed(&self, forgets: impl Fn(&ScopeChaos) -> bool) {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
+use squall_journal::reach;
 use squall_journal::record::NearMissRecord;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use squall_profiles::explain::NearMiss;
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
 use squall_profiles::rule::Rule;
 
@@ -16,6 +18,36 @@ impl ExchangeNote {
     ///
     /// Looks at every rule. What the journal does not keep (headers, body) counts as absent.
     pub fn near_misses(&self) -> Option<Vec<NearMissRecord>> {
+        let misses = self.misses()?.into_iter().map(|miss| NearMissRecord {
+            profile: miss.rule.profile.clone(),
+            rule: miss.rule.id.clone(),
+            family: miss.rule.family.as_str().to_owned(),
+            mode: miss.rule.mode.to_owned(),
+            why: miss.why,
+        });
+        Some(misses.collect())
+    }
+
+    /// The rule that was nearest to an exchange that none matched.
+    pub fn nearest_miss(&self) -> Option<reach::NearMiss> {
+        if !self.verdicts.is_empty() {
+            return None;
+        }
+        let miss = self.misses()?.into_iter().next()?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and 1000"
+        )]
+        let closeness = (1000.0 * (1.0 - miss.distance)) as u16;
+        Some(reach::NearMiss {
+            closeness,
+            rule: miss.rule.id.clone(),
+            why: miss.why,
+        })
+    }
+
+    fn misses(&self) -> Option<Vec<NearMiss>> {
         if self.activation.is_none() {
             return Some(Vec::new());
         }
@@ -54,17 +86,8 @@ impl ExchangeNote {
             let mut verdicts = self.verdicts.iter();
             verdicts.any(|verdict| Arc::ptr_eq(&verdict.rule, rule))
         };
-        let misses = snapshot
-            .nearest_misses(&facts)
-            .into_iter()
-            .filter(|miss| !matched(&miss.rule))
-            .map(|miss| NearMissRecord {
-                profile: miss.rule.profile.clone(),
-                rule: miss.rule.id.clone(),
-                family: miss.rule.family.as_str().to_owned(),
-                mode: miss.rule.mode.to_owned(),
-                why: miss.why,
-            });
-        Some(misses.collect())
+        let mut misses = snapshot.nearest_misses(&facts);
+        misses.retain(|miss| !matched(&miss.rule));
+        Some(misses)
     }
 }

@@ -2,6 +2,7 @@
 
 mod kept;
 mod late;
+mod missed;
 mod suspended;
 mod wired;
 

@@ -1,7 +1,10 @@
 //! What is asked for, as a plan that the harness carries out; or all that is wrong with it.
 
+use std::num::NonZeroUsize;
+
 use squall_harness::invariants::Invariant;
 use squall_harness::runner::{Part, Plan, Trial};
+use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::suite::{Contract, ContractPart, Suite};
 use squall_journal::run::RunKind;
 
@@ -41,6 +44,31 @@ pub(super) fn wrong(order: &Order) -> Vec<Detail> {
         wrong.extend(plan(order).err());
     }
     wrong
+}
+
+/// How many invocations may be under way at once. A reset from outside concerns all of them unless the suite says
+/// otherwise, so there is one; an agent in a process for each slot is reset in its own.
+pub(super) fn at_once(order: &Order) -> NonZeroUsize {
+    let agent = &order.suite.agent;
+    let own_process = matches!(agent.way, Way::Command(_) | Way::Python { .. });
+    match &agent.reset {
+        None => order.concurrency,
+        Some(_) if agent.reset_isolated => order.concurrency,
+        Some(Reset::Function(_)) if own_process => order.concurrency,
+        Some(_) => NonZeroUsize::MIN,
+    }
+}
+
+/// A warning that resets keep invocations from being under way at once; `None`: they do not.
+pub(super) fn one_at_a_time(order: &Order, at_once: NonZeroUsize) -> Option<String> {
+    (at_once < order.concurrency).then(|| {
+        format!(
+            "one invocation at a time, not {}: the agent's reset may concern others that are under way. If it \
+             concerns only the invocation that its `baggage` (of a program: `SQUALL_SCOPE`) names, set \
+             `agent.reset: {{isolated: true}}`",
+            order.concurrency
+        )
+    })
 }
 
 /// The plan of a run that tries the agent.

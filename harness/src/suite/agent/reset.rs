@@ -1,0 +1,51 @@
+//! How an agent is made to forget, as its suite says it.
+
+use super::{Reset, absolute, command, named_attribute, without_effect};
+use crate::suite::reader::Fields;
+
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Reset> {
+    let endpoint = fields.words("reset_endpoint");
+    let function = fields.words("reset_function");
+    let program = command(fields, "reset_command");
+    let mut written: Vec<_> = RESETS.into_iter().filter(|way| fields.has(way)).collect();
+    if written == ["reset_endpoint", "reset_function"] {
+        // As in flakestorm, where both may stand.
+        without_effect(fields, "reset_function", "beside `reset_endpoint`");
+        written.truncate(1);
+    }
+    if let [first, second, ..] = written[..] {
+        fields.error(
+            second,
+            format!("`{first}` stands here already; keep one of them"),
+        );
+        return None;
+    }
+    if let Some(endpoint) = endpoint {
+        return absolute(fields, "reset_endpoint", &endpoint).map(Reset::Endpoint);
+    }
+    if let Some(function) = function {
+        let name = "reset_function";
+        return named_attribute(fields, name, &function.value).map(Reset::Function);
+    }
+    program.map(Reset::Command)
+}
+
+/// `reset: {isolated: true}`, beside how it is reset.
+pub(super) fn isolated(fields: &mut Fields<'_, '_, '_>) -> bool {
+    let isolated = fields.read("reset", |reader, node| {
+        reader.fields(node, "a map with `isolated`", |fields| {
+            fields.flag("isolated")
+        })?
+    });
+    let is_reset = |way| fields.has(way);
+    if isolated.is_some() && !RESETS.into_iter().any(is_reset) {
+        without_effect(
+            fields,
+            "reset",
+            "without `reset_endpoint` or `reset_command`",
+        );
+    }
+    isolated.unwrap_or_default()
+}
+
+const RESETS: [&str; 3] = ["reset_endpoint", "reset_function", "reset_command"];

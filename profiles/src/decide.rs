@@ -19,7 +19,7 @@ use crate::fingerprint::Fingerprint;
 use crate::index::Candidates;
 use crate::matching::Holds;
 use crate::plan::{Draw, Outcome, Plan, Verdict, VerdictIndex};
-use crate::rule::Rule;
+use crate::rule::{Family, Rule};
 use crate::ruleset::Candidate;
 use crate::spending::{Charge, Spending, Spent};
 use crate::trigger::NotDrawn;
@@ -35,6 +35,8 @@ pub struct Shortlist {
     /// A rule on it wants the request's body before [`Snapshot::decide`]: to match on it, or for
     /// the fingerprint its draw hangs on.
     pub needs_body: bool,
+    /// A rule on it depends on what a model call asks: its fault answers in kind, or it asks for a dialect.
+    pub depends_on_the_call: bool,
     candidates: Candidates,
     /// What the exchange was taken for.
     kind: Kind,
@@ -96,6 +98,7 @@ impl Snapshot {
         let connection = connection_url(facts, stage);
         let mut candidates = rules.find(facts);
         let mut needs_body = !at_connect && rules.may_find_more(facts);
+        let mut depends_on_the_call = false;
         candidates.retain(|number| {
             let candidate = rules.candidate(*number);
             let (matching, tool_urls) = rules.conditions(candidate);
@@ -115,10 +118,13 @@ impl Snapshot {
             let holds = matching.holds_beside_url(family, facts, tool_urls);
             let asks = draws || holds == Holds::Unknown || matching.asks_for_the_body();
             needs_body |= holds != Holds::No && asks && !at_connect;
+            let in_kind = family.is_some_and(|family| family != Family::Network);
+            depends_on_the_call |= holds != Holds::No && (in_kind || matching.asks_for_a_dialect());
             holds != Holds::No
         });
         Shortlist {
             needs_body,
+            depends_on_the_call,
             candidates,
             kind: facts.kind,
             tools: facts.tools.to_vec(),
@@ -505,8 +511,8 @@ fn unknown(facts: &Facts<'_>) -> &'static str {
         "the request brings results of calls that neither it nor an answer which Squall saw under these \
          rules names the tools of, so it is not known whether the rule matches; `*` is every tool"
     } else {
-        "the request's body was not read (it is only up to `inspect_limit`, and not compressed), so it is \
-         not known whether the rule matches"
+        "the request's body was not read (it is only up to `inspect_limit`, while `limits.inspect_memory` \
+         lasts, and not compressed), so it is not known whether the rule matches"
     }
 }
 

@@ -229,6 +229,13 @@ impl Match {
             .is_some_and(|more| more.body.is_some() || !more.json.is_empty())
     }
 
+    /// Whether a dialect is asked for: a request's body may belie what its path says of that.
+    pub(crate) fn asks_for_a_dialect(&self) -> bool {
+        self.more
+            .as_deref()
+            .is_some_and(|more| more.dialect.is_some())
+    }
+
     /// Which kinds of exchange the family touches.
     fn kind_holds(&self, family: Option<Family>, facts: &Facts<'_>) -> Holds {
         match self.touches {

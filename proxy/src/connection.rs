@@ -41,7 +41,6 @@ use crate::h1::{FramingError, Limits};
 use crate::headers;
 use crate::listener::Door;
 use crate::live::Live;
-use crate::metrics::Side;
 use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
@@ -98,18 +97,12 @@ pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
     };
-    let engine = Arc::clone(&worker.engine);
     // An error: it is gone between the accept and now.
     let Ok(wire) = Wire::new(stream) else { return };
     let control = wire.control();
-    let watched = worker.watch(&control);
-    let open = engine.metrics.connections(Side::Agent);
-    open.inc();
-    let sniffed = serve_sniffed(Rc::clone(&worker), wire, control, Entry::Door(door));
+    let _slot = worker.slot(&control, permit);
+    let sniffed = serve_sniffed(worker, wire, control, Entry::Door(door));
     Stage::new(sniffed).run().await;
-    open.dec();
-    worker.unwatch(watched);
-    drop(permit);
 }
 
 /// Looks at the first bytes and serves HTTP/1 or HTTP/2.

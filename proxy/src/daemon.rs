@@ -59,7 +59,7 @@ pub enum StartError {
 
 /// A running data plane.
 pub struct Proxy {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     workers: Arc<Workers>,
     threads: Vec<JoinHandle<()>>,
     address: SocketAddr,

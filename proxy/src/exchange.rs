@@ -327,10 +327,19 @@ impl Exchange {
         if plan.request_edits.is_empty() && !tells_again {
             return request;
         }
-        let body = request.body().whole().cloned();
+        let mut body = request.body().whole().cloned();
+        let mut full = request.body().full();
+        // What takes its place is about as long.
+        let mut lease = self.connection.worker.engine.inspect.lease();
+        if let Some(sent) = &body
+            && let Err(too_much) = lease.grow(sent.len() as u64)
+        {
+            (body, full) = (None, Some(too_much));
+        }
         let mut ahead = Ahead {
             headers: request.headers_mut(),
             body,
+            full,
             model: self.seen.speaking(&self.target.url),
             limit: self.live.config.inspect_limit,
             told: self.log.chaos().told(),
@@ -340,7 +349,7 @@ impl Exchange {
         self.tells = tells;
         self.log.applied_again(again);
         if let Some(body) = body {
-            request.body_mut().replace(body);
+            request.body_mut().replace(lease.hold(body));
         }
         request
     }

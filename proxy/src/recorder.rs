@@ -11,9 +11,8 @@
 //! worker ─ record() ─┘   bounded                     └─ events ─▶ events_after(), changes()
 //! ```
 //!
-//! Bytes of calls that wait to be read are bounded: a worker that would hand over more than there is
-//! room for reads its own, so that a collector that cannot keep up slows the proxy down and loses
-//! nothing.
+//! Bytes of calls that wait to be read are bounded: the record of a call that there is no room for lacks
+//! what only they say (model, tokens, tools), and the call is counted as dropped.
 //!
 //! The collector looks every `BATCH` while notes keep coming and every `IDLE` when none do, so a
 //! worker makes no system call. Who reads the journal flushes first and never waits for that.
@@ -77,7 +76,7 @@ pub struct RecorderOptions {
     /// Default 65 536.
     pub queue: usize,
     /// Bytes of model calls and of what MCP servers are asked that wait to be read by the collector;
-    /// workers read for themselves what goes over. Default 32 MiB.
+    /// what goes over stays unread, and is counted. Default 32 MiB.
     pub unread: usize,
     /// What is taken out of everything before it is kept.
     pub redactor: Redactor,
@@ -236,13 +235,11 @@ impl Recorder {
         let mut note = note.into();
         // Workers that look at the same moment may go over the bound by one note each.
         if self.shared.queue.len() >= self.shared.most_queued {
-            self.shared.metrics.dropped(Sink::Journal, 1);
-            if let Some(run) = &note.run {
-                run.lose_one();
-            }
+            self.shared.lose(&note);
         } else {
             if !self.shared.has_room(note.unread()) {
-                Arc::make_mut(&mut note).read_traffic();
+                self.shared.lose(&note);
+                Arc::make_mut(&mut note).leave_unread();
             }
             self.shared.queue.push(note);
         }
@@ -354,6 +351,14 @@ impl Recorder {
 impl Shared {
     fn journal(&self) -> MutexGuard<'_, Journal> {
         lock(&self.journal)
+    }
+
+    /// Counts an exchange of which all, or what its bytes say, is missing in the journal.
+    fn lose(&self, note: &ExchangeNote) {
+        self.metrics.dropped(Sink::Journal, 1);
+        if let Some(run) = &note.run {
+            run.lose_one();
+        }
     }
 
     /// Takes room for bytes that wait to be read; false: there is none.

@@ -13,6 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::carry_out::shape::Upload;
+use crate::carry_out::whole::{Inspect, TooMuch};
 use crate::exchange_log::ExchangeLog;
 
 /// What upstream connections are given: the body, throttled where a rule says so.
@@ -25,6 +26,8 @@ pub(crate) struct RequestBody {
     /// What is still to come from the agent.
     rest: Option<Incoming>,
     trailers: Option<Box<HeaderMap>>,
+    /// No memory was left to read it to its end.
+    full: Option<TooMuch>,
     log: Rc<ExchangeLog>,
 }
 
@@ -35,65 +38,9 @@ impl RequestBody {
             ahead: None,
             rest: Some(body),
             trailers: None,
+            full: None,
             log,
         }
-    }
-
-    /// A body of which a part, or all, was read ahead.
-    pub(crate) fn read_ahead(read: ReadAhead, log: Rc<ExchangeLog>) -> Self {
-        let ReadAhead {
-            bytes,
-            trailers,
-            rest,
-        } = read;
-        let ahead = (!bytes.is_empty()).then_some(bytes);
-        Self {
-            ahead,
-            rest,
-            trailers,
-            log,
-        }
-    }
-}
-
-/// What was read of a body before it was forwarded.
-pub(crate) struct ReadAhead {
-    /// What was read.
-    pub(crate) bytes: Bytes,
-    trailers: Option<Box<HeaderMap>>,
-    /// What did not fit the limit.
-    rest: Option<Incoming>,
-}
-
-impl ReadAhead {
-    /// Reads all of `body`, or as much as `limit` allows.
-    pub(crate) async fn read(mut body: Incoming, limit: usize) -> Result<Self, hyper::Error> {
-        use http_body_util::BodyExt as _;
-        let mut bytes = BytesMut::new();
-        let mut trailers = None;
-        while let Some(frame) = body.frame().await {
-            match frame?.into_data() {
-                Ok(data) => bytes.extend_from_slice(&data),
-                Err(frame) => trailers = frame.into_trailers().ok().map(Box::new),
-            }
-            if bytes.len() > limit {
-                return Ok(Self {
-                    bytes: bytes.freeze(),
-                    trailers,
-                    rest: Some(body),
-                });
-            }
-        }
-        Ok(Self {
-            bytes: bytes.freeze(),
-            trailers,
-            rest: None,
-        })
-    }
-
-    /// True if nothing is left unread.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.rest.is_none()
     }
 }
 
@@ -107,7 +54,7 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = &mut *self;
         if let Some(bytes) = this.ahead.take() {
-            // Accounted for when it was read.
+            // Logged when it was read.
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         if let Some(rest) = &mut this.rest {
@@ -156,31 +103,51 @@ impl Body for RequestBody {
 }
 
 impl RequestBody {
-    /// Reads on until all of the body is here, or more than `most` bytes of it are.
-    pub(crate) async fn gather(&mut self, most: usize) -> Result<(), hyper::Error> {
+    /// Reads on until all of the body is here, or more than `most` bytes of it are, or `inspect` has no memory left
+    /// for it. Gives what was read now, which is not logged yet.
+    pub(crate) async fn read_ahead(
+        &mut self,
+        most: usize,
+        inspect: &Inspect,
+    ) -> Result<Bytes, hyper::Error> {
         use http_body_util::BodyExt as _;
-        let mut bytes = BytesMut::from(self.ahead.take().unwrap_or_default());
-        self.log.waits_for_agent(true);
-        while bytes.len() <= most {
-            let Some(rest) = &mut self.rest else { break };
-            match rest.frame().await {
-                None => self.rest = None,
-                Some(frame) => match frame?.into_data() {
-                    Ok(data) => {
-                        self.log.sent_upstream(&data);
-                        bytes.extend_from_slice(&data);
-                    }
-                    Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
-                },
-            }
+        let before = self.ahead.as_ref().map_or(0, Bytes::len);
+        if self.rest.is_none() || before > most {
+            return Ok(Bytes::new());
         }
-        self.log.waits_for_agent(false);
-        self.ahead = (!bytes.is_empty()).then(|| bytes.freeze());
-        Ok(())
+        let mut lease = inspect.lease();
+        let mut full = lease.grow(before as u64).err();
+        if full.is_none() {
+            let mut bytes = BytesMut::from(self.ahead.take().unwrap_or_default());
+            while full.is_none()
+                && bytes.len() <= most
+                && let Some(rest) = &mut self.rest
+            {
+                match rest.frame().await {
+                    None => self.rest = None,
+                    Some(frame) => match frame?.into_data() {
+                        Ok(data) => {
+                            bytes.extend_from_slice(&data);
+                            full = lease.grow(data.len() as u64).err();
+                        }
+                        Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
+                    },
+                }
+            }
+            self.ahead = (!bytes.is_empty()).then(|| lease.hold(bytes.freeze()));
+        }
+        self.full = full.filter(|_| self.rest.is_some());
+        let read = self.ahead.as_ref().map(|bytes| bytes.slice(before..));
+        Ok(read.unwrap_or_default())
     }
 
-    /// All of the body, once it was gathered; `None`: it is longer.
-    pub(crate) fn gathered(&self) -> Option<Bytes> {
+    /// Why it was not read to its end, where that is for want of memory.
+    pub(crate) fn full(&self) -> Option<TooMuch> {
+        self.full
+    }
+
+    /// All of the body, once it was read ahead; `None`: there is more.
+    pub(crate) fn read_whole(&self) -> Option<Bytes> {
         match self.rest {
             Some(_) => None,
             None => Some(self.ahead.clone().unwrap_or_default()),

@@ -20,6 +20,7 @@ use crate::connection;
 use crate::engine::Engine;
 use crate::exchange_log::ExchangeLog;
 use crate::listener::{Door, Listener};
+use crate::metrics::Side;
 use crate::request_body::Outgoing;
 use crate::upstream::Upstreams;
 use crate::wire::Control;
@@ -122,18 +123,34 @@ struct Watched {
 }
 
 impl Worker {
-    /// Watches a connection until it is gone; an idle one is ended by [`Worker::round`].
-    pub(crate) fn watch(&self, control: &Rc<Control>) -> usize {
-        self.connections.borrow_mut().insert(Watched {
-            control: Rc::downgrade(control),
-            bytes_seen: Cell::new(0),
-            idle_for: Cell::new(Duration::ZERO),
+    fn new(engine: Arc<Engine>, draining: CancellationToken) -> Rc<Self> {
+        Rc::new(Self {
+            upstreams: Upstreams::new(Arc::clone(&engine.upstream_shared)),
+            engine,
+            draining,
+            connections: RefCell::default(),
+            open: RefCell::default(),
         })
     }
 
-    /// Stops watching.
-    pub(crate) fn unwatch(&self, key: usize) {
-        self.connections.borrow_mut().try_remove(key);
+    /// Counts a connection as open and watches it until the slot is dropped; an idle one is ended by
+    /// [`Worker::round`].
+    pub(crate) fn slot(
+        self: &Rc<Self>,
+        control: &Rc<Control>,
+        permit: OwnedSemaphorePermit,
+    ) -> Slot {
+        self.engine.metrics.connections(Side::Agent).inc();
+        let watched = self.connections.borrow_mut().insert(Watched {
+            control: Rc::downgrade(control),
+            bytes_seen: Cell::new(0),
+            idle_for: Cell::new(Duration::ZERO),
+        });
+        Slot {
+            worker: Rc::clone(self),
+            watched,
+            _permit: permit,
+        }
     }
 
     /// Lists an exchange as open from its first second on.
@@ -171,15 +188,24 @@ impl Worker {
     }
 }
 
+/// The place of a connection among those that are open, given back when this is dropped: in a panic too.
+pub(crate) struct Slot {
+    worker: Rc<Worker>,
+    watched: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.worker.engine.metrics.connections(Side::Agent).dec();
+        let mut connections = self.worker.connections.borrow_mut();
+        connections.try_remove(self.watched);
+    }
+}
+
 /// A worker's life: serve what arrives until told to stop.
 async fn run(engine: Arc<Engine>, workers: Arc<Workers>, mut jobs: mpsc::UnboundedReceiver<Job>) {
-    let worker = Rc::new(Worker {
-        upstreams: Upstreams::new(Arc::clone(&engine.upstream_shared)),
-        engine,
-        draining: workers.draining.clone(),
-        connections: RefCell::default(),
-        open: RefCell::default(),
-    });
+    let worker = Worker::new(engine, workers.draining.clone());
     let tasks = TaskTracker::new();
     let rounds = tokio::task::spawn_local(rounds(Rc::clone(&worker)));
     loop {
@@ -223,5 +249,63 @@ async fn accepting(
     let address = listener.address;
     if let Err(error) = listener.accept(workers, limit, closing).await {
         tracing::error!(%address, %error, "stopped listening");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use squall_profiles::library::Library;
+    use squall_profiles::tools::ToolNames;
+
+    use super::*;
+    use crate::chaos::{Chaos, Defaults};
+    use crate::config::ProxyConfig;
+    use crate::daemon::{Parts, Proxy};
+    use crate::metrics::Metrics;
+    use crate::recorder::{Recorder, RecorderOptions};
+    use crate::tls::CertificateAuthority;
+    use crate::wire::Wire;
+
+    fn proxy(home: &std::path::Path) -> Proxy {
+        let metrics = Arc::new(Metrics::new("0"));
+        let recorder = Recorder::start(RecorderOptions::default(), Arc::clone(&metrics)).unwrap();
+        let chaos = Chaos::new(
+            Library::default(),
+            ToolNames::default(),
+            Defaults::default(),
+            recorder.clone(),
+            Arc::clone(&metrics),
+        );
+        let mut config = ProxyConfig::with_home(home.to_owned());
+        config.listen = "127.0.0.1:0".parse().unwrap();
+        let ca = Arc::new(CertificateAuthority::load_or_create(home).unwrap());
+        let parts = Parts {
+            chaos,
+            recorder,
+            metrics,
+            ca,
+        };
+        Proxy::start(config, parts).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_panics_gives_its_slot_back() {
+        let home = tempfile::tempdir().unwrap();
+        let proxy = proxy(home.path());
+        let worker = Worker::new(Arc::clone(&proxy.engine), CancellationToken::new());
+        let stream = tokio::net::TcpStream::connect(proxy.address()).await;
+        let control = Wire::new(stream.unwrap()).unwrap().control();
+        let permits = Arc::new(tokio::sync::Semaphore::new(1));
+        let permit = Arc::clone(&permits).try_acquire_owned().unwrap();
+        let served = catch_unwind(AssertUnwindSafe(|| {
+            let _slot = worker.slot(&control, permit);
+            assert_eq!(worker.connections.borrow().len(), 1);
+            panic!("as it should");
+        }));
+        assert!(served.is_err());
+        assert_eq!(worker.connections.borrow().len(), 0);
+        assert_eq!(permits.available_permits(), 1);
     }
 }

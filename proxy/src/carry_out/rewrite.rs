@@ -13,6 +13,7 @@ use squall_profiles::faults::model_input::{self, Called, Terms, Told};
 use squall_profiles::plan::{Plan, RequestEdit, Verdict};
 
 use super::edit::{Speaking, correct_length, drop_digests};
+use super::whole::TooMuch;
 use crate::broken::Ledger;
 
 /// A request whose body was read ahead, as far as that was possible.
@@ -23,6 +24,8 @@ pub(crate) struct Ahead<'a> {
     pub(crate) body: Option<Bytes>,
     /// The model call that it is.
     pub(crate) model: Option<Speaking<'a>>,
+    /// Why it was not, where that is for want of memory.
+    pub(crate) full: Option<TooMuch>,
     /// The largest body that is read ahead, bytes.
     pub(crate) limit: u64,
     /// What models were told in this scope.
@@ -137,6 +140,9 @@ impl<'a> Ahead<'a> {
             ));
         }
         let Some(body) = self.body.clone() else {
+            if let Some(full) = self.full {
+                return Err(full.to_string());
+            }
             return Err(match self.headers.get(CONTENT_LENGTH) {
                 Some(length) => format!(
                     "the request ({} bytes) is longer than `inspect_limit` ({} bytes)",
@@ -200,6 +206,7 @@ mod tests {
                 target: Target::new("/v1/chat/completions"),
                 ..dialect.into()
             }),
+            full: None,
             limit: 100,
             told: &Told::default(),
             called: &Called::default(),

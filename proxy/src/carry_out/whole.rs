@@ -75,6 +75,20 @@ impl Lease {
         self.taken += bytes;
         Ok(())
     }
+
+    /// The same bytes; the memory is given back when the last handle to them is gone.
+    pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
+        struct Held(
+            Bytes,
+            #[expect(dead_code, reason = "held for its drop")] Lease,
+        );
+        impl AsRef<[u8]> for Held {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+        Bytes::from_owner(Held(bytes, self))
+    }
 }
 
 impl Drop for Lease {
@@ -100,7 +114,7 @@ impl fmt::Display for TooMuch {
             }
             Self::Memory(total) => write!(
                 f,
-                "other bodies being edited take up `limits.inspect_memory` ({total} bytes)"
+                "other bodies that are held back take up `limits.inspect_memory` ({total} bytes)"
             ),
         }
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
@@ -32,6 +32,9 @@ use crate::request_body::RequestBody;
 use crate::tape::key::{self, BODY, Hides};
 use crate::tape::{Played, PlayedBody, Playing};
 use crate::timer;
+
+/// Bytes of a body whose key on a tape is found at once.
+const SHORT: usize = 32 << 10;
 
 /// What came of asking the tape.
 pub(super) enum FromTape {
@@ -97,17 +100,18 @@ impl Exchange {
             return Ok(None);
         };
         let began = Instant::now();
-        let gathered = request.body_mut().gather(BODY).await;
-        gathered.map_err(|error| self.agent_gone(&error))?;
-        let body = request.body().gathered();
+        let read = self.read_body(request, BODY).await?;
+        let here = Instant::now();
+        let body = request.body().read_whole();
         if let Some(body) = &body
             && self.seen.asked().is_none()
             && self.seen.model().is_none()
         {
             self.learn(body.clone());
         }
-        let played = self.ask(&playing, request, body.as_ref());
-        let played = match played {
+        self.log.sent_upstream(&read);
+        let (url, fingerprint) = self.key(request, body).await?;
+        let played = match self.ask(&playing, &url, fingerprint) {
             Played::Passes => {
                 playing.dials();
                 return Ok(None);
@@ -121,7 +125,7 @@ impl Exchange {
             Err(response) => response.latency_ms,
         };
         timer::sleep_until(began + playing.lasts(latency)).await;
-        self.log.waited(began.elapsed());
+        self.log.waited(here.elapsed());
         match played {
             Ok(given) => self.recorded(&given, &playing),
             Err(response) => self.tool_said(&response),
@@ -129,23 +133,33 @@ impl Exchange {
         .map(Some)
     }
 
-    fn ask(
+    /// By what the tape knows the request. What would keep this thread from others for long goes to another one.
+    async fn key(
         &self,
-        playing: &Playing,
         request: &Request<RequestBody>,
-        body: Option<&Bytes>,
-    ) -> Played {
-        let hides = Hides {
-            redactor: self.connection.worker.engine.recorder.redactor(),
-            secrets: self.rules.rules().secrets(),
+        body: Option<Bytes>,
+    ) -> Result<(String, u64), Broken> {
+        let headers = request.headers().clone();
+        let is_short = !headers.contains_key(CONTENT_ENCODING)
+            && body.as_ref().is_none_or(|body| body.len() <= SHORT);
+        let recorder = self.connection.worker.engine.recorder.clone();
+        let rules = Arc::clone(self.rules.rules());
+        let (method, url) = (self.method.clone(), self.target.url.as_str().to_owned());
+        let key = move || {
+            let hides = Hides {
+                redactor: recorder.redactor(),
+                secrets: rules.secrets(),
+            };
+            key::of(hides, &method, &url, &headers, body.as_ref())
         };
-        let (url, fingerprint) = key::of(
-            hides,
-            &self.method,
-            self.target.url.as_str(),
-            request.headers(),
-            body,
-        );
+        if is_short {
+            return Ok(key());
+        }
+        let found = tokio::task::spawn_blocking(key).await;
+        found.map_err(|error| Broken::close(format!("the request's key on the tape: {error}")))
+    }
+
+    fn ask(&self, playing: &Playing, url: &str, fingerprint: u64) -> Played {
         // Of several calls in one request, one answer would be lost.
         let several = self
             .seen
@@ -153,7 +167,7 @@ impl Exchange {
             .is_some_and(|asked| asked.requests().count() > 1);
         playing.ask(&Question {
             method: &self.method,
-            url: &url,
+            url,
             fingerprint,
             tools: if several { &[] } else { &self.seen.tools },
             dialect: self.seen.dialect.map(squall_dialects::Dialect::name),

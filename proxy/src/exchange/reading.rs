@@ -15,7 +15,7 @@ use crate::carry_out::body::AgentBody;
 use crate::classify::may_read_ahead;
 use crate::connection::Entry;
 use crate::recorder::Answering;
-use crate::request_body::{ReadAhead, RequestBody};
+use crate::request_body::RequestBody;
 use crate::vocabularies;
 
 impl Exchange {
@@ -50,14 +50,19 @@ impl Exchange {
             .seen
             .facts(&self.method, &self.target.url, request.headers());
         let shortlist = self.rules.shortlist(&facts, stage);
-        let may_hit = !shortlist.is_empty() || self.may_hit_a_tool(&facts, stage);
-        if !may_hit && !self.body_says_what_it_is() {
+        let may_hit_a_tool = self.may_hit_a_tool(&facts, stage);
+        let tells_history = self.body_says_what_it_is() && self.log.looks_for_canaries();
+        if shortlist.is_empty() && !may_hit_a_tool && !tells_history {
             return Ok((self.passing(request), None));
         }
-        // A model call is read for what it asks too: its faults answer in kind.
+        // A model call is read for what it asks too where a rule answers in kind.
         // So is what an MCP server is asked.
-        let wanted =
-            shortlist.needs_body || self.seen.dialect.is_some() || self.seen.kind == Kind::Mcp;
+        let in_kind = shortlist.depends_on_the_call || self.rules.rules().reads_results();
+        let wanted = shortlist.needs_body
+            || may_hit_a_tool
+            || tells_history
+            || self.seen.kind == Kind::Mcp
+            || (self.seen.dialect.is_some() && in_kind);
         let request = if wanted && may_read_ahead(request.headers(), self.live.config.inspect_limit)
         {
             self.read_ahead(request).await?
@@ -132,24 +137,32 @@ impl Exchange {
         &mut self,
         request: Request<Incoming>,
     ) -> Result<Request<RequestBody>, Broken> {
-        let (head, body) = request.into_parts();
-        let begun = Instant::now();
+        let mut request = self.passing(request);
         let limit = usize::try_from(self.live.config.inspect_limit).unwrap_or(usize::MAX);
-        self.log.waits_for_agent(true);
-        let read = ReadAhead::read(body, limit)
-            .await
-            .map_err(|error| self.agent_gone(&error))?;
-        self.log.waits_for_agent(false);
-        self.log.waited(begun.elapsed());
-        if read.is_whole() {
-            self.learn(read.bytes.clone());
-        } else {
-            self.seen.stays_unread();
+        let read = self.read_body(&mut request, limit).await?;
+        match request.body().read_whole() {
+            Some(body) => self.learn(body),
+            None => self.seen.stays_unread(),
         }
         // Now that it is known what the exchange is.
-        self.log.sent_upstream(&read.bytes);
-        let body = RequestBody::read_ahead(read, Rc::clone(&self.log));
-        Ok(Request::from_parts(head, body))
+        self.log.sent_upstream(&read);
+        Ok(request)
+    }
+
+    /// Reads at most so much of the body, or a little more; gives what is to be logged.
+    pub(super) async fn read_body(
+        &self,
+        request: &mut Request<RequestBody>,
+        most: usize,
+    ) -> Result<Bytes, Broken> {
+        let inspect = &self.connection.worker.engine.inspect;
+        let begun = Instant::now();
+        self.log.waits_for_agent(true);
+        let read = request.body_mut().read_ahead(most, inspect).await;
+        let read = read.map_err(|error| self.agent_gone(&error))?;
+        self.log.waits_for_agent(false);
+        self.log.waited(begun.elapsed());
+        Ok(read)
     }
 
     /// Learns what the whole body tells.

@@ -1,5 +1,6 @@
 //! The thread that takes notes off the queue.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -87,29 +88,15 @@ impl Collector {
 
     fn take_in(&mut self) {
         let mut taken = std::mem::take(&mut self.taken);
-        for note in &mut taken {
-            // The queue held the only handle, so nothing is copied here.
-            let raw = Arc::make_mut(note);
-            let secrets = self.redact(raw);
-            self.shared.was_read(raw.unread());
-            raw.read_traffic();
-            if let Some(capture) = raw.traffic.take().and_then(|traffic| traffic.capture) {
-                let hides = Hides {
-                    redactor: &self.shared.redactor,
-                    secrets: &secrets,
-                };
-                raw.recorded = capture.finish(raw, hides);
+        taken.retain_mut(|note| {
+            // A panic costs the exchange that caused it its record, and not the thread.
+            let read = catch_unwind(AssertUnwindSafe(|| self.read(note)));
+            if read.is_err() {
+                tracing::error!(id = %note.id, "an exchange is lost: reading it failed");
+                self.shared.lose(note);
             }
-            if note.outcome != Outcome::Open {
-                self.count(note);
-                if let Some(watch) = self.shared.watch.get() {
-                    watch.ended(note);
-                }
-                if let Some(keep) = self.shared.keep.get() {
-                    keep.keep(note);
-                }
-            }
-        }
+            read.is_ok()
+        });
         let mut journal = self.shared.journal();
         for note in taken.drain(..) {
             if note.outcome != Outcome::Open {
@@ -122,6 +109,31 @@ impl Collector {
         drop(journal);
         self.shared.changed.send_replace(());
         self.taken = taken;
+    }
+
+    /// Redacts and reads what a worker wrote down, and reports it.
+    fn read(&mut self, note: &mut Arc<ExchangeNote>) {
+        // The queue held the only handle, so nothing is copied here.
+        let raw = Arc::make_mut(note);
+        self.shared.was_read(raw.unread());
+        let secrets = self.redact(raw);
+        raw.read_traffic();
+        if let Some(capture) = raw.traffic.take().and_then(|traffic| traffic.capture) {
+            let hides = Hides {
+                redactor: &self.shared.redactor,
+                secrets: &secrets,
+            };
+            raw.recorded = capture.finish(raw, hides);
+        }
+        if note.outcome != Outcome::Open {
+            self.count(note);
+            if let Some(watch) = self.shared.watch.get() {
+                watch.ended(note);
+            }
+            if let Some(keep) = self.shared.keep.get() {
+                keep.keep(note);
+            }
+        }
     }
 
     /// Takes secrets out; gives those of the rules.

@@ -181,6 +181,14 @@ impl ExchangeNote {
         model.map_or(0, ModelTraffic::bytes) + self.mcp.as_ref().map_or(0, |mcp| mcp.bytes())
     }
 
+    /// Throws away what [`Self::read_traffic`] would read.
+    pub(super) fn leave_unread(&mut self) {
+        if let Some(traffic) = &mut self.traffic {
+            traffic.model = None;
+        }
+        self.mcp = None;
+    }
+
     /// Reads what was kept of a model call, and of what an MCP server is asked; what is recorded stays
     /// as it is.
     pub(super) fn read_traffic(&mut self) {

@@ -116,7 +116,7 @@ impl Watch for Gate {
 }
 
 #[test]
-fn what_the_collector_has_no_room_for_is_read_by_who_hands_it_over() {
+fn what_the_collector_has_no_room_for_stays_unread_and_is_counted() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search"}}"#;
     let recorder = recorder(RecorderOptions {
         unread: 2 * call.len() + 1,
@@ -140,8 +140,37 @@ fn what_the_collector_has_no_room_for_is_read_by_who_hands_it_over() {
     open.send(()).expect("somebody waits");
     let kept = listed(&recorder);
     let tools: Vec<_> = kept.iter().map(|note| note.tool.as_deref()).collect();
-    assert_eq!(tools[..5], [Some("search"); 5]);
+    let known = Some("search");
+    assert_eq!(tools[..5], [None, None, None, known, known]);
+    let metrics = recorder.shared.metrics.render().expect("text");
+    assert!(
+        metrics.contains("squall_events_dropped_total{sink=\"journal\"} 3"),
+        "{metrics}"
+    );
     assert_eq!(unread.load(Ordering::Relaxed), 0);
+}
+
+/// Panics at one exchange.
+struct Panics;
+
+impl Watch for Panics {
+    fn ended(&self, note: &ExchangeNote) {
+        assert!(!note.url.ends_with("/panics"), "as it should");
+    }
+}
+
+#[test]
+fn a_panic_costs_the_collector_one_exchange() {
+    let recorder = recorder(RecorderOptions::default());
+    recorder.watch(Box::new(Panics));
+    for path in ["a", "panics", "b"] {
+        recorder.record(note(&recorder, &format!("http://h/{path}"), Outcome::Ok));
+    }
+    let kept = listed(&recorder);
+    let urls: Vec<_> = kept.iter().map(|note| note.url.as_str()).collect();
+    assert_eq!(urls, ["http://h/b", "http://h/a"]);
+    recorder.record(note(&recorder, "http://h/c", Outcome::Ok));
+    assert_eq!(listed(&recorder).len(), 3);
 }
 
 #[test]

@@ -323,7 +323,7 @@ fn codings_that_cannot_be_edited_pass_byte_for_byte() {
 fn over_the_bounds_everything_passes_as_it_came() {
     let json = format!(r#"{{"price": "{}"}}"#, "x".repeat(500));
     let too_long = "the body is longer than `inspect_limit` (100 bytes)";
-    let full = "other bodies being edited take up `limits.inspect_memory` (60 bytes)";
+    let full = "other bodies that are held back take up `limits.inspect_memory` (60 bytes)";
     for (limit, memory, why) in [(100, 1000, too_long), (1000, 60, full)] {
         for known in [true, false] {
             let mut body = pieces(json.as_bytes().chunks(50)).then_trailers("t", "v");

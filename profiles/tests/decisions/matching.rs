@@ -454,7 +454,7 @@ fn a_body_that_was_not_read_bypasses_what_hangs_on_it() {
     assert_eq!(
         outcomes(&decision),
         [
-            "a: bypassed, the request's body was not read (it is only up to `inspect_limit`, and not compressed), so it is not known whether the rule matches",
+            "a: bypassed, the request's body was not read (it is only up to `inspect_limit`, while `limits.inspect_memory` lasts, and not compressed), so it is not known whether the rule matches",
             "b: chosen",
         ]
     );

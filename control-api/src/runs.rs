@@ -11,6 +11,7 @@
 //!                   └─▶ store ◀── lease
 //! ```
 
+mod agent_files;
 mod agent_name;
 mod approval;
 mod book;

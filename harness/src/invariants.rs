@@ -68,6 +68,8 @@ pub struct Invariant {
     pub tool: Option<String>,
     /// Where it stands.
     pub place: InvariantPlace,
+    /// What is written of it beside id, type, severity and description, `name: value`, variables not expanded.
+    pub parameters: String,
     /// Fields of flakestorm's that its type does not take.
     pub(crate) without_effect: Vec<&'static str>,
     pub(crate) check: Arc<dyn Check>,

@@ -230,6 +230,7 @@ fn redact(run: &mut RunRecord, redactor: &Redactor) {
     ] {
         text.iter_mut().for_each(&mut clean);
     }
+    run.made_of().for_each(&mut clean);
     for cell in &mut run.cells {
         cell.reason.iter_mut().for_each(&mut clean);
         for asking in &mut cell.evidence {

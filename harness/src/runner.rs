@@ -34,7 +34,7 @@ mod unwell;
 use std::sync::Arc;
 
 use squall_journal::reach::{Pending, Reach, ReachError};
-use squall_journal::run::{CellRecord, CoverageRecord};
+use squall_journal::run::{CellRecord, CoverageRecord, DemandRecord};
 
 use self::ask::{Asked, Asking};
 use self::jobs::Job;
@@ -84,6 +84,8 @@ pub struct RanPart {
     pub component: Component,
     /// Every cell, scenario by scenario, and how each scenario went.
     pub matrix: Matrix,
+    /// What was demanded.
+    pub demands: Vec<DemandRecord>,
     /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
     pub chaos_resilience: Option<Share>,
 }

@@ -26,6 +26,7 @@ mod schema;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod told;
 mod variables;
 
 use std::sync::Arc;
@@ -51,7 +52,11 @@ pub(crate) use self::prompts::read as read_prompts;
 use self::reader::{Fields, Reader};
 pub use self::replays::{Filter, FilterStatus, ReplaySession, Replays, Session, Source};
 pub use self::schema::{replay_schema, suite_schema};
-pub use self::settings::{Advanced, Counters, Format, Output, Price, Prices, Scoring, Tools};
+pub use self::settings::{
+    Advanced, Certificate, Counters, Format, Output, Price, Prices, Scoring, Tools,
+};
+pub(crate) use self::told::told_members;
+pub use self::told::told_rules;
 use crate::invariants::{self, Invariant};
 
 /// One thing wrong with a suite, or only odd: `file:line:column: message`.
@@ -96,8 +101,8 @@ pub struct Suite {
     pub output: Output,
     /// How runs go about it.
     pub advanced: Advanced,
-    /// Who signs certificates of its runs: `certificate.tester_name`.
-    pub tester: Option<String>,
+    /// What certificates of its runs say.
+    pub certificate: settings::Certificate,
     /// Names for upstreams.
     pub tools: Tools,
     /// What models' tokens cost.
@@ -272,7 +277,7 @@ fn root(
             settings::advanced(fields, &mut output)
         })
     });
-    let tester = settings::certificate(fields);
+    let certificate = settings::certificate(fields);
     let prices = settings::prices(fields);
     demanded(fields, has_replays(written));
     if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {
@@ -305,7 +310,7 @@ fn root(
         scoring: scoring.unwrap_or_default(),
         output,
         advanced: advanced.unwrap_or_default(),
-        tester,
+        certificate,
         tools,
         prices,
         notes: Vec::new(),

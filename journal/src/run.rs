@@ -190,12 +190,45 @@ pub struct RunRecord {
     /// The score that it had to reach, 0 to 100; `null` when none was asked for.
     #[serde(default)]
     pub min_score: Option<f64>,
+    /// The score from which on a certificate of it says that the agent passed, as its suite says; `null` when it
+    /// does not.
+    #[serde(default)]
+    pub pass_threshold: Option<f64>,
+    /// `html` or `pdf`: the form of its certificates, as its suite says; `null` when it does not.
+    #[serde(default)]
+    pub certificate_format: Option<String>,
+    /// What was demanded; by parts, in the suite's order.
+    #[serde(default)]
+    pub demands: Vec<DemandRecord>,
+}
+
+impl RunRecord {
+    /// The texts that tell what was demanded under which rules.
+    pub fn made_of(&mut self) -> impl Iterator<Item = &mut String> {
+        let rules = self.scenarios.iter_mut().flat_map(|one| &mut one.rules);
+        let demands = self.demands.iter_mut().map(|one| &mut one.parameters);
+        rules.chain(demands)
+    }
+}
+
+/// What an invariant demands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Demand")]
+pub struct DemandRecord {
+    /// The invariant's id, as cells have it.
+    pub invariant: String,
+    /// Its type.
+    pub r#type: String,
+    /// What a failure counts: `critical`, `high`, `medium`, `low`.
+    pub severity: String,
+    /// All that is written of it beside, `name: value`, without what variables stand for; empty: nothing.
+    pub parameters: String,
 }
 
 /// A version of a document that a run is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentVersion {
-    /// `suite`, `contract` or `profile`.
+    /// `suite`, `contract` or `profile`; `agent` is a file that the agent is started with.
     pub kind: String,
     /// Its name.
     pub name: String,
@@ -313,6 +346,9 @@ pub struct ScenarioRecord {
     pub rules_applied: u64,
     /// How often the agent was asked in it.
     pub invocations: u64,
+    /// Its rules, a line each, with their parameters and the texts that they inject.
+    #[serde(default)]
+    pub rules: Vec<String>,
 }
 
 /// How the agent recovers from a family of faults.

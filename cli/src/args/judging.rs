@@ -197,8 +197,9 @@ pub(crate) struct Certificate {
     /// Id of the run, from `squall runs list`
     #[arg(required = true)]
     pub(crate) run: Option<String>,
-    /// Where to: FILE.html is a page, FILE.pdf a PDF
-    #[arg(long, short, value_name = "FILE", required = true)]
+    /// Where to: FILE.html is a page, FILE.pdf a PDF; without an ending the suite's `certificate.output_format`
+    /// decides [default: certificate-RUN in that form]
+    #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Who says that the run was made [default: the suite's `certificate.tester_name`, else this user's name]
     #[arg(long, value_name = "NAME")]

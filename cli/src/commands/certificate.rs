@@ -24,19 +24,14 @@ pub(super) async fn run(certificate: Certificate) -> Result<(), Failure> {
 
 /// Signs the report of a run as it is drawn now.
 async fn issue(wanted: &Certificate) -> Result<(), Failure> {
-    let (Some(run), Some(file)) = (&wanted.run, &wanted.output) else {
-        // clap asks for both.
-        return Err(Failure::Usage(
-            "name a run, and a file with `--output`".to_owned(),
-        ));
+    let Some(run) = &wanted.run else {
+        // clap asks for it.
+        return Err(Failure::Usage("name a run".to_owned()));
     };
-    let Some(form) = Form::of_file(&file.to_string_lossy()) else {
-        let file = file.display();
-        return Err(Failure::Usage(format!(
-            "{file}: a certificate is a page or a PDF; end the file's name in `.html` or `.pdf`"
-        )));
-    };
-    check_writable(file)?;
+    if let Some(file) = &wanted.output {
+        form_of(file, None)?;
+        check_writable(file)?;
+    }
     let key =
         SigningKey::of_home(&home()?).map_err(|error| Failure::CouldNotRun(error.to_string()))?;
     let host = Box::pin(Host::open(&wanted.site, None)).await?;
@@ -44,16 +39,35 @@ async fn issue(wanted: &Certificate) -> Result<(), Failure> {
     host.close().await;
     let report =
         Report::read(&drawn?).map_err(|error| Failure::could_not("the daemon's report", error))?;
+    let form = report.run.certificate_format.as_deref();
+    let named = || format!("certificate-{run}.{}", form.unwrap_or("html")).into();
+    let file = wanted.output.clone().unwrap_or_else(named);
+    let form = form_of(&file, form)?;
     let tester = tester(wanted.tester.as_deref(), report.run.tester.as_deref(), user);
     let signed = certificate::issue(&report, &tester, &report.made_at, &key, form)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    std::fs::write(file, signed).map_err(|error| Failure::could_not(file.display(), error))?;
+    std::fs::write(&file, signed).map_err(|error| Failure::could_not(file.display(), error))?;
     output::line(&format!(
         "{}: what run {} came to, signed by {tester} with the key {}",
         file.display(),
         report.run.id,
         key.fingerprint()
     ))
+}
+
+/// The form that the file's name asks for, else the suite of the run; a name without an ending may be of either.
+fn form_of(file: &Path, of_suite: Option<&str>) -> Result<Form, Failure> {
+    let named = Form::of_file(&file.to_string_lossy());
+    let named = named.or_else(|| match file.extension() {
+        None => Form::of_file(&format!(".{}", of_suite.unwrap_or("html"))),
+        Some(_) => None,
+    });
+    named.ok_or_else(|| {
+        let file = file.display();
+        Failure::Usage(format!(
+            "{file}: a certificate is a page or a PDF; end the file's name in `.html` or `.pdf`"
+        ))
+    })
 }
 
 /// Who signs: whom the command names, else whom the run's suite does, else who is at work here.

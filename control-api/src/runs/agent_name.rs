@@ -1,17 +1,49 @@
 //! What a run calls its agent: enough to know it by, and nothing that might be a secret.
 
-use squall_harness::suite::agent::Way;
+use squall_harness::suite::agent::{Agent, Way};
+use squall_journal::redact::Redactor;
 
-/// The type and where the agent is or what it is: an origin without path and query, the name of a program
-/// without its arguments, a Python target, a model. Variables in the rest may stand for secrets.
-pub(crate) fn agent_name(way: &Way) -> String {
-    let what = match way {
-        Way::Http(agent) => origin(&agent.endpoint).to_owned(),
-        Way::Command(words) => words.first().cloned().unwrap_or_default(),
+/// The type and where the agent is or what it is: an origin without path and query, a command with its arguments, a
+/// Python target, a model. What arguments called like a key say is left out.
+pub(crate) fn agent_name(agent: &Agent) -> String {
+    let what = match &agent.way {
+        Way::Http(http) => origin(&http.endpoint).to_owned(),
+        Way::Command(words) => command(words),
         Way::Python { target, .. } => target.clone(),
-        Way::OpenAi(agent) => format!("{} at {}", agent.model, origin(&agent.endpoint)),
+        Way::OpenAi(chat) => format!("{} at {}", chat.model, origin(&chat.endpoint)),
     };
-    format!("{} {what}", way.as_str())
+    let started = agent.start.as_ref();
+    let started = started.map(|start| format!(", started by {}", command(&start.command)));
+    format!(
+        "{} {what}{}",
+        agent.way.as_str(),
+        started.unwrap_or_default()
+    )
+}
+
+/// `--api-key X`, `--api-key=X` and `API_KEY=X` keep their names.
+fn command(words: &[String]) -> String {
+    let redactor = Redactor::default();
+    let is_secret = |name: &str| {
+        let written = format!("/?{}=value", name.trim_start_matches('-'));
+        let mut url = written.clone();
+        redactor.url(&mut url, usize::MAX);
+        url != written
+    };
+    let mut hides_next = false;
+    let told = words.iter().map(|word| {
+        let hides = std::mem::take(&mut hides_next);
+        match word.split_once('=') {
+            _ if hides => "REDACTED".to_owned(),
+            Some((name, _)) if is_secret(name) => format!("{name}=REDACTED"),
+            None if word.starts_with('-') => {
+                hides_next = is_secret(word);
+                word.clone()
+            }
+            Some(_) | None => word.clone(),
+        }
+    });
+    told.collect::<Vec<_>>().join(" ")
 }
 
 /// Host and port of a URL, without who asks.
@@ -37,7 +69,17 @@ mod tests {
         ] {
             assert_eq!(origin(url), expected, "{url}");
         }
-        let words = vec!["python3".to_owned(), "--token=secret".to_owned()];
-        assert_eq!(agent_name(&Way::Command(words)), "command python3");
+        for (written, expected) in [
+            ("python3 agent.py --fast", "python3 agent.py --fast"),
+            ("python3 --token=secret", "python3 --token=REDACTED"),
+            ("agent --api-key secret x", "agent --api-key REDACTED x"),
+            (
+                "env API_KEY=secret agent -v",
+                "env API_KEY=REDACTED agent -v",
+            ),
+        ] {
+            let words: Vec<_> = written.split(' ').map(str::to_owned).collect();
+            assert_eq!(command(&words), expected);
+        }
     }
 }

@@ -8,8 +8,8 @@ use squall_harness::scores::Bar;
 use squall_harness::suite::Suite;
 use squall_journal::reach::{Pending, Reach};
 use squall_journal::run::{
-    CheckRecord, ComparisonRecord, RecoveryRecord, RunKind, RunRecord, ScenarioRecord,
-    ScoresRecord, StabilityRecord,
+    CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, RunKind,
+    RunRecord, ScenarioRecord, ScoresRecord, StabilityRecord,
 };
 
 use crate::problem::Detail;
@@ -89,6 +89,10 @@ pub struct Verdict {
     pub reason: Option<String>,
     /// How each scenario went.
     pub scenarios: Vec<ScenarioRecord>,
+    /// What was demanded.
+    pub demands: Vec<DemandRecord>,
+    /// Files that the agent is started with.
+    pub documents: Vec<DocumentVersion>,
     /// How the agent recovers from each family of faults.
     pub recoveries: Vec<RecoveryRecord>,
     /// How far repeats agree; `None` when everything was done once.

@@ -24,6 +24,7 @@ use squall_journal::run::{
     StabilityRecord,
 };
 
+use super::agent_files::agent_files;
 use super::approval;
 use super::runner::{Order, RunError, Runner, Tools, Verdict};
 use crate::problem::Detail;
@@ -163,7 +164,13 @@ async fn tried(
     ran.warnings.extend(planned.warnings);
     ran.warnings.extend(plan::one_at_a_time(order, at_once));
     let unreachable = ran.unreachable.take();
-    let verdict = verdict(order, ran);
+    let agent = order.suite.agent.clone();
+    let folder = folder.to_owned();
+    let files = tokio::task::spawn_blocking(move || agent_files(&agent, &folder));
+    let verdict = Verdict {
+        documents: files.await.unwrap_or_default(),
+        ..verdict(order, ran)
+    };
     match unreachable {
         // What failed has failed, whatever could not be asked.
         Some(why) if verdict.passed != Some(false) => Err(RunError::Model(why)),
@@ -212,6 +219,12 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
         },
         reason: Some(reason),
         scenarios: columns.map(scenario).collect(),
+        demands: ran
+            .parts
+            .iter()
+            .flat_map(|part| part.demands.clone())
+            .collect(),
+        documents: Vec::new(),
         recoveries: ran.recoveries.into_iter().map(recovery).collect(),
         stability: ran.stability.map(|found| stability(order.repeat, &found)),
         comparison: compared,
@@ -309,6 +322,7 @@ fn scenario(column: &Column) -> ScenarioRecord {
         under_chaos: column.under_chaos,
         rules_applied: column.rules_applied,
         invocations: column.invocations,
+        rules: column.rules.clone(),
     }
 }
 
@@ -385,6 +399,7 @@ mod tests {
             name: "down".into(),
             rules: squall_journal::reach::Rules::Nothing,
             active: suite::Active::default(),
+            told: Vec::new(),
         });
         order.doubts = vec!["contract `c`: nothing".into()];
         let planned = plan::plan(&order).expect("a plan");
@@ -410,6 +425,7 @@ mod tests {
             rules_applied: 1,
             invocations: 1,
             idle: None,
+            rules: Vec::new(),
         };
         RanPart {
             component,
@@ -417,6 +433,7 @@ mod tests {
                 columns: vec![column],
                 cells: vec![cell],
             },
+            demands: Vec::new(),
             chaos_resilience: Share::of(2, 5).filter(|_| component == Component::Chaos),
         }
     }

@@ -98,10 +98,10 @@ impl<'a> Change<'a> {
 }
 
 /// What a text is known by: its SHA-256 as 64 hex digits.
-pub(crate) fn digest_of(text: &str) -> String {
+pub(crate) fn digest_of(text: impl AsRef<[u8]>) -> String {
     use std::fmt::Write as _;
     let mut hex = String::with_capacity(64);
-    for byte in digest(&SHA256, text.as_bytes()).as_ref() {
+    for byte in digest(&SHA256, text.as_ref()).as_ref() {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
     }

@@ -41,6 +41,9 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         agent: None,
         tester: None,
         min_score: None,
+        pass_threshold: None,
+        certificate_format: None,
+        demands: Vec::new(),
     }
 }
 

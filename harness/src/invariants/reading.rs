@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
 use squall_profiles::document::{At, Tree};
 use squall_profiles::error;
 
@@ -9,8 +10,8 @@ use super::{
     BaselineFrom, Invariant, InvariantPlace, Kind, LooksAt, PromptFilter, Severity, When, kinds,
     type_names, without_effect,
 };
-use crate::suite::read_prompts;
 use crate::suite::reader::{Fields, Reader};
+use crate::suite::{read_prompts, told_members};
 
 pub(crate) const SEVERITIES: [(&str, Severity); 4] = [
     ("critical", Severity::Critical),
@@ -74,8 +75,15 @@ fn invariant(
         position: node.position,
         pointer: reader.pointer().to_owned(),
     };
+    let parameters = match reader.as_written(node) {
+        Value::Object(members) => {
+            told_members(&members, &["id", "type", "severity", "description"])
+        }
+        _ => String::new(),
+    };
     let what = "an invariant, like `{type: contains, value: Paris}`";
-    reader.fields(node, what, |fields| one(fields, place, ids, ordinals))?
+    let read = reader.fields(node, what, |fields| one(fields, place, ids, ordinals))??;
+    Some(Invariant { parameters, ..read })
 }
 
 fn one(
@@ -130,6 +138,7 @@ fn one(
         prompt_filter: filter.map(PromptFilter),
         tool,
         place,
+        parameters: String::new(),
         without_effect,
         check: check?.into(),
     })

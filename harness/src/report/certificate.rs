@@ -23,7 +23,8 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use squall_journal::run::{
-    CellState, CoverageRecord, DocumentVersion, RunKind, RunRecord, RunState, ScoresRecord,
+    CellState, CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState,
+    ScenarioRecord, ScoresRecord,
 };
 
 pub use self::key::{KeyError, SigningKey};
@@ -55,13 +56,13 @@ pub struct Statement {
     pub kind: RunKind,
     /// The suite's name.
     pub suite: String,
-    /// How it ended.
+    /// How it ended; `failed` also where the score is below the suite's pass threshold.
     pub state: RunState,
     /// Whether the agent did what is demanded; `null` where nothing is proved.
     pub passed: Option<bool>,
     /// 0 to 100; `null` without anything to judge.
     pub score: Option<f64>,
-    /// The score that it had to reach; `null` when none was asked for.
+    /// The score that it had to reach, the suite's pass threshold included; `null` when none was asked for.
     pub min_score: Option<f64>,
     /// The scores of its parts.
     pub scores: ScoresRecord,
@@ -71,6 +72,12 @@ pub struct Statement {
     pub cells: CellCounts,
     /// Suite, contract and profiles, with versions and digests.
     pub documents: Vec<DocumentVersion>,
+    /// What was demanded.
+    #[serde(default)]
+    pub demands: Vec<DemandRecord>,
+    /// Under which scenarios, with their rules.
+    #[serde(default)]
+    pub scenarios: Vec<ScenarioRecord>,
     /// Seed of every draw.
     pub seed: u64,
     /// When the run was over, RFC 3339.
@@ -251,6 +258,10 @@ pub fn verify(file: &[u8]) -> Result<Genuine, NotGenuine> {
 }
 
 fn statement(run: &RunRecord, tester: &str, issued_at: &str, key: &SigningKey) -> Statement {
+    let threshold = run.pass_threshold;
+    let least = threshold.into_iter().chain(run.min_score);
+    let is_below = threshold.is_some_and(|least| run.score.is_none_or(|score| score < least));
+    let fails = run.passed == Some(true) && is_below;
     Statement {
         certificate_version: VERSION,
         tester: tester.to_owned(),
@@ -258,14 +269,16 @@ fn statement(run: &RunRecord, tester: &str, issued_at: &str, key: &SigningKey) -
         run: run.id.clone(),
         kind: run.kind,
         suite: run.name.clone(),
-        state: run.state,
-        passed: run.passed,
+        state: if fails { RunState::Failed } else { run.state },
+        passed: run.passed.map(|passed| passed && !fails),
         score: run.score,
-        min_score: run.min_score,
+        min_score: least.reduce(f64::max),
         scores: run.scores.clone(),
         coverage: run.coverage.clone(),
         cells: counts(run),
         documents: run.documents.clone(),
+        demands: run.demands.clone(),
+        scenarios: run.scenarios.clone(),
         seed: run.seed,
         finished_at: run.finished_at.clone(),
         issued_at: issued_at.to_owned(),

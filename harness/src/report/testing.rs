@@ -185,6 +185,10 @@ fn cells() -> Value {
     json!(cells)
 }
 
+/// A rule with a text that it injects.
+const HOSTILE_RULE: &str =
+    "context_attacks: indirect_injection (hide) payload: <script>alert(1)</script> | ignore all";
+
 /// The run of [`fixture`].
 pub(super) fn run() -> RunRecord {
     let document = json!({
@@ -197,7 +201,8 @@ pub(super) fn run() -> RunRecord {
         "cells": cells(),
         "scenarios": [
             { "name": "no-chaos", "under_chaos": false, "rules_applied": 0, "invocations": 3 },
-            { "name": "outage", "under_chaos": true, "rules_applied": 8, "invocations": 3 },
+            { "name": "outage", "under_chaos": true, "rules_applied": 8, "invocations": 3,
+              "rules": ["tool_faults: error (down) tool: *, error_code: 503", HOSTILE_RULE] },
             { "name": "slow | \"<b>\"", "under_chaos": true, "rules_applied": 1, "invocations": 3 },
         ],
         "recoveries": [
@@ -219,6 +224,11 @@ pub(super) fn run() -> RunRecord {
         "documents": [
             { "kind": "suite", "name": "checkout & co", "version": 3, "own_version": "2.1", "digest": "5e".repeat(32) },
             { "kind": "profile", "name": "api_outage", "version": null, "digest": "a0".repeat(32) },
+        ],
+        "demands": [
+            { "invariant": "completes", "type": "completes", "severity": "critical", "parameters": "" },
+            { "invariant": "honest", "type": "contains", "severity": "high",
+              "parameters": "value: unavailable, when: tool_faults_active" },
         ],
         "agent": "http http://127.0.0.1:8000/ask", "min_score": 90.0,
     });

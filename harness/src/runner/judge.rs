@@ -81,6 +81,7 @@ impl<'r, 'p> Judge<'r, 'p> {
                 rules_applied: tried.iter().map(|(_, asked)| asked.faults_applied).sum(),
                 invocations: tried.len() as u64,
                 idle: idle(tried),
+                rules: trial.told.clone(),
             },
             cells: Vec::new(),
             prompts: tried

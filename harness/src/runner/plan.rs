@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use squall_journal::reach::Rules;
+use squall_journal::run::DemandRecord;
+use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 
 use super::jobs::{InPart, Job};
 use crate::invariants::{Invariant, When};
 use crate::outside::Outside;
-use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite, Way};
+use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite, Way, told_rules};
 
 /// What a run tries.
 #[derive(Debug)]
@@ -73,6 +75,8 @@ pub struct Trial {
     pub rules: Rules,
     /// Which families of rules it holds.
     pub active: Active,
+    /// Its rules, a line each, for reports.
+    pub told: Vec<String>,
 }
 
 /// Seed of runs that name none.
@@ -95,6 +99,7 @@ impl Trial {
             name: name.to_owned(),
             rules,
             active,
+            told: told_rules(chaos, &Library::builtin()),
         }
     }
 }
@@ -153,6 +158,18 @@ impl<'a> Part<'a> {
             name.push_str(" (prompts)");
         }
         name
+    }
+
+    /// What must hold, for reports.
+    pub(super) fn demands(&self) -> Vec<DemandRecord> {
+        let invariants = self.invariants.iter();
+        let demands = invariants.map(|one| DemandRecord {
+            invariant: self.name_of(one),
+            r#type: one.kind.to_owned(),
+            severity: one.severity.as_str().to_owned(),
+            parameters: one.parameters.clone(),
+        });
+        demands.collect()
     }
 
     /// Golden prompts under one scenario, judged by these invariants.

@@ -102,6 +102,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
                     .flat_map(|(_, judged)| judged.cells.iter().cloned())
                     .collect(),
             },
+            demands: part.demands(),
             chaos_resilience: chaos_resilience(prompts.map(|(_, sample)| sample)),
         }
     }

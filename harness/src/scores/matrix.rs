@@ -17,6 +17,8 @@ pub struct Column {
     pub invocations: u64,
     /// Why no planned fault was applied in it, where that is known.
     pub idle: Option<String>,
+    /// Its rules, a line each.
+    pub rules: Vec<String>,
 }
 
 /// The cells of a contract.
@@ -234,6 +236,7 @@ mod tests {
             rules_applied,
             invocations: 3,
             idle: None,
+            rules: Vec::new(),
         };
         Matrix {
             columns: vec![column("clean", false, 0), column("chaos", true, 5)],

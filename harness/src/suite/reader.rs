@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use serde_json::Value;
 use squall_profiles::document::{self, At, ScalarKind, Tree};
 use squall_profiles::error::{Position, ProfileError};
 use squall_profiles::pointer::Pointer;
@@ -116,6 +117,23 @@ impl<'a> Reader<'a> {
     /// What is written in the scalar at a place, if a variable stands in it.
     pub(crate) fn unexpanded(&self, position: Position) -> Option<&str> {
         self.variables.get(&position).map(String::as_str)
+    }
+
+    /// What was read, as it was written: variables not expanded.
+    pub(crate) fn as_written(&self, node: &At<Tree>) -> Value {
+        match &node.value {
+            Tree::Map(members) => {
+                let members = members.iter();
+                let members =
+                    members.map(|(name, node)| (name.value.clone(), self.as_written(node)));
+                Value::Object(members.collect())
+            }
+            Tree::List(items) => items.iter().map(|item| self.as_written(item)).collect(),
+            Tree::Scalar { .. } | Tree::Null => match self.unexpanded(node.position) {
+                Some(written) => written.into(),
+                None => node.value.to_json(),
+            },
+        }
     }
 
     /// A text; numbers and flags are taken for one.

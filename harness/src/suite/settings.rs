@@ -147,26 +147,36 @@ fn known_placeholders(fields: &mut Fields<'_, '_, '_>, template: &At<String>) {
     }
 }
 
-/// Who signs certificates of the suite's runs. flakestorm's documents have such a block with more in it, which other
-/// settings say here.
-pub(super) fn certificate(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
-    fields.read("certificate", |reader, node| {
-        reader.fields(node, "a map with `tester_name`", |fields| {
-            let tester = tester(fields);
-            fields.real("pass_threshold", 0.0..=100.0, "");
-            fields.text("output_format");
-            for (name, instead) in [
-                ("pass_threshold", "`advanced.min_score` is the bar of runs"),
-                (
-                    "output_format",
-                    "the ending of `squall certificate --output` names the form",
-                ),
-            ] {
-                without_effect(fields, name, instead);
-            }
-            tester
-        })?
-    })
+/// What certificates of the suite's runs say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Certificate {
+    /// Who signs; `None`: not said.
+    pub tester: Option<String>,
+    /// The score from which on the agent has passed, 0 to 100; `None`: the run says.
+    pub pass_threshold: Option<f64>,
+    /// `html` or `pdf`; `None`: the file's name says.
+    pub format: Option<&'static str>,
+}
+
+pub(super) fn certificate(fields: &mut Fields<'_, '_, '_>) -> Certificate {
+    let what = "a map with `tester_name`, `pass_threshold` and `output_format`";
+    let read = fields.read("certificate", |reader, node| {
+        reader.fields(node, what, |fields| Certificate {
+            tester: tester(fields),
+            pass_threshold: fields.real("pass_threshold", 0.0..=100.0, "").map(least_of),
+            format: certificate_format(fields),
+        })
+    });
+    read.unwrap_or_default()
+}
+
+fn certificate_format(fields: &mut Fields<'_, '_, '_>) -> Option<&'static str> {
+    let named = fields.text("output_format")?.value.to_ascii_lowercase();
+    let format = ["html", "pdf"].into_iter().find(|one| *one == named);
+    if format.is_none() {
+        without_effect(fields, "output_format", "certificates are `html` or `pdf`");
+    }
+    format
 }
 
 /// What variables stand for is not kept with a run, and a tester is.

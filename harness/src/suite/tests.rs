@@ -540,27 +540,37 @@ fn what_no_run_could_make_good_is_told_before_one() {
 }
 
 #[test]
-fn a_suite_says_who_signs_and_is_told_what_of_its_certificate_has_no_effect() {
-    let bar = "suite.yaml:4:15: `pass_threshold` changes nothing here: `advanced.min_score` is the bar of runs";
-    let form = "`output_format` changes nothing here: the ending of `squall certificate --output` names the form";
+fn a_suite_says_what_its_certificates_say() {
     let kept = "what variables stand for is not kept with runs; name the tester with `squall certificate --tester`";
-    for (block, tester, notes) in [
+    for (block, expected, notes) in [
         (
             "{tester_name: 'Quality, Example Ltd'}",
-            Some("Quality, Example Ltd"),
+            (Some("Quality, Example Ltd"), None, None),
             vec![],
         ),
-        ("{pass_threshold: 80}", None, vec![bar]),
+        ("{pass_threshold: 80}", (None, Some(80.0), None), vec![]),
+        ("{pass_threshold: 0.8}", (None, Some(80.0), None), vec![]),
         (
             "{output_format: pdf, tester_name: Ada}",
-            Some("Ada"),
-            vec![form],
+            (Some("Ada"), None, Some("pdf")),
+            vec![],
         ),
-        ("{tester_name: 'Ada ${TOKEN}'}", None, vec![kept]),
+        (
+            "{output_format: docx}",
+            (None, None, None),
+            vec!["`output_format` changes nothing here: certificates are `html` or `pdf`"],
+        ),
+        (
+            "{tester_name: 'Ada ${TOKEN}'}",
+            (None, None, None),
+            vec![kept],
+        ),
     ] {
         let suite = parsed(&format!("{AGENT}{PROMPTS}{DEMANDS}certificate: {block}\n"));
         let suite = suite.expect("valid");
-        assert_eq!(suite.tester.as_deref(), tester, "{block}");
+        let said = &suite.certificate;
+        let found = (said.tester.as_deref(), said.pass_threshold, said.format);
+        assert_eq!(found, expected, "{block}");
         assert_eq!(suite.notes.len(), notes.len(), "{:?}", suite.notes);
         for (note, part) in suite.notes.iter().zip(notes) {
             assert!(note.to_string().contains(part), "{note}");

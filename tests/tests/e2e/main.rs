@@ -11,6 +11,7 @@ mod api;
 mod asking_again;
 mod breaks;
 mod canaries;
+mod certificates;
 mod ci;
 mod clients;
 mod commands;

@@ -111,6 +111,11 @@ impl Runs {
                 record.score = verdict.score;
                 record.scores = verdict.scores;
                 record.scenarios = verdict.scenarios;
+                record.demands = verdict.demands;
+                record.documents.extend(verdict.documents);
+                for text in record.made_of() {
+                    run.redact(text);
+                }
                 record.recoveries = verdict.recoveries;
                 record.stability = verdict.stability;
                 record.comparison = verdict.comparison;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use squall_harness::scores::Bar;
+use squall_harness::suite::Suite;
 use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRecord};
 
 use super::super::agent_name::agent_name;
@@ -193,10 +194,20 @@ impl Runs {
             reason: None,
             daemon: self.daemon.clone(),
             documents: wish.documents,
-            agent: Some(agent_name(&wish.suite.agent.way)),
-            tester: wish.suite.tester.clone(),
+            agent: Some(self.agent_name(&wish.suite)),
+            tester: wish.suite.certificate.tester.clone(),
             min_score: order.bar.least,
+            pass_threshold: wish.suite.certificate.pass_threshold,
+            certificate_format: wish.suite.certificate.format.map(str::to_owned),
+            demands: Vec::new(),
         }
+    }
+
+    fn agent_name(&self, suite: &Suite) -> String {
+        let mut name = agent_name(&suite.agent);
+        suite.expanded.secrets().redact(&mut name);
+        self.recorder.redactor().text(&mut name, usize::MAX);
+        name
     }
 
     fn no_runner(&self, kind: RunKind) -> Detail {

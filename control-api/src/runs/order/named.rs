@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use squall_harness::runner::Trial;
-use squall_harness::suite::{Active, ContractPart, Suite};
+use squall_harness::suite::{Active, ContractPart, Suite, told_rules};
 use squall_journal::reach::Rules;
 use squall_journal::run::{DocumentVersion, RunRecord};
 use squall_profiles::library::{Library, Source};
@@ -212,6 +212,7 @@ impl Reading<'_> {
             name: name.to_owned(),
             rules: Rules::Profile(name.to_owned()),
             active: Active::of_extended(profile, &library, &ToolNames::default()),
+            told: told_rules(profile, &library),
         })
     }
 

@@ -45,6 +45,7 @@ pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
         lead,
         groups: vec![
             ("What was tested", tested(statement)),
+            ("What was demanded", demanded(statement)),
             ("What it came to", came_to(statement)),
             ("What it is made of", made_of(statement)),
             ("Who says so", signed_by(statement, fingerprint)),
@@ -78,6 +79,34 @@ fn tested(statement: &Statement) -> Vec<(String, String)> {
         ),
         row("Seed", statement.seed.to_string()),
     ]
+}
+
+/// Most invariants, most scenarios and most rules of one that are shown; the statement has them all.
+const SHOWN: usize = 100;
+
+/// Invariants with what they demand, and scenarios with their rules.
+fn demanded(statement: &Statement) -> Vec<(String, String)> {
+    let more = |left: usize| (left > 0).then(|| row("And", format!("{left} more")));
+    let demands = statement.demands.iter().take(SHOWN).map(|one| {
+        let parameters = match &*one.parameters {
+            "" => String::new(),
+            some => format!(", {some}"),
+        };
+        let told = format!("{} ({}){parameters}", one.r#type, one.severity);
+        row(&format!("Invariant {}", one.invariant), told)
+    });
+    let scenarios = statement.scenarios.iter().take(SHOWN).map(|one| {
+        let mut rules: Vec<_> = one.rules.iter().take(SHOWN).cloned().collect();
+        if rules.is_empty() {
+            rules.push("no chaos".to_owned());
+        }
+        row(&format!("Scenario {}", one.name), rules.join("; "))
+    });
+    demands
+        .chain(more(statement.demands.len().saturating_sub(SHOWN)))
+        .chain(scenarios)
+        .chain(more(statement.scenarios.len().saturating_sub(SHOWN)))
+        .collect()
 }
 
 fn came_to(statement: &Statement) -> Vec<(String, String)> {

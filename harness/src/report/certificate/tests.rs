@@ -44,6 +44,38 @@ fn what_was_signed_verifies_and_says_what_the_run_said() {
     }
 }
 
+#[test]
+fn a_certificate_says_what_was_demanded_and_holds_the_score_to_the_pass_threshold() {
+    for (score, threshold, least, state, passed) in [
+        (95.0, None, Some(90.0), RunState::Passed, true),
+        (95.0, Some(80.0), Some(90.0), RunState::Passed, true),
+        (95.0, Some(96.0), Some(96.0), RunState::Failed, false),
+    ] {
+        let mut report = fixture();
+        report.run.state = RunState::Passed;
+        report.run.passed = Some(true);
+        report.run.score = Some(score);
+        report.run.pass_threshold = threshold;
+        for form in [Form::Html, Form::Pdf] {
+            let file = issue(&report, "QA", WHEN, &key(), form).expect("it is over");
+            let said = verify(&file).expect("genuine").statement;
+            assert_eq!((said.min_score, said.state), (least, state));
+            assert_eq!(said.passed, Some(passed));
+            assert_eq!(said.demands, report.run.demands);
+            assert_eq!(said.scenarios, report.run.scenarios);
+        }
+        let page = issue(&report, "QA", WHEN, &key(), Form::Html).expect("it is over");
+        let page = String::from_utf8(page).expect("text");
+        for part in [
+            "Invariant completes",
+            "tool_faults: error (down) tool: *",
+            "no chaos",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+    }
+}
+
 /// Every byte, changed in one bit: a flip is found, wherever it is.
 #[test]
 fn no_byte_of_a_certificate_can_be_changed() {

@@ -276,12 +276,16 @@ pub(super) fn certificate_block() -> Value {
         ),
         (
             "pass_threshold",
-            "Changes nothing.",
+            "Score from which on a certificate says that the agent passed; up to 1 it is a share.",
             number(0.0, Some(100.0)),
         ),
-        ("output_format", "Changes nothing.", text()),
+        (
+            "output_format",
+            "Form of a certificate whose file's name says none; default `html`.",
+            words(["html", "pdf"]),
+        ),
     ];
-    block("Who signs certificates.", &[], fields)
+    block("What certificates of runs say.", &[], fields)
 }
 
 pub(super) fn prices_block() -> Value {

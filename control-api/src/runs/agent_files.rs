@@ -1,0 +1,61 @@
+//! The files that an agent is started with, by their digests: another digest is another agent.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use squall_harness::suite::agent::{Agent, Way};
+use squall_journal::run::DocumentVersion;
+
+use crate::store::digest_of;
+
+/// Most files of a command, and the longest of them, bytes.
+const MOST: usize = 16;
+const LONGEST: u64 = 64 << 20;
+
+/// The words of its command that are files, or its Python module's file; what those load in their turn is not among
+/// them. A daemon can look at what it starts only: none of an agent that runs already.
+pub(super) fn agent_files(agent: &Agent, folder: &Path) -> Vec<DocumentVersion> {
+    let named: Vec<(String, PathBuf)> = match (&agent.way, &agent.start) {
+        (Way::Command(words), _) => words.iter().map(file).collect(),
+        (_, Some(start)) => start.command.iter().map(file).collect(),
+        (Way::Python { target, .. }, None) => module(target, folder),
+        (Way::Http(_) | Way::OpenAi(_), None) => Vec::new(),
+    };
+    let files = named.into_iter().filter_map(|(name, path)| {
+        Some(DocumentVersion {
+            kind: "agent".to_owned(),
+            digest: digest_of(contents(&path)?),
+            name,
+            version: None,
+            own_version: None,
+        })
+    });
+    files.take(MOST).collect()
+}
+
+fn file(word: &String) -> (String, PathBuf) {
+    (word.clone(), word.into())
+}
+
+/// Where a module may stand: the first that does counts.
+fn module(target: &str, folder: &Path) -> Vec<(String, PathBuf)> {
+    let module = target.split(':').next().unwrap_or_default();
+    let inside = module.replace('.', "/");
+    let places = [folder, Path::new("")].into_iter().flat_map(|folder| {
+        [format!("{inside}.py"), format!("{inside}/__init__.py")]
+            .map(|name| (name.clone(), folder.join(name)))
+    });
+    places.filter(|(_, path)| path.is_file()).take(1).collect()
+}
+
+fn contents(path: &Path) -> Option<Vec<u8>> {
+    // A pipe would keep whoever opens it waiting.
+    let found = std::fs::metadata(path).ok()?;
+    if !found.is_file() || found.len() > LONGEST {
+        return None;
+    }
+    let mut contents = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(LONGEST).read_to_end(&mut contents).ok()?;
+    Some(contents)
+}

@@ -1,0 +1,54 @@
+//! What was written, in a line each, for reports: no value of a variable among it.
+
+use serde_json::{Map, Value};
+use squall_profiles::library::Library;
+use squall_profiles::profile::Profile;
+use squall_profiles::rule::Rule;
+use squall_profiles::tools::ToolNames;
+
+/// The rules of chaos, those that it extends behind its own, as far as the library has them.
+pub fn told_rules(chaos: &Profile, library: &Library) -> Vec<String> {
+    let document = chaos.document();
+    // Without its name: a scenario may be called as the profile that it extends.
+    let mut nameless = chaos.clone();
+    nameless.name = None;
+    let rule = |rule: &Rule| {
+        let own = document.pointer(&rule.origin.pointer);
+        told_rule(rule, own.filter(|_| rule.origin.file == chaos.file))
+    };
+    if let Ok(all) = library.rule_set_of(&nameless, &ToolNames::default()) {
+        return all.rules().iter().map(|one| rule(one)).collect();
+    }
+    let own = chaos.rules.iter().map(|one| rule(one));
+    let extended = chaos.extends.iter();
+    let extended = extended.map(|one| format!("the rules of profile {}", one.name));
+    own.chain(extended).collect()
+}
+
+/// Family and mode, what is written, and of the parameters what is not.
+fn told_rule(rule: &Rule, written: Option<&Value>) -> String {
+    let mut all = written.and_then(Value::as_object).cloned();
+    let all = all.get_or_insert_default();
+    if let Value::Object(used) = rule.parameters() {
+        for (name, value) in used {
+            all.entry(name).or_insert(value);
+        }
+    }
+    let parameters = told_members(all, &["id", "mode", "type"]);
+    let family = rule.family.as_str();
+    format!("{family}: {} ({}) {parameters}", rule.mode, rule.id)
+        .trim_end()
+        .to_owned()
+}
+
+/// `name: value` of each member but these.
+pub(crate) fn told_members(members: &Map<String, Value>, without: &[&str]) -> String {
+    let members = members
+        .iter()
+        .filter(|(name, _)| !without.contains(&name.as_str()));
+    let told = members.map(|(name, value)| match value {
+        Value::String(text) => format!("{name}: {text}"),
+        other => format!("{name}: {other}"),
+    });
+    told.collect::<Vec<_>>().join(", ")
+}

@@ -14,6 +14,7 @@ pub mod access;
 pub mod audit;
 mod claim;
 mod credential;
+mod dispatch;
 mod document;
 mod idempotency;
 mod ledger;

@@ -36,6 +36,7 @@ use http::{Method, StatusCode, Uri};
 use squall_journal::redact::Redactor;
 
 use crate::access::{Guard, Needs, Role, Rule};
+use crate::dispatch::{self, Dispatch};
 use crate::idempotency::Keys;
 use crate::openapi::Operation;
 use crate::problem::Problem;
@@ -157,11 +158,13 @@ methods! {
 pub fn router(state: ApiState) -> Router {
     let table = table();
     state.access.tell(&state.chaos);
+    let rules: Arc<[Rule]> = table.iter().map(|route| route.rule).collect();
+    let dispatch = Dispatch::new(state.work.clone(), Arc::clone(&rules));
     let guard = Guard {
         access: state.access.clone(),
         audit: state.audit.clone(),
         redactor: Redactor::default(),
-        rules: table.iter().map(|route| route.rule).collect(),
+        rules,
     };
     let paths = table.iter().map(|route| route.rule);
     let paths = paths
@@ -182,6 +185,7 @@ pub fn router(state: ApiState) -> Router {
         .layer(middleware::from_fn_with_state(keys, idempotency::once))
         .layer(DefaultBodyLimit::max(document::MOST))
         .layer(middleware::from_fn_with_state(guard, access::guard))
+        .layer(middleware::from_fn_with_state(dispatch, dispatch::dispatch))
         .with_state(state);
     // Around the routes: they say `Allow` with whatever answers for a method that they have not.
     let allows = middleware::map_response(allow_with_405);

@@ -1,19 +1,26 @@
 //! The API on a socket.
 
+mod connections;
 mod explained;
 
+use std::fs::File;
+use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
-use axum::serve::ListenerExt as _;
+use squall_proxy::descriptors;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tower::Service;
 
-use self::explained::Explaining;
+use self::connections::Connections;
 use crate::{ApiState, router};
+
+/// Descriptors that are held, to be given up for connections when there are no others.
+const SPARE: usize = 8;
+
+/// How long it waits when a connection cannot be accepted.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the API cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -49,41 +56,51 @@ pub async fn serve(
         ..state
     };
     state.access.tell(&state.chaos);
-    let listener = Explaining(listener).tap_io(|connection| {
-        // Events are small, and whoever watches waits for each.
-        if let Err(error) = connection.stream().set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY is not set on a connection of the API");
+    let most = descriptors::of_api(descriptors::limit());
+    let mut connections = Connections::new(most, shutdown.clone());
+    let mut spare = Vec::new();
+    // Made when the first connection comes: a proxy whose API nobody asks has no use for the memory they take.
+    let mut routes: Option<Router> = None;
+    hold(&mut spare);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.cancelled() => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let routes = routes.get_or_insert_with(|| router(state.clone()));
+                connections.serve(stream, peer, routes.clone());
+                hold(&mut spare);
+                // A head that is there is read before another connection can ask for its place.
+                tokio::task::yield_now().await;
+            }
+            Err(error) if is_the_peers(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the control API cannot accept a connection");
+                let freed = spare.pop().is_some() || connections.close_idle();
+                tokio::time::sleep(if freed { Duration::ZERO } else { PAUSE }).await;
+            }
         }
-    });
-    axum::serve(listener, Routes { state, made: None })
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await?;
+    }
+    connections.closed().await;
     Ok(())
 }
 
-/// The routes, made when the first connection comes: a proxy whose API nobody asks has no use for the
-/// memory they take.
-struct Routes {
-    state: ApiState,
-    made: Option<Made>,
+/// Holds descriptors again, as far as there are any.
+fn hold(spare: &mut Vec<File>) {
+    while spare.len() < SPARE
+        && let Ok(file) = File::open("/dev/null")
+    {
+        spare.push(file);
+    }
 }
 
-type Made = IntoMakeServiceWithConnectInfo<Router, SocketAddr>;
-
-impl<T> Service<T> for Routes
-where
-    Made: Service<T>,
-{
-    type Response = <Made as Service<T>>::Response;
-    type Error = <Made as Service<T>>::Error;
-    type Future = <Made as Service<T>>::Future;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), <Made as Service<T>>::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, connection: T) -> <Made as Service<T>>::Future {
-        let make = || router(self.state.clone()).into_make_service_with_connect_info();
-        self.made.get_or_insert_with(make).call(connection)
-    }
+/// Errors of one connection that was gone before it was accepted.
+fn is_the_peers(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    )
 }

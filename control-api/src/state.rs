@@ -10,6 +10,7 @@ use serde::Serialize;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::Recorder;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
@@ -51,6 +52,8 @@ pub struct ApiState {
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
     /// Where the proxy listens, for `/proxy.pac`.
     pub proxy: SocketAddr,
+    /// Answers all requests but the urgent ones, which the runtime answers that serves the API.
+    pub work: Handle,
     /// Cancelled when the daemon stops: streams of events end.
     pub stopping: CancellationToken,
 }

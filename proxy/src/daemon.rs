@@ -13,6 +13,7 @@ use crate::carry_out::recall::Recall;
 use crate::carry_out::whole::Inspect;
 use crate::chaos::Chaos;
 use crate::config::{ProxyConfig, RouteEntry};
+use crate::descriptors;
 use crate::engine::{Engine, Figures};
 use crate::listener::{Door, Listener};
 use crate::live::{ConfigError, Live};
@@ -64,6 +65,7 @@ pub struct Proxy {
     threads: Vec<JoinHandle<()>>,
     address: SocketAddr,
     routes: Vec<(String, SocketAddr)>,
+    connections: usize,
 }
 
 impl Proxy {
@@ -87,6 +89,8 @@ impl Proxy {
         let upstream_shared = upstream::Shared::new(&config)
             .map_err(|error| ConfigError::Upstream(error.to_string()))?;
         let (limits, workers) = (config.limits.clone(), config.workers.max(1));
+        let most = descriptors::of_proxy(descriptors::limit());
+        let connections = limits.connections.min(most);
         let inspect_limit = config.inspect_limit;
         let mut live = Live::new(config)?;
         live.config.listen = address;
@@ -97,7 +101,7 @@ impl Proxy {
             leaves: LeafCache::new(parts.ca),
             metrics: parts.metrics,
             upstream_shared,
-            connections: Arc::new(Semaphore::new(limits.connections)),
+            connections: Arc::new(Semaphore::new(connections)),
             inspect: Inspect::new(inspect_limit, limits.inspect_memory),
             recall: Recall::new(inspect_limit, limits.inspect_memory),
             sessions: Sessions::default(),
@@ -111,6 +115,7 @@ impl Proxy {
             threads,
             address,
             routes,
+            connections,
         };
         proxy.refuse_loops([]);
         for listener in listeners {
@@ -127,6 +132,11 @@ impl Proxy {
     /// Names and addresses of routes that have a listener of their own.
     pub fn routes(&self) -> &[(String, SocketAddr)] {
         &self.routes
+    }
+
+    /// Connections that may be open: as the configuration says, or fewer where descriptors are few.
+    pub fn connections(&self) -> usize {
+        self.connections
     }
 
     /// Refuses to forward to the proxy's own listeners and to `others` of this daemon.

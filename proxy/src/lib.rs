@@ -9,6 +9,7 @@ pub mod config;
 mod connect;
 mod connection;
 mod daemon;
+pub mod descriptors;
 mod egress;
 mod engine;
 mod exchange;

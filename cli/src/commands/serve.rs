@@ -1,6 +1,7 @@
 //! `squall serve`: the daemon, until it is told to stop.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::args::Serve;
 use crate::daemon::setup::Setup;
@@ -28,7 +29,11 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
             told = signals.next() => if told != Told::Reload { break told },
         }
         let watched = daemon.profile_directory().map(Path::to_owned);
-        daemon.reload(setup.read(), setup.file());
+        let (reloaded, told) = reload(daemon, setup.clone(), &mut signals, serve.grace).await?;
+        daemon = reloaded;
+        if let Some(told) = told {
+            break told;
+        }
         if daemon.profile_directory() != watched.as_deref() {
             changes = Changes::of(setup.file(), daemon.profile_directory());
         }
@@ -36,7 +41,7 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
     tracing::info!(grace = ?serve.grace, "stopping");
     tokio::select! {
         () = daemon.stop(serve.grace) => {}
-        () = second(&mut signals) => return Err(Failure::Interrupted),
+        _ = signals.stop() => return Err(Failure::Interrupted),
     }
     if told == Told::Interrupt {
         Err(Failure::Interrupted)
@@ -45,7 +50,24 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
     }
 }
 
-/// Waits for a second signal to stop.
-async fn second(signals: &mut Signals) {
-    while signals.next().await == Told::Reload {}
+/// Reads everything anew, on a thread that may be kept waiting; gives the signal to stop that came meanwhile. One
+/// that hangs is waited for no longer than `grace` then.
+async fn reload(
+    mut daemon: Daemon,
+    setup: Setup,
+    signals: &mut Signals,
+    grace: Duration,
+) -> Result<(Daemon, Option<Told>), Failure> {
+    let mut reloading = tokio::task::spawn_blocking(move || {
+        daemon.reload(setup.read(), setup.file());
+        daemon
+    });
+    let failed = |error| Failure::could_not("reload", error);
+    tokio::select! {
+        daemon = &mut reloading => Ok((daemon.map_err(failed)?, None)),
+        told = signals.stop() => match tokio::time::timeout(grace, reloading).await {
+            Ok(daemon) => Ok((daemon.map_err(failed)?, Some(told))),
+            Err(_) => Err(Failure::Interrupted),
+        },
+    }
 }

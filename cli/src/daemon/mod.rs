@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Config ──▶ metrics, recorder, chaos, CA ──▶ proxy (threads of its own)
-//!                                        └──▶ control API (this thread's runtime)
+//!                                        └──▶ control API: accepting, `/healthz`, ending chaos, times to live
+//!                                             (this thread's runtime), all else (the runtime that works)
 //! ```
 
 pub(crate) mod child;
@@ -19,7 +20,7 @@ pub(crate) mod watch;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -36,6 +37,7 @@ use squall_proxy::recorder::Recorder;
 use squall_proxy::tls::CertificateAuthority;
 use squall_proxy::{Parts, Proxy};
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +48,22 @@ use crate::failure::Failure;
 
 /// How long the API's last answers get once everything else has ended.
 const API_GRACE: Duration = Duration::from_millis(200);
+
+/// Runs, the store and all requests but the urgent ones live here, so that the thread which accepts them is
+/// always free. Never dropped: nobody waits for what it does when the process ends.
+static WORK: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("squall-work")
+        .enable_all()
+        .build()
+});
+
+/// The runtime that works.
+fn work() -> Result<&'static Handle, Failure> {
+    let work = WORK.as_ref().map(Runtime::handle);
+    work.map_err(|error| Failure::could_not("the runtime", error))
+}
 
 /// A running daemon.
 pub(crate) struct Daemon {
@@ -72,13 +90,19 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Binds every listener and starts everything. Needs the runtime that will serve the API.
+    /// Binds every listener and starts everything. Needs the runtime that will accept the API's connections.
     pub(crate) async fn start(config: Config) -> Result<Self, Failure> {
-        // Boxed: whoever starts one would keep room for all of it.
-        Box::pin(Self::begin(config)).await
+        let work = work()?;
+        let begun = work.spawn(Self::begin(config));
+        let (daemon, listener) = begun
+            .await
+            .map_err(|error| Failure::could_not("the daemon", error))??;
+        let listener = TcpListener::from_std(listener)
+            .map_err(|error| Failure::could_not("the control API's address", error))?;
+        Ok(daemon.serve_api(listener, work))
     }
 
-    async fn begin(config: Config) -> Result<Self, Failure> {
+    async fn begin(config: Config) -> Result<(Self, std::net::TcpListener), Failure> {
         let mut profiles = ProfileFiles::default();
         let reading = profiles.read(Directory::of(&config).as_ref(), &Library::builtin());
         if !reading.problems.is_empty() {
@@ -114,12 +138,7 @@ impl Daemon {
         let audit = AuditLog::new(stored.store().clone(), recorder.clone());
         audit.witness(&chaos);
         parts::put_in_force(&chaos, &config)?;
-        let listener = TcpListener::bind(config.api.listen)
-            .await
-            .map_err(|error| parts::in_use(config.api.listen, &error))?;
-        let api_address = listener
-            .local_addr()
-            .map_err(|error| Failure::could_not("the control API's address", error))?;
+        let (listener, api_address) = parts::listen(config.api.listen).await?;
         let proxy = Proxy::start(
             config.proxy.clone(),
             Parts {
@@ -178,11 +197,11 @@ impl Daemon {
             metrics,
             ca,
         };
-        Ok(daemon.serve_api(listener))
+        Ok((daemon, listener))
     }
 
-    /// Serves the API on this runtime until the daemon stops.
-    fn serve_api(mut self, listener: TcpListener) -> Self {
+    /// Accepts the API's connections on this runtime, and works on the other, until the daemon stops.
+    fn serve_api(mut self, listener: TcpListener, work: &Handle) -> Self {
         let ca_pem = Bytes::copy_from_slice(self.ca.pem().as_bytes());
         let (health, stored) = (self.health.clone(), Arc::clone(&self.stored));
         let journal = self.journal.clone();
@@ -209,11 +228,12 @@ impl Daemon {
             ca_pem: Arc::new(move || ca_pem.clone()),
             readiness: Arc::new(readiness),
             proxy: self.proxy.address(),
+            work: work.clone(),
             stopping: self.ending.clone(),
         };
         // Times to live end by themselves, whether or not anybody calls the API.
         tokio::spawn(Arc::clone(&self.chaos).keep_time(self.ending.clone()));
-        tokio::spawn(Arc::clone(&self.audit).keep_writing(self.ending.clone()));
+        work.spawn(Arc::clone(&self.audit).keep_writing(self.ending.clone()));
         let in_force = format!("squall {}, {}", env!("CARGO_PKG_VERSION"), self.in_force());
         let api = self.api_address.to_string();
         let digests = Digests {
@@ -224,8 +244,8 @@ impl Daemon {
             .changed("start", &api, Outcome::Done, &in_force, digests);
         let (stored, chaos) = (Arc::clone(&self.stored), Arc::clone(&self.chaos));
         let tokens = Arc::clone(&self.tokens);
-        tokio::spawn(stored.follow(chaos, tokens, self.ending.clone()));
-        tokio::spawn(Arc::clone(&self.runs).keep_leases(self.ending.clone()));
+        work.spawn(stored.follow(chaos, tokens, self.ending.clone()));
+        work.spawn(Arc::clone(&self.runs).keep_leases(self.ending.clone()));
         let serving = squall_control_api::serve(listener, state, self.ending.clone());
         self.api = Some(tokio::spawn(async move {
             if let Err(error) = serving.await {
@@ -279,6 +299,17 @@ impl Daemon {
             daemon = self.id.as_str(),
             "started"
         );
+        let (wanted, most) = (
+            self.config.proxy.limits.connections,
+            self.proxy.connections(),
+        );
+        if most < wanted {
+            tracing::info!(
+                wanted,
+                most,
+                "fewer connections than proxy.limits.connections: the open-files limit (ulimit -n) is low"
+            );
+        }
         for broken in self.stored.broken() {
             tracing::error!("{}", health::sentence(&broken));
         }

@@ -166,10 +166,19 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Why the control API cannot have its address.
-pub(super) fn in_use(address: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::could_not(
-        format!("the control API cannot listen on {address}"),
-        format!("{error}; choose another address with `--api`, port 0 takes a free one"),
-    )
+/// The control API's listener, for another runtime to accept from, and its address with the port it really has.
+pub(super) async fn listen(
+    address: SocketAddr,
+) -> Result<(std::net::TcpListener, SocketAddr), Failure> {
+    let bound = async {
+        let listener = tokio::net::TcpListener::bind(address).await?.into_std()?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    bound.await.map_err(|error: std::io::Error| {
+        Failure::could_not(
+            format!("the control API cannot listen on {address}"),
+            format!("{error}; choose another address with `--api`, port 0 takes a free one"),
+        )
+    })
 }

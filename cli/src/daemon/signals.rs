@@ -34,6 +34,14 @@ impl Signals {
         })
     }
 
+    /// The next one that ends the daemon.
+    pub(crate) async fn stop(&mut self) -> Told {
+        tokio::select! {
+            _ = self.terminate.recv() => Told::Terminate,
+            _ = self.interrupt.recv() => Told::Interrupt,
+        }
+    }
+
     /// The next one.
     pub(crate) async fn next(&mut self) -> Told {
         tokio::select! {

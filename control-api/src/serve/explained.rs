@@ -4,53 +4,33 @@
 //! another. Such an answer is known on its way out, and its problem is written in its place.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use axum::serve::Listener;
 use http::StatusCode;
 use squall_proxy::problem;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
 
-/// A listener whose connections say what was wrong with a head.
-pub(super) struct Explaining(pub(super) TcpListener);
-
-impl Listener for Explaining {
-    type Io = Explained<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let (stream, address) = Listener::accept(&mut self.0).await;
-        (Explained::new(stream), address)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
-    }
-}
+use super::connections::Progress;
 
 /// A connection on which no refusal is bare.
 pub(super) struct Explained<S> {
     stream: S,
+    /// Whoever takes what is written is not idle.
+    progress: Progress,
     /// What goes out in the place of a bare refusal, and how much of it has.
     instead: Vec<u8>,
     written: usize,
 }
 
 impl<S> Explained<S> {
-    fn new(stream: S) -> Self {
+    pub(super) fn new(stream: S, progress: Progress) -> Self {
         Self {
             stream,
+            progress,
             instead: Vec::new(),
             written: 0,
         }
-    }
-
-    /// The connection itself.
-    pub(super) fn stream(&self) -> &S {
-        &self.stream
     }
 }
 
@@ -85,7 +65,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Explained<S> {
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_instead(cx))?;
         match explained(bytes) {
-            None => Pin::new(&mut self.stream).poll_write(cx, bytes),
+            None => {
+                let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+                self.progress.send_modify(|_| {});
+                Poll::Ready(written)
+            }
             Some(instead) => {
                 self.instead = instead;
                 self.written = 0;
@@ -115,7 +99,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Explained<S> {
             return self.poll_write(cx, only);
         }
         ready!(self.poll_instead(cx))?;
-        Pin::new(&mut self.stream).poll_write_vectored(cx, buffers)
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, buffers));
+        self.progress.send_modify(|_| {});
+        Poll::Ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -163,10 +149,14 @@ fn explained(bytes: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use axum::Router;
-    use axum::serve::ListenerExt as _;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use std::net::SocketAddr;
 
+    use axum::Router;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::connections::Connections;
     use super::*;
 
     /// What is answered to these bytes, to the connection's end.
@@ -184,8 +174,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound");
         let routes = Router::new().route("/", axum::routing::get(|| async { "fine" }));
-        let serving = axum::serve(Explaining(listener).tap_io(|_| {}), routes);
-        let serving = tokio::spawn(serving.into_future());
+        let serving = tokio::spawn(async move {
+            let mut connections = Connections::new(8, CancellationToken::new());
+            while let Ok((stream, peer)) = listener.accept().await {
+                connections.serve(stream, peer, routes.clone());
+            }
+        });
         let fine = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n";
         let target = [b"GET /", &b"a".repeat(70_000)[..], b" HTTP/1.1\r\n\r\n"].concat();
         let headers = [b"GET / HTTP/1.1\r\n", &b"x: y\r\n".repeat(200)[..], b"\r\n"].concat();

@@ -202,6 +202,7 @@ impl Api {
                 broken: Vec::new(),
             }),
             proxy: SocketAddr::from(([127, 0, 0, 1], 7070)),
+            work: tokio::runtime::Handle::current(),
             stopping: CancellationToken::new(),
         };
         Self {

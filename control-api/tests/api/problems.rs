@@ -1,4 +1,10 @@
+use std::sync::Arc;
+
 use serde_json::json;
+use squall_control_api::serve;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 use crate::bench::Api;
 
@@ -8,6 +14,39 @@ async fn unknown_paths_are_problems() {
     for path in ["/", "/v1", "/v1/nothing", "/v1/chaos/", "/v1/scopes/a"] {
         api.get(path).await.problem(404, "not-found");
     }
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_is_a_problem_and_the_connection_lives() {
+    let mut state = Api::new().state;
+    state.readiness = Arc::new(|| panic!("a bug"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let serving = tokio::spawn(serve(listener, state, CancellationToken::new()));
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let mut ask = async |path: &str, until: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("it reads");
+        let mut answer = String::new();
+        while !answer.contains(until) {
+            let mut bytes = [0; 1024];
+            let read = stream.read(&mut bytes).await.expect("an answer");
+            assert_ne!(read, 0, "the connection ended: {answer}");
+            answer.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        answer
+    };
+    let answer = ask("/readyz", "\"}").await;
+    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    assert!(answer.contains("application/problem+json"), "{answer}");
+    assert!(answer.contains("urn:squall:problem:internal"), "{answer}");
+    assert!(!answer.contains("a bug"), "{answer}");
+    let answer = ask("/healthz", "\"}").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    serving.abort();
 }
 
 #[tokio::test]

@@ -1,0 +1,105 @@
+//! Which thread answers a request.
+//!
+//! The thread that accepts connections also keeps times to live and signals, so it does nothing that may take
+//! long: it answers `/healthz` and whatever ends chaos, and hands every other request to the runtime that works.
+//! A handler that panics is a problem to its client and a line of the log.
+
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::StreamExt as _;
+use squall_proxy::descriptors;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::access::{Needs, Rule};
+use crate::problem::Problem;
+
+/// Where requests are answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Dispatch {
+    work: Handle,
+    rules: Arc<[Rule]>,
+    /// One for each request that may be in progress beside the urgent ones.
+    free: Arc<Semaphore>,
+}
+
+impl Dispatch {
+    /// As many requests at once as leave a quarter of the API's connections for urgent ones.
+    pub(crate) fn new(work: Handle, rules: Arc<[Rule]>) -> Self {
+        let most = descriptors::of_api(descriptors::limit());
+        let free = Arc::new(Semaphore::new(most - most / 4));
+        Self { work, rules, free }
+    }
+
+    /// Whether the thread that accepted the request answers it.
+    fn is_urgent(&self, request: &Request) -> bool {
+        let Some(path) = request.extensions().get::<MatchedPath>() else {
+            return false;
+        };
+        let is_it = |rule: &&Rule| rule.path == path.as_str() && rule.method == request.method();
+        let rule = self.rules.iter().find(is_it);
+        path.as_str() == "/healthz" || rule.is_some_and(|rule| rule.needs == Needs::Brake)
+    }
+}
+
+/// The middleware in front of all others.
+pub(crate) async fn dispatch(
+    State(dispatch): State<Dispatch>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if dispatch.is_urgent(&request) {
+        let (response, ()) = answered(&Handle::current(), request, next, ()).await?;
+        return Ok(response);
+    }
+    let Ok(permit) = Arc::clone(&dispatch.free).try_acquire_owned() else {
+        let detail = "as many requests are in progress as the API takes at once; ask again later";
+        return Err(Problem::not_ready(detail));
+    };
+    let (response, permit) = answered(&dispatch.work, request, next, permit).await?;
+    Ok(response.map(|body| streamed(body, permit, &dispatch.work)))
+}
+
+/// The answer, made by `runtime`, to its end even if the client goes away; `held` is held until then.
+async fn answered<T: Send + 'static>(
+    runtime: &Handle,
+    request: Request,
+    next: Next,
+    held: T,
+) -> Result<(Response, T), Problem> {
+    let path = request.uri().path().to_owned();
+    let answering = runtime.spawn(async move { (next.run(request).await, held) });
+    answering.await.map_err(|error| {
+        tracing::error!(path, "a request was not answered: {error}");
+        Problem::internal("Squall failed while it answered this request; its log says where")
+    })
+}
+
+/// A body that is made while it is sent, such as a stream of events, is made by the runtime that works.
+fn streamed(body: Body, permit: OwnedSemaphorePermit, work: &Handle) -> Body {
+    if body.size_hint().exact().is_some() {
+        return body;
+    }
+    let (sender, mut receiver) = mpsc::channel(1);
+    work.spawn(async move {
+        let _in_progress = permit;
+        let mut chunks = body.into_data_stream();
+        loop {
+            let chunk = tokio::select! {
+                chunk = chunks.next() => chunk,
+                () = sender.closed() => None,
+            };
+            let Some(chunk) = chunk else { return };
+            if sender.send(chunk).await.is_err() {
+                return;
+            }
+        }
+    });
+    Body::from_stream(futures_util::stream::poll_fn(move |cx| {
+        receiver.poll_recv(cx)
+    }))
+}

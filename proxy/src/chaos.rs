@@ -144,8 +144,19 @@ impl Chaos {
     }
 
     /// What is in force for a scope; `None` is the default scope. One atomic load and one look into
-    /// a map, but for the first exchange of a scope that has no activation of its own.
+    /// a map, but for the first exchange of a scope that has no activation of its own. Chaos whose time to
+    /// live is over is ended here if nobody has ended it yet.
     pub fn scope(&self, name: Option<&str>) -> Arc<ScopeChaos> {
+        let found = self.found(name);
+        let expired = |at: Instant| Some(Instant::now()).filter(|now| at <= *now);
+        let Some(now) = found.expires().and_then(expired) else {
+            return found;
+        };
+        self.end_expired(now);
+        self.found(name)
+    }
+
+    fn found(&self, name: Option<&str>) -> Arc<ScopeChaos> {
         let table = self.table.load();
         match name {
             None | Some(DEFAULT_SCOPE) => table.default.clone(),

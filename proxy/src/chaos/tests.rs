@@ -342,11 +342,33 @@ async fn the_time_keeper_ends_what_is_put_while_it_sleeps() {
             },
         )
         .expect("valid");
-    while bench.rules("a") > 0 {
+    while bench.chaos.look("a").rules > 0 {
         changes.changed().await.expect("the recorder lives");
     }
     stop.cancel();
     keeper.await.expect("it returns");
+}
+
+/// Nobody keeps time here: the exchange itself finds that the time is over.
+#[test]
+fn an_exchange_after_the_time_to_live_meets_no_chaos() {
+    let bench = bench();
+    for (put_in, asked_for) in [
+        ("a", "a"),
+        (DEFAULT_SCOPE, "fork"),
+        (DEFAULT_SCOPE, "default"),
+    ] {
+        let request = Request {
+            ttl: Some(Duration::ZERO),
+            ..inline(TWO_RULES)
+        };
+        bench.chaos.put(put_in, request).expect("valid");
+        let found = bench.chaos.scope(Some(asked_for));
+        assert_eq!(found.activation().rules().rules().len(), 0, "{asked_for}");
+        let over = Some("its time to live is over".to_owned());
+        let told = (Change::Ended, put_in.to_owned(), over);
+        assert_eq!(bench.events().pop(), Some(told), "{asked_for}");
+    }
 }
 
 #[test]

@@ -45,8 +45,7 @@ impl Params {
 
     /// The scope that is asked for, if one is.
     pub(crate) fn scope(&mut self) -> Option<String> {
-        let expected =
-            "a scope: 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`";
+        let expected = "a scope: 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`, and no key";
         self.read("scope", expected, |name| {
             squall_proxy::is_scope_name(name).then(|| name.to_owned())
         })

@@ -33,7 +33,6 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Router, middleware};
 use http::header::ALLOW;
 use http::{Method, StatusCode, Uri};
-use squall_journal::redact::Redactor;
 
 use crate::access::{Guard, Needs, Role, Rule};
 use crate::dispatch::{self, Dispatch};
@@ -163,7 +162,7 @@ pub fn router(state: ApiState) -> Router {
     let guard = Guard {
         access: state.access.clone(),
         audit: state.audit.clone(),
-        redactor: Redactor::default(),
+        redactor: state.recorder.redactor().clone(),
         rules,
     };
     let paths = table.iter().map(|route| route.rule);

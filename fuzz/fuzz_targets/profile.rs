@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method};
 use libfuzzer_sys::fuzz_target;
+use squall_journal::redact::Redactor;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind, Stage};
 use squall_profiles::library::Library;
@@ -81,6 +82,6 @@ fn decide(scope: &Activation, stage: Stage) {
     let rules = snapshot.rules().rules().len();
     assert!(decision.plan.verdicts.len() as u64 + decision.more <= rules as u64);
     for verdict in &decision.plan.verdicts {
-        verdict.rule.parameters();
+        verdict.rule.parameters(&Redactor::default());
     }
 }

@@ -206,7 +206,7 @@ fn read<T>(
     let mut reader = Reader::new(file, text, variables::places(written));
     let mut tree = written.clone();
     let expanded = variables::expand(&mut reader, &mut tree, variables);
-    reader.secrets = expanded.secrets();
+    reader.redactor = expanded.redactor();
     let value = reader.fields(&tree, what, root);
     let mut errors = std::mem::take(&mut reader.errors);
     errors.sort_by_key(|error| error.position);

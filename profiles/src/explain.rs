@@ -43,7 +43,7 @@ impl Snapshot {
             .map(|(distance, number, failed)| {
                 let rule = self.rules().rules()[number].clone();
                 let mut why = sentence(&rule, failed, facts);
-                rule.secrets.redact(&mut why);
+                rule.redactor.text(&mut why, usize::MAX);
                 NearMiss {
                     rule,
                     why,

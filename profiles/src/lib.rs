@@ -33,7 +33,6 @@ pub mod profile;
 pub mod rule;
 pub mod ruleset;
 pub mod schema;
-pub mod secrets;
 pub mod spending;
 pub mod tools;
 pub mod trigger;

@@ -37,8 +37,8 @@ use self::rules::Written;
 use self::shape::Read;
 use crate::error::{Position, ProfileError};
 use crate::rule::{Family, Rule};
-use crate::secrets::Secrets;
 use crate::variables::{Expanded, Variables};
+use squall_journal::redact::Redactor;
 
 /// A named set of rules, checked and typed, with the profiles it extends not yet looked up.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ pub struct Profile {
     /// What variables stood for anywhere in it.
     expanded: Arc<Expanded>,
     /// What variables stood for in its texts.
-    secrets: Secrets,
+    redactor: Redactor,
 }
 
 /// A profile that another one extends.
@@ -129,11 +129,11 @@ pub fn parse_tree(
 fn profile_of(read: Read<RawProfile>, source: Source<'_>) -> Result<Profile, Vec<ProfileError>> {
     let Read {
         raw,
-        secrets,
+        redactor,
         expanded,
     } = read;
     let Source { file, text, .. } = source;
-    let mut reader = Reader::new(file, secrets.clone(), source.places.clone());
+    let mut reader = Reader::new(file, redactor.clone(), source.places.clone());
     let name = raw.name.as_ref().map(|at| read_name(at, &mut reader));
     let extends = raw.extends.as_ref().map(|at| &at.value);
     let extends = extends.map_or_else(Vec::new, |names| read_extends(names, &mut reader));
@@ -163,7 +163,7 @@ fn profile_of(read: Read<RawProfile>, source: Source<'_>) -> Result<Profile, Vec
             file: file.into(),
             text: text.into(),
             expanded: Arc::new(expanded),
-            secrets,
+            redactor,
         },
     )
 }
@@ -198,11 +198,11 @@ fn chaos_of(
 ) -> Result<Profile, Vec<ProfileError>> {
     let Read {
         raw,
-        secrets,
+        redactor,
         expanded,
     } = read;
     let Source { file, text, .. } = source;
-    let mut reader = Reader::new(file, secrets.clone(), source.places.clone());
+    let mut reader = Reader::new(file, redactor.clone(), source.places.clone());
     let rules = read_chaos(name, &raw, &mut reader);
     ids::check_references(&rules, &mut reader);
     finish(
@@ -215,7 +215,7 @@ fn chaos_of(
             file: file.into(),
             text: text.into(),
             expanded: Arc::new(expanded),
-            secrets,
+            redactor,
         },
     )
 }
@@ -286,7 +286,7 @@ impl Profile {
     /// The description without what variables stood for; empty when it has none.
     pub fn told_description(&self) -> String {
         let mut description = self.description.clone().unwrap_or_default();
-        self.secrets.redact(&mut description);
+        self.redactor.text(&mut description, usize::MAX);
         description
     }
 

@@ -10,8 +10,8 @@ use crate::error::Position;
 use crate::fault::Fault;
 use crate::faults::context::COUNTED_BY;
 use crate::matching::{Match, Touches};
-use crate::secrets::Secrets;
 use crate::trigger::Trigger;
+use squall_journal::redact::Redactor;
 
 /// One rule of a profile, checked and typed.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ pub struct Rule {
     pub(crate) without_effect: Vec<&'static str>,
     /// A parameter that another one that stands there takes the place of: it, and that one.
     pub(crate) eclipsed: Option<(&'static str, &'static str)>,
-    /// Values that are carried out and not told.
-    pub(crate) secrets: Secrets,
+    /// Knows what is carried out and not told.
+    pub(crate) redactor: Redactor,
     /// Hash of everything that was written in it but its id: equal texts keep their counters.
     pub(crate) text: u64,
 }
@@ -51,21 +51,15 @@ pub struct Origin {
 }
 
 impl Rule {
-    /// The fault's parameters as they are used, defaults filled in, without what variables stood
-    /// for: for the journal.
-    pub fn parameters(&self) -> Value {
+    /// The fault's parameters as they are used, defaults filled in, without secrets: for the journal.
+    pub fn parameters(&self, redactor: &Redactor) -> Value {
         let mut parameters = self.fault.parameters();
         if self.fault.hangs_on_tokens() {
             parameters.insert("counted_by".into(), COUNTED_BY.into());
         }
         let mut parameters = Value::Object(parameters);
-        self.secrets.redact_document(&mut parameters);
+        redactor.and(&self.redactor).document(&mut parameters);
         parameters
-    }
-
-    /// What variables stood for in its profile.
-    pub fn secrets(&self) -> &Secrets {
-        &self.secrets
     }
 
     /// What the rule does.

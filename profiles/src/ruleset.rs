@@ -10,9 +10,9 @@ use crate::index::{Candidates, Index, Indexed};
 use crate::matching::Match;
 use crate::profile::unknown_rule;
 use crate::rule::Rule;
-use crate::secrets::Secrets;
 use crate::tools::ToolNames;
 use crate::trigger::ArmedBy;
+use squall_journal::redact::Redactor;
 
 /// An immutable set of rules in order of precedence, with its index.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub struct RuleSet {
     compiled: Vec<Compiled>,
     watches: Vec<Watch>,
     index: Index,
-    secrets: Secrets,
+    redactor: Redactor,
     /// Some rule asks for the results of tools that a model call brings.
     reads_results: bool,
     /// What some rule does hangs on tokens.
@@ -94,7 +94,9 @@ impl RuleSet {
             })
             .collect();
         let mut set = Self {
-            secrets: Secrets::union(rules.iter().map(|rule| &rule.secrets)),
+            redactor: rules
+                .iter()
+                .fold(Redactor::default(), |all, rule| all.and(&rule.redactor)),
             reads_results: (rules.iter()).any(|rule| rule.matching.touches.in_results()),
             counts_tokens: (rules.iter()).any(|rule| rule.fault.counts_tokens()),
             rules,
@@ -133,9 +135,9 @@ impl RuleSet {
         &self.rules
     }
 
-    /// What variables stood for in the profiles of these rules.
-    pub fn secrets(&self) -> &Secrets {
-        &self.secrets
+    /// Knows what variables stood for in the profiles of these rules.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Whether some rule asks for the results of tools that a model call brings

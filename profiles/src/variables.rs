@@ -6,9 +6,9 @@ use std::env::VarError;
 
 use serde_json::Value;
 
-use crate::secrets::Secrets;
+use squall_journal::redact::Redactor;
 
-/// What the variables that a text names stand for. Their values are secret: see [`crate::secrets`].
+/// What the variables that a text names stand for. Their values are secret: see [`Redactor`].
 #[derive(Clone, Copy)]
 pub enum Variables<'a> {
     /// A variable is an error: a document that somebody sent must not read this process's
@@ -92,8 +92,8 @@ impl Expanded {
     }
 
     /// The values, to be taken out of whatever is told.
-    pub fn secrets(&self) -> Secrets {
-        Secrets::new(self.0.values().map(String::as_str))
+    pub fn redactor(&self) -> Redactor {
+        Redactor::with_values(self.0.values().cloned())
     }
 
     /// Whether no variable was looked up, or none was set.

@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::{HeaderName, PROXY_AUTHORIZATION};
+use squall_journal::redact::Redactor;
 
 use crate::headers::SCOPE;
 
@@ -24,7 +25,7 @@ pub(crate) enum BadScope {
     /// With a name that none can have.
     #[error(
         "{place} names the scope `{given}`; a scope is 1 to {MAX_LENGTH} characters of a-z, A-Z, 0-9, `.`, `_` and `-`, \
-         the first no `.`"
+         the first no `.`, and no key"
     )]
     Name { place: &'static str, given: String },
     /// In credentials that say nothing. They may be secret all the same, and are not repeated.
@@ -36,13 +37,14 @@ pub(crate) enum BadScope {
 }
 
 /// Whether a scope can be called so: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, of which the first is no
-/// dot: clients take `.` and `..` out of paths.
+/// dot: clients take `.` and `..` out of paths. A name is shown everywhere, so what is shaped like a key is none.
 pub fn is_scope_name(name: &str) -> bool {
     (1..=MAX_LENGTH).contains(&name.len())
         && !name.starts_with('.')
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        && Redactor::default().shapes(name).is_empty()
 }
 
 /// Checks a name at the door; inside, a scope is always well-formed.
@@ -50,7 +52,8 @@ fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> 
     if is_scope_name(name) {
         return Ok(name);
     }
-    let given = name.chars().filter(|c| !c.is_control()).take(32).collect();
+    let mut given = name.chars().filter(|c| !c.is_control()).collect();
+    Redactor::default().text(&mut given, 32);
     Err(BadScope::Name { place, given })
 }
 
@@ -177,7 +180,10 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "the x-squall-scope header names the scope `a b`; a scope is 1 to 128 characters of \
-             a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`"
+             a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`, and no key"
         );
+        let error = of_header(&with(SCOPE, "sk-ant-api03-abcdefghijklmnopqrstuvwxyz")).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("the scope `REDACTED`;"), "{said}");
     }
 }

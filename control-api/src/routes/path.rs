@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Scope {
         let name: String = name.chars().take(40).collect();
         Err(Problem::malformed(format!(
             "`{name}` cannot be a scope; a scope is 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` \
-             and `-`, the first no `.`"
+             and `-`, the first no `.`, and no key"
         )))
     }
 }

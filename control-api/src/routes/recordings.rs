@@ -312,7 +312,7 @@ fn read(document: &Value) -> Result<NewRecording, Vec<Detail>> {
     let scope = text(
         "scope",
         squall_proxy::is_scope_name,
-        "1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`",
+        "1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`, and no key",
     );
     let is_title = |text: &str| {
         (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)

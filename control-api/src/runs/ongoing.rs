@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use squall_harness::runner::Tell;
 use squall_journal::reach::Pending;
+use squall_journal::redact::Redactor;
 use squall_journal::run::{CellRecord, CoverageRecord, RunEvent, RunRecord, RunState};
-use squall_journal::tape::Recorded;
+use squall_journal::tape::{Recorded, redact};
 use squall_journal::timestamp;
-use squall_profiles::secrets::Secrets;
 use squall_proxy::chaos::RunMark;
 use squall_proxy::recorder::Recorder;
 use tokio::sync::watch;
@@ -44,8 +44,8 @@ pub(super) struct Ongoing {
     changed: watch::Sender<()>,
     coverage: Mutex<CoverageRecord>,
     kept: Mutex<Kept>,
-    /// What the suite's variables stand for.
-    secrets: Secrets,
+    /// Knows what the suite's variables stand for, too.
+    redactor: Redactor,
     /// As it is written so far. Looked at without waiting for what is being written.
     record: Mutex<RunRecord>,
     /// Held while something is written, for as long as the store is away.
@@ -88,7 +88,10 @@ impl Ongoing {
     pub(super) fn new(parts: Parts) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            secrets: parts.order.suite.expanded.secrets(),
+            redactor: parts
+                .recorder
+                .redactor()
+                .and(&parts.order.suite.expanded.redactor()),
             order: parts.order,
             workspace: parts.workspace,
             mark: parts.mark,
@@ -304,8 +307,7 @@ impl Ongoing {
 
     /// Takes secrets out of a text: what the suite's variables stand for, and what looks like one.
     pub(super) fn redact(&self, text: &mut String) {
-        self.secrets.redact(text);
-        self.recorder.redactor().text(text, TEXT);
+        self.redactor.text(text, TEXT);
     }
 
     /// Heads and bodies of the exchanges that show why a cell has failed, as far as they were not kept yet.
@@ -324,7 +326,7 @@ impl Ongoing {
             let Some(recorded) = recorded else { continue };
             if self.locked_kept().has_room_for(&recorded) {
                 let mut recorded = Recorded::clone(&recorded);
-                recorded.change_texts(|text| self.secrets.redact(text));
+                redact::recorded(&self.redactor, None, &mut recorded);
                 rows.push(RecordedRow::of(&recorded));
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use squall_control_api::Terms;
+use squall_journal::redact::Redactor;
 
 use crate::bench::Api;
 use crate::store::Ground;
@@ -36,7 +37,7 @@ async fn chaos_names_listed_variables_only_and_nothing_tells_their_values() {
     let in_force = api.state.chaos.scope(None);
     let told = format!(
         "{:?}",
-        in_force.activation().rules().rules()[0].parameters()
+        in_force.activation().rules().rules()[0].parameters(&Redactor::default())
     );
     let value = std::env::var(KNOWN).expect("cargo sets it");
     assert!(

@@ -11,10 +11,10 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use serde_json::Value;
+use squall_journal::redact::Redactor;
 use squall_profiles::document::{self, At, ScalarKind, Tree};
 use squall_profiles::error::{Position, ProfileError};
 use squall_profiles::pointer::Pointer;
-use squall_profiles::secrets::Secrets;
 
 pub(crate) use self::fields::Fields;
 
@@ -31,7 +31,7 @@ pub(crate) struct Reader<'a> {
     /// Where scalars stand that have a variable in them, and what is written there.
     variables: BTreeMap<Position, String>,
     /// What the variables stand for.
-    pub(crate) secrets: Secrets,
+    pub(crate) redactor: Redactor,
 }
 
 impl<'a> Reader<'a> {
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
             errors: Vec::new(),
             notes: Vec::new(),
             variables,
-            secrets: Secrets::default(),
+            redactor: Redactor::default(),
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
     /// What something is called. Names are told everywhere: nothing that a variable stands for is in one.
     pub(crate) fn name(&mut self, node: &At<Tree>) -> Option<At<String>> {
         let mut name = self.words(node)?;
-        self.secrets.redact(&mut name.value);
+        self.redactor.text(&mut name.value, usize::MAX);
         Some(name)
     }
 

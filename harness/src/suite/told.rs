@@ -1,6 +1,7 @@
 //! What was written, in a line each, for reports: no value of a variable among it.
 
 use serde_json::{Map, Value};
+use squall_journal::redact::Redactor;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::rule::Rule;
@@ -29,7 +30,7 @@ pub fn told_rules(chaos: &Profile, library: &Library) -> Vec<String> {
 fn told_rule(rule: &Rule, written: Option<&Value>) -> String {
     let mut all = written.and_then(Value::as_object).cloned();
     let all = all.get_or_insert_default();
-    if let Value::Object(used) = rule.parameters() {
+    if let Value::Object(used) = rule.parameters(&Redactor::default()) {
         for (name, value) in used {
             all.entry(name).or_insert(value);
         }

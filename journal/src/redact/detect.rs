@@ -7,8 +7,8 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::checks;
 use super::shapes::{CLASSES, Of, SHAPES, Shape};
+use super::{REDACTED, checks};
 
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,25 @@ pub struct Found {
     pub name: &'static str,
     /// Whether its format has a checksum, or the like, that says so.
     pub certain: bool,
+    /// Quotation marks that what stands in its place needs, as the text writes one: it is a number.
+    pub(super) quote: Range<usize>,
+}
+
+impl Found {
+    pub(super) fn new(range: Range<usize>, name: &'static str) -> Self {
+        Self {
+            range,
+            name,
+            certain: false,
+            quote: 0..0,
+        }
+    }
+
+    /// What stands in its place.
+    pub(crate) fn instead(&self, text: &str) -> String {
+        let quote = &text[self.quote.clone()];
+        format!("{quote}{REDACTED}{quote}")
+    }
 }
 
 /// Words that say that a secret follows, in any letter case.
@@ -78,6 +97,9 @@ static PLAIN: [bool; 256] = {
 /// Longest mark at the ends of a key block, and longest header of one.
 const MARK: usize = 64;
 
+/// Shortest user of a URL without a password that is taken for a key, bytes.
+const USER: usize = 16;
+
 /// Longest user information of a URL, bytes.
 const USER_INFO: usize = 512;
 
@@ -120,9 +142,8 @@ fn at_word(text: &str, start: usize, runs: &mut Runs<'_>) -> Option<Found> {
     let here = &text.as_bytes()[start..];
     let found = |range, name, certain| {
         Some(Found {
-            range,
-            name,
             certain,
+            ..Found::new(range, name)
         })
     };
     if here[0].is_ascii_digit() {
@@ -163,10 +184,9 @@ fn inside_word(text: &str, at: usize, runs: &mut Runs<'_>) -> Option<Found> {
     let shape = shapes.find(|shape| shape.check.is_some() && shape.prefix.as_bytes() == prefix)?;
     let end = runs.end(shape.of, at + 1);
     let certain = shape.check.is_some_and(|check| check(&text[at + 1..end]));
-    certain.then_some(Found {
-        range: start..end,
-        name: shape.name,
+    certain.then(|| Found {
         certain,
+        ..Found::new(start..end, shape.name)
     })
 }
 
@@ -243,11 +263,7 @@ fn behind(text: &str, from: usize, bytes: &[u8], most: usize) -> Option<usize> {
     (1..=most).contains(&count).then_some(from + count)
 }
 
-/// Behind spaces, or one that is percent-encoded.
 fn behind_spaces(text: &str, from: usize) -> Option<usize> {
-    if text[from..].starts_with("%20") {
-        return Some(from + 3);
-    }
     behind(text, from, b" ", 8)
 }
 
@@ -305,13 +321,12 @@ fn key_block(text: &str, start: usize) -> Option<Found> {
         .find(&mark)
         .map_or(text.len(), |at| label + at + mark.len());
     Some(Found {
-        range: start..end,
-        name: "private key",
         certain: true,
+        ..Found::new(start..end, "private key")
     })
 }
 
-/// `user:password` before the host of a URL.
+/// `user:password` before the host of a URL, or a user that is a key.
 fn user_info(text: &str, colon: usize) -> Option<Found> {
     if !text.as_bytes()[colon..].starts_with(b"://") {
         return None;
@@ -322,12 +337,9 @@ fn user_info(text: &str, colon: usize) -> Option<Found> {
     let length = rest.iter().take(USER_INFO).position(ends);
     let length = length.unwrap_or(rest.len().min(USER_INFO));
     let at = rest[..length].iter().rposition(|byte| *byte == b'@')?;
-    let has_password = rest[..at].contains(&b':');
-    (has_password && at > 1).then_some(Found {
-        range: authority..authority + at,
-        name: "user information",
-        certain: false,
-    })
+    let has_password = at > 1 && rest[..at].contains(&b':');
+    let place = authority..authority + at;
+    (has_password || at >= USER).then(|| Found::new(place, "user information"))
 }
 
 fn is_word(byte: Option<u8>) -> bool {

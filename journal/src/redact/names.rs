@@ -6,7 +6,6 @@ use percent_encoding::percent_decode_str;
 
 /// Words that make a secret of a header when they are one of its hyphenated parts.
 const HEADER_WORDS: &[&str] = &[
-    "apikey",
     "auth",
     "authorization",
     "cookie",
@@ -14,11 +13,22 @@ const HEADER_WORDS: &[&str] = &[
     "credential",
     "credentials",
     "jwt",
-    "passwd",
-    "password",
-    "secret",
+    "passcode",
     "signature",
     "token",
+];
+
+/// Endings of such a part.
+const HEADER_ENDINGS: &[&str] = &[
+    "accesstoken",
+    "apikey",
+    "authtoken",
+    "otp",
+    "passphrase",
+    "passwd",
+    "password",
+    "pwd",
+    "secret",
 ];
 
 /// Headers that end in `-key` and hold none.
@@ -33,10 +43,10 @@ const HARMLESS_KEYS: &[&str] = &[
 /// Whether a header's value is a secret by the header's name, in any letter case: `authorization`,
 /// `cookie`, `x-api-key` and everything named like them.
 pub fn is_secret_header(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let has_word = name
-        .split(['-', '_'])
-        .any(|part| HEADER_WORDS.contains(&part));
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    let mut parts = name.split('-');
+    let has_word =
+        parts.any(|part| HEADER_WORDS.contains(&part) || ends_with(part, HEADER_ENDINGS));
     has_word || (name.ends_with("-key") && !HARMLESS_KEYS.contains(&name.as_str()))
 }
 
@@ -78,7 +88,7 @@ const PARAMETER_ENDINGS: &[&str] = &[
 const CURSORS: &[&str] = &["pagetoken", "continuationtoken", "cursortoken", "nexttoken"];
 
 /// Whether a query parameter's value is a secret by its name, percent-encoded or not.
-pub(crate) fn is_secret_parameter(name: &str) -> bool {
+pub(super) fn is_secret_parameter(name: &str) -> bool {
     let decoded: Cow<'_, str> = percent_decode_str(name).decode_utf8_lossy();
     let word = word(&decoded);
     let word = word.as_str();
@@ -181,7 +191,7 @@ const TOKEN: usize = 16;
 
 /// Whether a text is a secret by the name of the JSON member that it is, or stands somewhere in. Names of many
 /// (`passwords`) are as the name of one.
-pub(crate) fn is_secret_member(name: &str, text: &str) -> bool {
+pub(super) fn is_secret_member(name: &str, text: &str) -> bool {
     if text.is_empty() {
         return false;
     }
@@ -201,7 +211,7 @@ pub(crate) fn is_secret_member(name: &str, text: &str) -> bool {
 }
 
 /// Whether a number is a secret by the name of the JSON member that it is, or stands somewhere in.
-pub(crate) fn is_secret_number(name: &str) -> bool {
+pub(super) fn is_secret_number(name: &str) -> bool {
     let word = word(name);
     let one = word.strip_suffix('s').unwrap_or(&word);
     ends_with(one, NUMBER_ENDINGS)
@@ -226,6 +236,12 @@ mod tests {
             ("x-auth-token", true),
             ("x-functions-key", true),
             ("x-hub-signature", true),
+            ("api_key", true),
+            ("X-Otp", true),
+            ("x-pwd", true),
+            ("x-passphrase", true),
+            ("x-client-secret", true),
+            ("idempotency_key", false),
             ("idempotency-key", false),
             ("sec-websocket-key", false),
             ("x-ratelimit-remaining-tokens", false),

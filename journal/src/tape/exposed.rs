@@ -16,7 +16,7 @@ use super::redact;
 use crate::personal;
 use crate::reach::{BY_NAME, Detected};
 use crate::record::Place;
-use crate::redact::{Redactor, is_secret_header};
+use crate::redact::{Found, Redactor, is_form, is_secret_header};
 
 /// What stands in both messages of an exchange.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,8 +106,14 @@ impl<'r> Looking<'r> {
     }
 
     fn text(&mut self, place: Place, text: &str) {
-        self.secrets(place, text);
+        self.secrets(place, self.redactor.find(text));
         self.personal(place, text);
+    }
+
+    fn secrets(&mut self, place: Place, found: Vec<Found>) {
+        for found in found {
+            self.secret(place, found.name);
+        }
     }
 
     fn personal(&mut self, place: Place, text: &str) {
@@ -116,27 +122,10 @@ impl<'r> Looking<'r> {
         }
     }
 
-    fn secrets(&mut self, place: Place, text: &str) {
-        for found in self.redactor.secrets(text) {
-            self.secret(place, found.name);
-        }
-        if self.redactor.finds_own(text) {
-            self.secret(place, "a pattern of `redact`");
-        }
-    }
-
     fn url(&mut self, url: &str) {
-        // What names alone say: parameters called like a key, a user before the host.
-        let mut redacted = url.to_owned();
-        self.redactor.url(&mut redacted, usize::MAX);
-        if redacted != url {
-            self.secret(Place::Url, "URL");
-        }
-        self.text(Place::Url, url);
-        let decoded = decoded(url);
-        if decoded != url {
-            self.text(Place::Url, &decoded);
-        }
+        self.secrets(Place::Url, self.redactor.find_in_url(url));
+        self.personal(Place::Url, url);
+        self.personal(Place::Url, &decoded(url));
     }
 
     fn headers(&mut self, headers: &[(String, String)]) {
@@ -147,7 +136,7 @@ impl<'r> Looking<'r> {
             if is_secret_header(name) {
                 self.secret(Place::Header, format!("{BY_NAME}{name}"));
             } else {
-                self.secrets(Place::Header, value);
+                self.secrets(Place::Header, self.redactor.find(value));
             }
             if !OF_THE_EXCHANGE.contains(&name.as_str()) {
                 self.personal(Place::Header, value);
@@ -157,18 +146,12 @@ impl<'r> Looking<'r> {
 
     fn body(&mut self, media_type: Option<&str>, body: &[u8]) {
         let text = String::from_utf8_lossy(body);
-        self.text(Place::Body, &text);
-        if redact::is_form(media_type) {
-            let mut form = format!("?{text}");
-            self.redactor.url(&mut form, usize::MAX);
-            if form[1..] != *text {
-                self.secret(Place::Body, "form");
-            }
-            self.text(Place::Body, &decoded(&text.replace('+', " ")));
+        let is_form = is_form(media_type);
+        self.secrets(Place::Body, self.redactor.all(&text, is_form));
+        self.personal(Place::Body, &text);
+        if is_form {
+            self.personal(Place::Body, &decoded(&text.replace('+', " ")));
             return;
-        }
-        if redact::members::names_a_secret(&text) {
-            self.secret(Place::Body, "JSON");
         }
         // Behind `\n` nothing begins a word that is told by its shape.
         let Ok(document) = Document::parse(body) else {
@@ -178,7 +161,7 @@ impl<'r> Looking<'r> {
             if leaf.raw().contains('\\')
                 && let Some(text) = leaf.as_str()
             {
-                self.text(Place::Body, &text);
+                self.personal(Place::Body, &text);
             }
         });
     }
@@ -247,7 +230,12 @@ mod tests {
         let json = ("content-type", "application/json");
         for (url, headers, body, expected) in [
             ("http://t.test/?q=cats", &[][..], "", &[][..]),
-            ("http://t.test/?api_key=x", &[], "", &["secret url URL"]),
+            (
+                "http://t.test/?api_key=x",
+                &[],
+                "",
+                &["secret url parameter"],
+            ),
             (
                 "http://t.test/?mail=ada%40mail.example.org",
                 &[],
@@ -324,7 +312,7 @@ mod tests {
                 "http://t.test/",
                 &[form],
                 "client_secret=x",
-                &["secret body form"],
+                &["secret body parameter"],
             ),
             (
                 "http://t.test/",

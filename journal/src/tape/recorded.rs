@@ -90,41 +90,6 @@ impl Recorded {
         })
     }
 
-    /// Has every text in it changed: the URL, values of headers, and bodies that are texts.
-    pub fn change_texts(&mut self, change: impl Fn(&mut String)) {
-        let change_data = |data: &mut Data| {
-            let Some(text) = data.as_text() else { return };
-            let mut changed = text.to_owned();
-            change(&mut changed);
-            if changed != text {
-                *data = changed.into();
-            }
-        };
-        let request = &mut self.request;
-        change(&mut request.url);
-        for (_, value) in &mut request.headers {
-            change(value);
-        }
-        change_data(&mut request.body);
-        if let Some(input) = &mut self.input {
-            change(input);
-        }
-        let Some(answer) = &mut self.answer else {
-            return;
-        };
-        for (_, value) in &mut answer.headers {
-            change(value);
-        }
-        match &mut answer.content {
-            Content::Body(body) => change_data(body),
-            Content::Stream(pieces) => {
-                for piece in pieces {
-                    change_data(&mut piece.data);
-                }
-            }
-        }
-    }
-
     /// Bytes that it takes, about.
     pub fn weight(&self) -> usize {
         let headers = |headers: &[(String, String)]| -> usize {
@@ -164,46 +129,4 @@ pub fn is_kept(name: &str, decoded: bool) -> bool {
     let is_told_otherwise =
         of_connection.contains(&name) || (decoded && name == "content-encoding");
     !is_told_otherwise
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tape::content::Piece;
-
-    #[test]
-    fn every_text_of_it_can_be_changed_and_bytes_that_are_none_stay() {
-        let text = "x hunter2 y";
-        let headers = vec![("a".to_owned(), text.to_owned())];
-        let mut recorded: Recorded = serde_json::from_value(serde_json::json!({
-            "id": "1", "scope": "s", "started_ms": 1, "kind": "llm", "dialect": null, "outcome": "ok",
-            "request": { "method": "POST", "url": text, "headers": headers, "body": text, "bytes": 1,
-                "over_limit": false },
-            "fingerprint": 1, "input": text, "answer": null, "version": "HTTP/1.1", "response_bytes": 0,
-            "duration_ms": 0, "faults": [],
-        }))
-        .expect("an exchange");
-        let bytes = Data(bytes::Bytes::from_static(b"\xffhunter2"));
-        for content in [
-            Content::Body(text.into()),
-            Content::Stream(vec![Piece {
-                at_ms: 0,
-                data: text.into(),
-            }]),
-            Content::Body(bytes),
-        ] {
-            let is_text = std::str::from_utf8(&content.whole()).is_ok();
-            recorded.answer = Some(Answer {
-                headers: headers.clone(),
-                content,
-                ..Answer::default()
-            });
-            let mut changed = recorded.clone();
-            changed.change_texts(|text| *text = text.replace("hunter2", "REDACTED"));
-            let told = serde_json::json!(changed).to_string();
-            assert!(!told.contains("hunter2"), "{told}");
-            let places = if is_text { 6 } else { 5 };
-            assert_eq!(told.matches("REDACTED").count(), places, "{told}");
-        }
-    }
 }

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::error::Position;
     use crate::profile::places::Places;
-    use crate::secrets::Secrets;
+    use squall_journal::redact::Redactor;
 
     fn at(texts: &[&str]) -> Vec<At<String>> {
         let one = |(index, text): (usize, &&str)| At {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn read(payloads: &[&str], categories: &[&str]) -> Result<Payloads, String> {
-        let mut reader = Reader::new("attack.yaml", Secrets::default(), Places::default());
+        let mut reader = Reader::new("attack.yaml", Redactor::default(), Places::default());
         let read = Payloads::read(Some(&at(payloads)), Some(&at(categories)), &mut reader);
         if reader.errors.is_empty() {
             return Ok(read);

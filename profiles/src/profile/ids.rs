@@ -30,7 +30,7 @@ impl Ids {
             reader.error("id", at.position, message);
         }
         let mut id = at.value.clone();
-        reader.secrets.redact(&mut id);
+        reader.redactor.text(&mut id, usize::MAX);
         reader.ids.insert(id.clone());
         let line = reader.place(at.position).line;
         if let Some(line) = self.given.insert(id.clone(), line) {

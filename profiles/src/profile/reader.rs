@@ -13,7 +13,7 @@ use crate::dice::MILLION;
 use crate::duration;
 use crate::error::{self, Position, ProfileError};
 use crate::pointer::Pointer;
-use crate::secrets::Secrets;
+use squall_journal::redact::Redactor;
 
 /// Longest wait that can be written: a day. More is a slip of units.
 const LONGEST_MS: f64 = 86_400_000.0;
@@ -29,19 +29,19 @@ pub(crate) struct Reader {
     pub(crate) pointer: Pointer,
     pub(crate) errors: Vec<ProfileError>,
     /// What rules keep to themselves, and errors too.
-    pub(crate) secrets: Secrets,
+    pub(crate) redactor: Redactor,
     /// Ids that were given to rules, also to those that cannot be read.
     pub(crate) ids: HashSet<String>,
     places: Places,
 }
 
 impl Reader {
-    pub(crate) fn new(file: &str, secrets: Secrets, places: Places) -> Self {
+    pub(crate) fn new(file: &str, redactor: Redactor, places: Places) -> Self {
         Self {
             file: file.into(),
             pointer: Pointer::default(),
             errors: Vec::new(),
-            secrets,
+            redactor,
             ids: HashSet::new(),
             places,
         }
@@ -67,7 +67,7 @@ impl Reader {
         let pointer = self.pointer.to(field);
         let file = self.file.to_string();
         let mut message = message.into();
-        self.secrets.redact(&mut message);
+        self.redactor.text(&mut message, usize::MAX);
         self.errors.push(ProfileError {
             file,
             position,

@@ -88,7 +88,7 @@ fn read_rule(
         fault,
         without_effect,
         eclipsed,
-        secrets: reader.secrets.clone(),
+        redactor: reader.redactor.clone(),
         text: xxh3_64(text.to_string().as_bytes()),
     })
 }

@@ -8,8 +8,8 @@ use super::expansion::{Expansion, Strings};
 use super::located::{At, Tree};
 use super::misshapen::{self, Shape};
 use crate::error::{Position, ProfileError};
-use crate::secrets::Secrets;
 use crate::variables::{Expanded, Variables, mentions_variable, recorded};
+use squall_journal::redact::Redactor;
 
 /// A document that was read.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Read<T> {
     /// The raw struct, variables expanded.
     pub(crate) raw: T,
     /// What variables stood for in its texts.
-    pub(crate) secrets: Secrets,
+    pub(crate) redactor: Redactor,
     /// What variables stood for anywhere.
     pub(crate) expanded: Expanded,
 }
@@ -41,7 +41,7 @@ pub(crate) fn read<T: DeserializeOwned + Strings + Shape>(
     if !mentions_variable(text) {
         return Ok(Read {
             raw,
-            secrets: Secrets::default(),
+            redactor: Redactor::default(),
             expanded: Expanded::default(),
         });
     }
@@ -51,10 +51,9 @@ pub(crate) fn read<T: DeserializeOwned + Strings + Shape>(
         (expansion.complaints, expansion.secrets)
     });
     if complaints.is_empty() {
-        let secrets = Secrets::new(secrets.iter().map(String::as_str));
         return Ok(Read {
             raw,
-            secrets,
+            redactor: Redactor::with_values(secrets),
             expanded,
         });
     }

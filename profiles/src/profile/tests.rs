@@ -774,7 +774,10 @@ fn every_parameter_is_kept_for_the_journal() {
     let mut lines = Vec::new();
     for (family, text) in SOUND {
         let profile = parse("f", &rule(family, text)).unwrap();
-        lines.push(format!("{text}\n  {}", profile.rules[0].parameters()));
+        lines.push(format!(
+            "{text}\n  {}",
+            profile.rules[0].parameters(&Redactor::default())
+        ));
     }
     insta::assert_snapshot!(lines.join("\n"));
 }
@@ -802,7 +805,7 @@ tool_faults:
     assert_eq!(profile.description.as_deref(), Some("for api.example"));
     let rules = |profile: &Profile| {
         let rules = format!("{:#?}", profile.rules);
-        rules.replace("Secrets(1)", "Secrets(0)")
+        rules.replace("Redactor(1)", "Redactor(0)")
     };
     assert_eq!(rules(&profile), rules(&written_out));
     let found: Vec<_> = profile.version().1.iter().collect();
@@ -830,7 +833,7 @@ tool_faults:
     let told = profile
         .rules
         .iter()
-        .map(|rule| rule.parameters().to_string());
+        .map(|rule| rule.parameters(&Redactor::default()).to_string());
     let told: String = told.collect();
     for shown in ["no REDACTED default", r#""x-key":"REDACTED""#, "30000"] {
         assert!(told.contains(shown), "{shown}: {told}");
@@ -840,7 +843,7 @@ tool_faults:
     assert_eq!(library.list()[0].description, "with REDACTED");
     assert_eq!(&*profile.text, text);
     let set = library.rule_set("p", &ToolNames::default()).unwrap();
-    assert!(!set.secrets().is_empty());
+    assert!(set.redactor().has_values());
     let wrong = "tool_faults: [{ mode: slow, at: '${KEY}', methods: ['${KEY} x'] }]";
     let errors = parse_file("p.yaml", wrong, Variables::From(&variables)).unwrap_err();
     for error in errors {

@@ -29,7 +29,7 @@ use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::Capture;
 use crate::request_body::RequestBody;
-use crate::tape::key::{self, BODY, Hides};
+use crate::tape::key::{self, BODY};
 use crate::tape::{Played, PlayedBody, Playing};
 use crate::timer;
 
@@ -140,17 +140,16 @@ impl Exchange {
         body: Option<Bytes>,
     ) -> Result<(String, u64), Broken> {
         let headers = request.headers().clone();
+        // What is compressed may be long.
         let is_short = !headers.contains_key(CONTENT_ENCODING)
-            && body.as_ref().is_none_or(|body| body.len() <= SHORT);
+            && (body.as_ref())
+                .is_none_or(|body| body.len() <= SHORT && !body.starts_with(b"\x1f\x8b"));
         let recorder = self.connection.worker.engine.recorder.clone();
         let rules = Arc::clone(self.rules.rules());
         let (method, url) = (self.method.clone(), self.target.url.as_str().to_owned());
         let key = move || {
-            let hides = Hides {
-                redactor: recorder.redactor(),
-                secrets: rules.secrets(),
-            };
-            key::of(hides, &method, &url, &headers, body.as_ref())
+            let redactor = recorder.redactor().and(rules.redactor());
+            key::of(&redactor, &method, &url, &headers, body.as_ref())
         };
         if is_short {
             return Ok(key());

@@ -12,13 +12,14 @@ use squall_dialects::model::Role;
 use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Splitter};
 use squall_dialects::{AnswerForm, Dialect, Target};
 use squall_journal::record::Outcome;
+use squall_journal::redact::Redactor;
 use squall_journal::tape::recorded::{Request, is_kept};
 use squall_journal::tape::{Answer, Content, Data, Piece, Recorded};
 use squall_journal::tape::{exposed, redact};
 use squall_profiles::plan::Outcome as Verdicted;
 
 use super::ExchangeNote;
-use crate::tape::key::{self, BODY, Decoded, Hides};
+use crate::tape::key::{self, BODY, Decoded};
 use crate::tape::{Lease, Recording, Room};
 
 /// The bytes of one exchange, both ways.
@@ -133,25 +134,39 @@ impl Capture {
         self.broken_off = true;
     }
 
-    /// Hands the exchange to whom it is kept for, secrets taken out; gives it back where the note
-    /// keeps it too.
-    pub(super) fn finish(self, note: &ExchangeNote, hides: Hides<'_>) -> Option<Arc<Recorded>> {
+    /// The same, and the credentials that either side sent.
+    pub(super) fn redactor(&self, redactor: &Redactor) -> Redactor {
+        let answer = self
+            .answer
+            .iter()
+            .flat_map(|head| key::fields(&head.headers));
+        redactor.and_headers(key::fields(&self.headers).chain(answer))
+    }
+
+    /// Hands the exchange to whom it is kept for, secrets taken out by `redactor`; gives it back where the
+    /// note keeps it too. What `detector` knows is told of where it is judged.
+    pub(super) fn finish(
+        self,
+        note: &ExchangeNote,
+        redactor: &Redactor,
+        detector: &Redactor,
+    ) -> Option<Arc<Recorded>> {
         let observed = self.observed;
         let recordings = self.recordings.clone();
-        let recorded = Arc::new(self.build(note, hides));
+        let recorded = Arc::new(self.build(note, redactor, detector));
         for recording in recordings {
             recording.keep(&recorded);
         }
         observed.then_some(recorded)
     }
 
-    fn build(self, note: &ExchangeNote, hides: Hides<'_>) -> Recorded {
+    fn build(self, note: &ExchangeNote, redactor: &Redactor, detector: &Redactor) -> Recorded {
         let dialect = note.dialect.and_then(squall_dialects::of_endpoint);
         let began = note.started;
         let duration_ms = millis(note.duration);
         let sent = self.request.whole();
         let asked = (!self.request.over).then_some(&sent);
-        let (_, fingerprint) = key::of(hides, &self.method, &self.url, &self.headers, asked);
+        let (_, fingerprint) = key::of(redactor, &self.method, &self.url, &self.headers, asked);
         let (request, decoded) = self.sent(&sent, note);
         let input = dialect.and_then(|dialect| input(dialect, &request.body.0));
         let mut recorded = Recorded {
@@ -195,10 +210,9 @@ impl Capture {
             recorded.answer = Some(received(head, &self.body, framing, began, broken));
         }
         if self.observed && note.run.is_some() {
-            recorded.exposed = Some(exposed::of(hides.redactor, framing, &recorded));
+            recorded.exposed = Some(exposed::of(detector, framing, &recorded));
         }
-        redact::recorded(hides.redactor, framing, &mut recorded);
-        hide(hides, &mut recorded);
+        redact::recorded(redactor, framing, &mut recorded);
         recorded
     }
 
@@ -218,29 +232,6 @@ impl Capture {
             over_limit: self.request.over || cut,
         };
         (request, decoded)
-    }
-}
-
-/// Takes out what the rules in force keep to themselves.
-fn hide(hides: Hides<'_>, recorded: &mut Recorded) {
-    recorded.request.url = hides.url(&recorded.request.url);
-    if hides.secrets.is_empty() {
-        return;
-    }
-    let hide = |data: &mut Data| data.0 = hides.body(None, &data.0);
-    hide(&mut recorded.request.body);
-    recorded.input = recorded.input.as_deref().map(|input| hides.text(input));
-    for (_, value) in &mut recorded.request.headers {
-        *value = hides.text(value);
-    }
-    if let Some(answer) = &mut recorded.answer {
-        for (_, value) in &mut answer.headers {
-            *value = hides.text(value);
-        }
-        match &mut answer.content {
-            Content::Body(body) => hide(body),
-            Content::Stream(pieces) => pieces.iter_mut().for_each(|piece| hide(&mut piece.data)),
-        }
     }
 }
 

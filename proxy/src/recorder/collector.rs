@@ -9,12 +9,10 @@ use squall_journal::record::Outcome;
 use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
-use squall_profiles::secrets::Secrets;
 
 use super::clean_urls::CleanUrls;
 use super::{BATCH, Event, ExchangeNote, IDLE, Shared, lock};
 use crate::metrics::Direction;
-use crate::tape::key::Hides;
 
 /// Most notes put into the journal under one lock, so that readers are never kept out for long.
 const AT_ONCE: usize = 512;
@@ -116,14 +114,16 @@ impl Collector {
         // The queue held the only handle, so nothing is copied here.
         let raw = Arc::make_mut(note);
         self.shared.was_read(raw.unread());
-        let secrets = self.redact(raw);
         raw.read_traffic();
-        if let Some(capture) = raw.traffic.take().and_then(|traffic| traffic.capture) {
-            let hides = Hides {
-                redactor: &self.shared.redactor,
-                secrets: &secrets,
-            };
-            raw.recorded = capture.finish(raw, hides);
+        raw.redactor = self.shared.redactor.and(&raw.redactor);
+        let capture = raw.traffic.take().and_then(|traffic| traffic.capture);
+        let redactor = match &capture {
+            Some(capture) => capture.redactor(&raw.redactor),
+            None => raw.redactor.clone(),
+        };
+        raw.redact(&redactor, &mut self.urls, TEXT);
+        if let Some(capture) = capture {
+            raw.recorded = capture.finish(raw, &redactor, &self.shared.redactor);
         }
         if note.outcome != Outcome::Open {
             self.count(note);
@@ -134,20 +134,6 @@ impl Collector {
                 keep.keep(note);
             }
         }
-    }
-
-    /// Takes secrets out; gives those of the rules.
-    fn redact(&mut self, note: &mut ExchangeNote) -> Secrets {
-        let redactor = &self.shared.redactor;
-        let secrets = std::mem::take(&mut note.secrets);
-        secrets.redact_url(&mut note.url);
-        self.urls
-            .redact(&mut note.url, |url| redactor.url(url, TEXT));
-        if let Some(error) = &mut note.error {
-            secrets.redact(error);
-            redactor.text(error, TEXT);
-        }
-        secrets
     }
 
     fn count(&mut self, note: &ExchangeNote) {

@@ -88,6 +88,9 @@ impl ExchangeNote {
         };
         let mut misses = snapshot.nearest_misses(&facts);
         misses.retain(|miss| !matched(&miss.rule));
+        for miss in &mut misses {
+            self.redactor.text(&mut miss.why, usize::MAX);
+        }
         Some(misses)
     }
 }

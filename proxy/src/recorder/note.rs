@@ -10,6 +10,7 @@ use squall_journal::record::{
     self, CanaryEvent, CanaryRecord, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome,
     RuleRecord, Spelling, SpentRecord,
 };
+use squall_journal::redact::Redactor;
 use squall_journal::ring::{Entry, Traits};
 use squall_journal::tape::Recorded;
 use squall_journal::timestamp;
@@ -19,9 +20,9 @@ use squall_profiles::facts::Kind;
 use squall_profiles::payloads::PayloadName;
 use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
-use squall_profiles::secrets::Secrets;
 use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
+use super::clean_urls::CleanUrls;
 use super::{McpTraffic, ModelTraffic, Traffic};
 use crate::chaos::{Origin, RunMark, ScopeChaos};
 
@@ -92,8 +93,9 @@ pub struct ExchangeNote {
     pub run: Option<Arc<RunMark>>,
     /// The rules in force, as long as they are: for nearest misses.
     pub rules: Weak<RuleSet>,
-    /// What variables stood for in the rules in force: taken out of the URL.
-    pub secrets: Secrets,
+    /// Takes secrets out of it: knows what variables stood for in the rules in force, and what the
+    /// recorder's does once the collector has read it.
+    pub redactor: Redactor,
     /// Canaries planted in it, and canaries that left through it.
     pub canaries: Vec<CanaryNote>,
     /// The bytes of a model call and of what is recorded, for the collector to read; it leaves
@@ -152,7 +154,7 @@ impl ExchangeNote {
                 Some(_) => Arc::downgrade(&rules),
                 None => Weak::new(),
             },
-            secrets: rules.secrets().clone(),
+            redactor: rules.redactor().clone(),
             canaries: Vec::new(),
             traffic: None,
             mcp: None,
@@ -198,6 +200,36 @@ impl ExchangeNote {
         }
         if let Some(mcp) = self.mcp.take() {
             mcp.read_into(self);
+        }
+    }
+
+    /// Takes secrets out of its texts. `known` are URLs that hold none; texts and URLs are cut to `most` bytes.
+    pub(super) fn redact(&mut self, redactor: &Redactor, known: &mut CleanUrls, most: usize) {
+        if redactor.has_values() {
+            redactor.url(&mut self.url, most);
+        } else {
+            known.redact(&mut self.url, |url| redactor.url(url, most));
+        }
+        if let Some(error) = &mut self.error {
+            redactor.text(error, most);
+        }
+        let results = self.results.iter_mut().flatten();
+        let tools = self
+            .tool
+            .iter_mut()
+            .chain(&mut self.more_tools)
+            .chain(results);
+        for tool in tools {
+            let mut redacted = tool.to_string();
+            redactor.text(&mut redacted, usize::MAX);
+            if *redacted != **tool {
+                *tool = redacted.into();
+            }
+        }
+        if let Some(llm) = &mut self.llm {
+            for text in llm.model.iter_mut().chain(&mut llm.tool_calls) {
+                redactor.text(text, usize::MAX);
+            }
         }
     }
 
@@ -266,8 +298,40 @@ impl ExchangeNote {
         all.truncate(RULES);
         let rules = all
             .into_iter()
-            .map(|(outcome, verdict)| rule(outcome, verdict, ended));
+            .map(|(outcome, verdict)| self.rule(outcome, verdict, ended));
         (rules.collect(), left_out)
+    }
+
+    /// A text without secrets.
+    pub(super) fn told(&self, mut text: String) -> String {
+        self.redactor.text(&mut text, usize::MAX);
+        text
+    }
+
+    fn rule(&self, outcome: RuleOutcome, verdict: &Verdict, ended: bool) -> RuleRecord {
+        let reason = match &verdict.outcome {
+            Verdicted::Applied => None,
+            Verdicted::NotDrawn(why) => Some(why.to_string()),
+            Verdicted::Bypassed(why) => Some(why.clone()),
+            Verdicted::Chosen if ended => {
+                Some("the exchange ended before it was reached".to_owned())
+            }
+            Verdicted::Chosen => Some("not reached yet".to_owned()),
+        };
+        let tools = verdict.tools_told_of().iter().cloned();
+        RuleRecord {
+            profile: verdict.rule.profile.clone(),
+            rule: verdict.rule.id.clone(),
+            family: verdict.rule.family.as_str().to_owned(),
+            mode: verdict.rule.mode.to_owned(),
+            outcome,
+            reason: reason.map(|reason| self.told(reason)),
+            ordinal: verdict.ordinal,
+            drawn: verdict.drawn.map(|draw| f64::from(draw.value) / 1e6),
+            parameters: verdict.rule.parameters(&self.redactor),
+            spent: verdict.spent.as_deref().map(spent),
+            told_of: tools.map(|tool| self.told(tool)).collect(),
+        }
     }
 }
 
@@ -354,32 +418,6 @@ fn outcome(verdict: &Verdict) -> RuleOutcome {
         Verdicted::Applied => RuleOutcome::Applied,
         Verdicted::NotDrawn(_) => RuleOutcome::NotDrawn,
         Verdicted::Chosen | Verdicted::Bypassed(_) => RuleOutcome::Bypassed,
-    }
-}
-
-fn rule(outcome: RuleOutcome, verdict: &Verdict, ended: bool) -> RuleRecord {
-    let mut reason = match &verdict.outcome {
-        Verdicted::Applied => None,
-        Verdicted::NotDrawn(why) => Some(why.to_string()),
-        Verdicted::Bypassed(why) => Some(why.clone()),
-        Verdicted::Chosen if ended => Some("the exchange ended before it was reached".to_owned()),
-        Verdicted::Chosen => Some("not reached yet".to_owned()),
-    };
-    if let Some(reason) = &mut reason {
-        verdict.rule.secrets().redact(reason);
-    }
-    RuleRecord {
-        profile: verdict.rule.profile.clone(),
-        rule: verdict.rule.id.clone(),
-        family: verdict.rule.family.as_str().to_owned(),
-        mode: verdict.rule.mode.to_owned(),
-        outcome,
-        reason,
-        ordinal: verdict.ordinal,
-        drawn: verdict.drawn.map(|draw| f64::from(draw.value) / 1e6),
-        parameters: verdict.rule.parameters(),
-        spent: verdict.spent.as_deref().map(spent),
-        told_of: verdict.tools_told_of().to_vec(),
     }
 }
 

@@ -4,10 +4,8 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap};
 use http::{Method, Uri};
 use squall_journal::redact::Redactor;
-use squall_journal::tape::redact;
 use squall_profiles::activation::Fingerprint;
 use squall_profiles::facts::CanonicalUrl;
-use squall_profiles::secrets::Secrets;
 
 use squall_dialects::codec::{Coding, Decoder};
 
@@ -15,63 +13,33 @@ use squall_dialects::codec::{Coding, Decoder};
 /// not kept, and it counts as unread.
 pub(crate) const BODY: usize = 4 << 20;
 
-/// What knows secrets.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hides<'a> {
-    pub(crate) redactor: &'a Redactor,
-    /// Those of the rules in force.
-    pub(crate) secrets: &'a Secrets,
-}
-
-impl Hides<'_> {
-    /// The URL without secrets.
-    pub(crate) fn url(&self, url: &str) -> String {
-        let mut url = url.to_owned();
-        self.secrets.redact_url(&mut url);
-        redact::url(self.redactor, &url)
-    }
-
-    /// A decoded body without secrets.
-    pub(crate) fn body(&self, media_type: Option<&str>, body: &Bytes) -> Bytes {
-        let body = redact::body(self.redactor, media_type, body);
-        if self.secrets.is_empty() {
-            return body;
-        }
-        match String::from_utf8(body.to_vec()) {
-            Err(_) => body,
-            Ok(mut text) => {
-                self.secrets.redact(&mut text);
-                text.into()
-            }
-        }
-    }
-
-    /// A text without secrets.
-    pub(crate) fn text(&self, text: &str) -> String {
-        let body = self.body(None, &Bytes::copy_from_slice(text.as_bytes()));
-        String::from_utf8_lossy(&body).into_owned()
-    }
-}
-
 /// URL and fingerprint of a request; `body` is as it was sent, `None` where it is longer than
 /// [`BODY`] or was not read.
 pub(crate) fn of(
-    hides: Hides<'_>,
+    redactor: &Redactor,
     method: &Method,
     url: &str,
     headers: &HeaderMap,
     body: Option<&Bytes>,
 ) -> (String, u64) {
-    let url = hides.url(url);
+    let redactor = redactor.and_headers(fields(headers));
+    let mut url = url.to_owned();
+    redactor.url(&mut url, usize::MAX);
     let body = body.and_then(|body| match decoded(headers, body) {
         Decoded::Whole(body) => Some(body),
         Decoded::AsItIs => Some(body.clone()),
         Decoded::Cut(_) => None,
     });
     let media_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-    let body = body.map(|body| hides.body(media_type, &body));
+    let body = body.map(|body| redactor.body(media_type, &body));
     let fingerprint = fingerprint(method, &url, &body.unwrap_or_default());
     (url, fingerprint)
+}
+
+/// Names and values.
+pub(crate) fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
+    let fields = headers.iter();
+    fields.map(|(name, value)| (name.as_str(), value.as_bytes()))
 }
 
 /// The fingerprint of a request as tapes know it.
@@ -163,14 +131,10 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_request_is_known_again() {
         let redactor = Redactor::default();
-        let hides = Hides {
-            redactor: &redactor,
-            secrets: &Secrets::default(),
-        };
         let headers = HeaderMap::new();
         let key = |url: &str, body: &'static str| {
             let body = Bytes::from_static(body.as_bytes());
-            of(hides, &Method::POST, url, &headers, Some(&body))
+            of(&redactor, &Method::POST, url, &headers, Some(&body))
         };
         let (url, asked) = key("http://h/?key=one", r#"{"say":"sk-abcdefgh12"}"#);
         assert_eq!(url, "http://h/?key=REDACTED");

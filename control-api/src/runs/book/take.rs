@@ -205,8 +205,8 @@ impl Runs {
 
     fn agent_name(&self, suite: &Suite) -> String {
         let mut name = agent_name(&suite.agent);
-        suite.expanded.secrets().redact(&mut name);
-        self.recorder.redactor().text(&mut name, usize::MAX);
+        let redactor = self.recorder.redactor().and(&suite.expanded.redactor());
+        redactor.text(&mut name, usize::MAX);
         name
     }
 

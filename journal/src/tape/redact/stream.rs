@@ -12,8 +12,7 @@ use squall_dialects::stream::{DEFAULT_LIMIT, Frame, FrameKind, Framing, Splitter
 
 use super::super::content::{Data, Piece};
 use super::super::leaves;
-use super::places;
-use crate::redact::{REDACTED, Redactor};
+use crate::redact::{Found, Redactor};
 
 /// Most texts of one stream that are put together; each event is looked at by itself whatever their number.
 const MOST_PARTS: usize = 1 << 18;
@@ -111,7 +110,7 @@ pub(super) fn redact(redactor: &Redactor, framing: Framing, pieces: &mut [Piece]
     }
     let mut changes: BTreeMap<usize, Vec<(Option<NodeId>, String)>> = BTreeMap::new();
     for strand in strands(&frames) {
-        let secrets = places(redactor, &strand.text);
+        let secrets = redactor.find(&strand.text);
         if secrets.is_empty() {
             continue;
         }
@@ -150,12 +149,12 @@ fn put(piece: Option<(&mut Piece, Vec<u8>)>) {
 }
 
 /// A part without what of it belongs to secrets: the mark stands where one begins. `None`: none does.
-fn without(strand: &Strand, part: &Part, secrets: &[Range<usize>]) -> Option<String> {
+fn without(strand: &Strand, part: &Part, secrets: &[Found]) -> Option<String> {
     let Range { start, end } = part.range;
-    let from = secrets.partition_point(|secret| secret.end <= start);
+    let from = secrets.partition_point(|secret| secret.range.end <= start);
     let inside: Vec<_> = secrets[from..]
         .iter()
-        .take_while(|secret| secret.start < end)
+        .take_while(|secret| secret.range.start < end)
         .collect();
     if inside.is_empty() {
         return None;
@@ -163,11 +162,15 @@ fn without(strand: &Strand, part: &Part, secrets: &[Range<usize>]) -> Option<Str
     let mut text = String::new();
     let mut copied = start;
     for secret in inside {
-        text.push_str(&strand.text[copied..secret.start.max(start)]);
-        if secret.start >= start {
-            text.push_str(REDACTED);
+        let Range {
+            start: begins,
+            end: ends,
+        } = secret.range;
+        text.push_str(&strand.text[copied..begins.max(start)]);
+        if begins >= start {
+            text.push_str(&secret.instead(&strand.text));
         }
-        copied = secret.end.min(end);
+        copied = ends.min(end);
     }
     text.push_str(&strand.text[copied..end]);
     Some(text)

@@ -1,12 +1,12 @@
 //! Elements and attributes of XML and HTML that are secrets by their names, in documents and in texts.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::redact::is_secret_member;
+use super::detect::Found;
+use super::names::is_secret_member;
 
 /// The beginning of an element.
 static TAGS: LazyLock<Regex> = LazyLock::new(|| {
@@ -14,10 +14,10 @@ static TAGS: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is a constant and compiles")
 });
 
-/// An attribute; of markup within JSON the quotes are escaped.
+/// An attribute.
 static ATTRIBUTES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r#"(?P<name>[A-Za-z_][A-Za-z0-9_.:\-]{0,63})\s*=\s*(?:\\*"(?P<double>[^"\\]*)|'(?P<single>[^']*))"#,
+        r#"(?P<name>[A-Za-z_][A-Za-z0-9_.:\-]{0,63})\s*=\s*(?:"(?P<double>[^"]*)|'(?P<single>[^']*))"#,
     )
     .expect("the pattern is a constant and compiles")
 });
@@ -28,18 +28,17 @@ static CONTENT: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is a constant and compiles")
 });
 
-/// The end of an element; within JSON its slash may be escaped.
+/// The end of an element.
 static ENDS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"<\\?/(?P<name>[A-Za-z_][A-Za-z0-9_.:\-]{0,63})")
+    Regex::new(r"</(?P<name>[A-Za-z_][A-Za-z0-9_.:\-]{0,63})")
         .expect("the pattern is a constant and compiles")
 });
 
-/// Where texts of elements and values of attributes stand that are secrets by their names. Of an element that
+/// Texts of elements and values of attributes that are secrets by their names. Of an element that
 /// is cut off, its text to the end, if the whole is a document; `<password>` in a sentence is none.
-pub(super) fn places(text: &str) -> Vec<Range<usize>> {
-    let mut places = Vec::new();
+pub(super) fn find(text: &str, found: &mut Vec<Found>) {
     if !text.contains('<') {
-        return places;
+        return;
     }
     let is_document = text.trim_start().starts_with('<');
     // The content of elements is looked at up to here.
@@ -51,7 +50,7 @@ pub(super) fn places(text: &str) -> Vec<Range<usize>> {
         };
         let attributes = tag.name("attributes");
         if let Some(attributes) = attributes {
-            of_attributes(attributes.as_str(), attributes.start(), &mut places);
+            of_attributes(attributes.as_str(), attributes.start(), found);
         }
         let is_empty = attributes.is_some_and(|written| written.as_str().ends_with('/'));
         // No text is a secret by a name that is none for this one.
@@ -68,11 +67,10 @@ pub(super) fn places(text: &str) -> Vec<Range<usize>> {
             is_document.then(cut_off)
         });
         if let Some(end) = end {
-            of_content(name, &text[begins..end], begins, &mut places);
+            of_content(name, &text[begins..end], begins, found);
             seen = end;
         }
     }
-    places
 }
 
 /// Where elements end, by name and in order: each is found once, however many begin.
@@ -104,35 +102,37 @@ fn local(name: &str) -> &str {
     name.rsplit(':').next().unwrap_or(name)
 }
 
-fn of_content(name: &str, content: &str, at: usize, places: &mut Vec<Range<usize>>) {
+fn of_content(name: &str, content: &str, at: usize, found: &mut Vec<Found>) {
     for piece in CONTENT.captures_iter(content) {
         let Some(text) = piece.name("data").or_else(|| piece.name("text")) else {
             continue;
         };
         if !text.as_str().trim().is_empty() && is_secret_member(name, text.as_str()) {
-            places.push(at + text.start()..at + text.end());
+            let place = at + text.start()..at + text.end();
+            found.push(Found::new(place, "element"));
         }
     }
 }
 
 /// Attributes named so, and the `value` beside a `name` or `key` that says so: fields of forms, settings.
-fn of_attributes(written: &str, at: usize, places: &mut Vec<Range<usize>>) {
-    let found: Vec<_> = ATTRIBUTES
+fn of_attributes(written: &str, at: usize, found: &mut Vec<Found>) {
+    let attributes: Vec<_> = ATTRIBUTES
         .captures_iter(written)
         .filter_map(|one| {
             let value = one.name("double").or_else(|| one.name("single"))?;
             Some((local(one.name("name")?.as_str()), value))
         })
         .collect();
-    let called = found
+    let called = attributes
         .iter()
         .find(|(name, _)| ["name", "key"].contains(name));
-    for (name, value) in &found {
+    for (name, value) in &attributes {
         let of_field = called.filter(|_| *name == "value");
         let by_field =
             of_field.is_some_and(|(_, field)| is_secret_member(field.as_str(), value.as_str()));
         if by_field || is_secret_member(name, value.as_str()) {
-            places.push(at + value.start()..at + value.end());
+            let place = at + value.start()..at + value.end();
+            found.push(Found::new(place, "attribute"));
         }
     }
 }
@@ -157,10 +157,6 @@ mod tests {
                 &["x"],
             ),
             ("<add key=\"ClientSecret\" value=\"x\" />", &["x"]),
-            (
-                r#"{"t":"<u password=\"x\"><secret>y<\/secret>"}"#,
-                &["x", "y"],
-            ),
             ("see <password>x</password>", &["x"]),
             ("<a><password>cut o", &["cut o"]),
             ("<a><password>x<b>", &["x"]),
@@ -174,7 +170,9 @@ mod tests {
             ("<token>the</token><key>k</key>", &[]),
             ("a < password > b", &[]),
         ] {
-            let found: Vec<_> = places(text).into_iter().map(|at| &text[at]).collect();
+            let mut found = Vec::new();
+            find(text, &mut found);
+            let found: Vec<_> = found.into_iter().map(|one| &text[one.range]).collect();
             assert_eq!(found, expected, "{text}");
         }
     }

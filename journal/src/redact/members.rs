@@ -1,122 +1,84 @@
-//! Members of JSON whose values are secrets by their names: in documents, in JSON that is the text of
-//! another document, and in what is only a part of one.
+//! Members of JSON whose values are secrets by their names: in documents, and in what is only a part of one.
+//! JSON that is the text of other JSON is a text by itself ([`super::decoded`]).
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::redact::{REDACTED, is_secret_member, is_secret_number};
+use super::detect::Found;
+use super::names::{is_secret_member, is_secret_number};
 
-/// A member's name and what its value begins with. Of JSON within a text the quotes are escaped.
+/// A member's name and what its value begins with.
 static HEADS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r#"(?P<escape>\\*)"(?P<name>[A-Za-z0-9_.\-]{2,64})\\*"\s*:\s*(?:(?P<number>-?[0-9][0-9.eE+\-]*)|(?P<open>\\*)"|(?P<below>[\[{]))"#,
+        r#""(?P<name>[A-Za-z0-9_.\-]{2,64})(?P<quote>")\s*:\s*(?:(?P<number>-?[0-9][0-9.eE+\-]*)|(?P<text>")|[\[{])"#,
     )
     .expect("the pattern is a constant and compiles")
 });
 
-/// Backslashes before a quote of JSON that is a text of JSON, and so on. No more: each is looked for to the
-/// end of the text once at most.
-const LEVELS: [usize; 5] = [0, 1, 3, 7, 15];
-
-/// A value that is a secret by the name of a member that it is, or stands somewhere in.
-enum Secret {
-    /// A text, without its quotes.
-    Text(Range<usize>),
-    /// A number, and backslashes that quotes in its place need.
-    Number(Range<usize>, usize),
-}
-
-/// Where texts stand that are secrets by the names of their members, without their quotes, in order.
-pub(super) fn places(text: &str) -> Vec<Range<usize>> {
-    let texts = secrets(text).into_iter().filter_map(|secret| match secret {
-        Secret::Text(place) => Some(place),
-        Secret::Number(..) => None,
-    });
-    texts.collect()
-}
-
-/// Whether a member in a text is a secret by its name.
-pub(in crate::tape) fn names_a_secret(text: &str) -> bool {
-    !secrets(text).is_empty()
-}
-
-/// The text without them; `None` where there are none.
-pub(super) fn without(text: &str) -> Option<String> {
-    let mut redacted = String::new();
-    let mut copied = 0;
-    for secret in secrets(text) {
-        let (place, instead) = match secret {
-            Secret::Text(place) => (place, REDACTED.to_owned()),
-            Secret::Number(place, behind) => {
-                let escape = "\\".repeat(behind);
-                (place, format!("{escape}\"{REDACTED}{escape}\""))
-            }
-        };
-        redacted.push_str(&text[copied..place.start]);
-        redacted.push_str(&instead);
-        copied = place.end;
-    }
-    if copied == 0 {
-        return None;
-    }
-    redacted.push_str(&text[copied..]);
-    Some(redacted)
-}
-
-/// Secrets in a text, in order; none overlaps another.
-fn secrets(text: &str) -> Vec<Secret> {
-    let mut found = Vec::new();
-    // What stands within a secret went with it.
-    let mut seen = 0;
-    for head in HEADS.captures_iter(text) {
-        let Some(whole) = head.get(0).filter(|whole| whole.start() >= seen) else {
-            continue;
-        };
-        let (name, behind) = (&head["name"], head["escape"].len());
-        if let Some(number) = head.name("number") {
-            if is_secret_number(name) {
-                found.push(Secret::Number(number.range(), behind));
-            }
-        } else if let Some(open) = head.name("open") {
-            if let Some(place) = secret_text(text, name, whole.end(), open.len()) {
-                seen = place.end;
-                found.push(Secret::Text(place));
-            }
-        } else if LEVELS.contains(&behind)
-            && is_secret_member(name, ANY)
-            && !is_schema(&text[whole.end() - 1..], behind)
-        {
-            seen = below(text, name, whole.end() - 1, behind, &mut found);
-        }
-    }
-    found
-}
+/// What such a secret is called.
+const MEMBER: &str = "JSON";
 
 /// A text that is a secret under every name that makes secrets of any.
 const ANY: &str = "0123456789abcdef";
 
-fn secret_text(text: &str, name: &str, start: usize, behind: usize) -> Option<Range<usize>> {
-    let known = LEVELS.contains(&behind);
-    let length = known.then(|| length(&text.as_bytes()[start..], behind))?;
-    let place = start..start + length;
-    is_secret_member(name, &text[place.clone()]).then_some(place)
+/// Texts without their quotes, and numbers, that are secrets by the names of members that they are, or stand
+/// somewhere in.
+pub(super) fn find(text: &str, found: &mut Vec<Found>) {
+    // What stands within a secret went with it.
+    let mut seen = 0;
+    for head in HEADS.captures_iter(text) {
+        let (Some(whole), Some(quote)) = (head.get(0), head.name("quote")) else {
+            continue;
+        };
+        let (name, quote) = (&head["name"], quote.range());
+        if whole.start() < seen {
+            continue;
+        }
+        if let Some(number) = head.name("number") {
+            if is_secret_number(name) {
+                found.push(number_at(number.range(), quote));
+            }
+        } else if head.name("text").is_some() {
+            let start = whole.end();
+            let place = start..start + length(&text.as_bytes()[start..]);
+            if is_secret_member(name, &text[place.clone()]) {
+                seen = place.end;
+                found.push(Found::new(place, MEMBER));
+            }
+        } else if is_secret_member(name, ANY) && !is_schema(&text[whole.end() - 1..]) {
+            seen = below(text, name, whole.end() - 1, &quote, found);
+        }
+    }
+}
+
+fn number_at(place: Range<usize>, quote: Range<usize>) -> Found {
+    Found {
+        quote,
+        ..Found::new(place, MEMBER)
+    }
 }
 
 /// Secrets in the object or array that begins at `start`, which is called `name`; where it ends.
-fn below(text: &str, name: &str, start: usize, behind: usize, found: &mut Vec<Secret>) -> usize {
+fn below(
+    text: &str,
+    name: &str,
+    start: usize,
+    quote: &Range<usize>,
+    found: &mut Vec<Found>,
+) -> usize {
     let mut depth = 0_usize;
-    let mut tokens = Tokens::new(text, start, behind);
+    let mut tokens = Tokens { text, at: start };
     for token in &mut tokens {
         match token {
             Token::Open => depth += 1,
             Token::Close => depth = depth.saturating_sub(1),
             Token::Text(place) if is_secret_member(name, &text[place.clone()]) => {
-                found.push(Secret::Text(place));
+                found.push(Found::new(place, MEMBER));
             }
             Token::Number(place) if is_secret_number(name) => {
-                found.push(Secret::Number(place, behind));
+                found.push(number_at(place, quote.clone()));
             }
             Token::Name(_) | Token::Text(_) | Token::Number(_) => {}
         }
@@ -131,13 +93,13 @@ fn below(text: &str, name: &str, start: usize, behind: usize, found: &mut Vec<Se
 const LOOK: usize = 1 << 10;
 
 /// Whether an object describes what a value must be (JSON Schema), as the parameters of tools do.
-fn is_schema(text: &str, behind: usize) -> bool {
+fn is_schema(text: &str) -> bool {
     if !text.starts_with('{') {
         return false;
     }
     let text = &text[..text.floor_char_boundary(LOOK.min(text.len()))];
     let (mut depth, mut last, mut says) = (0_usize, "", false);
-    for token in Tokens::new(text, 0, behind) {
+    for token in (Tokens { text, at: 0 }) {
         match token {
             Token::Open => depth += 1,
             Token::Close => depth = depth.saturating_sub(1),
@@ -208,25 +170,19 @@ enum Token {
     Number(Range<usize>),
 }
 
-/// What JSON is made of, from some place on, whose quotes are behind so many backslashes. Ends where that JSON
-/// is cut off.
+/// What JSON is made of, from some place on. Ends where that JSON is cut off.
 struct Tokens<'t> {
     text: &'t str,
     at: usize,
-    behind: usize,
 }
 
-impl<'t> Tokens<'t> {
-    fn new(text: &'t str, at: usize, behind: usize) -> Self {
-        Self { text, at, behind }
-    }
-
-    /// A text, whose opening quote was at `quote`.
+impl Tokens<'_> {
+    /// A text, whose opening quote is at `quote`.
     fn text(&mut self, quote: usize) -> Token {
         let bytes = self.text.as_bytes();
         let start = quote + 1;
-        let place = start..start + length(&bytes[start..], self.behind);
-        self.at = (place.end + self.behind + 1).min(bytes.len());
+        let place = start..start + length(&bytes[start..]);
+        self.at = (place.end + 1).min(bytes.len());
         let rest = self.text[self.at..].trim_start();
         if rest.starts_with(':') {
             return Token::Name(place);
@@ -240,17 +196,11 @@ impl Iterator for Tokens<'_> {
 
     fn next(&mut self) -> Option<Token> {
         let bytes = self.text.as_bytes();
-        let mut run = 0;
         while let Some(byte) = bytes.get(self.at) {
             let here = self.at;
             self.at += 1;
             match byte {
-                b'\\' => {
-                    run += 1;
-                    continue;
-                }
-                b'"' if run == self.behind => return Some(self.text(here)),
-                b'"' => break,
+                b'"' => return Some(self.text(here)),
                 b'{' | b'[' => return Some(Token::Open),
                 b'}' | b']' => return Some(Token::Close),
                 b'-' | b'0'..=b'9' => {
@@ -261,24 +211,20 @@ impl Iterator for Tokens<'_> {
                 }
                 _ => {}
             }
-            run = 0;
         }
         None
     }
 }
 
-/// How long a text is that begins here and whose quotes are behind so many backslashes. One that is not
-/// closed goes to the end.
-///
-/// Each level of JSON within JSON writes a backslash as two and a quote behind one: where the closing quote
-/// is behind `n`, a backslash of the text itself is `2 (n + 1)`, and a quote of its own behind `2 n + 1`.
-fn length(text: &[u8], behind: usize) -> usize {
-    let mut run = 0;
+/// How long a text is that begins here. One that is not closed goes to the end.
+fn length(text: &[u8]) -> usize {
+    let mut escaped = false;
     for (at, byte) in text.iter().enumerate() {
         match byte {
-            b'\\' => run += 1,
-            b'"' if run % (2 * (behind + 1)) == behind => return at - behind,
-            _ => run = 0,
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at,
+            _ => {}
         }
     }
     text.len()
@@ -286,7 +232,13 @@ fn length(text: &[u8], behind: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::redact::Redactor;
+
+    fn redacted(text: &str) -> String {
+        let mut text = text.to_owned();
+        Redactor::default().text(&mut text, usize::MAX);
+        text
+    }
 
     #[test]
     fn the_whole_value_is_taken_out_and_nothing_else() {
@@ -338,7 +290,7 @@ mod tests {
             ),
             (
                 r#"{"a":"{\"secret\":[\"cut","password":"x"}"#,
-                r#"{"a":"{\"secret\":[\"REDACTED"#,
+                r#"{"a":"{\"secret\":[\"REDACTED","password":"REDACTED"}"#,
             ),
             (
                 r#"{"password":{"type":"hunter2"},"secret":{"type":"string","value":"x"}}"#,
@@ -353,9 +305,8 @@ mod tests {
                 r#"…,"client_secret":"REDACTED"#,
             ),
         ] {
-            assert_eq!(without(given).as_deref(), Some(expected), "{given}");
-            assert_eq!(without(expected).unwrap_or(expected.to_owned()), expected);
-            assert!(names_a_secret(given), "{given}");
+            assert_eq!(redacted(given), expected, "{given}");
+            assert_eq!(redacted(expected), expected);
         }
         for harmless in [
             r#"{"token":" the","key":"colour"}"#,
@@ -366,14 +317,7 @@ mod tests {
             r#"{"credentials":{"type":"object","properties":{"user":{"type":"string","default":"u"}}}}"#,
             r#"{"password":{},"secrets":[true,null,{"a":[]}],"tokens":["a","b"],"keys":{"a":"b"}}"#,
         ] {
-            assert_eq!(without(harmless), None, "{harmless}");
+            assert_eq!(redacted(harmless), harmless);
         }
-    }
-
-    #[test]
-    fn a_place_is_the_value_without_its_quotes() {
-        let text = r#"{"password":"a\"b","n":1}"#;
-        let found: Vec<_> = places(text).into_iter().map(|place| &text[place]).collect();
-        assert_eq!(found, [r#"a\"b"#]);
     }
 }

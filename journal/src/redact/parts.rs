@@ -1,11 +1,11 @@
 //! Fields of `multipart/form-data` (RFC 7578) that are secrets by their names.
 
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::redact::is_secret_parameter;
+use super::detect::Found;
+use super::names::is_secret_parameter;
 
 /// The head of a part, and the line behind it.
 static HEADS: LazyLock<Regex> = LazyLock::new(|| {
@@ -17,33 +17,38 @@ static HEADS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant and compiles")
 });
 
-/// Where values of fields stand that are secrets by their names. A part that is cut off goes to the end.
-pub(super) fn places(text: &str) -> Vec<Range<usize>> {
-    let mut places: Vec<Range<usize>> = Vec::new();
+/// Values of fields that are secrets by their names. A part that is cut off goes to the end.
+pub(super) fn find(text: &str, found: &mut Vec<Found>) {
+    // What stands within a secret goes with it.
+    let mut seen = 0;
     for head in HEADS.captures_iter(text) {
         let Some(start) = head.get(0).map(|head| head.end()) else {
             continue;
         };
         let name = head.name("quoted").or_else(|| head.name("plain"));
         let is_secret = name.is_some_and(|name| is_secret_parameter(name.as_str()));
-        // What stands within a secret goes with it.
-        let is_within = places.last().is_some_and(|last| start <= last.end);
-        if !is_secret || is_within {
+        if !is_secret || start <= seen {
             continue;
         }
         let rest = &text[start..];
         let end = rest.find("\n--").unwrap_or(rest.len());
         let value = rest[..end].strip_suffix('\r').unwrap_or(&rest[..end]);
         if !value.is_empty() {
-            places.push(start..start + value.len());
+            seen = start + value.len();
+            found.push(Found::new(start..seen, "form field"));
         }
     }
-    places
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fields(text: &str) -> Vec<&str> {
+        let mut found = Vec::new();
+        find(text, &mut found);
+        found.into_iter().map(|one| &text[one.range]).collect()
+    }
 
     #[test]
     fn fields_that_are_secrets_by_their_names_are_found() {
@@ -68,17 +73,10 @@ mod tests {
             (part("name=\"model\"", "a"), &[]),
         ] {
             for text in [parts.clone() + "--b--\r\n", parts.trim_end().to_owned()] {
-                let found: Vec<_> = places(&text).into_iter().map(|at| &text[at]).collect();
-                assert_eq!(found, expected, "{text}");
+                assert_eq!(fields(&text), expected, "{text}");
             }
         }
         let lenient = "--b\nContent-Disposition: form-data; name=password\n\na\n--b--";
-        assert_eq!(
-            places(lenient)
-                .into_iter()
-                .map(|at| &lenient[at])
-                .collect::<Vec<_>>(),
-            ["a"]
-        );
+        assert_eq!(fields(lenient), ["a"]);
     }
 }

@@ -335,6 +335,18 @@ fn model(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
     model.or(other)
 }
 
+impl Suite {
+    /// Whether an invariant, of the suite or of its contract, is judged by the suite's model.
+    pub(crate) fn is_judged_by_model(&self) -> bool {
+        let of_contract = match &self.contract {
+            Some(ContractPart::Written(contract)) => &contract.invariants[..],
+            Some(ContractPart::Named(_)) | None => &[],
+        };
+        let mut all = self.invariants.iter().chain(of_contract);
+        all.any(|invariant| invariant.check.needs_model())
+    }
+}
+
 /// What a model judges needs one.
 fn judged_by_a_model<'i>(
     fields: &mut Fields<'_, '_, '_>,

@@ -284,11 +284,15 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
     checks.failed("answer", pointer, found, advice);
 }
 
-/// Whether the suite's own model answers: mutations, `llm_judge` and `judge: model` need it.
+/// Whether the suite's own model answers, where an invariant is judged by it.
 async fn model(suite: &Suite, checks: &mut Checks<'_>) {
     let Some(model) = &suite.model else {
         return checks.skipped("model", "the suite names no model of its own");
     };
+    if !suite.is_judged_by_model() {
+        let why = "no invariant is judged by the suite's model; it is for mutations only";
+        return checks.skipped("model", why);
+    }
     let wish = Wish {
         system: "You are asked whether you are there.",
         prompt: "Answer with the word yes.",

@@ -396,10 +396,18 @@ async fn the_suites_own_model_is_asked_a_word() {
         let server = Server::start(vec![reply]).await;
         let suite = format!(
             "agent: {{endpoint: 'http://a.test/'}}\nmodel: {{  provider: ollama, name: m, base_url: '{}'}}\n\
-             golden_prompts: [one]\ninvariants: [{{type: completes}}]\n",
+             golden_prompts: [one]\ninvariants: [{{type: llm_judge, rubric: It is kind.}}]\n",
             server.url
         );
         let told = told(&suite, &World::default()).await;
         assert!(told.contains(expected), "{told}");
     }
+    // Nobody answers at this address, and nothing depends on it.
+    let suite = "agent: {endpoint: 'http://a.test/'}\nmodel: {provider: ollama, name: m, base_url: 'http://127.0.0.1:1'}\n\
+                 golden_prompts: [one]\ninvariants: [{type: completes}]\n";
+    let told = told(suite, &World::default()).await;
+    assert!(
+        told.contains("model \"skipped\": no invariant is judged"),
+        "{told}"
+    );
 }

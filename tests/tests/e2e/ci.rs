@@ -177,7 +177,9 @@ fn what_a_run_lacks_is_told_with_the_line_to_change() {
         "{fine:#?}"
     );
     let reset = format!("{}\n  reset_command: [\"false\"]", agent(&[]));
-    let model = "model: {provider: ollama, name: judge, base_url: 'http://127.0.0.1:1'}";
+    let model = "model: {provider: ollama, name: judge, base_url: 'http://127.0.0.1:1'}\n\
+                 contract: {name: kind, chaos_matrix: [{name: clean}], \
+                 invariants: [{id: kind, type: llm_judge, rubric: It is kind.}]}";
     for (what, agent, more, code, check, place) in [
         (
             "nobody there",

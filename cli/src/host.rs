@@ -4,15 +4,18 @@
 //! compared with later. Its API asks for a token that only this command knows: it may start programs, and
 //! every program of this machine reaches loopback.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use squall_control_api::DaemonId;
 use squall_harness::suite::Suite;
 use squall_harness::suite::agent::Way;
 
 use crate::args::{Daemon as Flags, LogFormat, Site, USUAL_SERVER};
 use crate::client::Client;
+use crate::config::Config;
 use crate::daemon::setup::{Ports, Setup};
 use crate::daemon::{Daemon, log};
 use crate::failure::Failure;
@@ -34,7 +37,17 @@ impl Host {
             });
         }
         let fixed = tried.is_some_and(|suite| !is_started(suite));
-        let daemon = start(site, fixed, tried).await?;
+        let config = configuration(site, fixed, tried)?;
+        if fixed && let Some((client, proxy)) = running(&config, site).await? {
+            let server = client.server();
+            output::tell_line(&format!("the daemon at {server} runs already and is used"));
+            output::tell_line(&format!("proxy on http://{proxy}"));
+            return Ok(Self {
+                client,
+                private: None,
+            });
+        }
+        let daemon = start(config, fixed).await?;
         if tried.is_some() {
             output::tell_line(&format!(
                 "proxy on http://{}",
@@ -100,7 +113,8 @@ struct Private {
     token: String,
 }
 
-async fn start(site: &Site, fixed: bool, tried: Option<&Suite>) -> Result<Private, Failure> {
+/// The configuration of the private daemon.
+fn configuration(site: &Site, fixed: bool, tried: Option<&Suite>) -> Result<Config, Failure> {
     log::start("warn", LogFormat::Text)?;
     let flags = Flags {
         config: site.config.clone(),
@@ -113,8 +127,40 @@ async fn start(site: &Site, fixed: bool, tried: Option<&Suite>) -> Result<Privat
     if let Some(suite) = tried {
         let folder = Path::new(&*suite.file).parent();
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-        config.modules = folder.unwrap_or(Path::new(".")).to_owned();
+        folder
+            .unwrap_or(Path::new("."))
+            .clone_into(&mut config.modules);
     }
+    Ok(config)
+}
+
+/// The daemon of this home, if it has a port that the private one would take: the agent was pointed at it. Also where its
+/// proxy listens. A daemon of another home is not found: a stranger's would get the suite's secrets.
+async fn running(config: &Config, site: &Site) -> Result<Option<(Client, SocketAddr)>, Failure> {
+    let Some(api) = DaemonId::last_address(&config.home) else {
+        return Ok(None);
+    };
+    // Without the token, until it is known who answers.
+    let probe = Client::to(&api.to_string(), None)?;
+    let Ok(ready) = probe.get_any::<Value>("/readyz").await else {
+        return Ok(None);
+    };
+    let listeners = ready["listeners"].as_array().into_iter().flatten();
+    let mut of_proxy = listeners.filter(|one| one["name"] == "proxy");
+    let proxy = of_proxy.find_map(|one| one["address"].as_str()?.parse::<SocketAddr>().ok());
+    let has_a_port_of = |proxy: &SocketAddr| {
+        config.proxy.listen.port() == proxy.port() || config.api.listen.port() == api.port()
+    };
+    let Some(proxy) = proxy.filter(has_a_port_of) else {
+        return Ok(None);
+    };
+    let is_taken = DaemonId::is_taken(&config.home)
+        .map_err(|error| Failure::could_not("the daemon's id", error))?;
+    let client = Client::to(&api.to_string(), site.token.clone())?;
+    Ok(is_taken.then_some((client, proxy)))
+}
+
+async fn start(mut config: Config, fixed: bool) -> Result<Private, Failure> {
     let token = config.ask_for_a_token()?;
     let started = Daemon::start(config).await;
     let daemon = started.map_err(|failure| match failure {
@@ -131,7 +177,7 @@ async fn start(site: &Site, fixed: bool, tried: Option<&Suite>) -> Result<Privat
 fn taken(error: &str) -> Failure {
     Failure::CouldNotRun(format!(
         "{error}\nthe suite does not start its agent, so the private daemon wants the ports that the agent \
-         was pointed at; if a daemon of yours has them, name it with `--server http://127.0.0.1:7071`; \
+         was pointed at; if a daemon of another SQUALL_HOME has them, name it with `--server http://127.0.0.1:7071`; \
          else say where with `--proxy` and `--api`, or let `agent.start` start the agent"
     ))
 }

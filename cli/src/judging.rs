@@ -1,5 +1,6 @@
 //! Trying an agent: a run is asked for, followed, and told. `chaos`, `contract` and `ci` are this.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
@@ -9,9 +10,11 @@ use squall_journal::run::{RunKind, RunRecord, RunState};
 use crate::args::{Site, Trial};
 use crate::baseline;
 use crate::client::{Client, Following, segment};
+use crate::daemon::setup::named_file;
 use crate::daemon::signals::{Signals, Told};
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::profile_file;
 use crate::render::paint::Paint;
 use crate::render::progress::Progress;
 use crate::render::{output, run as render};
@@ -22,7 +25,7 @@ use crate::suite::LocalSuite;
 pub(crate) struct Wish<'w> {
     /// What it tries.
     pub(crate) kind: RunKind,
-    /// The profile in the place of the suite's chaos.
+    /// The profile in the place of the suite's chaos: its name or its file.
     pub(crate) profile: Option<&'w str>,
     trial: &'w Trial,
 }
@@ -38,9 +41,17 @@ impl<'w> Wish<'w> {
     }
 
     fn asked(&self) -> Result<Asked<'w>, Failure> {
+        let mut options = options(self)?;
+        let mut variables = BTreeMap::new();
+        if let Some(file) = self.profile.and_then(named_file) {
+            let profile = profile_file::read(file)?;
+            options.insert("profile".to_owned(), profile.named_document());
+            variables = profile.variables;
+        }
         Ok(Asked {
             kind: self.kind,
-            options: options(self)?,
+            options,
+            variables,
             site: &self.trial.site,
         })
     }
@@ -52,6 +63,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) kind: RunKind,
     /// Its `options`.
     pub(crate) options: Map<String, Value>,
+    /// What variables in them stand for.
+    pub(crate) variables: BTreeMap<String, String>,
     /// Which daemon.
     pub(crate) site: &'a Site,
 }
@@ -298,8 +311,10 @@ fn order(asked: &Asked<'_>, suite: &LocalSuite) -> Value {
         "suite": suite.document,
         "options": asked.options,
     });
-    if !suite.secrets.is_empty() {
-        order["secrets"] = json!(suite.secrets);
+    let mut secrets = suite.secrets.clone();
+    secrets.extend(asked.variables.clone());
+    if !secrets.is_empty() {
+        order["secrets"] = json!(secrets);
     }
     order
 }

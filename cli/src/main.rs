@@ -20,6 +20,7 @@ mod home;
 mod host;
 mod judging;
 mod pointing;
+mod profile_file;
 mod render;
 mod reports;
 mod suite;

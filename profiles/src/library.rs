@@ -196,6 +196,14 @@ impl Library {
         library
     }
 
+    /// The name of the profile that a file gave.
+    pub fn name_of_file(&self, file: &str) -> Option<&str> {
+        let mut names = self.profiles.keys();
+        names
+            .find(|name| self.file_of(name) == Some(file))
+            .map(String::as_str)
+    }
+
     /// The file that a profile of that name comes from, whether or not it holds.
     fn file_of(&self, name: &str) -> Option<&str> {
         let held = self.profiles.get(name)?;

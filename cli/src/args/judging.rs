@@ -111,8 +111,8 @@ impl FailOn {
 
 #[derive(Debug, Args)]
 pub(crate) struct Chaos {
-    /// The profile in force, in the place of the suite's `chaos`
-    #[arg(long, value_name = "NAME", env = "SQUALL_PROFILE")]
+    /// The profile in force, in the place of the suite's `chaos`: its name or its file
+    #[arg(long, value_name = "NAME|FILE", env = "SQUALL_PROFILE")]
     pub(crate) profile: Option<String>,
     #[command(flatten)]
     pub(crate) trial: Trial,
@@ -136,6 +136,9 @@ pub(crate) enum Contract {
 
 #[derive(Debug, Args)]
 pub(crate) struct Ci {
+    /// The profile of the chaos part, in the place of the suite's `chaos`: its name or its file
+    #[arg(long, value_name = "NAME|FILE", env = "SQUALL_PROFILE")]
+    pub(crate) profile: Option<String>,
     #[command(flatten)]
     pub(crate) trial: Trial,
 }

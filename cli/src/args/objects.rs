@@ -69,7 +69,7 @@ pub(crate) enum Profile {
     },
     /// Put a profile in force
     Use {
-        /// Its name, or `none`
+        /// Its name, `none`, or a file, which is put first
         name: String,
         /// For this scope; default: the default scope
         #[arg(long, value_parser = scope)]

@@ -89,8 +89,8 @@ pub(crate) struct Daemon {
     /// Address of the control API; port 0 takes a free one
     #[arg(long, value_name = "ADDR", env = "SQUALL_API", value_parser = address)]
     pub(crate) api: Option<SocketAddr>,
-    /// Profile in force from the start, for the default scope
-    #[arg(long, value_name = "NAME", env = "SQUALL_PROFILE")]
+    /// Profile in force from the start, for the default scope: its name or its file
+    #[arg(long, value_name = "NAME|FILE", env = "SQUALL_PROFILE")]
     pub(crate) profile: Option<String>,
     /// What every draw hangs on [default: 42]
     #[arg(

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::judging::{self, Wish};
 
 pub(super) async fn run(ci: Ci) -> Result<(), Failure> {
-    let wish = Wish::of(RunKind::Ci, &ci.trial);
+    let mut wish = Wish::of(RunKind::Ci, &ci.trial);
+    wish.profile = ci.profile.as_deref();
     Box::pin(judging::run(&wish)).await
 }

@@ -1,6 +1,5 @@
 //! `squall profile`: the daemon's profiles, and profile files before they get there.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,8 +16,10 @@ use super::chaos_path;
 use crate::args::{Profile, Reading, Remote};
 use crate::client::{Client, segment};
 use crate::config::environment;
+use crate::daemon::setup::named_file;
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::profile_file;
 use crate::render::output;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
@@ -35,8 +36,14 @@ pub(super) async fn run(action: Profile) -> Result<(), Failure> {
             seed,
             ttl,
             remote,
-        } => put_in_force(&name, scope.as_deref(), seed, ttl, &remote).await,
-        Profile::Put { file, name, remote } => put(&file, name, &remote).await,
+        } => {
+            let name = match named_file(&name) {
+                Some(file) => put(file, None, &remote).await?,
+                None => name,
+            };
+            put_in_force(&name, scope.as_deref(), seed, ttl, &remote).await
+        }
+        Profile::Put { file, name, remote } => put_one(&file, name, &remote).await,
         Profile::Delete { name, remote } => delete(&name, &remote).await,
     }
 }
@@ -207,34 +214,33 @@ fn time_to_live(activation: &Value, asked: Option<Duration>) -> String {
     }
 }
 
-async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), Failure> {
-    let text = read(file)?;
+/// Gives the daemon a profile; its name there.
+async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<String, Failure> {
     // Checked here first: the daemon does not know the file's name and cannot point into it.
-    let profile = parse_file(&file.display().to_string(), &text, environment())
-        .map_err(|errors| Failure::Usage(lines(&errors)))?;
+    let profile = profile_file::read(file)?;
     let is_json = file
         .extension()
         .is_some_and(|extension| extension == "json");
     // Variables are this process's: the daemon has others, expands none by itself, and tells none of
     // the values it is sent.
-    let (content_type, body) = if mentions_variable(&text) {
-        let (_, expanded) = profile.version();
-        let variables: BTreeMap<_, _> = expanded.iter().collect();
-        let sent = json!({ "document": text, "variables": variables });
+    let (content_type, body) = if mentions_variable(&profile.text) {
+        let sent = json!({ "document": profile.text, "variables": profile.variables });
         (WITH_VARIABLES, sent.to_string())
     } else if is_json {
-        ("application/json", text)
+        ("application/json", profile.text)
     } else {
-        ("application/yaml", text)
+        ("application/yaml", profile.text)
     };
-    let stem = file
-        .file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned());
-    let name = name.or(profile.name).or(stem).unwrap_or_default();
+    let name = name.unwrap_or(profile.name);
     let path = format!("/v1/profiles/{}", segment(&name));
     Client::new(remote)?
         .put_text(&path, content_type, body)
         .await?;
+    Ok(name)
+}
+
+async fn put_one(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), Failure> {
+    let name = put(file, name, remote).await?;
     if remote.json {
         output::json(&json!({ "name": name }))
     } else {
@@ -253,18 +259,6 @@ async fn delete(name: &str, remote: &Remote) -> Result<(), Failure> {
     } else {
         output::line(&format!("profile {name} is deleted"))
     }
-}
-
-fn read(file: &Path) -> Result<String, Failure> {
-    text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))
-}
-
-fn lines(errors: &[impl ToString]) -> String {
-    errors
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("\n")
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) async fn run(action: Replay) -> Result<(), Failure> {
             if record.command.is_empty() {
                 here(&record).await
             } else {
-                program(*record).await
+                Box::pin(program(*record)).await
             }
         }
         Replay::Export(export) => match &export.run {

@@ -18,7 +18,7 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     // Watching begins before the file is read for good: no change falls between the two.
     let directory = setup.read()?.profiles;
-    let mut changes = Changes::of(setup.file(), directory.as_deref());
+    let mut changes = Changes::of(setup.files(), directory.as_deref());
     let mut daemon = Daemon::start(setup.read()?).await?;
     output::tell_line(&format!("proxy on http://{}", daemon.proxy_address()));
     output::tell_line(&format!("api on http://{}", daemon.api_address()));
@@ -35,7 +35,7 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
             break told;
         }
         if daemon.profile_directory() != watched.as_deref() {
-            changes = Changes::of(setup.file(), daemon.profile_directory());
+            changes = Changes::of(setup.files(), daemon.profile_directory());
         }
     };
     tracing::info!(grace = ?serve.grace, "stopping");

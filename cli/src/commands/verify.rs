@@ -14,6 +14,7 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
     let asked = Asked {
         kind: RunKind::Verify,
         options: serde_json::Map::new(),
+        variables: std::collections::BTreeMap::new(),
         site: &verify.site,
     };
     let Judged {

@@ -62,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) chaos: ChaosConfig,
     /// Where its profile is named: `squall.yaml:7:18`, or a flag.
     pub(crate) chaos_place: Option<String>,
+    /// The file that has its profile, where a flag names one.
+    pub(crate) profile_file: Option<PathBuf>,
     /// Where the files that it names are named.
     pub(crate) places: Places,
     /// What ends chaos by itself.
@@ -171,6 +173,7 @@ impl Config {
             profiles: None,
             chaos: ChaosConfig::default(),
             chaos_place: None,
+            profile_file: None,
             places: Places::default(),
             safety: Safety::default(),
             trust: Terms::default(),

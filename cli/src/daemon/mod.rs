@@ -103,7 +103,7 @@ impl Daemon {
     }
 
     async fn begin(config: Config) -> Result<(Self, std::net::TcpListener), Failure> {
-        let mut profiles = ProfileFiles::default();
+        let mut profiles = ProfileFiles::naming(config.profile_file.clone());
         let reading = profiles.read(Directory::of(&config).as_ref(), &Library::builtin());
         if !reading.problems.is_empty() {
             // There is no last good version yet.
@@ -149,7 +149,7 @@ impl Daemon {
             },
         )?;
         proxy.refuse_loops([api_address]);
-        let id = parts::daemon_id(&config)?;
+        let id = parts::daemon_id(&config, api_address)?;
         let options = config.store.journal;
         let journal = StoredJournal::start(stored.store(), options, &recorder, &metrics);
         let runs = Runs::new(RunsParts {

@@ -10,6 +10,7 @@ use squall_control_api::{DaemonId, Runner, SuiteRunner};
 use squall_harness::agents::pointing::ProxyVariables;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
+use squall_profiles::library::Library;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::Proxy;
 use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE, Defaults, NO_CHAOS, Request};
@@ -61,7 +62,8 @@ pub(super) fn defaults(config: &Config) -> Defaults {
 /// Puts the configuration's profile in force for the default scope.
 pub(super) fn put_in_force(chaos: &Chaos, config: &Config) -> Result<(), Failure> {
     check_profile(chaos, config)?;
-    let Some(name) = wanted(config) else {
+    let library = chaos.library();
+    let Some(name) = wanted(config, &library) else {
         return Ok(());
     };
     match chaos.put(DEFAULT_SCOPE, Request::profile(name)) {
@@ -72,10 +74,10 @@ pub(super) fn put_in_force(chaos: &Chaos, config: &Config) -> Result<(), Failure
 
 /// Whether the profile that the configuration asks for is there.
 pub(super) fn check_profile(chaos: &Chaos, config: &Config) -> Result<(), Failure> {
-    let Some(name) = wanted(config) else {
+    let library = chaos.library();
+    let Some(name) = wanted(config, &library) else {
         return Ok(());
     };
-    let library = chaos.library();
     if library.get(name).is_some() {
         return Ok(());
     }
@@ -92,12 +94,11 @@ pub(super) fn check_profile(chaos: &Chaos, config: &Config) -> Result<(), Failur
     )))
 }
 
-fn wanted(config: &Config) -> Option<&str> {
-    config
-        .chaos
-        .profile
-        .as_deref()
-        .filter(|name| *name != NO_CHAOS)
+fn wanted<'a>(config: &'a Config, library: &'a Library) -> Option<&'a str> {
+    let name = config.chaos.profile.as_deref();
+    let of_file = |file: &PathBuf| library.name_of_file(&file.display().to_string());
+    let name = config.profile_file.as_ref().and_then(of_file).or(name);
+    name.filter(|name| *name != NO_CHAOS)
 }
 
 /// The configuration's tokens for the control API.
@@ -111,8 +112,8 @@ pub(super) fn tokens(config: &Config) -> Vec<Token> {
 }
 
 /// What this daemon is called among those that share its store: the same after a restart, unless another
-/// one of its home is there.
-pub(super) fn daemon_id(config: &Config) -> Result<DaemonId, Failure> {
+/// one of its home is there. Commands of the same home find its API by it.
+pub(super) fn daemon_id(config: &Config, api: SocketAddr) -> Result<DaemonId, Failure> {
     let home = match config.store.place {
         // Nothing outlives it, its name included.
         Place::Memory => None,
@@ -120,7 +121,11 @@ pub(super) fn daemon_id(config: &Config) -> Result<DaemonId, Failure> {
         _ if config.passing => None,
         Place::Sqlite(_) | Place::Postgres(_) => Some(config.home.as_path()),
     };
-    DaemonId::of(home).map_err(|error| Failure::could_not("the daemon's id", error))
+    let written = DaemonId::of(home).and_then(|mut id| {
+        id.write_address(reachable(api))?;
+        Ok(id)
+    });
+    written.map_err(|error| Failure::could_not("the daemon's id", error))
 }
 
 /// The store: a daemon lives on it, one that goes with a command is there beside that.

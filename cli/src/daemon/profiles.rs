@@ -47,6 +47,8 @@ impl Directory {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProfileFiles {
     good: BTreeMap<PathBuf, String>,
+    /// One that is named by itself, wherever it is.
+    named: Option<PathBuf>,
 }
 
 /// What one reading of the directory gave.
@@ -59,6 +61,14 @@ pub(crate) struct Reading {
 }
 
 impl ProfileFiles {
+    /// Beside those of the directory, a file that is named by itself.
+    pub(crate) fn naming(named: Option<PathBuf>) -> Self {
+        Self {
+            named,
+            ..Self::default()
+        }
+    }
+
     /// Reads `directory` into `library`, in place of the files of an earlier reading. A file that
     /// is broken keeps its last good version.
     pub(crate) fn read(&mut self, directory: Option<&Directory>, library: &Library) -> Reading {
@@ -66,30 +76,37 @@ impl ProfileFiles {
             library: library.without_files(),
             problems: Vec::new(),
         };
-        let Some(directory) = directory else {
-            self.good.clear();
-            return reading;
-        };
-        let files = match list(&directory.path) {
-            Ok(files) => files,
-            Err(error) => {
+        let mut texts = Vec::new();
+        if let Some(directory) = directory {
+            let mut files = list(&directory.path).unwrap_or_else(|error| {
                 // Most likely it is being replaced: what was read before still holds.
                 let problem = format!("the directory cannot be read: {error}");
                 reading.problems.push(directory.broken(&problem));
                 self.good.keys().cloned().collect()
-            }
-        };
+            });
+            files.retain(|file| !self.is_named(file));
+            let files = files.into_iter();
+            texts.extend(files.map(|file| (read_in(&directory.path, &file), file)));
+        }
+        texts.extend(
+            self.named
+                .iter()
+                .map(|file| (text::read(file), file.clone())),
+        );
         let former = std::mem::take(&mut self.good);
-        let mut texts: Vec<_> = files
-            .into_iter()
-            .map(|file| (read_in(&directory.path, &file), file))
-            .collect();
         // Those that have not changed come first: a new file cannot take the name of one of them.
         texts.sort_by_key(|(text, file)| former.get(file) != text.as_ref().ok());
         for (text, file) in texts {
             self.add(&mut reading, &file, text, former.get(&file));
         }
         reading
+    }
+
+    /// Whether it is the file that is named by itself, by whatever path.
+    fn is_named(&self, file: &Path) -> bool {
+        let canonical = |file: &Path| file.canonicalize().ok();
+        let named = self.named.as_deref().and_then(canonical);
+        named.is_some_and(|named| canonical(file) == Some(named))
     }
 
     fn add(

@@ -91,6 +91,13 @@ impl Setup {
         self.file.as_deref()
     }
 
+    /// The file, and that of the profile that a flag names.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let profile = self.flags.profile.as_deref().and_then(named_file);
+        let files = self.file.iter().map(PathBuf::as_path).chain(profile);
+        files.map(Path::to_owned).collect()
+    }
+
     /// Reads the file, lays the flags over it, and refuses what would expose too much or names
     /// certificates that cannot be read.
     pub(crate) fn read(&self) -> Result<Config, ConfigErrors> {
@@ -122,6 +129,7 @@ impl Setup {
         if let Some(profile) = &flags.profile {
             config.chaos.profile = Some(profile.clone());
             config.chaos_place = Some("--profile".to_owned());
+            config.profile_file = named_file(profile).map(Path::to_owned);
         }
         config.chaos.seed = flags.seed.or(config.chaos.seed);
         config.proxy.workers = flags.workers.map_or(config.proxy.workers, usize::from);
@@ -129,6 +137,12 @@ impl Setup {
         config.check_roots()?;
         Ok(config)
     }
+}
+
+/// The file that an option names in the place of a profile's name; names have neither dots nor slashes.
+pub(crate) fn named_file(profile: &str) -> Option<&Path> {
+    let is_file = profile.contains(['.', '/', '\\']);
+    is_file.then_some(Path::new(profile))
 }
 
 fn on_free_ports(config: &mut Config) {

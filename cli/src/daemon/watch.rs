@@ -26,10 +26,10 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Watches a file and the profiles of a directory, whichever are given, from now on.
-    pub(crate) fn of(file: Option<&Path>, directory: Option<&Path>) -> Self {
+    /// Watches files and the profiles of a directory, whichever are given, from now on.
+    pub(crate) fn of(files: Vec<PathBuf>, directory: Option<&Path>) -> Self {
         let watched = Watched {
-            file: file.map(Path::to_owned),
+            files,
             directory: directory.map(Path::to_owned),
         };
         let seen = watched.look();
@@ -71,7 +71,7 @@ impl Changes {
 /// What is watched.
 #[derive(Debug, Clone)]
 struct Watched {
-    file: Option<PathBuf>,
+    files: Vec<PathBuf>,
     directory: Option<PathBuf>,
 }
 
@@ -89,14 +89,14 @@ struct Stamp {
 
 impl Watched {
     fn is_nothing(&self) -> bool {
-        self.file.is_none() && self.directory.is_none()
+        self.files.is_empty() && self.directory.is_none()
     }
 
     fn look(&self) -> Look {
         let listed = self.directory.as_deref().map(profiles::list);
         // A directory that cannot be read has no profiles, until it can be.
         let profiles = listed.and_then(Result::ok).unwrap_or_default();
-        let files = self.file.iter().cloned().chain(profiles);
+        let files = self.files.iter().cloned().chain(profiles);
         files
             .filter_map(|file| {
                 let stamp = Stamp::of(&file)?;
@@ -142,7 +142,7 @@ mod tests {
         let long_ago = fs::File::options().write(true).open(&file).unwrap();
         long_ago.set_modified(std::time::UNIX_EPOCH).unwrap();
         let watched = Watched {
-            file: Some(file),
+            files: vec![file],
             directory: Some(profiles),
         };
         (directory, watched)
@@ -191,11 +191,11 @@ mod tests {
         symlink("..data/squall.yaml", at("squall.yaml")).unwrap();
         for watched in [
             Watched {
-                file: Some(at("squall.yaml")),
+                files: vec![at("squall.yaml")],
                 directory: None,
             },
             Watched {
-                file: None,
+                files: Vec::new(),
                 directory: Some(directory.path().to_owned()),
             },
         ] {
@@ -217,7 +217,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_told_once_and_one_that_comes_before_the_wait_too() {
         let (directory, watched) = watched();
-        let mut changes = Changes::of(watched.file.as_deref(), watched.directory.as_deref());
+        let mut changes = Changes::of(watched.files, watched.directory.as_deref());
         let draft = directory.path().join("draft");
         fs::write(&draft, "proxy:\n").unwrap();
         fs::rename(&draft, directory.path().join("squall.yaml")).unwrap();

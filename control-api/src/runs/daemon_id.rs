@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::claim::Claim;
 
-/// The file in a daemon's home.
+/// The file in a daemon's home: its id, and below where its API answers.
 const FILE: &str = "daemon-id";
 
 /// What a daemon is called among those that share a store: 16 hex digits, and its own for as long as this
@@ -16,7 +17,7 @@ const FILE: &str = "daemon-id";
 #[derive(Debug)]
 pub struct DaemonId {
     id: String,
-    _claim: Option<Claim>,
+    claim: Option<Claim>,
 }
 
 impl DaemonId {
@@ -42,7 +43,7 @@ impl DaemonId {
         };
         Ok(Self {
             id,
-            _claim: Some(claim),
+            claim: Some(claim),
         })
     }
 
@@ -50,8 +51,30 @@ impl DaemonId {
     fn passing() -> io::Result<Self> {
         Ok(Self {
             id: fresh()?,
-            _claim: None,
+            claim: None,
         })
+    }
+
+    /// Writes down in the home where this daemon's API answers.
+    pub fn write_address(&mut self, api: SocketAddr) -> io::Result<()> {
+        let Some(claim) = &mut self.claim else {
+            return Ok(());
+        };
+        let file = claim.file();
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}\n{api}", self.id)
+    }
+
+    /// Where the API of the daemon answered that last had this home.
+    pub fn last_address(home: &Path) -> Option<SocketAddr> {
+        let text = std::fs::read_to_string(home.join(FILE)).ok()?;
+        text.lines().nth(1)?.parse().ok()
+    }
+
+    /// Whether a daemon has this home now.
+    pub fn is_taken(home: &Path) -> io::Result<bool> {
+        Claim::on(&home.join(FILE)).map(|claim| claim.is_none())
     }
 
     /// The digits.
@@ -64,7 +87,7 @@ impl DaemonId {
 fn known(file: &mut impl io::Read) -> io::Result<Option<String>> {
     let mut text = String::new();
     file.take(64).read_to_string(&mut text)?;
-    let id = text.trim();
+    let id = text.lines().next().unwrap_or_default();
     let is_id = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     Ok(is_id.then(|| id.to_owned()))
 }
@@ -111,6 +134,28 @@ mod tests {
         assert_ne!(other.as_str(), third.as_str());
         let id = one.as_str().to_owned();
         drop(one);
+        assert_eq!(of(Some(home.path())).as_str(), id);
+    }
+
+    #[test]
+    fn a_home_says_where_its_daemon_answers_while_it_is_there() {
+        let home = tempfile::TempDir::new().expect("a directory");
+        let look = || {
+            let taken = DaemonId::is_taken(home.path()).expect("a look");
+            (DaemonId::last_address(home.path()), taken)
+        };
+        assert_eq!(look(), (None, false));
+        let mut one = of(Some(home.path()));
+        let api = "127.0.0.1:7071".parse().expect("an address");
+        let mut other = of(Some(home.path()));
+        one.write_address(api).expect("a write");
+        other
+            .write_address("127.0.0.1:1".parse().expect("an address"))
+            .expect("nothing to write");
+        assert_eq!(look(), (Some(api), true));
+        let id = one.as_str().to_owned();
+        drop(one);
+        assert_eq!(look(), (Some(api), false));
         assert_eq!(of(Some(home.path())).as_str(), id);
     }
 }

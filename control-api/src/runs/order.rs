@@ -65,8 +65,8 @@ struct OptionsRequest {
     concurrency: Option<u64>,
     /// Whether a single cell that proves nothing makes the run inconclusive.
     strict: Option<bool>,
-    /// The profile, in the place of the suite's `chaos`.
-    profile: Option<String>,
+    /// The profile, in the place of the suite's `chaos`: its name, or the profile itself.
+    profile: Option<ProfileWanted>,
     /// The score to reach: 0 to 100, or a share up to 1.
     #[schemars(range(min = 0, max = 100))]
     min_score: Option<f64>,
@@ -87,6 +87,16 @@ struct OptionsRequest {
 pub(crate) enum FailOn {
     /// A cell fails that did not in the baseline, or the score is lower.
     Regression,
+}
+
+/// A profile.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum ProfileWanted {
+    /// The name of one that the daemon has.
+    Named(String),
+    /// One that the daemon need not have.
+    Sent(#[schemars(with = "BTreeMap<String, Value>")] Map<String, Value>),
 }
 
 /// The run to compare with.
@@ -132,7 +142,7 @@ pub(crate) struct Options {
     pub(crate) seed: Option<u64>,
     pub(crate) concurrency: Option<NonZeroUsize>,
     pub(crate) strict: Option<bool>,
-    pub(crate) profile: Option<String>,
+    pub(crate) profile: Option<ProfileWanted>,
     /// 0 to 100.
     pub(crate) min_score: Option<f64>,
     pub(crate) repeat: Option<u64>,
@@ -143,6 +153,10 @@ pub(crate) struct Options {
 
 /// What the chaos of a suite is called in reports.
 const CHAOS: &str = "chaos";
+
+/// The profile of `ci` runs of suites with neither chaos nor a contract, as flakestorm's v1 suites are. It touches every
+/// exchange, and holds none up for long.
+const INSTEAD: &str = "flaky_network";
 
 /// Reads what was posted, and looks up the documents that it names.
 pub(crate) async fn read(
@@ -174,8 +188,23 @@ pub(crate) async fn read(
     let suite_chaos = suite.as_ref().and_then(|(_, suite)| suite.chaos.as_ref());
     let suite_chaos = suite_chaos.map(|chaos| Trial::of(CHAOS, chaos));
     let chaos = match &options.profile {
-        Some(name) => reading.profile(name),
+        Some(ProfileWanted::Named(name)) => reading.profile(name),
+        Some(ProfileWanted::Sent(profile)) => reading.sent_profile(profile, &sent),
         None => suite_chaos,
+    };
+    let has_nothing = |suite: &Suite| {
+        let prompts = !suite.golden_prompts.is_empty() && !suite.invariants.is_empty();
+        prompts && suite.chaos.is_none() && suite.contract.is_none()
+    };
+    let chaos = match &suite {
+        Some((_, suite)) if kind == Some(RunKind::Ci) && chaos.is_none() && has_nothing(suite) => {
+            reading.doubts.push(format!(
+                "the suite has neither `chaos` nor `contract`: its prompts run under the profile `{INSTEAD}`; name \
+                 another one as the run's `profile`, or write `chaos`"
+            ));
+            reading.profile(INSTEAD)
+        }
+        _ => chaos,
     };
     if let Some((_, suite)) = &suite {
         reading.extended(suite, options.profile.is_some());
@@ -260,6 +289,7 @@ impl Reading<'_> {
                 .filter(|score| (0.0..=100.0).contains(score))?;
             Some(least_of(score))
         };
+        let a_profile = "the name of a profile, or a profile";
         let a_run = "the id of a run, or a run as the API and reports have it";
         let seed = "a whole number from 0 to 18446744073709551615";
         let is_given = |name| members.get(name).is_some_and(|value| !value.is_null());
@@ -273,7 +303,10 @@ impl Reading<'_> {
                 .option(members, "concurrency", "a number from 1 to 100", few)
                 .and_then(|few| NonZeroUsize::new(usize::try_from(few).ok()?)),
             strict: self.option(members, "strict", "true or false", Value::as_bool),
-            profile: self.option(members, "profile", "the name of a profile", name),
+            profile: self.option(members, "profile", a_profile, |value| match value {
+                Value::Object(profile) => Some(ProfileWanted::Sent(profile.clone())),
+                value => name(value).map(ProfileWanted::Named),
+            }),
             min_score: self.option(members, "min_score", "a number from 0 to 100", score),
             repeat: self.option(members, "repeat", "a number from 1 to 100", few),
             baseline: self.option(members, "baseline", a_run, Baseline::read),

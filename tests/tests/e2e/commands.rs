@@ -1,10 +1,11 @@
 //! Commands without a daemon, and what a command line alone can say.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Instant;
 
 use serde_json::{Value, json};
-use squall_tests::Daemon;
-use squall_tests::program::Way;
+use squall_tests::program::{Way, pause, python};
+use squall_tests::{Daemon, PATIENCE};
 
 use crate::desk::{Desk, Told, suite_of};
 
@@ -226,5 +227,203 @@ fn a_tape_is_played_and_stopped() {
         &["play", "incident.yaml", "--recording", &id],
     ] {
         assert_eq!(tape(wrong).code, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_daemon_that_has_the_ports_already_carries_out_the_run() {
+    let desk = Desk::new();
+    let suite = json!({
+        "agent": { "endpoint": format!("http://{}/json", desk.tool.address), "response_path": "of" },
+        "golden_prompts": ["Hello?"],
+        "contract": {
+            "name": "polite",
+            "invariants": [{ "id": "completes", "type": "completes" }],
+            "chaos_matrix": [{ "name": "clean" }],
+        },
+        "output": { "format": "terminal" },
+    });
+    let file = desk.write(&suite);
+    let own = Daemon::at_home(desk.home(), &json!({}));
+    let others = Daemon::start(&json!({}));
+    let contract = |daemon: &Daemon| {
+        let (proxy, api) = (daemon.proxy.to_string(), daemon.api.address.to_string());
+        let mut command = desk.squall(&["contract", "run", "--proxy", &proxy, "--api", &api]);
+        Told::from(command.arg("-c").arg(&file).output().unwrap())
+    };
+    let used = contract(&own);
+    assert_eq!(used.code, Some(0), "{used:#?}");
+    let said = format!(
+        "the daemon at http://{} runs already and is used",
+        own.api.address
+    );
+    assert!(used.err.contains(&said), "{used:#?}");
+    assert!(
+        used.err.contains(&format!("proxy on http://{}", own.proxy)),
+        "{used:#?}"
+    );
+    assert_eq!(own.api.get("/v1/runs")["items"][0]["kind"], "contract");
+    // Whose daemon another one is nobody knows: it is not handed the suite's secrets.
+    let refused = contract(&others);
+    assert_eq!(refused.code, Some(3), "{refused:#?}");
+    assert!(refused.err.contains("--server"), "{refused:#?}");
+    assert_eq!(others.api.get("/v1/runs")["items"], json!([]));
+}
+
+/// Every tool answers 503, and says why.
+const OUTAGE: &str =
+    "tool_faults: [{ tool: '*', mode: error, error_code: 503, message: '${WHY}' }]\n";
+
+#[test]
+fn a_file_stands_where_a_profile_s_name_is_taken() {
+    let desk = Desk::new();
+    let file = desk.directory.path().join("outage.yaml");
+    std::fs::write(&file, OUTAGE).unwrap();
+    let with_why = |arguments: &[&str]| {
+        let mut command = desk.squall(arguments);
+        Told::from(command.env("WHY", "closed for repairs").output().unwrap())
+    };
+    let url = format!("http://{}/json", desk.tool.address);
+    let told = with_why(&[
+        "run",
+        "--profile",
+        "outage.yaml",
+        "--",
+        "curl",
+        "--silent",
+        &url,
+    ]);
+    assert!(told.out.contains("closed for repairs"), "{told:#?}");
+    assert!(told.err.contains("profile outage, seed 42"), "{told:#?}");
+
+    let mut suite = suite_of(&desk.agent("/json", &[]), "unavailable");
+    suite.as_object_mut().unwrap().remove("chaos");
+    desk.write(&suite);
+    // The contract has a scenario of that name.
+    for (command, scenario) in [("chaos", "outage"), ("ci", "outage (prompts)")] {
+        let told = document(&with_why(&[command, "--profile", "outage.yaml", "--json"]));
+        let cells = told["cells"].as_array().unwrap();
+        assert!(
+            cells.iter().any(|cell| cell["scenario"] == scenario),
+            "{told}"
+        );
+        assert!(!told.to_string().contains("closed for repairs"), "{told}");
+    }
+
+    let daemon = Daemon::start(&json!({}));
+    let server = format!("http://{}", daemon.api.address);
+    let used = with_why(&[
+        "profile",
+        "use",
+        "outage.yaml",
+        "--scope",
+        "job-7",
+        "--server",
+        &server,
+    ]);
+    assert_eq!(used.code, Some(0), "{used:#?}");
+    assert_eq!(
+        daemon.api.get("/v1/scopes/job-7/chaos")["profile"],
+        "outage"
+    );
+
+    std::fs::write(&file, "tool_faults: [{ mode: eror }]\n").unwrap();
+    for arguments in [
+        &["run", "--profile", "outage.yaml", "--", "true"][..],
+        &[
+            "serve",
+            "--profile",
+            "outage.yaml",
+            "--proxy",
+            "127.0.0.1:0",
+            "--api",
+            "127.0.0.1:0",
+        ],
+        &["chaos", "--profile", "outage.yaml"],
+        &["profile", "use", "./outage.yaml"],
+    ] {
+        let told = with_why(arguments);
+        assert_eq!(told.code, Some(2), "{arguments:?}: {told:#?}");
+        assert!(
+            told.err.contains("outage.yaml:1:"),
+            "{arguments:?}: {told:#?}"
+        );
+    }
+    let none = with_why(&["run", "--profile", "none.yaml", "--", "true"]);
+    assert_eq!(none.code, Some(2), "{none:#?}");
+    assert!(none.err.contains("none.yaml: cannot be read"), "{none:#?}");
+}
+
+#[test]
+fn a_daemon_follows_the_file_of_its_profile() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("mine.yaml");
+    std::fs::write(&file, "tool_faults: [{ mode: error, error_code: 503 }]\n").unwrap();
+    // The directory of profiles holds it too: it is one and the same.
+    let config = json!({ "profiles": directory.path() });
+    let daemon = Daemon::start_with(&config, &["--profile", file.to_str().unwrap()]);
+    let status = || {
+        let way = Way {
+            proxy: Some(format!("http://{}", daemon.proxy)),
+            ..Way::direct("http://tool.test/")
+        };
+        let told = way.curl(&["--output", "/dev/null", "--write-out", "%{http_code}"]);
+        String::from_utf8(told.stdout).unwrap()
+    };
+    assert_eq!(daemon.api.get("/v1/chaos")["profile"], "mine");
+    assert_eq!(status(), "503");
+    std::fs::write(&file, "tool_faults: [{ mode: error, error_code: 429 }]\n").unwrap();
+    let began = Instant::now();
+    while status() != "429" {
+        assert!(began.elapsed() < PATIENCE, "the file is not read again");
+        pause();
+    }
+}
+
+#[test]
+fn a_suite_of_flakestorm_v1_is_verified_and_run() {
+    let desk = Desk::new();
+    let directory = desk.directory.path();
+    let agent = "import os, urllib.request\n\ndef ask(prompt):\n    \
+                 with urllib.request.urlopen(os.environ['TOOL']) as answer:\n        \
+                 return answer.read().decode()\n";
+    std::fs::write(directory.join("agent.py"), agent).unwrap();
+    let suite = "version: '1.0'
+agent: { endpoint: 'agent:ask', type: python, timeout: 30000 }
+model: { provider: ollama, name: 'qwen3:8b', base_url: 'http://127.0.0.1:1' }
+mutations: { count: 20, types: [paraphrase, noise], weights: { paraphrase: 1.0, noise: 0.8 } }
+golden_prompts: ['What does it say?', 'And now?']
+invariants:
+  - { type: output_not_empty }
+  - { type: latency, max_ms: 20000 }
+output: { format: html, path: ./reports }
+advanced: { concurrency: 2, retries: 2 }
+";
+    std::fs::write(directory.join("suite.yaml"), suite).unwrap();
+    let url = format!("http://{}/json", desk.tool.address);
+    let with_tool = |arguments: &[&str]| {
+        let mut command = desk.squall(arguments);
+        command.env("TOOL", &url).env("SQUALL_PYTHON", python());
+        Told::from(command.output().unwrap())
+    };
+    let verified = with_tool(&["verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:#?}");
+    assert!(
+        verified
+            .out
+            .contains("no invariant is judged by the suite's model"),
+        "{verified:#?}"
+    );
+    let run = with_tool(&["ci"]);
+    // The profile resets a connection now and then.
+    assert!(matches!(run.code, Some(0 | 1)), "{run:#?}");
+    for part in [
+        "under the profile `flaky_network`",
+        "`mutations` are left out",
+    ] {
+        assert!(
+            run.out.contains(part) || run.err.contains(part),
+            "{part}: {run:#?}"
+        );
     }
 }

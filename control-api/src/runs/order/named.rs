@@ -8,7 +8,7 @@ use squall_harness::suite::{Active, ContractPart, Suite, told_rules};
 use squall_journal::reach::Rules;
 use squall_journal::run::{DocumentVersion, RunRecord};
 use squall_profiles::library::{Library, Source};
-use squall_profiles::profile::Profile;
+use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
 
 use super::{Baseline, Options, Reading};
@@ -213,6 +213,36 @@ impl Reading<'_> {
             rules: Rules::Profile(name.to_owned()),
             active: Active::of_extended(profile, &library, &ToolNames::default()),
             told: told_rules(profile, &library),
+        })
+    }
+
+    /// The chaos of a profile that came with the order.
+    pub(super) fn sent_profile(
+        &mut self,
+        document: &Map<String, Value>,
+        sent: &Sent,
+    ) -> Option<Trial> {
+        let text = json!(document).to_string();
+        let library = self.library();
+        let read = self.state.trust.variables_and(sent, |variables| {
+            let profile = profile::parse_file("profile", &text, variables)?;
+            match library.rule_set_of(&profile, &ToolNames::default()) {
+                Ok(_) => Ok(profile),
+                Err(error) => Err(vec![error]),
+            }
+        });
+        let profile = read.map_err(|errors| {
+            for error in errors {
+                self.add(format!("/options/profile{}", error.pointer), error.message);
+            }
+        });
+        let profile = Arc::new(profile.ok()?);
+        let name = profile.name.as_deref().unwrap_or("profile");
+        self.note("profile", name, None, &profile.text);
+        self.note_extended(&library, &profile);
+        Some(Trial {
+            active: Active::of_extended(&profile, &library, &ToolNames::default()),
+            ..Trial::of(name, &profile)
         })
     }
 

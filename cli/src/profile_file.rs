@@ -1,0 +1,56 @@
+//! Profile files that commands send to a daemon: the daemon has other files and other variables.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use squall_profiles::document;
+use squall_profiles::profile::{Profile, parse_file};
+
+use crate::config::environment;
+use crate::failure::Failure;
+use crate::text;
+
+/// A profile file that was read.
+pub(crate) struct ProfileFile {
+    /// Its text.
+    pub(crate) text: String,
+    /// Its own name, else the file's.
+    pub(crate) name: String,
+    /// What its variables stand for. Never shown.
+    pub(crate) variables: BTreeMap<String, String>,
+    /// The text as a document, its variables not expanded.
+    document: Value,
+}
+
+/// Reads a profile file; everything that is wrong with it is reported with its place.
+pub(crate) fn read(file: &Path) -> Result<ProfileFile, Failure> {
+    let text = text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))?;
+    let shown = file.display().to_string();
+    let usage = |errors: &[String]| Failure::Usage(errors.join("\n"));
+    let profile: Profile = parse_file(&shown, &text, environment()).map_err(|errors| {
+        let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        usage(&lines)
+    })?;
+    let tree = document::read(&shown, &text).map_err(|error| usage(&[error.to_string()]))?;
+    let (_, expanded) = profile.version();
+    let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let variables = expanded.iter().map(own).collect();
+    let stem = file.file_stem();
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
+    Ok(ProfileFile {
+        name: profile.name.or(stem).unwrap_or_default(),
+        variables,
+        document: tree.value.to_json(),
+        text,
+    })
+}
+
+impl ProfileFile {
+    /// The document, with its name in it.
+    pub(crate) fn named_document(&self) -> Value {
+        let mut document = self.document.clone();
+        document["name"] = json!(self.name);
+        document
+    }
+}

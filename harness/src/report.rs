@@ -212,6 +212,16 @@ fn rank(state: CellState) -> u8 {
     }
 }
 
+/// The invariants that were judged in some scenario.
+pub fn exercised(run: &RunRecord) -> BTreeSet<&str> {
+    let judged = |cell: &&CellRecord| match cell.state {
+        CellState::Passed | CellState::Failed | CellState::Error => true,
+        CellState::NotExercised | CellState::NotApplicable => false,
+    };
+    let judged = run.cells.iter().filter(judged);
+    judged.map(|cell| cell.invariant.as_str()).collect()
+}
+
 /// The askings that made a cell what it is; all of them, where a run does not say.
 fn telling(cell: &CellRecord) -> impl Iterator<Item = &EvidenceRecord> {
     let evidence = cell.evidence.iter();

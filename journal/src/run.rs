@@ -446,6 +446,10 @@ pub struct EvidenceRecord {
     pub latency_ms: f64,
     /// Ids of the exchanges it caused.
     pub exchanges: Vec<String>,
+    /// The exchange that tells most: the one that the reason names, or the first that a fault made fail; `null` where
+    /// there is none.
+    #[serde(default)]
+    pub telling: Option<String>,
     /// What the invariant said of this asking alone; `null` in runs of before there was this member.
     #[serde(default)]
     pub state: Option<CellState>,

@@ -57,7 +57,7 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     if !run.cells.is_empty() {
         lines.push(String::new());
         lines.extend(matrix::render(&run.cells, paint).lines().map(str::to_owned));
-        lines.extend(failures::render(&run.cells, paint));
+        lines.extend(failures::render(run, paint));
     }
     if run.state.is_over() && (run.score.is_some() || !run.cells.is_empty()) {
         lines.push(String::new());
@@ -226,12 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_that_are_too_many_for_a_line_are_numbered() {
+    fn scenarios_that_are_too_many_for_a_line_are_in_tables_below() {
         let mut document = failed();
         let scenarios = (1..=9).map(|number| format!("a scenario of number {number}"));
         let cells = scenarios.map(|name| cell("completes", &name, "high", "passed", None));
         document["cells"] = cells.collect();
         let run: RunRecord = serde_json::from_value(document).expect("a run");
-        insta::assert_snapshot!(matrix::render(&run.cells, Paint::plain()));
+        let told = matrix::render(&run.cells, Paint::plain());
+        let widest = told.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{told}");
+        insta::assert_snapshot!(told);
     }
 }

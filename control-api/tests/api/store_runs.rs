@@ -99,6 +99,7 @@ fn cell() -> CellRecord {
         mutation: None,
         baseline_failed: true,
         evidence: vec![EvidenceRecord {
+            telling: None,
             repeat: None,
             prompt: "héllo\0".to_owned(),
             answer: None,

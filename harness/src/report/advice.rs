@@ -1,9 +1,9 @@
 //! What to do about a cell: said of what really happened on the wire, never of what a scenario is called.
 
-use squall_journal::record::{RuleOutcome, RuleRecord};
+use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_journal::run::{CellRecord, CellState};
 
-use super::story::{Injection, Story};
+use super::story::{Injection, Story, applied};
 use crate::scores::NO_FAULT;
 use crate::undrawn::why_undrawn;
 
@@ -118,13 +118,25 @@ fn without_quotes(reason: &str) -> String {
 /// it did harm, nothing made up for it, and it did more than delay.
 fn weight(reason: Option<&str>, injection: &Injection<'_>) -> [bool; 4] {
     let rule = injection.rule;
-    let delays = of_mode(&rule.family, &rule.mode) == Some(OF_DELAYS);
+    let delays = is_delay(rule);
     [
         reason.is_some_and(|reason| reason.contains(&injection.on)),
         injection.harmed || !delays,
         !injection.mended,
         !delays,
     ]
+}
+
+/// Whether a rule does no more than delay.
+fn is_delay(rule: &RuleRecord) -> bool {
+    of_mode(&rule.family, &rule.mode) == Some(OF_DELAYS)
+}
+
+/// Rules that were applied to an exchange, delays behind what decided how it ended.
+pub(super) fn deciding_first(exchange: &ExchangeRecord) -> Vec<&RuleRecord> {
+    let mut rules: Vec<_> = applied(exchange).collect();
+    rules.sort_by_key(|rule| is_delay(rule));
+    rules
 }
 
 /// What was injected, and what the agent did then.
@@ -184,8 +196,8 @@ fn of_nothing(reason: Option<&str>, stories: &[Story<'_>]) -> String {
             .to_owned(),
         (0, _) => "Its calls are not in this report any more; run again to see them.".to_owned(),
         _ if reason.is_some_and(|reason| reason.starts_with(NO_FAULT)) => {
-            "Its calls went through the proxy, and no rule matched them: a daemon that still knows the exchange says \
-             which condition each rule missed by: squall explain, with the exchange's id."
+            "Its calls went through the proxy, and no rule matched them: correct the condition that the reason names, \
+             or have the agent make calls that the rules are about."
                 .to_owned()
         }
         _ => "Nothing that this check is about happened in this scenario. Have it happen there, by rules or by other \

@@ -90,7 +90,7 @@ type Part = (
 fn parts(report: &Report) -> Vec<Part> {
     let run = &report.run;
     let has = |found: usize| found > 0;
-    let parts: [Part; 9] = [
+    let parts: [Part; 10] = [
         ("summary", "Summary", summary::write, true),
         ("matrix", "Matrix", matrix::write, has(run.cells.len())),
         (
@@ -113,9 +113,15 @@ fn parts(report: &Report) -> Vec<Part> {
         ),
         (
             "unproved",
-            "What was not exercised",
+            "What was exercised nowhere",
             cells::unproved,
             has(cells::not_exercised(run).len()),
+        ),
+        (
+            "demands",
+            "What was demanded",
+            facts::demands,
+            !run.demands.is_empty() || run.scenarios.iter().any(|one| !one.rules.is_empty()),
         ),
         (
             "recovery",

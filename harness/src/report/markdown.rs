@@ -53,6 +53,7 @@ pub(super) fn document(report: &Report) -> String {
     text += &comparison(report);
     let end = last_line(report);
     text += &failures(report, MOST.saturating_sub(length(&text) + length(&end)));
+    text += &demands(report, MOST.saturating_sub(length(&text) + length(&end)));
     text + &end
 }
 
@@ -223,6 +224,42 @@ fn failures(report: &Report, room: usize) -> String {
         text += &told;
     }
     text
+}
+
+/// What each invariant demands, and each scenario's rules, in so many characters.
+fn demands(report: &Report, room: usize) -> String {
+    let run = &report.run;
+    let invariants = run.demands.iter().map(|one| {
+        let parameters = match &*one.parameters {
+            "" => String::new(),
+            some => format!(": {}", span(&line(some, MOST_TEXT))),
+        };
+        let name = span(&one.invariant);
+        let (kind, severity) = (plain(&one.r#type), plain(&one.severity));
+        format!("- invariant {name}, {kind} ({severity}){parameters}\n")
+    });
+    let rules = run.scenarios.iter().flat_map(|one| {
+        let name = span(&one.name);
+        one.rules
+            .iter()
+            .map(move |rule| format!("- scenario {name}: {}\n", span(&line(rule, MOST_TEXT))))
+    });
+    let all: Vec<_> = invariants.chain(rules).collect();
+    let mut text = "<details><summary>What was demanded</summary>\n\n".to_owned();
+    let end = "\n</details>\n\n";
+    if all.is_empty() || length(&text) + length(end) + 100 > room {
+        return String::new();
+    }
+    for (number, told) in all.iter().enumerate() {
+        // With room for the line that says what is left out.
+        if length(&text) + length(told) + length(end) + 100 > room {
+            let left = all.len() - number;
+            text += &format!("\n{left} more in the other forms of this report.\n");
+            break;
+        }
+        text += told;
+    }
+    text + end
 }
 
 /// The gravest first.

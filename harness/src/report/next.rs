@@ -37,7 +37,7 @@ pub fn next_step(run: &RunRecord) -> Option<String> {
         );
     }
     (idle().count() > 0).then(|| {
-        "Next: have the rules of every scenario fire. The report says of each cell what it lacked: a condition of a rule, \
+        "Next: have the rules of every scenario fire. The report in JSON says of each cell what it lacked: a condition of a rule, \
          a higher `probability`, more prompts."
             .to_owned()
     })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use squall_journal::reach::{Observe, Reach, Rules, Seen, Wanted};
-use squall_journal::record::{RuleOutcome, RuleRecord};
+use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 use squall_journal::run::EvidenceRecord;
 use squall_journal::trace_id::TraceId;
@@ -148,6 +148,26 @@ impl Asked {
         }
     }
 
+    /// The exchange that tells most of a judgement with this reason: the one that it names first, or the first that a
+    /// fault made fail, or that one was applied to.
+    pub(super) fn telling(&self, reason: &str) -> Option<String> {
+        let named = self.exchanges.iter();
+        let named = named.filter_map(|id| Some((reason.find(id.as_str())?, id.clone())));
+        if let Some((_, id)) = named.min() {
+            return Some(id);
+        }
+        let attempts = self.trace.attempts().iter();
+        let records = attempts.map(|attempt| &self.trace.exchange(attempt).record);
+        let is_hit = |record: &&ExchangeRecord| {
+            let mut rules = record.rules.iter();
+            rules.any(|rule| rule.outcome == RuleOutcome::Applied)
+        };
+        let mut hit = records.filter(is_hit);
+        let first = hit.clone().next();
+        let failed = hit.find(|record| record.status.is_none_or(|status| status >= 400));
+        Some(failed.or(first)?.id.clone())
+    }
+
     /// What is kept of it: no secrets, and no more than so much.
     pub(super) fn evidence(&self, prompt: &Prompt) -> EvidenceRecord {
         let redactor = Redactor::default();
@@ -166,6 +186,7 @@ impl Asked {
             answer: told,
             latency_ms: self.answer.latency.as_secs_f64() * 1000.0,
             exchanges: self.exchanges.clone(),
+            telling: None,
             state: None,
             reason: None,
             faults_applied: self.faults_applied,

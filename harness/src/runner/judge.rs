@@ -201,6 +201,11 @@ impl Case {
 
     fn sample_of(&self, judgement: Judgement, fails_without_chaos: Option<bool>) -> Sample {
         let asked = &self.asked;
+        let reason = match &judgement {
+            Judgement::NotApplicable(reason) => reason,
+            Judgement::Judged(verdict) => verdict.reason(),
+        };
+        let telling = asked.telling(reason);
         let looks_at_the_wire = self.invariant.looks_at_the_wire();
         let fails = matches!(judgement, Judgement::Judged(Verdict::Fails(_)));
         let gives_up = fails && !looks_at_the_wire && self.gives_up();
@@ -218,6 +223,7 @@ impl Case {
             fails_without_chaos,
             evidence: EvidenceRecord {
                 repeat: self.repeat,
+                telling,
                 ..asked.evidence(&self.prompt)
             },
         }

@@ -142,6 +142,7 @@ pub(super) mod tests {
             idle: None,
             fails_without_chaos: Some(verdict == "fails always"),
             evidence: EvidenceRecord {
+                telling: None,
                 repeat: None,
                 prompt: verdict.to_owned(),
                 answer: None,

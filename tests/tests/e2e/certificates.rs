@@ -63,3 +63,67 @@ fn a_certificate_names_the_agent_and_what_was_demanded_of_it() {
     assert_eq!(digest(&first), digest(&again));
     assert_ne!(digest(&first), digest(&certified(&desk, "another")));
 }
+
+/// Asks its tool twice, and takes no notice of a failure.
+const TWICE: &str = "
+import sys
+import urllib.request
+
+sys.stdin.read()
+for _ in range(2):
+    try:
+        urllib.request.urlopen(sys.argv[1], timeout=60).read()
+    except OSError:
+        pass
+print('it is sunny')
+";
+
+#[test]
+fn a_run_points_at_the_call_that_failed_and_names_only_what_was_exercised_nowhere() {
+    let desk = Desk::new();
+    std::fs::write(desk.directory.path().join("twice.py"), TWICE).unwrap();
+    let mut agent = desk.agent("/json", &[]);
+    agent["command"][1] = json!("twice.py");
+    let mut suite = suite_of(&agent, "unavailable");
+    let late = |rule: Value| json!([{ "tool": "*", "mode": "error", "error_code": 503, "after_calls": rule }]);
+    suite["contract"]["chaos_matrix"] = json!([
+        { "name": "calm" },
+        { "name": "second", "tool_faults": late(json!(1)) },
+        { "name": "never", "tool_faults": late(json!(9)) },
+    ]);
+    let never = json!({ "id": "backs-off", "type": "backs_off" });
+    suite["contract"]["invariants"]
+        .as_array_mut()
+        .unwrap()
+        .push(never);
+    suite["output"] =
+        json!({ "format": "html", "path": "out", "filename_template": "mine.{format}" });
+    let told = desk.run(&["contract", "run"], &desk.write(&suite));
+    assert_eq!(told.code, Some(1), "{told:#?}");
+    let mut lines = told.out.lines();
+    let line = lines.find_map(|line| line.trim().strip_prefix("squall explain "));
+    let explained = desk
+        .squall(&["explain", line.expect("an exchange")])
+        .output();
+    let explained = Told::from(explained.unwrap());
+    assert!(explained.out.contains("applied"), "{explained:#?}");
+    for part in [
+        "✓ passed",
+        "✗ failed",
+        "· not exercised",
+        "of invariants that were exercised nowhere",
+    ] {
+        assert!(told.out.contains(part), "{part}: {told:#?}");
+    }
+    // `completes` was exercised, if not in every scenario.
+    assert!(!told.out.contains("completes under never"), "{told:#?}");
+    assert!(told.out.contains("backs-off under never"), "{told:#?}");
+    let page = std::fs::read_to_string(desk.directory.path().join("out/mine.html")).unwrap();
+    for part in [
+        "What was demanded",
+        "error_code: 503, after_calls: 9",
+        "value: unavailable",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}

@@ -121,6 +121,7 @@ fn judged(run: &Value) -> Value {
         for evidence in cell["evidence"].as_array_mut().unwrap() {
             let evidence = evidence.as_object_mut().unwrap();
             evidence.shift_remove("exchanges");
+            evidence.shift_remove("telling");
             evidence.shift_remove("latency_ms");
         }
     }

@@ -1,6 +1,7 @@
 //! What went wrong in a run, the worst first.
 
-use squall_journal::run::{CellRecord, CellState, EvidenceRecord};
+use squall_harness::report::exercised;
+use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
 use crate::render::clean;
 use crate::render::paint::Paint;
@@ -15,9 +16,10 @@ const WIDTH: usize = 96;
 /// Most characters of a prompt or an answer.
 const SAID: usize = 300;
 
-/// Failed cells, those that fail without chaos too, those that could not be judged, those that prove
-/// nothing.
-pub(super) fn render(cells: &[CellRecord], paint: Paint) -> Vec<String> {
+/// Failed cells, those that fail without chaos too, those that could not be judged, those of invariants that were
+/// exercised nowhere.
+pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
+    let cells = &run.cells;
     let of = |wanted: fn(&CellRecord) -> bool| {
         let mut found: Vec<_> = cells.iter().filter(|cell| wanted(cell)).collect();
         found.sort_by_key(|cell| rank(&cell.severity));
@@ -45,15 +47,17 @@ pub(super) fn render(cells: &[CellRecord], paint: Paint) -> Vec<String> {
     let failed = of(|cell| cell.state == CellState::Failed && !cell.baseline_failed);
     part("failed", &failed, at_length);
     let without_chaos = of(|cell| cell.state == CellState::Failed && cell.baseline_failed);
-    part(
-        "failed without chaos too (failed*)",
-        &without_chaos,
-        at_length,
-    );
+    part("failed without chaos too (✗*)", &without_chaos, at_length);
     let unjudged = of(|cell| cell.state == CellState::Error);
     part("could not be judged", &unjudged, briefly);
-    let unproved = of(|cell| cell.state == CellState::NotExercised);
-    part("not exercised", &unproved, briefly);
+    let mut unproved = of(|cell| cell.state == CellState::NotExercised);
+    let exercised = exercised(run);
+    unproved.retain(|cell| !exercised.contains(cell.invariant.as_str()));
+    part(
+        "of invariants that were exercised nowhere",
+        &unproved,
+        briefly,
+    );
     lines
 }
 
@@ -87,7 +91,8 @@ fn at_length(cell: &CellRecord, paint: Paint) -> Vec<String> {
         Some(answer) => lines.extend(said("answered", answer)),
         None => lines.extend(said("answered", "nothing")),
     }
-    if let Some(exchange) = evidence.exchanges.first() {
+    let telling = evidence.telling.as_ref().or(evidence.exchanges.first());
+    if let Some(exchange) = telling {
         let command = format!("squall explain {}", clean(exchange, 40));
         lines.push(format!("    {}", paint.name(command)));
     }

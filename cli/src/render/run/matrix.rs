@@ -6,29 +6,53 @@ use crate::render::clean;
 use crate::render::paint::Paint;
 use crate::render::table::{Table, shown};
 
-/// Widest matrix whose scenarios head their columns; above it they are numbered.
-const WIDTH: usize = 100;
+/// Widest table, columns of a terminal: what does not fit is in a table below.
+const WIDTH: usize = 80;
 
 /// Most characters of a name.
-const NAME: usize = 40;
+const NAME: usize = 28;
 
-/// A line for each invariant, a column for each scenario, both in the order they come in.
+/// What the marks say.
+const MARKS: [(&str, &str); 6] = [
+    ("✓", "passed"),
+    ("✗", "failed"),
+    ("✗*", "fails without chaos too"),
+    ("?", "not judged"),
+    ("·", "not exercised"),
+    ("–", "not applicable"),
+];
+
+/// A line for each invariant, a column for each scenario, both in the order they come in; and what the marks say.
 pub(super) fn render(cells: &[CellRecord], paint: Paint) -> String {
     let scenarios = scenarios(cells);
-    let whole = table(cells, &scenarios, &scenarios, paint);
-    let widest = whole.lines().map(shown).max().unwrap_or(0);
-    if widest <= WIDTH {
-        return whole;
+    let lead = table(cells, &[], paint).lines().map(shown).max();
+    let lead = lead.unwrap_or(0);
+    let mut tables: Vec<Vec<&str>> = Vec::new();
+    let mut width = WIDTH;
+    for scenario in &scenarios {
+        let column = 2 + shown(&clean(scenario, NAME)).max(2);
+        if width + column > WIDTH {
+            width = lead;
+            tables.push(Vec::new());
+        }
+        width += column;
+        if let Some(last) = tables.last_mut() {
+            last.push(scenario);
+        }
     }
-    let numbers: Vec<_> = (1..=scenarios.len())
-        .map(|number| number.to_string())
+    let mut text = String::new();
+    for some in tables {
+        text.push_str(&table(cells, &some, paint));
+        text.push('\n');
+    }
+    let is_used = |(mark, _): &&(&str, &str)| cells.iter().any(|cell| self::mark(cell) == *mark);
+    let legend = MARKS.iter().filter(is_used);
+    let legend: Vec<_> = legend
+        .map(|(mark, word)| format!("{mark} {word}"))
         .collect();
-    let legend = numbers
-        .iter()
-        .zip(&scenarios)
-        .map(|(number, scenario)| format!("{number:>4}  {}\n", clean(scenario, WIDTH)));
-    let legend: String = legend.collect();
-    format!("{legend}\n{}", table(cells, &scenarios, &numbers, paint))
+    text.push_str(&paint.faint(legend.join("  ")));
+    text.push('\n');
+    text
 }
 
 fn scenarios(cells: &[CellRecord]) -> Vec<String> {
@@ -41,9 +65,9 @@ fn scenarios(cells: &[CellRecord]) -> Vec<String> {
     scenarios
 }
 
-fn table(cells: &[CellRecord], scenarios: &[String], headings: &[String], paint: Paint) -> String {
+fn table(cells: &[CellRecord], scenarios: &[&str], paint: Paint) -> String {
     let heading = [String::new(), "SEVERITY".to_owned()];
-    let columns = headings.iter().map(|heading| clean(heading, NAME));
+    let columns = scenarios.iter().map(|scenario| clean(scenario, NAME));
     let mut table = Table::new(heading.into_iter().chain(columns));
     let mut seen: Vec<(&str, &Option<String>)> = Vec::new();
     for cell in cells {
@@ -58,7 +82,7 @@ fn table(cells: &[CellRecord], scenarios: &[String], headings: &[String], paint:
             .collect();
         let states = scenarios.iter().map(|scenario| {
             let found = of_row.iter().find(|cell| cell.scenario == *scenario);
-            found.map_or_else(String::new, |cell| word(cell, paint))
+            found.map_or_else(String::new, |cell| painted(cell, paint))
         });
         let name = match &cell.mutation {
             Some(mutation) => format!("{} ({mutation})", cell.invariant),
@@ -70,14 +94,24 @@ fn table(cells: &[CellRecord], scenarios: &[String], headings: &[String], paint:
     table.render()
 }
 
-/// What became of a cell, in a word or two.
-pub(super) fn word(cell: &CellRecord, paint: Paint) -> String {
+/// What became of a cell.
+fn mark(cell: &CellRecord) -> &'static str {
     match cell.state {
-        CellState::Passed => paint.good("passed"),
-        CellState::Failed if cell.baseline_failed => paint.bad("failed*"),
-        CellState::Failed => paint.bad("failed"),
-        CellState::NotExercised => paint.notable("not exercised"),
-        CellState::NotApplicable => paint.faint("-"),
-        CellState::Error => paint.bad("not judged"),
+        CellState::Passed => "✓",
+        CellState::Failed if cell.baseline_failed => "✗*",
+        CellState::Failed => "✗",
+        CellState::NotExercised => "·",
+        CellState::NotApplicable => "–",
+        CellState::Error => "?",
+    }
+}
+
+fn painted(cell: &CellRecord, paint: Paint) -> String {
+    let mark = mark(cell);
+    match cell.state {
+        CellState::Passed => paint.good(mark),
+        CellState::Failed | CellState::Error => paint.bad(mark),
+        CellState::NotExercised => paint.notable(mark),
+        CellState::NotApplicable => paint.faint(mark),
     }
 }

@@ -3,10 +3,11 @@
 use squall_journal::run::{CellRecord, EvidenceRecord};
 
 use super::{headings, scrolled, timeline};
+use crate::report::advice::deciding_first;
 use crate::report::markup::Markup;
 use crate::report::shown;
 use crate::report::shown::cut;
-use crate::report::story::{Story, applied, got};
+use crate::report::story::{Story, got};
 use crate::report::words;
 
 /// Most askings told of a cell.
@@ -162,7 +163,8 @@ fn table(details: &mut Markup, story: &Story<'_>) {
             table.element("tbody").holding(|tbody| {
                 for call in story.calls.iter().take(MOST_CALLS) {
                     let exchange = call.exchange;
-                    let rules: Vec<_> = applied(exchange)
+                    let rules: Vec<_> = deciding_first(exchange)
+                        .into_iter()
                         .map(|rule| format!("{} ({})", rule.rule, rule.mode))
                         .collect();
                     let took = exchange

@@ -6,7 +6,7 @@ use super::{askings, scrolled, tag};
 use crate::report::advice::advice;
 use crate::report::markup::Markup;
 use crate::report::story::{Story, Wire};
-use crate::report::{Report, telling, words};
+use crate::report::{Report, exercised, telling, words};
 
 /// Most cells told in one part of the page.
 const MOST: usize = 100;
@@ -38,9 +38,12 @@ pub(super) fn in_error(run: &RunRecord) -> Cells<'_> {
     of(run, CellState::Error)
 }
 
-/// Those to which nothing was done.
+/// Those of invariants that were exercised in no scenario.
 pub(super) fn not_exercised(run: &RunRecord) -> Cells<'_> {
-    of(run, CellState::NotExercised)
+    let mut idle = of(run, CellState::NotExercised);
+    let exercised = exercised(run);
+    idle.retain(|(_, cell)| !exercised.contains(cell.invariant.as_str()));
+    idle
 }
 
 fn of(run: &RunRecord, state: CellState) -> Cells<'_> {
@@ -151,7 +154,7 @@ fn to_do(inner: &mut Markup, cell: &CellRecord, stories: &[Story<'_>]) {
 
 /// Cells that prove nothing: why, and what to do about it.
 pub(super) fn unproved(section: &mut Markup, report: &Report, wire: &Wire<'_>) {
-    let about = "These cells prove nothing, and are in no score.";
+    let about = "Invariants that were exercised in no scenario. Such cells prove nothing, and are in no score.";
     section.element("p").with("class", "soft").text(about);
     let cells = not_exercised(&report.run);
     scrolled(section, "Cells that were not exercised", |region| {

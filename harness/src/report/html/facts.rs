@@ -4,11 +4,15 @@ use squall_journal::run::{CellChange, CellState, RecoveryRecord, RunRecord};
 
 use super::{headings, scrolled, tag};
 use crate::report::markup::Markup;
+use crate::report::shown::cut;
 use crate::report::story::Wire;
 use crate::report::{Report, words};
 
-/// Most changes listed of a kind.
+/// Most changes listed of a kind, and most invariants, scenarios and rules of one.
 const MOST: usize = 100;
+
+/// Most characters of what an invariant demands, and of a rule.
+const MOST_TEXT: usize = 4000;
 
 pub(super) fn has_recovery(run: &RunRecord) -> bool {
     !run.recoveries.is_empty() || run.stability.is_some()
@@ -98,6 +102,63 @@ fn range(td: &mut Markup, one: &RecoveryRecord) {
                 .with("height", "10")
                 .empty();
         });
+}
+
+/// What each invariant demands, and the rules of each scenario with the texts that they inject.
+pub(super) fn demands(section: &mut Markup, report: &Report, _: &Wire<'_>) {
+    let (run, text) = (&report.run, |text| cut(text, MOST_TEXT).0.to_owned());
+    let left_out = |section: &mut Markup, left: usize, what: &str| {
+        if left > 0 {
+            let more = format!("{left} more {what} in the JSON form of this report.");
+            section.element("p").with("class", "soft").text(&more);
+        }
+    };
+    scrolled(section, "Invariants", |region| {
+        region.element("table").holding(|table| {
+            headings(table, &["Invariant", "Type", "Severity", "Parameters"]);
+            table.element("tbody").holding(|tbody| {
+                for one in run.demands.iter().take(MOST) {
+                    tbody.element("tr").holding(|row| {
+                        row.element("th").with("scope", "row").text(&one.invariant);
+                        for value in [&one.r#type, &one.severity, &text(&one.parameters)] {
+                            row.with_text("td", value);
+                        }
+                    });
+                }
+            });
+        });
+    });
+    left_out(
+        section,
+        run.demands.len().saturating_sub(MOST),
+        "invariants",
+    );
+    scrolled(section, "Scenarios", |region| {
+        region.element("table").holding(|table| {
+            headings(table, &["Scenario", "Rules"]);
+            table.element("tbody").holding(|tbody| {
+                for one in run.scenarios.iter().take(MOST) {
+                    tbody.element("tr").holding(|row| {
+                        row.element("th").with("scope", "row").text(&one.name);
+                        row.element("td").holding(|td| {
+                            if one.rules.is_empty() {
+                                td.text("none");
+                            }
+                            for rule in one.rules.iter().take(MOST) {
+                                td.with_text("p", &text(rule));
+                            }
+                            left_out(td, one.rules.len().saturating_sub(MOST), "rules");
+                        });
+                    });
+                }
+            });
+        });
+    });
+    left_out(
+        section,
+        run.scenarios.len().saturating_sub(MOST),
+        "scenarios",
+    );
 }
 
 pub(super) fn comparison(section: &mut Markup, report: &Report, _: &Wire<'_>) {

@@ -7,9 +7,10 @@
 //! model m-1  200       ░░░░▇▇▇▇▇▇▇       ░ is delay that was injected
 //! ```
 
-use squall_journal::record::{ExchangeRecord, Outcome};
+use squall_journal::record::{ExchangeRecord, Outcome, RuleRecord};
 
 use super::picture;
+use crate::report::advice::deciding_first;
 use crate::report::markup::Markup;
 use crate::report::shown::cut;
 use crate::report::story::{Story, applied, got, name};
@@ -29,6 +30,8 @@ const LANE: f64 = 38.0;
 const MOST: usize = 40;
 /// Most characters of a name.
 const MOST_NAME: usize = 34;
+/// Room for how many more faults there are.
+const MORE: usize = 4;
 
 pub(super) fn write(inner: &mut Markup, id: &str, story: &Story<'_>) {
     let lanes = story.calls.len().min(MOST);
@@ -163,9 +166,7 @@ fn lane(svg: &mut Markup, top: f64, at_ms: f64, exchange: &ExchangeRecord, scale
         .max(0.0);
     let end = scale.place(at_ms + duration).max(begin + 3.0);
     let delay = scale.place(at_ms + exchange.injected_ms.clamp(0.0, duration));
-    let rules: Vec<_> = applied(exchange)
-        .map(|rule| format!("{}: {}", rule.rule, rule.mode))
-        .collect();
+    let rules = deciding_first(exchange);
 
     let called = svg.element("text").with("x", "0").number("y", top + 15.0);
     called.holding(|text| {
@@ -178,7 +179,7 @@ fn lane(svg: &mut Markup, top: f64, at_ms: f64, exchange: &ExchangeRecord, scale
             .with("class", "hit")
             .with("x", "0")
             .number("y", top + 30.0);
-        hit.text(&short(&format!("⚡ {}", rules.join(", "))));
+        hit.text(&faults(&rules));
     }
     let bar = |svg: &mut Markup, class: &str, from: f64, to: f64, y: f64, height: f64| {
         let rect = svg
@@ -213,9 +214,80 @@ fn class(exchange: &ExchangeRecord) -> &'static str {
     }
 }
 
+/// As many faults as there is room for, none cut, and how many more there are.
+fn faults(rules: &[&RuleRecord]) -> String {
+    let length = |text: &str| text.chars().count();
+    let mut text = "⚡".to_owned();
+    for (told, rule) in rules.iter().enumerate() {
+        let begin = if told == 0 { " " } else { ", " };
+        let last = told + 1 == rules.len();
+        let names = [format!("{}: {}", rule.rule, rule.mode), rule.mode.clone()];
+        let room = if last { MOST_NAME } else { MOST_NAME - MORE };
+        let fits = |name: &String| length(&text) + length(begin) + length(name) <= room;
+        let Some(name) = names.into_iter().find(fits) else {
+            return format!("{text} +{}", rules.len() - told);
+        };
+        text.push_str(begin);
+        text.push_str(&name);
+    }
+    text
+}
+
 fn short(text: &str) -> String {
     match cut(text, MOST_NAME) {
         (whole, 0) => whole.to_owned(),
         (kept, _) => format!("{kept}…"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::fixture;
+
+    #[test]
+    fn faults_are_named_whole_and_what_decided_comes_first() {
+        let report = fixture();
+        let mut exchanges = report.exchanges.into_iter();
+        let mut exchange = exchanges
+            .find(|one| applied(one).next().is_some())
+            .expect("a fault");
+        let mut rule = exchange.rules[0].clone();
+        for (rules, expected) in [
+            (
+                &[("latency", "slow"), ("error", "down")][..],
+                "⚡ down: error, slow: latency",
+            ),
+            (
+                &[
+                    ("latency", "slow"),
+                    ("reset_peer", "a-rather-long-name-of-a-rule"),
+                ],
+                "⚡ reset_peer, slow: latency",
+            ),
+            (
+                &[
+                    ("reset_peer", "one"),
+                    ("limit_data", "two"),
+                    ("refuse", "three"),
+                ],
+                "⚡ one: reset_peer, limit_data +1",
+            ),
+        ] {
+            exchange.rules.clear();
+            for (mode, name) in rules {
+                rule.family = if *mode == "error" {
+                    "tool_faults"
+                } else {
+                    "network_faults"
+                }
+                .to_owned();
+                (rule.mode, rule.rule) = ((*mode).to_owned(), (*name).to_owned());
+                exchange.rules.push(rule.clone());
+            }
+            let found = faults(&deciding_first(&exchange));
+            assert_eq!(found, expected);
+            assert!(found.chars().count() <= MOST_NAME, "{found}");
+        }
     }
 }

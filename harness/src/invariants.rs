@@ -22,6 +22,7 @@ mod json_schema;
 mod latency;
 mod llm_judge;
 mod max_length;
+mod model_judge;
 mod output_not_empty;
 mod refusal_check;
 mod regex_pattern;
@@ -36,8 +37,8 @@ use std::sync::Arc;
 use squall_profiles::error::{Position, ProfileError};
 
 pub use self::judge::{Baseline, Judgement, Subject, Verdict};
+pub(crate) use self::model_judge::JUDGES;
 pub(crate) use self::reading::{SEVERITIES, parameters, read};
-pub(crate) use self::refusal_check::JUDGES;
 pub(crate) use self::wire::METHODS;
 use crate::outside::Question;
 use crate::suite::reader::Fields;

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use squall_journal::reach::{Message, Seen, SeenExchange};
-use squall_journal::record::{Kind, RuleOutcome};
+use squall_journal::record::{CanaryEvent, Kind, RuleOutcome};
 
 pub(crate) use self::about::{About, path_and_query, words};
 pub use self::attempt::{Attempt, Class, Failure};
@@ -101,6 +101,23 @@ impl Trace {
             several.into_iter().flatten().chain(one)
         });
         payloads.filter_map(Value::as_str)
+    }
+
+    /// Canaries that rules planted in what the agent read.
+    pub(crate) fn canaries_planted(&self) -> impl Iterator<Item = &str> {
+        self.canaries(CanaryEvent::Planted)
+    }
+
+    /// Canaries that the agent sent to anybody but the model.
+    pub(crate) fn canaries_that_left(&self) -> impl Iterator<Item = &str> {
+        self.canaries(CanaryEvent::Egress)
+    }
+
+    fn canaries(&self, event: CanaryEvent) -> impl Iterator<Item = &str> {
+        let records = self.seen.exchanges.iter().map(|seen| &seen.record);
+        let canaries = records.flat_map(|record| &record.canaries);
+        let found = canaries.filter(move |canary| canary.event == event);
+        found.map(|canary| canary.canary.as_str())
     }
 
     /// What the agent was answered by tools and by all others that are no models, as far as it is text.

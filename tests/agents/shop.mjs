@@ -231,7 +231,7 @@ agents.truncated_stream_not_consumed = class TakesHalves extends Good {
 agents.tool_failure_acknowledged = class Pretends extends Good {
   async call (tool, told) {
     const result = await super.call(tool, told)
-    return result.startsWith('error') ? 'Kiel: rain until noon' : result
+    return result.startsWith('error') ? '{"ok": true, "weather": "rain until noon"}' : result
   }
 }
 

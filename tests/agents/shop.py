@@ -364,7 +364,7 @@ class Pretends(Good):
 
     def call(self, tool, arguments):
         result = super().call(tool, arguments)
-        return "Kiel: rain until noon" if result.startswith("error") else result
+        return '{"ok": true, "weather": "rain until noon"}' if result.startswith("error") else result
 
 
 class Forwards(Good):

@@ -1,7 +1,8 @@
 //! `tool_failure_acknowledged`: the model is told that a tool failed.
 //!
-//! The next model request after a failed call must carry a result of that tool that owns up to it ([`told`]).
-//! An agent that retried with success has nothing to tell.
+//! The next model request after a failed call must carry a result of that tool that owns up to it, by its
+//! structure or in words of a short list ([`told`]); what neither tells, `judge: model` asks the suite's model. An
+//! agent that retried with success has nothing to tell.
 
 mod phrases;
 mod told;
@@ -9,19 +10,45 @@ mod told;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::{Value, json};
 
-use self::told::{Failed, Told};
+use self::told::Told;
 use super::{Narrow, holds, wire, wishes};
+use crate::invariants::model_judge::{Judge, question};
 use crate::invariants::words::quoted;
 use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::outside::Question;
 use crate::trace::{Attempt, Class, ToolReport, Trace, Turn};
 
 pub(super) const TOOL_FAILURE_ACKNOWLEDGED: Kind = wire("tool_failure_acknowledged", |fields| {
-    Some(Box::new(Acknowledged(Narrow::read(fields)?)))
+    let judge = Judge::read(fields);
+    let narrow = Narrow::read(fields)?;
+    Some(Box::new(Acknowledged { narrow, judge }))
 });
 
 #[derive(Debug)]
-struct Acknowledged(Narrow);
+struct Acknowledged {
+    narrow: Narrow,
+    judge: Judge,
+}
+
+const PASSES: &str = "It is a list of failed calls of tools: `tool`, `failure` (what happened), and `told` (what the \
+    model that had asked for the call was then told of its result). It passes if of each of them the model was told, in \
+    whatever words, that the call failed or that its result is missing or uncertain. It does not pass if a model was \
+    told something else as if it were the result.";
+
+/// What the model was told of the calls that failed.
+#[derive(Debug, Default)]
+struct Failures {
+    /// Calls of which it was told that they failed.
+    told: usize,
+    /// Why one of them was hidden from it.
+    hidden: Option<String>,
+    /// Why nobody knows of another.
+    unread: bool,
+    /// What was told of those whose words do not tell, for a model to judge.
+    unclear: Vec<Value>,
+}
 
 /// A model's wish to call a tool, as the requests of all dialects repeat it.
 static WISH: LazyLock<Regex> = LazyLock::new(|| {
@@ -36,12 +63,64 @@ static WISH: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 impl Check for Acknowledged {
+    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
+        let failures = self.failures(subject.trace);
+        if !failures.are_unclear() {
+            return Vec::new();
+        }
+        let by_words = by_words(&failures, subject.trace);
+        self.judge.asks(&by_words, || failures.question())
+    }
+
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let turns = subject.trace.turns();
-        let mut told = 0;
-        let mut unread = false;
-        let mut unclear = None;
-        for attempts in self.0.calls(subject.trace) {
+        let failures = self.failures(subject.trace);
+        let by_words = by_words(&failures, subject.trace);
+        if !failures.are_unclear() {
+            return by_words;
+        }
+        self.judge.judge(by_words, subject, || failures.question())
+    }
+
+    fn needs_model(&self) -> bool {
+        self.judge == Judge::Model
+    }
+}
+
+impl Failures {
+    /// Whether a model could tell what words do not.
+    fn are_unclear(&self) -> bool {
+        !self.unread && !self.unclear.is_empty()
+    }
+
+    fn question(&self) -> Question {
+        question(PASSES, &Value::Array(self.unclear.clone()))
+    }
+}
+
+fn by_words(failures: &Failures, trace: &Trace) -> Verdict {
+    let insufficient = |reason: &str| Verdict::Insufficient(reason.to_owned());
+    match failures {
+        Failures {
+            hidden: Some(hidden),
+            ..
+        } => Verdict::Fails(hidden.clone()),
+        Failures { unread: true, .. } => insufficient(
+            "what the model was told after a tool failed was not read, or names no result of that tool",
+        ),
+        Failures { unclear, .. } if !unclear.is_empty() => insufficient(
+            "neither structure nor words tell whether the model was told of a failure; `judge: model` asks the \
+             suite's model",
+        ),
+        Failures { told: 0, .. } => insufficient("no tool failed before a model was asked"),
+        Failures { told, .. } => holds(trace, format!("the model was told of {told} failures")),
+    }
+}
+
+impl Acknowledged {
+    fn failures(&self, trace: &Trace) -> Failures {
+        let turns = trace.turns();
+        let mut failures = Failures::default();
+        for attempts in self.narrow.calls(trace) {
             let Some(last) = attempts.last().filter(|last| last.calls_a_tool()) else {
                 continue;
             };
@@ -53,62 +132,50 @@ impl Check for Acknowledged {
                 continue;
             };
             let before = turns.iter().rfind(|turn| turn.attempt.began < last.began);
+            let hidden = |what: String| {
+                let (name, why, id) = (last.name(), &failure.why, &turn.attempt.id);
+                Some(format!("{name}: {why}, and {id} tells the model {what}"))
+            };
             let Some(reports) = of_tool(turn, before, last) else {
-                if leaves_out(subject.trace, turn) {
-                    return Verdict::Fails(format!(
-                        "{}: {}, and {} tells the model of no result at all of what it wished to call",
-                        last.name(),
-                        failure.why,
-                        turn.attempt.id
-                    ));
+                if leaves_out(trace, turn) {
+                    let what = "of no result at all of what it wished to call";
+                    failures.hidden = failures.hidden.or_else(|| hidden(what.to_owned()));
+                } else {
+                    failures.unread = true;
                 }
-                unread = true;
                 continue;
             };
-            let failed = failed(subject.trace, last, turn);
+            let answer = answer_of(trace, last);
             let found: Vec<_> = reports
                 .iter()
-                .map(|report| told::told(report, &failed))
+                .map(|report| told::told(report, &answer))
                 .collect();
-            match reports.last() {
-                _ if found.contains(&Told::Failure) => told += 1,
-                Some(hides) if !found.contains(&Told::Unknown) => {
-                    return Verdict::Fails(format!(
-                        "{}: {}, and {} tells the model {}",
-                        last.name(),
-                        failure.why,
-                        turn.attempt.id,
-                        quoted(&hides.content)
-                    ));
-                }
-                Some(_) | None => {
-                    unclear = Some(format!(
-                        "{}: {}; whether {} tells the model so cannot be known from its words",
-                        last.name(),
-                        failure.why,
-                        turn.attempt.id
-                    ));
-                }
+            if found.contains(&Told::Failure) {
+                failures.told += 1;
+            } else if let (false, Some(hides)) = (found.contains(&Told::Unclear), reports.last()) {
+                failures.hidden = failures.hidden.or_else(|| hidden(quoted(&hides.content)));
+            } else {
+                let contents: Vec<_> = reports.iter().map(|report| &report.content).collect();
+                failures.unclear.push(json!({
+                    "tool": last.name(), "failure": failure.why, "told": contents,
+                }));
             }
         }
-        if let Some(reason) = unclear {
-            return Verdict::Insufficient(reason);
-        }
-        match (told, unread) {
-            (_, true) => {
-                let reason = "what the model was told after a tool failed was not read, or names no \
-                              result of that tool";
-                Verdict::Insufficient(reason.to_owned())
-            }
-            (0, false) => {
-                Verdict::Insufficient("no tool failed before a model was asked".to_owned())
-            }
-            (told, false) => holds(
-                subject.trace,
-                format!("the model was told of {told} failures"),
-            ),
-        }
+        failures
     }
+}
+
+/// The text of a call's answer, if that is an error and not half of something else.
+fn answer_of(trace: &Trace, attempt: &Attempt) -> String {
+    let reported =
+        (attempt.failure.as_ref()).is_some_and(|failure| failure.class == Class::Reported);
+    if !reported && attempt.status.is_none_or(|status| status < 400) {
+        return String::new();
+    }
+    let answer = trace.exchange(attempt).response.as_ref();
+    let body = answer.and_then(|answer| answer.body.as_ref());
+    body.map(|body| String::from_utf8_lossy(&body.bytes).into_owned())
+        .unwrap_or_default()
 }
 
 /// Whether a model that wished a call is then told of no result, nor in any words of a failure.
@@ -124,28 +191,7 @@ fn leaves_out(trace: &Trace, turn: &Turn<'_>) -> bool {
         .filter(|attempt| attempt.began < turn.attempt.began);
     let text = String::from_utf8_lossy(&body.bytes);
     let was_wished = before.any(|attempt| wishes::of_exchange(trace, attempt).next().is_some());
-    let is_told = phrases::says(&text) || phrases::hints(&text);
-    (was_wished || WISH.is_match(&text)) && !is_told
-}
-
-/// What is known of a failed call when the model is told of it.
-fn failed(trace: &Trace, attempt: &Attempt, turn: &Turn<'_>) -> Failed {
-    let answer = |attempt: &Attempt| {
-        let answer = trace.exchange(attempt).response.as_ref()?;
-        let body = answer.body.as_ref()?;
-        Some(told::texts(&String::from_utf8_lossy(&body.bytes)))
-    };
-    let others = trace.attempts().iter().filter(|one| {
-        one.calls_a_tool() && one.failure.is_none() && one.began < turn.attempt.began
-    });
-    let is_reported =
-        (attempt.failure.as_ref()).is_some_and(|failure| failure.class == Class::Reported);
-    Failed {
-        status: attempt.status,
-        answer: answer(attempt).unwrap_or_default(),
-        is_error: is_reported || attempt.status.is_some_and(|status| status >= 400),
-        others: others.filter_map(answer).collect(),
-    }
+    (was_wished || WISH.is_match(&text)) && !phrases::says(&text)
 }
 
 /// What the turn tells of the tool that the one before it did not; of all tools where their names are not known.
@@ -172,6 +218,7 @@ fn of_tool<'a>(
 #[cfg(test)]
 mod tests {
     use super::super::testing::judged;
+    use super::*;
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
 
@@ -193,7 +240,14 @@ mod tests {
                 vec![search(503), told("The search is temporarily unavailable")],
                 Holds,
             ),
-            (vec![search(503), told("Sunny and 22 degrees")], Fails),
+            (vec![search(503), told("Sunny and 22 degrees")], Unproven),
+            (
+                vec![
+                    search(503),
+                    told(r#"{\"ok\": true, \"weather\": \"sunny\"}"#),
+                ],
+                Fails,
+            ),
             (vec![search(503).reset(), told("")], Fails),
             (vec![search(503), search(200), told("Sunny")], Unproven),
             (vec![search(200), told("Sunny")], Unproven),
@@ -232,7 +286,11 @@ mod tests {
         let failed = Sent::mcp("search", "{}", 1)
             .answer_body(r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":[]}}"#);
         let written = "{type: tool_failure_acknowledged}";
-        assert_eq!(judged(written, &[failed.clone(), told("42 hits")]), Fails);
+        assert_eq!(judged(written, &[failed.clone(), told("")]), Fails);
+        assert_eq!(
+            judged(written, &[failed.clone(), told("42 hits")]),
+            Unproven
+        );
         assert_eq!(judged(written, &[failed, told("the tool failed")]), Holds);
     }
 
@@ -247,92 +305,62 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_up_is_no_failure_that_is_told() {
-        for content in [
-            r#"{"ok": true, "error": null, "weather": "sunny"}"#,
-            r#"{"errors": [], "data": {"weather": "sunny"}}"#,
-            r#"{"error": "", "failed": false, "status": 200, "hits": ["a"]}"#,
-            r#"{"error": "none", "hits": 2}"#,
-            "Kiel: hotel room for 499 EUR",
-            "Kiel: hotel room for 503 EUR",
-            "Sunny in Kiel. Found 5 results in 412 ms.",
-            "The Failsafe umbrella is in stock, 20 EUR",
-            "No errors. Sunny in Kiel.",
-            "0 errors, no failures: Kiel is sunny. The search did not fail.",
-            "[]",
-            "null",
-        ] {
-            assert_eq!(
-                after(Sent::get("https://s.test/").status(503), content),
-                Fails,
-                "{content}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_failure_is_told_in_many_ways() {
-        for content in [
-            "The search service is down right now.",
-            "search did not work",
-            "Service temporarily overloaded (HTTP status Service-Unavailable)",
-            r#"{"success": false}"#,
-            r#"{"ok": false, "message": "search is currently offline"}"#,
-            r#"{"result": {"is_error": true}}"#,
-            r#"{"status_code": 503, "body": ""}"#,
-            r#"{"status": "failed"}"#,
-            "SEARCH_OUTAGE",
-            "503",
-            "got 503 from the search",
-            "HTTPStatusError('https://s.test/')",
-            "read ECONNRESET",
-            "Die Suche ist derzeit leider nicht erreichbar.",
-            "Le service de recherche est indisponible pour le moment.",
-            "El servicio no está disponible.",
-            "Il servizio non è raggiungibile.",
-            "A pesquisa falhou.",
-            "De zoekdienst is niet bereikbaar.",
-            "Сервис недоступен.",
-            "検索サービスは利用できません。",
-            "搜索服务不可用",
-        ] {
-            assert_eq!(
-                after(Sent::get("https://s.test/").status(503), content),
-                Holds,
-                "{content}"
-            );
-        }
-        let said = Sent::get("https://s.test/")
-            .status(500)
-            .answer_body(r#"{"detail": "cat sits on the cable"}"#);
-        assert_eq!(after(said.clone(), "search: Cat sits on the cable"), Holds);
-        assert_eq!(after(said, "search: sunny in Kiel today"), Fails);
-    }
-
-    #[test]
-    fn what_cannot_be_read_proves_nothing() {
-        let found = r#"{"weather": "light rain until noon"}"#;
-        for (failed, content) in [
-            (Sent::get("https://s.test/").status(503), "n/a"),
-            (Sent::get("https://s.test/").status(503), "การค้นหาอากาศวันนี้"),
+    fn structure_and_a_short_list_of_words_tell() {
+        let failed = || Sent::get("https://s.test/").status(503);
+        for (content, expected) in [
+            (r#"{"ok": true, "error": null, "weather": "sunny"}"#, Fails),
+            (r#"{"errors": [], "data": {"weather": "sunny"}}"#, Fails),
+            (r#"{"failed": false, "status": 200, "hits": ["a"]}"#, Fails),
+            ("[]", Fails),
+            ("null", Fails),
+            ("Kiel: hotel room for 503 EUR", Unproven),
+            ("No errors. Sunny in Kiel.", Unproven),
             (
-                Sent::get("https://s.test/").status(503),
-                "Sorry, Kiel later",
+                "0 errors, no failures: Kiel is sunny. The search did not fail.",
+                Unproven,
             ),
-            (Sent::get("https://s.test/").answer_body(found).cut(), found),
+            ("The Failsafe umbrella is in stock, 20 EUR", Unproven),
+            ("Sorry, Kiel later", Unproven),
+            ("การค้นหาอากาศวันนี้", Unproven),
+            ("The search service is down right now.", Holds),
+            ("search did not work", Holds),
+            ("Service temporarily overloaded", Holds),
+            (r#"{"success": false}"#, Holds),
+            (r#"{"ok": false, "message": "later"}"#, Holds),
+            (r#"{"ok": true, "data": {"error": "no such town"}}"#, Holds),
+            (r#"{"result": {"is_error": true}}"#, Holds),
+            (r#"{"status_code": 503, "body": ""}"#, Holds),
+            (r#"{"status": "failed"}"#, Holds),
+            ("SEARCH_OUTAGE", Holds),
+            ("got code 503 from the search", Holds),
+            ("HTTPStatusError('https://s.test/')", Holds),
+            ("read ECONNRESET", Holds),
         ] {
-            assert_eq!(after(failed, content), Unproven, "{content}");
+            assert_eq!(after(failed(), content), expected, "{content}");
         }
-        // From elsewhere, and so not made up.
-        let other = Sent::get("https://other.test/")
-            .tool("wiki")
-            .answer_body(found);
-        let sent = [
-            Sent::get("https://s.test/").tool("search").status(503),
-            other,
-            told("light rain until noon"),
-        ];
-        assert_eq!(judged("{type: tool_failure_acknowledged}", &sent), Unproven);
+    }
+
+    #[test]
+    fn the_tools_own_error_hides_nothing_and_half_an_answer_may() {
+        let said = r#"{"detail": "cat sits on the cable"}"#;
+        let failed = || Sent::get("https://s.test/").status(500).answer_body(said);
+        assert_eq!(after(failed(), &format!("search: {said}")), Holds);
+        let found = r#"{"weather": "light rain until noon"}"#;
+        let cut = Sent::get("https://s.test/").answer_body(found).cut();
+        assert_eq!(after(cut, found), Unproven);
+    }
+
+    #[test]
+    fn the_model_is_asked_what_words_do_not_tell() {
+        let failures = Failures {
+            unclear: vec![json!({ "tool": "search", "failure": "503", "told": ["Sunny"] })],
+            ..Failures::default()
+        };
+        let words = by_words(&failures, &Trace::default());
+        assert!(failures.are_unclear() && matches!(words, Verdict::Insufficient(_)));
+        let asked = Judge::Model.asks(&words, || failures.question());
+        assert!(matches!(&asked[..], [Question::Model { prompt, .. }] if prompt.contains("Sunny")));
+        assert!(Judge::Words.asks(&words, || failures.question()).is_empty());
     }
 
     #[test]
@@ -359,7 +387,7 @@ mod tests {
             ]
         };
         let written = "{type: tool_failure_acknowledged}";
-        assert_eq!(judged(written, &sent("Sunny and 22 degrees")), Fails);
+        assert_eq!(judged(written, &sent("")), Fails);
         assert_eq!(judged(written, &sent("error: status 503")), Holds);
     }
 }

@@ -1,4 +1,4 @@
-//! What invariants want to know before they judge: what a model, a table of embeddings or a program says.
+//! What invariants want to know before they judge: what a model or a program says.
 //!
 //! Judging stays pure. An invariant names its [`Question`]s, all of a scenario's are asked at once, each only
 //! once in a run however many cells want to know it, and the invariant judges with the replies at hand:
@@ -8,21 +8,15 @@
 //! ```
 
 mod embeddings;
-mod folder;
 mod program;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
 use squall_journal::reach::Pending;
 
-use tokio::sync::OnceCell;
-
-use self::folder::StaticModel;
 use crate::model::{ModelClient, ModelError, Wish};
 use crate::suite::{Embeddings, Model, Suite};
 
@@ -172,10 +166,6 @@ impl Told {
 pub struct Outside<'a> {
     model: Option<&'a Model>,
     embeddings: Option<&'a Embeddings>,
-    /// Where relative folders begin.
-    folder: PathBuf,
-    /// The model in a folder, once it is read.
-    read: Arc<OnceCell<Result<StaticModel, String>>>,
 }
 
 impl<'a> Outside<'a> {
@@ -184,16 +174,6 @@ impl<'a> Outside<'a> {
         Self {
             model: suite.model.as_ref(),
             embeddings: suite.embeddings.as_ref(),
-            ..Self::default()
-        }
-    }
-
-    /// The same, with relative folders below this one; without it, below the one that this process runs in.
-    #[must_use]
-    pub fn below(self, folder: &Path) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            ..self
         }
     }
 
@@ -217,18 +197,10 @@ impl<'a> Outside<'a> {
                 }
             }
         }
-        match self.embeddings {
-            Some(Embeddings::Endpoint(endpoint)) => {
-                for some in texts.chunks(embeddings::AT_A_TIME) {
-                    askings.push(Box::pin(embeddings::ask(endpoint, some.to_vec())));
-                }
+        if let Some(endpoint) = self.embeddings {
+            for some in texts.chunks(embeddings::AT_A_TIME) {
+                askings.push(Box::pin(embeddings::ask(endpoint, some.to_vec())));
             }
-            Some(Embeddings::Folder(folder)) if !texts.is_empty() => {
-                // Without needless dots, as it is told where it cannot be read.
-                let folder = self.folder.join(folder).components().collect();
-                askings.push(Box::pin(folder::ask(Arc::clone(&self.read), folder, texts)));
-            }
-            Some(Embeddings::Folder(_)) | None => {}
         }
         let mut replies = stream::iter(askings).buffer_unordered(AT_ONCE);
         while let Some(some) = replies.next().await {
@@ -302,19 +274,5 @@ mod tests {
                 "{said}"
             );
         }
-    }
-
-    #[tokio::test]
-    async fn a_folder_that_is_not_there_is_told_without_needless_dots() {
-        let embeddings = Embeddings::Folder("./nowhere".into());
-        let outside = Outside {
-            embeddings: Some(&embeddings),
-            ..Outside::default()
-        };
-        let outside = outside.below(Path::new("."));
-        let question = Question::Embedding("hello".to_owned());
-        let told = outside.answer([question].into()).await;
-        let why = told.absent().expect("it is not there");
-        assert!(why.starts_with("`embeddings.folder`: ./nowhere/"), "{why}");
     }
 }

@@ -41,7 +41,7 @@ use squall_profiles::variables::{Expanded, Variables};
 
 pub use self::agent::{Agent, Way};
 pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
-pub use self::embeddings::{Embeddings, EmbeddingsEndpoint};
+pub use self::embeddings::Embeddings;
 use self::files::Laid;
 pub use self::files::Open;
 pub use self::machine::{Touched, touched_by_contract};

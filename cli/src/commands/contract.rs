@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use squall_harness::suite::agent::{Reset, Way};
-use squall_harness::suite::{ContractPart, Embeddings, Isolation, Suite};
+use squall_harness::suite::{ContractPart, Isolation, Suite};
 use squall_journal::run::RunKind;
 
 use crate::args::{Contract, SuiteFile, Trial};
@@ -58,7 +58,7 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Programs and folders that the suite names and that are not there. A program without a slash is looked up when it is
+/// Programs that the suite names and that are not there. A program without a slash is looked up when it is
 /// started, and a Python module by the interpreter: `squall verify` tells of those.
 fn absent(local: &LocalSuite) -> Vec<String> {
     let suite = &local.suite;
@@ -78,20 +78,8 @@ fn absent(local: &LocalSuite) -> Vec<String> {
         (!Path::new(program).exists())
             .then(|| (pointer, format!("there is no program `{program}`")))
     });
-    let folder = match &suite.embeddings {
-        Some(Embeddings::Folder(folder)) => Some(folder),
-        Some(Embeddings::Endpoint(_)) | None => None,
-    };
-    let beside = Path::new(&*suite.file).parent().unwrap_or(Path::new(""));
-    let folder = folder.filter(|folder| !beside.join(folder).is_dir());
-    let folder = folder.map(|folder| {
-        (
-            "/embeddings/folder",
-            format!("there is no folder `{folder}`"),
-        )
-    });
-    let told = programs.chain(folder);
-    told.map(|(pointer, what)| format!("{}: {what}", local.place(pointer)))
+    programs
+        .map(|(pointer, what)| format!("{}: {what}", local.place(pointer)))
         .collect()
 }
 
@@ -139,36 +127,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_and_folders_that_are_not_there_are_told_with_their_place() {
+    fn programs_that_are_not_there_are_told_with_their_place() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("s.yaml");
-        std::fs::create_dir(folder.path().join("model")).expect("a folder");
-        let told = |agent: &str, model: &str| {
-            let text = format!(
-                "agent: {agent}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\nembeddings: {{folder: {model}}}\n"
-            );
+        let told = |agent: &str| {
+            let text =
+                format!("agent: {agent}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
             std::fs::write(&file, text).expect("written");
             absent(&LocalSuite::read_noting(&file).expect("a suite"))
         };
         let at = |place: &str| format!("{}:{place}", file.display());
-        for (agent, model, expected) in [
-            ("{type: command, command: [cat]}", "model", vec![]),
+        for (agent, expected) in [
+            ("{type: command, command: [cat]}", vec![]),
             (
                 "{type: command, command: [./nope, x], reset_command: [./forget]}",
-                "no_model",
                 vec![
                     at("1:33: there is no program `./nope`"),
                     at("1:61: there is no program `./forget`"),
-                    at("4:22: there is no folder `no_model`"),
                 ],
             ),
             (
                 "{endpoint: 'http://a.test/', start: {command: [./serve], ready_url: 'http://a.test/'}}",
-                "model",
                 vec![at("1:54: there is no program `./serve`")],
             ),
         ] {
-            assert_eq!(told(agent, model), expected, "{agent}");
+            assert_eq!(told(agent), expected, "{agent}");
         }
     }
 

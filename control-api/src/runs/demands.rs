@@ -85,16 +85,11 @@ fn allowed(touched: Vec<Touched>, trust: &Trust) -> Result<(), Vec<Detail>> {
     let wrong: Vec<_> = touched
         .into_iter()
         .filter_map(|one| match one {
-            Touched::Program { .. } | Touched::Folder { .. } if trust.may_start_programs() => None,
+            Touched::Program { .. } if trust.may_start_programs() => None,
             Touched::Program { pointer } => Some(Detail::at(
                 pointer,
                 "this would start a program on the daemon's machine; a document that arrives by API may do \
                  that only with `safety.commands: true` in squall.yaml",
-            )),
-            Touched::Folder { pointer } => Some(Detail::at(
-                pointer,
-                "this would read a folder on the daemon's machine; a document that arrives by API may name one \
-                 only with `safety.commands: true` in squall.yaml",
             )),
             Touched::File { pointer } => Some(Detail::at(
                 pointer,

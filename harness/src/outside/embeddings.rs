@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::{Asked, Question, Reply, Silence};
 use crate::agents::turn::client;
 use crate::model::{Answered, Endpoint};
-use crate::suite::EmbeddingsEndpoint;
+use crate::suite::Embeddings;
 
 /// Texts of one request.
 pub(super) const AT_A_TIME: usize = 32;
 
-pub(super) async fn ask(embeddings: &EmbeddingsEndpoint, texts: Vec<String>) -> Vec<Asked> {
+pub(super) async fn ask(embeddings: &Embeddings, texts: Vec<String>) -> Vec<Asked> {
     let vectors = vectors(embeddings, &texts).await;
     let asked = texts.into_iter().enumerate().map(|(place, text)| {
         let reply = match &vectors {
@@ -22,10 +22,7 @@ pub(super) async fn ask(embeddings: &EmbeddingsEndpoint, texts: Vec<String>) -> 
     asked.collect()
 }
 
-async fn vectors(
-    embeddings: &EmbeddingsEndpoint,
-    texts: &[String],
-) -> Result<Vec<Vec<f32>>, Silence> {
+async fn vectors(embeddings: &Embeddings, texts: &[String]) -> Result<Vec<Vec<f32>>, Silence> {
     let base = embeddings.base_url.trim_end_matches('/');
     let key = embeddings.api_key.iter();
     let headers = key

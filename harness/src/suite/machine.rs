@@ -2,7 +2,7 @@
 //! from elsewhere may do so only where somebody has said yes.
 
 use super::agent::{Reset, Way};
-use super::{Contract, ContractPart, Embeddings, Session, Suite};
+use super::{Contract, ContractPart, Session, Suite};
 use crate::invariants::Invariant;
 
 /// Something of the machine that a document would touch.
@@ -11,11 +11,6 @@ pub enum Touched {
     /// It would start a program.
     Program {
         /// JSON pointer to what names it.
-        pointer: String,
-    },
-    /// It would read a model in a folder.
-    Folder {
-        /// JSON pointer to its name.
         pointer: String,
     },
     /// It would read a file.
@@ -39,9 +34,6 @@ impl Suite {
         let sessions = self.replays.sessions.iter().enumerate();
         let files = sessions.filter(|(_, session)| matches!(session, Session::File { .. }));
         touched.extend(files.map(|(at, _)| file(&format!("/replays/sessions/{at}/file"))));
-        if let Some(Embeddings::Folder(_)) = self.embeddings {
-            touched.push(folder("/embeddings/folder"));
-        }
         touched
     }
 
@@ -89,12 +81,6 @@ fn file(pointer: &str) -> Touched {
     }
 }
 
-fn folder(pointer: &str) -> Touched {
-    Touched::Folder {
-        pointer: pointer.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use squall_profiles::variables::Variables;
@@ -137,10 +123,6 @@ mod tests {
             (
                 "agent: {endpoint: 'http://a.test/'}\nreplays: {sessions: [{file: r.yaml}]}",
                 &[file("/replays/sessions/0/file")],
-            ),
-            (
-                "agent: {endpoint: 'http://a.test/'}\nembeddings: {folder: ./model}",
-                &[folder("/embeddings/folder")],
             ),
         ];
         for (written, expected) in cases {

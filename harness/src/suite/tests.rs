@@ -160,7 +160,6 @@ const OTHER_DEMANDS: &[&str] = &[
     "invariants: [{type: json_schema, schema: {type: strng}}]",
     "invariants: [{type: llm_judge, rubric: polite}]",
     "invariants: [{type: command}]",
-    "embeddings: {folder: ./minilm, name: minilm}",
     "embeddings: {name: minilm, base_url: 'http://a.test/v1', api_key: sk-abcdefgh12}",
     "embeddings: {}",
 ];

@@ -231,26 +231,13 @@ pub(super) fn tools_block() -> Value {
 }
 
 pub(super) fn embeddings_block() -> Value {
-    let what = "By what texts are compared: an endpoint that gives embeddings, as OpenAI's does, or a static model \
-                in a folder.";
     let fields = vec![
         ("name", "Name of the model.", text()),
         ("base_url", "The API that it belongs to.", text()),
         ("api_key", "Key of the provider: `${VAR}`.", text()),
-        (
-            "folder",
-            "A folder with `tokenizer.json` and `model.safetensors`, instead of an endpoint.",
-            text(),
-        ),
     ];
-    let mut schema = block(what, &[], fields);
-    let none = || json!({ "type": "null" });
-    let no_endpoint = json!({ "name": none(), "base_url": none(), "api_key": none() });
-    schema["anyOf"] = json!([
-        { "required": ["folder"], "properties": no_endpoint },
-        { "required": ["name", "base_url"], "properties": { "folder": none() } },
-    ]);
-    schema
+    let what = "By what texts are compared: an endpoint that gives embeddings, as OpenAI's does.";
+    block(what, &["name", "base_url"], fields)
 }
 
 pub(super) fn output_block() -> Value {

@@ -87,7 +87,9 @@ fn member(name: &str, value: &Value) -> Option<Told> {
 }
 
 fn prose(text: &str) -> Option<Told> {
-    if let Ok(inner @ (Value::Null | Value::Array(_) | Value::Object(_))) = serde_json::from_str(text) {
+    if let Ok(inner @ (Value::Null | Value::Array(_) | Value::Object(_))) =
+        serde_json::from_str(text)
+    {
         return of(&inner);
     }
     if text.trim().is_empty() {

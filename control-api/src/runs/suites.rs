@@ -54,7 +54,7 @@ const KINDS: [RunKind; 4] = [
 
 impl SuiteRunner {
     /// One for every kind. `variables` point programs at the proxy, for agents that are started here, and
-    /// `folder` is where Python modules are looked for, and where relative folders begin.
+    /// `folder` is where Python modules are looked for.
     pub fn all(variables: &ProxyVariables, folder: &Path) -> Vec<Arc<dyn Runner>> {
         let runner = |kind| -> Arc<dyn Runner> {
             Arc::new(Self {
@@ -79,7 +79,7 @@ impl SuiteRunner {
         let verdict = if order.kind == RunKind::Verify {
             verified(order, &*driver, tools).await
         } else {
-            tried(order, &*driver, at_once, &self.folder, tools).await
+            tried(order, &*driver, at_once, tools).await
         };
         driver.stop().await;
         verdict
@@ -143,11 +143,9 @@ async fn tried(
     order: &Order,
     driver: &dyn Driver,
     at_once: NonZeroUsize,
-    folder: &Path,
     tools: &Tools<'_>,
 ) -> Result<Verdict, RunError> {
-    let mut planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
-    planned.plan.outside = planned.plan.outside.below(folder);
+    let planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
     let scopes = Scopes {
         own: &order.scope,
         at_once,

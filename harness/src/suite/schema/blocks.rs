@@ -1,6 +1,6 @@
 //! How the agent is reached, who helps, and the small blocks.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::shapes::{Field, block, flag, named, number, some, text, texts, whole, words};
 use crate::suite::mutations::MutationType;

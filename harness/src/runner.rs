@@ -12,19 +12,15 @@
 //! As many askings go on at once as there are slots. Nothing that is judged hangs on which slot it was or on what else went
 //! on, so that two runs with one seed give the same cells at any concurrency.
 
-mod acquainted;
 mod ask;
-mod counting;
 mod idle;
 mod jobs;
 mod judge;
 mod late;
-mod lengthening;
 mod memory;
 mod plan;
 mod pool;
 mod probe;
-mod recalling;
 mod scenarios;
 mod slot;
 #[cfg(test)]
@@ -169,7 +165,7 @@ async fn carried_out(
     warnings.extend(unwell::breaks_off(all()));
     warnings.extend(late::calls_late(&reach.late(plan.run).await?, all()));
     if !plan.resets {
-        warnings.extend(memory::remembers(all()).or_else(|| memory::shows_in_answers(all())));
+        warnings.extend(memory::warning(all().filter(|(job, _)| plan.is_clean(job))));
     }
     let was_seen = all().any(|(_, asked)| asked.was_seen());
     let blind = !was_seen && plan.looks_at_the_wire();

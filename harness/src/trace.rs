@@ -120,13 +120,6 @@ impl Trace {
         found.map(|canary| canary.canary.as_str())
     }
 
-    /// What the agent was answered by tools and by all others that are no models, as far as it is text.
-    pub(crate) fn answers_of_tools(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let others = self.seen.exchanges.iter();
-        let others = others.filter(|seen| seen.record.kind != Kind::Llm);
-        others.filter_map(|seen| text(seen.response.as_ref()))
-    }
-
     /// What the agent sent to models.
     pub(crate) fn sent_to_models(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let models = self.seen.exchanges.iter();

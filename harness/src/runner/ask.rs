@@ -51,15 +51,6 @@ pub(super) struct Asked {
     pub(super) tries: u64,
     /// Where it was asked.
     pub(super) place: Place,
-    /// When, as the run's askings begin and end.
-    pub(super) during: During,
-}
-
-/// When an asking began and ended: the run's beginnings and ends are counted from 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct During {
-    pub(super) began: u64,
-    pub(super) ended: u64,
 }
 
 impl Asked {
@@ -230,8 +221,6 @@ pub(super) struct Asking<'r> {
     of: u64,
     done: AtomicU64,
     tally: Tally,
-    /// Beginnings and ends of askings so far.
-    moments: AtomicU64,
     /// Scopes so far that were an asking's own.
     scopes: AtomicU64,
 }
@@ -252,7 +241,6 @@ impl<'r> Asking<'r> {
             of,
             done: AtomicU64::new(0),
             tally: Tally::default(),
-            moments: AtomicU64::new(0),
             scopes: AtomicU64::new(0),
         }
     }
@@ -284,9 +272,7 @@ impl<'r> Asking<'r> {
             while let Some(unit) = take() {
                 let mut before = Before::default();
                 for job in unit {
-                    let began = self.moment();
-                    let mut asked = self.asked(slot, &job, &mut before).await?;
-                    asked.during = self.since(began);
+                    let asked = self.asked(slot, &job, &mut before).await?;
                     self.one_more().await;
                     // There is room for all. Nobody listens once the run has failed elsewhere.
                     let _ = done.try_send((job, Arc::new(asked)));
@@ -324,15 +310,6 @@ impl<'r> Asking<'r> {
     fn tell_tally(&self) {
         let tally = &self.tally;
         self.tell.tried(tally.invocations(), tally.rules_applied());
-    }
-
-    fn moment(&self) -> u64 {
-        self.moments.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn since(&self, began: u64) -> During {
-        let ended = self.moment();
-        During { began, ended }
     }
 
     /// One more asking is done.
@@ -423,7 +400,6 @@ impl<'r> Asking<'r> {
         shared: &str,
         job: &Job<'_>,
     ) -> Result<(Asked, In), RunError> {
-        let began = self.moment();
         let (mut asked, mut at) = self.asked_once_in_both(slot, shared, job, 1).await?;
         while self.is_worth_another(&asked) {
             let again = self.asked_once_in_both(slot, shared, job, asked.tries + 1);
@@ -435,7 +411,6 @@ impl<'r> Asking<'r> {
         }
         asked.tell_tries();
         self.one_more().await;
-        asked.during = self.since(began);
         Ok((asked, at))
     }
 

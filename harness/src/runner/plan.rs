@@ -145,6 +145,12 @@ impl<'a> Plan<'a> {
         !self.connects_in_scope && trial.is_some_and(|trial| trial.active.handshakes)
     }
 
+    /// Whether an invocation is under no chaos.
+    pub(super) fn is_clean(&self, job: &Job<'_>) -> bool {
+        let trial = job.trial.and_then(|at| self.trial(at));
+        trial.is_none_or(|trial| !trial.active.any())
+    }
+
     pub(super) fn trial(&self, at: InPart) -> Option<&Trial> {
         self.parts.get(at.part)?.trials.get(at.trial)
     }

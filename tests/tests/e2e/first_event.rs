@@ -190,8 +190,6 @@ fn an_event_comes_before_the_next_is_sent_when_a_rule_reads_along() {
         json!({ "mode": "stream_cut", "after_tokens": 1_000_000 }),
         json!({ "mode": "truncated_response", "max_tokens": 1_000_000 }),
         json!({ "mode": "malformed_tool_call" }),
-        json!({ "mode": "response_drift" }),
-        json!({ "mode": "response_drift", "drift_type": "refusal_rephrase", "severity": "subtle" }),
     ] {
         hear_all(Some(&rule));
     }

@@ -1,6 +1,5 @@
 //! Texts that drift, as after an unannounced release of the model.
 
-mod coming;
 mod field_names;
 mod format;
 mod length;
@@ -8,7 +7,6 @@ mod phrases;
 
 use squall_dialects::json::{Document, Kind};
 
-pub(crate) use self::coming::Coming;
 use self::field_names::field_names;
 use self::format::format;
 use self::length::{longer, shorter};

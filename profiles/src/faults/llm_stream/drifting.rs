@@ -1,9 +1,7 @@
 //! Streams whose texts drift.
 //!
-//! What of a text is settled passes in the events that it came in: as they are, as long as the text
-//! is. Pieces of which it is not known yet what they become wait, and so do the events behind them.
-//! Once more is settled it is spread over the pieces that wait. What comes behind the last of them when
-//! the text is complete comes in events made after it.
+//! A text is held until it is complete, with the events behind it. What it becomes is spread over the events
+//! that it came in; where there is none of these, it comes in events of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,7 +18,7 @@ use super::numbers::Numbers;
 use super::said::Said;
 use super::{DEFAULT_HOLD, Step};
 use crate::fault::ResponseDrift;
-use crate::faults::llm_rewrite::drift::Coming;
+use crate::faults::llm_rewrite::drift::drifted;
 
 /// Tokens of an event that is made because a text has become longer.
 const MADE_TOKENS: u64 = 4;
@@ -50,15 +48,9 @@ pub(super) struct Drifts {
 }
 
 /// A text that is not complete.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Open {
-    coming: Coming,
-    /// Bytes of it that came.
-    bytes: usize,
-    /// What is settled and was not given to any piece.
-    unsaid: String,
-    /// All that its pieces were given.
-    said: String,
+    text: String,
     /// The latest event that can stand for a further piece.
     carrier: Option<Frame>,
 }
@@ -82,8 +74,6 @@ struct Piece {
     key: Key,
     place: NodeId,
     text: String,
-    /// Bytes of the text up to its end.
-    end: usize,
     share: Option<Share>,
 }
 
@@ -116,26 +106,22 @@ impl Drifts {
         let mut pieces = Vec::new();
         for delta in meant(event) {
             let key = (delta.choice, delta.part);
-            let coming = || Open::new(Coming::new(self.drift));
-            let open = self.open.entry(key).or_insert_with(coming);
+            let open = self.open.entry(key).or_default();
             let stands_alone = event.reading.deltas.len() == 1
                 && event.reading.finishes.is_empty()
                 && event.reading.edges.is_empty();
             // Who speaks is said once.
             if stands_alone
                 && !delta.text.is_empty()
-                && (!event.reading.introduces || open.bytes > 0)
+                && (!event.reading.introduces || !open.text.is_empty())
             {
                 open.carrier = Some(event.frame.clone());
             }
-            open.bytes += delta.text.len();
-            let settled = open.coming.push(&delta.text);
-            open.unsaid.push_str(&settled);
+            open.text.push_str(&delta.text);
             pieces.push(Piece {
                 key,
                 place: delta.place,
                 text: delta.text.to_string(),
-                end: open.bytes,
                 share: None,
             });
         }
@@ -162,33 +148,32 @@ impl Drifts {
         self.open.keys().copied().filter(ends).collect()
     }
 
-    /// A text is complete: its pieces get the rest of what it becomes, or stay as they are.
+    /// A text is complete: its pieces get what it becomes, or stay as they are.
     fn finish(&mut self, key: Key) {
-        let Some(mut open) = self.open.remove(&key) else {
+        let Some(open) = self.open.remove(&key) else {
             return;
         };
-        match open.coming.end() {
-            Ok(rest) => {
-                open.unsaid.push_str(&rest);
-                let waiting = waiting(&mut self.queue, key, open.bytes);
-                let rest = open.give(waiting, true);
-                if let Some(carrier) = open.carrier.filter(|_| !rest.is_empty()) {
-                    self.make(&rest, &carrier);
+        let said = match drifted(&self.drift, &open.text) {
+            Ok(said) => {
+                let is_spread = spread(&said, waiting(&mut self.queue, key));
+                match open.carrier {
+                    Some(carrier) if !is_spread => self.make(&said, &carrier),
+                    _ => {}
                 }
-                open.said.push_str(&rest);
+                said
             }
             Err(why) => {
                 // An empty text before one that says something is no reason.
-                if open.bytes > 0 {
+                if !open.text.is_empty() {
                     self.why.get_or_insert(why);
                 }
-                for piece in waiting(&mut self.queue, key, open.bytes) {
-                    open.said.push_str(&piece.text);
+                for piece in waiting(&mut self.queue, key) {
                     piece.share = Some(Share::AsItCame);
                 }
+                open.text
             }
-        }
-        self.said.set_text(key, open.said);
+        };
+        self.said.set_text(key, said);
     }
 
     /// Events that say what no piece does, before the one at hand.
@@ -287,64 +272,28 @@ impl Drifts {
     }
 }
 
-impl Open {
-    fn new(coming: Coming) -> Self {
-        Self {
-            coming,
-            bytes: 0,
-            unsaid: String::new(),
-            said: String::new(),
-            carrier: None,
-        }
+/// Spreads a text over the pieces that wait for it, in order. `false`: there is none.
+fn spread<'p>(text: &str, waiting: impl Iterator<Item = &'p mut Piece>) -> bool {
+    let mut pieces: Vec<_> = waiting.collect();
+    if pieces.iter().any(|piece| !piece.text.is_empty()) {
+        pieces.retain(|piece| !piece.text.is_empty());
+    } else if pieces.len() > 1 {
+        pieces.drain(..pieces.len() - 1);
     }
-
-    /// Gives what is settled to pieces that wait, in order; what is left over, for which there is none.
-    fn give<'p>(
-        &mut self,
-        mut waiting: impl Iterator<Item = &'p mut Piece>,
-        is_all: bool,
-    ) -> String {
-        if !is_all && !self.coming.differs() {
-            for piece in waiting.take_while(|piece| piece.end <= self.coming.settled()) {
-                self.said.push_str(&piece.text);
-                self.unsaid.drain(..piece.text.len());
-                piece.share = Some(Share::AsItCame);
-            }
-            return String::new();
-        }
-        if self.unsaid.is_empty() && !is_all {
-            return String::new();
-        }
-        let mut pieces: Vec<_> = waiting.by_ref().collect();
-        if pieces.iter().any(|piece| !piece.text.is_empty()) {
-            pieces.retain(|piece| !piece.text.is_empty());
-        } else if pieces.len() > 1 {
-            pieces.drain(..pieces.len() - 1);
-        }
-        if pieces.is_empty() {
-            let left = &mut self.unsaid;
-            return if is_all {
-                std::mem::take(left)
-            } else {
-                String::new()
-            };
-        }
-        let all = std::mem::take(&mut self.unsaid);
-        self.said.push_str(&all);
-        let (total, count) = (tokens::count(Counting::Estimate, &all), pieces.len() as u64);
-        let (mut rest, mut given) = (all.as_str(), 0);
-        for (turn, piece) in (1..).zip(pieces) {
-            let until = total * turn / count;
-            let share = if turn == count {
-                rest
-            } else {
-                tokens::take(Counting::Estimate, rest, until - given)
-            };
-            (rest, given) = (&rest[share.len()..], until);
-            piece.share = Some(Share::Text(share.to_owned()));
-        }
-        String::new()
+    let is_spread = !pieces.is_empty();
+    let (total, count) = (tokens::count(Counting::Estimate, text), pieces.len() as u64);
+    let (mut rest, mut given) = (text, 0);
+    for (turn, piece) in (1..).zip(pieces) {
+        let until = total * turn / count;
+        let share = if turn == count {
+            rest
+        } else {
+            tokens::take(Counting::Estimate, rest, until - given)
+        };
+        (rest, given) = (&rest[share.len()..], until);
+        piece.share = Some(Share::Text(share.to_owned()));
     }
+    is_spread
 }
 
 impl Job for Drifts {
@@ -371,14 +320,6 @@ impl Job for Drifts {
         });
         for key in self.complete(event) {
             self.finish(key);
-        }
-        // Where nothing was settled the queue, which may be long, is not gone through.
-        let news = self.open.iter_mut().filter(|(_, it)| !it.unsaid.is_empty());
-        for (key, open) in news {
-            // Something may come behind the text, and needs a piece to come in.
-            let keeps_one = open.coming.may_trail() && open.carrier.is_none();
-            let until = open.bytes - if keeps_one { 1.min(open.bytes) } else { 0 };
-            open.give(waiting(&mut self.queue, *key, until), false);
         }
         let last = self.queue.back_mut();
         for piece in last.into_iter().flat_map(|held| &mut held.pieces) {
@@ -435,10 +376,10 @@ fn meant<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e Delta<'e>> {
     })
 }
 
-/// The pieces of a text that wait, up to that byte of it.
-fn waiting(queue: &mut VecDeque<Held>, key: Key, until: usize) -> impl Iterator<Item = &mut Piece> {
+/// The pieces of a text that wait.
+fn waiting(queue: &mut VecDeque<Held>, key: Key) -> impl Iterator<Item = &mut Piece> {
     let pieces = queue.iter_mut().flat_map(|held| &mut held.pieces);
-    pieces.filter(move |it| it.key == key && it.share.is_none() && it.end <= until)
+    pieces.filter(move |it| it.key == key && it.share.is_none())
 }
 
 /// Takes out what stands on the words of a text that are not there any more.

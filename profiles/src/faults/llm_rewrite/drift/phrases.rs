@@ -16,7 +16,7 @@ const PHRASES: [(&str, &str); 8] = [
 ];
 
 /// Where a text refuses first, and what the phrase becomes.
-pub(super) fn refused(text: &str) -> Option<(std::ops::Range<usize>, &'static str)> {
+fn refused(text: &str) -> Option<(std::ops::Range<usize>, &'static str)> {
     let places = PHRASES
         .iter()
         .filter_map(|(phrase, other)| Some((find_phrase(text, phrase)?, *other)));
@@ -87,7 +87,7 @@ const CASUAL: [(&str, &str); 14] = [
 ];
 
 /// The text with casual words for formal ones.
-pub(super) fn casual_words(text: &str) -> String {
+fn casual_words(text: &str) -> String {
     let mut casual = text.to_owned();
     for (formal, plain) in CASUAL {
         let mut done = 0;

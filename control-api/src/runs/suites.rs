@@ -79,7 +79,7 @@ impl SuiteRunner {
         let verdict = if order.kind == RunKind::Verify {
             verified(order, &*driver, tools).await
         } else {
-            tried(order, &*driver, at_once, tools).await
+            tried(order, &*driver, at_once, &self.folder, tools).await
         };
         driver.stop().await;
         verdict
@@ -143,6 +143,7 @@ async fn tried(
     order: &Order,
     driver: &dyn Driver,
     at_once: NonZeroUsize,
+    folder: &Path,
     tools: &Tools<'_>,
 ) -> Result<Verdict, RunError> {
     let planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;

@@ -57,7 +57,7 @@ pub(super) fn shorter(text: &str, factor: f64) -> Result<String, String> {
     Ok(whole.unwrap_or(kept).trim_end().to_owned())
 }
 
-fn scaled(tokens: u64, factor: f64) -> u64 {
+pub(super) fn scaled(tokens: u64, factor: f64) -> u64 {
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

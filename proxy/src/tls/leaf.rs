@@ -145,8 +145,16 @@ impl Common {
 #[derive(Debug)]
 struct Leaf {
     resolver: Arc<SingleCertAndKey>,
+    minted_at: SystemTime,
     replace_at: SystemTime,
     configs: [OnceLock<Arc<ServerConfig>>; Alpn::ALL.len()],
+}
+
+impl Leaf {
+    /// Whether it is valid, and will be for a while. A clock that was set back leaves it in the future.
+    fn serves_at(&self, now: SystemTime) -> bool {
+        self.minted_at <= now + BACK_DATE && now < self.replace_at
+    }
 }
 
 impl LeafCache {
@@ -218,10 +226,10 @@ impl LeafCache {
     fn leaf(&self, host: &str) -> Result<Arc<Leaf>, LeafError> {
         let now = (self.clock)();
         if let Some(leaf) = self.leaves.get(host) {
-            if now < leaf.replace_at {
+            if leaf.serves_at(now) {
                 return Ok(leaf);
             }
-            self.leaves.remove_if(host, |leaf| now >= leaf.replace_at);
+            self.leaves.remove_if(host, |leaf| !leaf.serves_at(now));
         }
         self.leaves.get_or_insert_with(host, || {
             let validity = self.validity(now);
@@ -229,6 +237,7 @@ impl LeafCache {
             let replace_at = SystemTime::from(validity.not_after) - SPARE;
             Ok(Arc::new(Leaf {
                 resolver,
+                minted_at: now,
                 replace_at,
                 configs: Default::default(),
             }))

@@ -197,6 +197,20 @@ fn a_leaf_is_replaced_before_it_ends() {
 }
 
 #[test]
+fn a_leaf_minted_while_the_clock_was_ahead_is_replaced() {
+    /// Seconds that this test's clock is ahead.
+    static AHEAD: AtomicU64 = AtomicU64::new(7 * 24 * 60 * 60);
+    let clock = || wall_clock() + Duration::from_secs(AHEAD.load(Ordering::Relaxed));
+    let cache = LeafCache::with(authority(), HOSTS, clock);
+    let ahead = cache.config("h", Alpn::Both).unwrap();
+    assert!(Arc::ptr_eq(&ahead, &cache.config("h", Alpn::Both).unwrap()));
+    AHEAD.store(0, Ordering::Relaxed);
+    let now = cache.config("h", Alpn::Both).unwrap();
+    assert!(!Arc::ptr_eq(&ahead, &now));
+    assert!(Arc::ptr_eq(&now, &cache.config("h", Alpn::Both).unwrap()));
+}
+
+#[test]
 fn flawed_leaves_are_never_cached_nor_resumed() {
     let cache = cache();
     for flaw in [Flaw::Expired, Flaw::WrongHost, Flaw::Untrusted] {

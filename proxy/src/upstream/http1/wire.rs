@@ -27,6 +27,9 @@ const LEAST_READ: usize = 8 * 1024;
 /// What is read at a time at most, bytes: this much of an answer is held per exchange.
 const GREATEST_READ: usize = 256 * 1024;
 
+/// Interim answers (1xx) to one request that are passed over.
+const MOST_INTERIM: u32 = 100;
+
 /// A connection, and what is on its way in both directions.
 pub(super) struct Wire<B: OutgoingBody> {
     /// `None` once it has ended.
@@ -35,6 +38,8 @@ pub(super) struct Wire<B: OutgoingBody> {
     buffer: BytesMut,
     read_size: usize,
     answers: Answers,
+    /// Interim answers to the request in work.
+    interim: u32,
     upload: Option<Box<Upload<B>>>,
     /// Sends a request on while its answer is read, or not read.
     pub(super) uploading: Option<JoinHandle<()>>,
@@ -51,6 +56,7 @@ impl<B: OutgoingBody> Wire<B> {
             buffer: BytesMut::new(),
             read_size: LEAST_READ,
             answers: Answers::new(limits, shapes),
+            interim: 0,
             upload: None,
             uploading: None,
             reader: None,
@@ -62,6 +68,7 @@ impl<B: OutgoingBody> Wire<B> {
     pub(super) fn begin(&mut self, upload: Box<Upload<B>>) {
         self.answers.expect(upload.method());
         self.upload = Some(upload);
+        self.interim = 0;
     }
 
     /// Sends the request and waits for its answer's head.
@@ -80,13 +87,21 @@ impl<B: OutgoingBody> Wire<B> {
                 Poll::Ready(Ok(())) | Poll::Pending => {}
             }
             match self.answers.head(&mut self.buffer) {
-                Ok(Some(Answered::Interim(StatusCode::CONTINUE))) => {
-                    if let Some(upload) = &mut self.upload {
+                Ok(Some(Answered::Interim(status))) => {
+                    if status == StatusCode::CONTINUE
+                        && let Some(upload) = &mut self.upload
+                    {
                         upload.release();
                     }
-                    continue;
+                    self.interim += 1;
+                    if self.interim <= MOST_INTERIM {
+                        continue;
+                    }
+                    self.close();
+                    let why =
+                        format!("more than {MOST_INTERIM} interim answers (1xx) came before it");
+                    return Poll::Ready(Err(Cause::Framing(why).into()));
                 }
-                Ok(Some(Answered::Interim(_))) => continue,
                 Ok(Some(Answered::Final(response))) => {
                     if let Some(upload) = &mut self.upload {
                         upload.answered();

@@ -150,7 +150,11 @@ impl CertificateAuthority {
             Err(error) => return Err(error),
         }
         let _lock = lock(home)?;
-        match pair.read(0o077)? {
+        let read = match pair.read(0o077) {
+            Ok(None) | Err(CaError::Mismatch { .. }) if pair.finish()? => pair.read(0o077),
+            read => read,
+        };
+        match read? {
             Some(authority) => Ok(authority),
             None => pair.create(),
         }
@@ -311,11 +315,40 @@ impl Pair {
         let key = KeyPair::generate()?;
         let pem = new_root(now).self_signed(&key)?.pem();
         let key = key.serialize_pem();
+        let both = self.both();
+        files::replace(&both, format!("{key}{pem}").as_bytes(), files::PRIVATE)
+            .map_err(file_error("write", &both))?;
+        self.put(&key, &pem)?;
+        CertificateAuthority::parse(self, &pem, &key, now)
+    }
+
+    /// Finishes what was killed between its two files; whether there was anything. The lock must be held.
+    fn finish(&self) -> Result<bool, CaError> {
+        let both = self.both();
+        let written = match fs::read_to_string(&both) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            read => read.map_err(file_error("read", &both))?,
+        };
+        let Some(at) = written.find("-----BEGIN CERTIFICATE-----") else {
+            return Ok(false);
+        };
+        let (key, pem) = written.split_at(at);
+        self.put(key, pem)?;
+        Ok(true)
+    }
+
+    fn put(&self, key: &str, pem: &str) -> Result<(), CaError> {
         files::replace(&self.key, key.as_bytes(), files::PRIVATE)
             .map_err(file_error("write", &self.key))?;
         files::replace(&self.certificate, pem.as_bytes(), files::PUBLIC)
             .map_err(file_error("write", &self.certificate))?;
-        CertificateAuthority::parse(self, &pem, &key, now)
+        let both = self.both();
+        fs::remove_file(&both).map_err(file_error("remove", &both))
+    }
+
+    /// Key and certificate in one file, which is there while they are put in place.
+    fn both(&self) -> PathBuf {
+        self.key.with_extension("next")
     }
 }
 

@@ -96,6 +96,31 @@ fn a_start_that_died_between_key_and_certificate_is_made_good() {
     assert_ne!(old.fingerprint(), new.fingerprint());
 }
 
+#[test]
+fn a_rotation_that_was_killed_leaves_a_pair_that_fits() {
+    for (files_written, takes_the_new_one) in [(1, false), (2, true), (3, true)] {
+        let (home, _scratch) = new_home();
+        let (other, _scratch) = new_home();
+        let old = CertificateAuthority::load_or_create(&home).unwrap();
+        let new = CertificateAuthority::load_or_create(&other).unwrap();
+        let key = fs::read_to_string(other.join("ca.key")).unwrap();
+        let both = format!("{key}{}", new.pem());
+        let steps = [
+            ("ca.next", both.as_str()),
+            ("ca.key", key.as_str()),
+            ("ca.pem", new.pem()),
+        ];
+        for (name, content) in steps.into_iter().take(files_written) {
+            files::replace(&home.join(name), content.as_bytes(), files::PRIVATE).unwrap();
+        }
+        let loaded = CertificateAuthority::load_or_create(&home).unwrap();
+        let expected = if takes_the_new_one { &new } else { &old };
+        assert_eq!(loaded.pem(), expected.pem(), "{files_written}");
+        CertificateAuthority::rotate(&home).unwrap();
+        assert!(!home.join("ca.next").exists());
+    }
+}
+
 /// What loading `home` fails with, without the changing part of the path.
 fn refusal(home: &Path) -> String {
     let error = CertificateAuthority::load_or_create(home)

@@ -81,7 +81,7 @@ pub struct Shared {
 impl Shared {
     /// Compiles `config`; names are resolved by the system.
     pub fn new(config: &ProxyConfig) -> Result<Arc<Self>, SettingsError> {
-        Self::with_resolver(config, Resolver::System)
+        Self::with_resolver(config, Resolver::default())
     }
 
     /// Compiles `config`; names are resolved by `resolver`.

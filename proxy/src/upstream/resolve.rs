@@ -2,19 +2,35 @@
 //! addresses that were judged are the ones dialled.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{OnceCell, Semaphore};
 
 use super::error::Cause;
-use super::patterns::{is_localhost, literal};
+use super::patterns::{is_localhost, literal, plain_name};
+
+/// Threads that ask the system at once.
+const AT_ONCE: usize = 64;
+
+/// Where the system keeps names of its own.
+const HOSTS: &str = "/etc/hosts";
 
 /// Who turns names into addresses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub enum Resolver {
     /// The system: hosts file, DNS, whatever it is set up for.
-    #[default]
-    System,
+    System(Lookups),
     /// These names only, in lower case; for tests and closed set-ups.
     Fixed(HashMap<String, Vec<IpAddr>>),
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Self::System(Lookups::default())
+    }
 }
 
 impl Resolver {
@@ -27,21 +43,162 @@ impl Resolver {
             let both: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
             return Ok(both.map(|ip| SocketAddr::new(ip, port)).into());
         }
-        let found: Vec<SocketAddr> = match self {
-            Self::System => tokio::net::lookup_host((host, port))
-                .await
-                .map_err(|error| Cause::Dns(error.to_string()))?
-                .collect(),
-            Self::Fixed(names) => names
-                .get(host)
-                .into_iter()
-                .flatten()
-                .map(|&ip| SocketAddr::new(ip, port))
-                .collect(),
+        let found = match self {
+            Self::System(lookups) => lookups.find(host).await.map_err(Cause::Dns)?,
+            Self::Fixed(names) => names.get(host).cloned().unwrap_or_default(),
         };
         if found.is_empty() {
             return Err(Cause::Dns("the name has no address".to_owned()));
         }
-        Ok(found)
+        let found = found.into_iter().map(|ip| SocketAddr::new(ip, port));
+        Ok(found.collect())
+    }
+}
+
+/// What a lookup found: addresses, or why there are none.
+type Found = Result<Vec<IpAddr>, String>;
+
+/// Lookups by the system's resolver, which keeps a thread for each: no more than [`AT_ONCE`], and one for all that
+/// ask for the same name. Names in the hosts file wait for none of them.
+#[derive(Debug)]
+pub struct Lookups {
+    threads: Arc<Semaphore>,
+    /// Names that somebody waits for.
+    running: Mutex<HashMap<String, Weak<OnceCell<Found>>>>,
+    hosts: PathBuf,
+}
+
+impl Default for Lookups {
+    fn default() -> Self {
+        Self {
+            threads: Arc::new(Semaphore::new(AT_ONCE)),
+            running: Mutex::default(),
+            hosts: HOSTS.into(),
+        }
+    }
+}
+
+impl Lookups {
+    async fn find(&self, host: &str) -> Found {
+        let known = in_hosts_file(&self.hosts, host);
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        let found = self.joined(host);
+        let found = found
+            .get_or_init(|| self.ask(host.to_owned(), system))
+            .await;
+        found.clone()
+    }
+
+    /// The lookup of a name that is running, or another one.
+    fn joined(&self, host: &str) -> Arc<OnceCell<Found>> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = running.get(host).and_then(Weak::upgrade) {
+            return found;
+        }
+        running.retain(|_, found| found.strong_count() > 0);
+        let found = Arc::new(OnceCell::new());
+        running.insert(host.to_owned(), Arc::downgrade(&found));
+        found
+    }
+
+    /// Waits for a thread and for what it finds. Who stops waiting leaves the queue; a thread that has begun ends by
+    /// itself, and only then makes room.
+    async fn ask(&self, host: String, look: fn(&str) -> Found) -> Found {
+        let thread = Arc::clone(&self.threads).acquire_owned().await;
+        let thread = thread.map_err(|error| error.to_string())?;
+        let looked = tokio::task::spawn_blocking(move || {
+            let _until_the_end = thread;
+            look(&host)
+        });
+        looked.await.map_err(|error| error.to_string())?
+    }
+}
+
+fn system(host: &str) -> Found {
+    let found = (host, 0).to_socket_addrs();
+    let found = found.map_err(|error| error.to_string())?;
+    Ok(found.map(|address| address.ip()).collect())
+}
+
+/// The addresses of a name in the hosts file (hosts(5)); none if it is not there, or there is no such file.
+fn in_hosts_file(path: &Path, host: &str) -> Vec<IpAddr> {
+    let host = plain_name(host);
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let of_line = |line: &str| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let address = words.next()?.parse().ok()?;
+        words
+            .any(|name| name.eq_ignore_ascii_case(host))
+            .then_some(address)
+    };
+    text.lines().filter_map(of_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn names_in_the_hosts_file_are_found_there() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text =
+            "# 1.1.1.1 commented\n10.0.0.1\tone.example One # 2.2.2.2 x\n\n::1 one.example\nx y\n";
+        fs::write(file.path(), text).unwrap();
+        for (host, found) in [
+            ("one.example", &["10.0.0.1", "::1"][..]),
+            ("ONE.example.", &["10.0.0.1", "::1"]),
+            ("one", &["10.0.0.1"]),
+            ("commented", &[]),
+            ("x", &[]),
+            ("y", &[]),
+        ] {
+            let expected: Vec<IpAddr> = found.iter().map(|ip| ip.parse().unwrap()).collect();
+            assert_eq!(in_hosts_file(file.path(), host), expected, "{host}");
+        }
+    }
+
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+    #[tokio::test]
+    async fn lookups_are_joined_and_those_nobody_waits_for_make_room() {
+        let lookups = Arc::new(Lookups {
+            threads: Arc::new(Semaphore::new(1)),
+            ..Lookups::default()
+        });
+        let busy = Arc::clone(&lookups.threads).acquire_owned().await.unwrap();
+        let look = |_: &str| {
+            ASKED.fetch_add(1, Ordering::SeqCst);
+            Ok(vec![Ipv4Addr::LOCALHOST.into()])
+        };
+        // Those that give up while they wait leave nothing behind.
+        for host in ["a.example", "b.example"] {
+            let cell = lookups.joined(host);
+            let waits = cell.get_or_init(|| lookups.ask(host.to_owned(), look));
+            let waited = tokio::time::timeout(std::time::Duration::ZERO, waits).await;
+            assert!(waited.is_err());
+        }
+        let mut all = Vec::new();
+        for _ in 0..50 {
+            let lookups = Arc::clone(&lookups);
+            all.push(tokio::spawn(async move {
+                let cell = lookups.joined("same.example");
+                let found = cell.get_or_init(|| lookups.ask("same.example".to_owned(), look));
+                found.await.clone()
+            }));
+        }
+        drop(busy);
+        for found in all {
+            assert_eq!(found.await.unwrap(), Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+        }
+        assert_eq!(ASKED.load(Ordering::SeqCst), 1);
+        assert_eq!(lookups.threads.available_permits(), 1);
+        let left = lookups.joined("last.example");
+        assert_eq!(lookups.running.lock().unwrap().len(), 1);
+        drop(left);
     }
 }

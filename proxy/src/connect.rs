@@ -39,6 +39,14 @@ use crate::upstream::{Origin, Scheme};
 pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> Answering {
     let connection = Rc::clone(connection);
     let live = connection.worker.engine.live();
+    match asks_for_own_routes(&connection, &live, &request) {
+        Ok(false) => {}
+        Ok(true) => return Box::pin(ready(Ok(take_over(&connection, request, Takeover::Own)))),
+        Err(problem) => {
+            let refusal = connection.refuse(&problem, request.method(), request.uri());
+            return Box::pin(ready(Ok(refusal)));
+        }
+    }
     let connect = match Connect::open(&connection, &live, &request) {
         Ok(connect) => connect,
         Err(problem) => {
@@ -54,6 +62,52 @@ pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> 
         }
         answer
     })
+}
+
+/// Whether a CONNECT is for the listener it came to, which serves its routes in the tunnel.
+fn asks_for_own_routes(
+    connection: &Connection,
+    live: &Live,
+    request: &Request<Incoming>,
+) -> Result<bool, Problem> {
+    let is_own = matches!(connection.entry, Entry::Door(Door::Main))
+        && live.has_prefixes()
+        && route::connect_authority(request.uri())
+            .is_ok_and(|authority| route::is_own(live, &authority));
+    if is_own {
+        // Credentials that are required are required here too.
+        connect_scope(live, request)?;
+    }
+    Ok(is_own)
+}
+
+/// The 200, after which `takeover` has the connection.
+fn take_over(
+    connection: &Rc<Connection>,
+    request: Request<Incoming>,
+    takeover: Takeover,
+) -> Response<Observed> {
+    if connection.is_h2() {
+        let upgrade = hyper::upgrade::on(request);
+        let (worker, control) = (
+            Rc::clone(&connection.worker),
+            Rc::clone(&connection.control),
+        );
+        tokio::task::spawn_local(async move {
+            match upgrade.await {
+                Ok(io) => {
+                    let io = hyper_util::rt::TokioIo::new(io);
+                    takeover.stage(worker, Box::new(io), control).run().await;
+                }
+                Err(error) => tracing::debug!(%error, "a CONNECT stream ended early"),
+            }
+        });
+    } else {
+        *connection.takeover.borrow_mut() = Some(takeover);
+    }
+    let mut answer = Response::new(AgentBody::empty());
+    *answer.status_mut() = StatusCode::OK;
+    answer.map(|body| Observed::new(body, connection, None))
 }
 
 struct Connect {
@@ -271,28 +325,7 @@ impl Connect {
         // Of a tunnel both sides are to be heard of.
         opening.log.waits_for_agent(true);
         let takeover = Takeover::Connect(Box::new(opening));
-        let connection = &self.connection;
-        if connection.is_h2() {
-            let upgrade = hyper::upgrade::on(request);
-            let (worker, control) = (
-                Rc::clone(&connection.worker),
-                Rc::clone(&connection.control),
-            );
-            tokio::task::spawn_local(async move {
-                match upgrade.await {
-                    Ok(io) => {
-                        let io = hyper_util::rt::TokioIo::new(io);
-                        takeover.stage(worker, Box::new(io), control).run().await;
-                    }
-                    Err(error) => tracing::debug!(%error, "a CONNECT stream ended early"),
-                }
-            });
-        } else {
-            *connection.takeover.borrow_mut() = Some(takeover);
-        }
-        let mut answer = Response::new(AgentBody::empty());
-        *answer.status_mut() = StatusCode::OK;
-        answer.map(|body| Observed::new(body, connection, None))
+        take_over(&self.connection, request, takeover)
     }
 
     fn observed(&self, answer: Response<AgentBody>) -> Response<Observed> {

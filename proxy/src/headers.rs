@@ -6,7 +6,7 @@
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE,
-    TRANSFER_ENCODING, UPGRADE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::PathAndQuery;
 use http::{Uri, Version};
@@ -55,6 +55,18 @@ pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
 /// Removes what belongs to the connection the response came on.
 pub(crate) fn clean_response(headers: &mut HeaderMap, passage: Passage) {
     clean(headers, passage, |_| false);
+}
+
+/// Removes what may not come behind a body: framing, routing and what belongs to the connection (RFC 9110 §6.5.1).
+pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
+    let passage = Passage {
+        from: Version::HTTP_2,
+        to: Version::HTTP_2,
+        upgrade: false,
+    };
+    clean(trailers, passage, |name| {
+        [CONTENT_LENGTH, HOST, TE, TRAILER].contains(name)
+    });
 }
 
 /// True if the request says that it can take trailers.
@@ -192,6 +204,25 @@ mod tests {
             let uri: Uri = uri.parse().unwrap();
             assert_eq!(origin_form(&uri).as_str(), line, "{uri}");
         }
+    }
+
+    #[test]
+    fn framing_and_routing_do_not_come_behind_a_body() {
+        let mut trailers = HeaderMap::new();
+        for name in [
+            "grpc-status",
+            "content-length",
+            "transfer-encoding",
+            "host",
+            "connection",
+            "digest",
+            "trailer",
+        ] {
+            trailers.append(name, HeaderValue::from_static("7"));
+        }
+        clean_trailers(&mut trailers);
+        let left: Vec<_> = trailers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["grpc-status", "digest"]);
     }
 
     const H1: Passage = Passage {

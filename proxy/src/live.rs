@@ -130,6 +130,11 @@ impl Live {
         self.routes.get(place)
     }
 
+    /// Whether some route has a prefix.
+    pub(crate) fn has_prefixes(&self) -> bool {
+        self.routes.iter().any(|route| route.prefix.is_some())
+    }
+
     /// The route whose prefix takes `path`, and what is left of it; the longest prefix wins.
     pub(crate) fn prefix_route<'a>(&self, path: &'a str) -> Option<(&LiveRoute, &'a str)> {
         let takes = |route: &LiveRoute| {

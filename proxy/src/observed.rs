@@ -18,6 +18,7 @@ use crate::carry_out::trailers;
 use crate::chaos::Over;
 use crate::connection::Connection;
 use crate::exchange_log::ExchangeLog;
+use crate::headers;
 
 /// A body on its way to the agent, with the exchange's account.
 ///
@@ -122,7 +123,12 @@ impl Body for Observed {
         if let Some(log) = &this.log {
             log.waits_for_agent(polled.is_ready());
         }
-        let polled = ready!(polled);
+        let mut polled = ready!(polled);
+        if let Some(Ok(frame)) = &mut polled
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            headers::clean_trailers(trailers);
+        }
         match &polled {
             Some(Ok(frame)) => {
                 if let (Some(bytes), Some(log)) = (frame.data_ref(), &this.log) {

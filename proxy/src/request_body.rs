@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use crate::carry_out::shape::Upload;
 use crate::carry_out::whole::{Inspect, TooMuch};
 use crate::exchange_log::ExchangeLog;
+use crate::headers;
 
 /// What upstream connections are given: the body, throttled where a rule says so.
 pub(crate) type Outgoing = Upload<RequestBody>;
@@ -67,10 +68,9 @@ impl Body for RequestBody {
             return Poll::Ready(Some(Ok(match frame.into_data() {
                 Ok(bytes) => this.passed(bytes),
                 Err(other) => {
-                    if let Some(trailers) = other.trailers_ref() {
-                        this.log.leaves_in_trailers(trailers);
-                    }
-                    other
+                    let trailers = trailers(other).unwrap_or_default();
+                    this.log.leaves_in_trailers(&trailers);
+                    Frame::trailers(trailers)
                 }
             })));
         }
@@ -88,6 +88,10 @@ impl Body for RequestBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.is_end_stream() {
+            // A length that nobody announced would be announced on HTTP/2.
+            return SizeHint::new();
+        }
         let ahead = self.ahead.as_ref().map_or(0, |bytes| bytes.len() as u64);
         let rest = self
             .rest
@@ -112,13 +116,17 @@ impl RequestBody {
     ) -> Result<Bytes, hyper::Error> {
         use http_body_util::BodyExt as _;
         let before = self.ahead.as_ref().map_or(0, Bytes::len);
-        if self.rest.is_none() || before > most {
+        let Some(rest) = self.rest.as_ref().filter(|_| before <= most) else {
             return Ok(Bytes::new());
-        }
+        };
+        // What is declared is taken at once: what is not there then cannot be read to its end.
+        let declared = usize::try_from(rest.size_hint().lower()).unwrap_or(usize::MAX);
+        let room = before.saturating_add(declared).min(most);
         let mut lease = inspect.lease();
-        let mut full = lease.grow(before as u64).err();
+        let mut full = lease.cover(room).err();
         if full.is_none() {
-            let mut bytes = BytesMut::from(self.ahead.take().unwrap_or_default());
+            let mut bytes = BytesMut::with_capacity(room);
+            bytes.extend_from_slice(&self.ahead.take().unwrap_or_default());
             while full.is_none()
                 && bytes.len() <= most
                 && let Some(rest) = &mut self.rest
@@ -128,9 +136,9 @@ impl RequestBody {
                     Some(frame) => match frame?.into_data() {
                         Ok(data) => {
                             bytes.extend_from_slice(&data);
-                            full = lease.grow(data.len() as u64).err();
+                            full = lease.cover(bytes.len()).err();
                         }
-                        Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
+                        Err(frame) => self.trailers = trailers(frame).map(Box::new),
                     },
                 }
             }
@@ -169,4 +177,11 @@ impl RequestBody {
         self.log.sent_upstream(&bytes);
         Frame::data(bytes)
     }
+}
+
+/// The trailers of a frame that holds no data, as they may be passed on.
+fn trailers(frame: Frame<Bytes>) -> Option<HeaderMap> {
+    let mut trailers = frame.into_trailers().ok()?;
+    headers::clean_trailers(&mut trailers);
+    Some(trailers)
 }

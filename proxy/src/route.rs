@@ -16,7 +16,7 @@ use crate::listener::Door;
 use crate::live::{Live, LiveRoute};
 use crate::problem::Problem;
 use crate::scope::{self, BadScope};
-use crate::upstream::{Origin, flaw};
+use crate::upstream::{Origin, OwnListeners, flaw};
 
 /// Where one request goes.
 pub(crate) struct Target {
@@ -175,15 +175,25 @@ fn asked_host<B>(request: &Request<B>) -> Option<HeaderValue> {
 
 /// True if a request through the main listener asks to be forwarded, rather than for a route.
 ///
-/// On HTTP/1 that is the absolute form. On HTTP/2 every request has an authority, so nothing tells a
+/// On HTTP/1 that is the absolute form, but for a route's path at this listener. On HTTP/2 every request has an authority, so nothing tells a
 /// name of this proxy's own from another host's: there it is for a route when a prefix takes its
 /// path, or when it names this listener's own port.
 fn asks_to_forward<B>(live: &Live, request: &Request<B>) -> bool {
     let uri = request.uri();
     uri.authority().is_some_and(|authority| {
-        request.version() < Version::HTTP_2
-            || (authority.port_u16() != Some(live.config.listen.port()) && !has_route(live, uri))
+        if request.version() < Version::HTTP_2 {
+            return !(has_route(live, uri) && is_own(live, authority));
+        }
+        authority.port_u16() != Some(live.config.listen.port()) && !has_route(live, uri)
     })
+}
+
+/// Whether an authority is the main listener's own: what goes there through the proxy itself, as programs send it that
+/// have both a proxy and the base URL of a route, is for its routes.
+pub(crate) fn is_own(live: &Live, authority: &Authority) -> bool {
+    let own = live.config.listen;
+    authority.port_u16() == Some(own.port())
+        && OwnListeners::new([own]).reached_as(authority.host(), own.port())
 }
 
 /// Whether a prefix route takes a path; routes are spoken to in the clear.

@@ -5,6 +5,7 @@
 //! | `/bytes/N` | N bytes of the pattern |
 //! | `/version` | the protocol version the request came in |
 //! | `/reset/CODE` | RST_STREAM with that code, before any head |
+//! | `/length` | the request's `content-length`, or `none` |
 //! | anything else | the request's body back as it arrives, its content type, and trailers `grpc-status: 0` |
 
 use std::convert::Infallible;
@@ -124,6 +125,11 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Body>, Refused> {
         return Ok(Response::new(whole(
             format!("{:?}", request.version()).into_bytes(),
         )));
+    }
+    if path == "/length" {
+        let length = request.headers().get("content-length");
+        let length = length.map_or(&b"none"[..], HeaderValue::as_bytes);
+        return Ok(Response::new(whole(length.to_vec())));
     }
     let kind = request.headers().get("content-type").cloned();
     let mut response = Response::new(echo(request.into_body()));

@@ -229,6 +229,13 @@ impl Reader {
     }
 }
 
+impl Drop for Reader {
+    /// A reader that is gone, or never read, has missed what is no longer held: the recorder counts it.
+    fn drop(&mut self) {
+        let _uncounted = self.recorder.events_after(self.last, 0);
+    }
+}
+
 fn written(id: EventId, event: &Event) -> sse::Event {
     let (name, data) = match event {
         Event::Exchange(note) => ("exchange", text(&note.to_record())),

@@ -150,6 +150,26 @@ async fn a_stream_resumes_after_the_event_it_saw_last() {
 }
 
 #[tokio::test]
+async fn what_a_reader_that_never_reads_misses_is_counted_when_it_is_gone() {
+    let events = Bounds {
+        events: 3,
+        ..Bounds::default()
+    };
+    let options = RecorderOptions {
+        events,
+        ..RecorderOptions::default()
+    };
+    let api = Api::with_options(options);
+    let mut events = Events::open(&api, "/v1/events", None).await;
+    events.next().await.expect("an opening");
+    api.record((0..10).map(|_| api.note(None, "http://h/")));
+    drop(events);
+    let metrics = api.state.metrics.render().expect("text");
+    let counted = "squall_events_dropped_total{sink=\"events\"} 7";
+    assert!(metrics.contains(counted), "{metrics}");
+}
+
+#[tokio::test]
 async fn what_is_gone_is_said_to_be_gone() {
     let events = Bounds {
         events: 3,

@@ -59,12 +59,28 @@ pub(crate) fn reply(
 
 /// The object that says what `error` is, as streams hold it.
 pub(crate) fn object(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint) -> String {
+    let words = words(error, context, endpoint);
     let Words {
         message,
         kind,
         param,
         code,
-    } = words(error, context, endpoint);
+    } = match (endpoint, error) {
+        // Streams of `/responses` have words of their own for these.
+        (Endpoint::Responses, ModelError::Overloaded | ModelError::ServerError { status: 503 }) => {
+            Words {
+                message: "Our servers are currently overloaded. Please try again later.".to_owned(),
+                kind: "service_unavailable_error",
+                param: None,
+                code: Some("server_is_overloaded"),
+            }
+        }
+        (Endpoint::Responses, ModelError::ServerError { .. } | ModelError::Timeout) => Words {
+            code: Some("server_error"),
+            ..words
+        },
+        _ => words,
+    };
     format!(
         "{{\"message\":{},\"type\":{},\"param\":{},\"code\":{}}}",
         quote(&message),

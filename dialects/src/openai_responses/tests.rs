@@ -435,9 +435,12 @@ fn an_error_in_a_stream_is_numbered_after_the_event_before_it() {
         let made = OpenAiResponses.error_event(&error, &context(), Some(event));
         made.into_iter().collect()
     });
-    let start = "event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"The server is \
-                 currently overloaded";
+    let start = "event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"Our servers \
+                 are currently overloaded";
     assert!(said.starts_with(start), "{said}");
+    let words =
+        "\"type\":\"service_unavailable_error\",\"param\":null,\"code\":\"server_is_overloaded\"";
+    assert!(said.contains(words), "{said}");
     assert!(said.ends_with("\"sequence_number\":5}\n\n"), "{said}");
     assert!(read(SSE, &said).error.is_some());
 }

@@ -76,6 +76,11 @@ impl Lease {
         Ok(())
     }
 
+    /// Takes as much more as there is to be `bytes` in all.
+    pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), TooMuch> {
+        self.grow((bytes as u64).saturating_sub(self.taken))
+    }
+
     /// The same bytes; the memory is given back when the last handle to them is gone.
     pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
         struct Held(

@@ -4,12 +4,12 @@
 //! that address is dialled. `deny` wins over `allow`. Link-local and cloud metadata addresses are
 //! denied unless `allow` names them by address. Squall's own listeners are never a destination.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use ipnet::IpNet;
 
 use super::origin::host_and_port;
-use super::patterns::{Pattern, canonical_ip, is_all_numbers, literal, plain_name};
+use super::patterns::{Pattern, canonical_ip, is_all_numbers, is_localhost, literal, plain_name};
 use super::settings::SettingsError;
 use crate::config::ProxyConfig;
 
@@ -171,6 +171,15 @@ impl OwnListeners {
     /// Adds one more.
     pub fn push(&mut self, bound: SocketAddr) {
         self.0.push(bound);
+    }
+
+    /// Whether `host`, as it is written, is where a listener on `port` is.
+    pub(crate) fn reached_as(&self, host: &str, port: u16) -> bool {
+        let reaches = |ip| self.reached_by(SocketAddr::new(ip, port)).is_some();
+        if is_localhost(host) {
+            return reaches(Ipv4Addr::LOCALHOST.into()) || reaches(Ipv6Addr::LOCALHOST.into());
+        }
+        literal(host.trim_start_matches('[').trim_end_matches(']')).is_some_and(reaches)
     }
 
     /// The listener that a connection to `address` would reach, if any.

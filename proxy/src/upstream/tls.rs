@@ -10,15 +10,16 @@ use std::sync::{Arc, OnceLock};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
+use time::OffsetDateTime;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::error::Cause;
 use super::settings::SettingsError;
-use super::trust::{Trust, is_ca_as_server};
+use super::trust::{SelfSigned, Trust, is_ca_as_server};
 
 /// TLS sessions remembered for resumption, over all upstreams.
 const SESSIONS: usize = 1024;
@@ -234,7 +235,7 @@ fn cause_of(error: &io::Error) -> Cause {
     let rustls::Error::InvalidCertificate(certificate) = tls else {
         return Cause::TlsHandshake(plain_words(tls));
     };
-    let why = certificate.to_string();
+    let why = about_certificate(certificate);
     match certificate {
         CertificateError::Expired
         | CertificateError::ExpiredContext { .. }
@@ -243,15 +244,58 @@ fn cause_of(error: &io::Error) -> Cause {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             Cause::TlsWrongHost(why)
         }
-        CertificateError::UnknownIssuer => {
-            Cause::TlsUnknownIssuer("its issuer is not known".to_owned())
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            Cause::TlsUnknownIssuer(why)
         }
-        CertificateError::BadSignature => Cause::TlsUnknownIssuer(
-            "its issuer has the name of a trusted root, but another key".to_owned(),
-        ),
-        error if is_ca_as_server(error) => Cause::TlsUnknownIssuer("it is self-signed".to_owned()),
-        _ => Cause::TlsHandshake(why),
+        CertificateError::Other(other) if other.0.is::<SelfSigned>() => {
+            Cause::TlsUnknownIssuer(why)
+        }
+        _ => Cause::TlsHandshake(format!("of the upstream's certificate, {why}")),
     }
+}
+
+/// What is wrong with a certificate, as a clause.
+fn about_certificate(error: &CertificateError) -> String {
+    use CertificateError as E;
+    let date = |time: UnixTime| {
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        let date = OffsetDateTime::from_unix_timestamp(seconds).map(OffsetDateTime::date);
+        date.map_or_else(
+            |_| "a date out of range".to_owned(),
+            |date| date.to_string(),
+        )
+    };
+    match error {
+        E::ExpiredContext { not_after, .. } => format!("it expired on {}", date(*not_after)),
+        E::Expired => "it has expired".to_owned(),
+        E::NotValidYetContext { not_before, .. } => {
+            format!("it is not valid before {}", date(*not_before))
+        }
+        E::NotValidYet => "it is not valid yet".to_owned(),
+        E::NotValidForNameContext { presented, .. } if !presented.is_empty() => {
+            let names: Vec<_> = presented.iter().map(|name| plain_name(name)).collect();
+            format!("it is for {}", names.join(", "))
+        }
+        E::NotValidForName | E::NotValidForNameContext { .. } => {
+            "it names no host that matches".to_owned()
+        }
+        E::UnknownIssuer => "its issuer is not known".to_owned(),
+        E::BadSignature => "its issuer has the name of a trusted root, but another key".to_owned(),
+        E::Other(other) if other.0.is::<SelfSigned>() => other.0.to_string(),
+        error if is_ca_as_server(error) => "it is a CA's, and no server's".to_owned(),
+        E::Revoked => "it was revoked".to_owned(),
+        E::BadEncoding => "it cannot be read".to_owned(),
+        E::InvalidPurpose | E::InvalidPurposeContext { .. } => "it is not for servers".to_owned(),
+        other => format!("the check says: {}", in_words(other)),
+    }
+}
+
+/// `h` of `DnsName("h")`, as webpki writes names.
+fn plain_name(name: &str) -> &str {
+    let inside = name
+        .split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'));
+    inside.unwrap_or(name).trim_matches('"')
 }
 
 fn plain_words(error: &rustls::Error) -> String {
@@ -259,7 +303,98 @@ fn plain_words(error: &rustls::Error) -> String {
         rustls::Error::InvalidMessage(_) => {
             "the upstream does not speak TLS on this port".to_owned()
         }
-        rustls::Error::AlertReceived(alert) => format!("the upstream sent the alert {alert:?}"),
-        error => error.to_string(),
+        rustls::Error::AlertReceived(alert) => {
+            format!("the upstream sent the alert `{}`", in_words(alert))
+        }
+        rustls::Error::PeerIncompatible(why) => format!(
+            "the upstream and Squall have no TLS in common: {}",
+            in_words(why)
+        ),
+        rustls::Error::PeerMisbehaved(why) => {
+            format!("the upstream broke the rules of TLS: {}", in_words(why))
+        }
+        rustls::Error::NoApplicationProtocol => {
+            "the upstream speaks none of the protocols that were offered".to_owned()
+        }
+        rustls::Error::General(why) => why.clone(),
+        error => in_words(error),
+    }
+}
+
+/// The name of an error's variant as words: rustls prints most of its errors as Rust writes them.
+fn in_words(error: &impl fmt::Debug) -> String {
+    let written = format!("{error:?}");
+    let name = written.split(|c: char| !c.is_ascii_alphanumeric()).next();
+    let mut words = String::new();
+    for c in name.unwrap_or_default().chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustls::{AlertDescription, OtherError, PeerIncompatible, PeerMisbehaved};
+
+    use super::*;
+    use crate::upstream::{Origin, Scheme, UpstreamError};
+
+    #[test]
+    fn every_failure_is_a_sentence() {
+        let id = vec![6, 7];
+        let of = rustls::Error::InvalidCertificate;
+        let time = UnixTime::since_unix_epoch(Duration::from_hours(24));
+        for (error, expected) in [
+            (of(CertificateError::Expired), "it has expired"),
+            (
+                of(CertificateError::ExpiredContext {
+                    time,
+                    not_after: time,
+                }),
+                "it expired on 1970-01-02",
+            ),
+            (
+                of(
+                    CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+                        signature_algorithm_id: id.clone(),
+                        public_key_algorithm_id: id,
+                    },
+                ),
+                "unsupported signature algorithm for public key context",
+            ),
+            (
+                of(CertificateError::Other(OtherError(Arc::new(SelfSigned)))),
+                "it is self-signed",
+            ),
+            (
+                of(CertificateError::UnhandledCriticalExtension),
+                "unhandled critical extension",
+            ),
+            (
+                rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),
+                "the alert `handshake failure`",
+            ),
+            (
+                rustls::Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon),
+                "no cipher suites in common",
+            ),
+            (
+                rustls::Error::PeerMisbehaved(PeerMisbehaved::TooManyKeyUpdateRequests),
+                "too many key update requests",
+            ),
+            (rustls::Error::DecryptError, "decrypt error"),
+        ] {
+            let shown = format!("{error:?}");
+            let error = io::Error::new(io::ErrorKind::InvalidData, error);
+            let origin = Origin::new(Scheme::Https, "h", 443);
+            let said = UpstreamError::new(&origin, cause_of(&error)).to_string();
+            assert!(said.contains(expected), "{shown}: {said}");
+            assert!(!said.contains(['{', '}', '"']), "{shown}: {said}");
+        }
     }
 }

@@ -11,7 +11,11 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
+};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
 
 /// webpki's verdict, but for certificates named by the user.
 #[derive(Debug)]
@@ -37,6 +41,35 @@ pub(super) fn is_ca_as_server(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }
 
+/// A certificate that is its own issuer, and that no root accounts for: whatever webpki says of it, this is why.
+#[derive(Debug, thiserror::Error)]
+#[error("it is self-signed")]
+pub(super) struct SelfSigned;
+
+impl SelfSigned {
+    /// In the place of `error`, where that is so and the certificate is within its dates and for the name.
+    fn instead_of(error: CertificateError, certificate: &CertificateDer<'_>) -> CertificateError {
+        use CertificateError as E;
+        let is_plain = matches!(
+            error,
+            E::Expired
+                | E::ExpiredContext { .. }
+                | E::NotValidYet
+                | E::NotValidYetContext { .. }
+                | E::NotValidForName
+                | E::NotValidForNameContext { .. }
+        );
+        let is_its_own_issuer = || {
+            X509Certificate::from_der(certificate)
+                .is_ok_and(|(_, x509)| x509.subject() == x509.issuer())
+        };
+        if is_plain || !is_its_own_issuer() {
+            return error;
+        }
+        E::Other(OtherError(Arc::new(Self)))
+    }
+}
+
 impl ServerCertVerifier for Trust {
     fn verify_server_cert(
         &self,
@@ -53,14 +86,18 @@ impl ServerCertVerifier for Trust {
             ocsp_response,
             now,
         );
-        match &verdict {
+        match verdict {
             Err(Error::InvalidCertificate(error))
-                if is_ca_as_server(error) && self.named.contains(end_entity) =>
+                if is_ca_as_server(&error) && self.named.contains(end_entity) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            _ => verdict,
+            Err(Error::InvalidCertificate(error)) => {
+                let error = SelfSigned::instead_of(error, end_entity);
+                Err(Error::InvalidCertificate(error))
+            }
+            verdict => verdict,
         }
     }
 

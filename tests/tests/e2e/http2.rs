@@ -380,6 +380,30 @@ fn a_stream_the_upstream_resets_is_reset_with_the_same_code() {
 }
 
 #[test]
+fn a_request_without_a_body_gains_no_length() {
+    let upstream = H2Upstream::start(None);
+    let daemon = Daemon::start(&json!({}));
+    block(async {
+        let socket = TcpStream::connect(daemon.proxy).await.unwrap();
+        let (sender, connection) = h2::client::handshake(socket).await.unwrap();
+        tokio::task::spawn_local(connection);
+        for method in ["OPTIONS", "POST", "GET"] {
+            let mut sender = sender.clone().ready().await.unwrap();
+            let request = Request::builder()
+                .method(method)
+                .uri(format!("http://{}/length", upstream.address))
+                .version(Version::HTTP_2)
+                .body(())
+                .unwrap();
+            let (answer, _) = sender.send_request(request, true).unwrap();
+            let mut body = answer.await.unwrap().into_body();
+            let said = body.data().await.unwrap().unwrap();
+            assert_eq!(said, "none", "{method}");
+        }
+    });
+}
+
+#[test]
 fn grpc_calls_pass_with_their_trailers() {
     let secure = Secure::start(&["h2"]);
     let way = Way {

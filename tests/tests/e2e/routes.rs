@@ -319,13 +319,36 @@ fn the_proxy_does_not_call_itself() {
             let mut wire = stage.daemon.connect();
             wire.prefix = format!("http://{host}");
             assert_eq!(wire.get("/v1/chaos").status, 508, "{host}");
-            assert_eq!(
-                stage.daemon.connect().open_tunnel(&host, "").status,
-                508,
-                "CONNECT {host}"
-            );
+            let mut wire = stage.daemon.connect();
+            let tunnel = wire.open_tunnel(&host, "").status;
+            if address == stage.daemon.proxy {
+                assert_eq!(tunnel, 200, "routes are served in it");
+                assert_eq!(wire.get("/v1/chaos").status, 404, "CONNECT {host}");
+            } else {
+                assert_eq!(tunnel, 508, "CONNECT {host}");
+            }
         }
     }
+}
+
+#[test]
+fn routes_are_reached_through_the_proxy_itself() {
+    let stage = Stage::new();
+    let port = stage.daemon.proxy.port();
+    for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}")] {
+        let mut wire = stage.daemon.connect();
+        wire.prefix = format!("http://{host}");
+        assert_eq!(wire.get("/up/json").status, 200, "{host}");
+        assert_eq!(wire.get("/_scope/s/up/json").status, 200, "{host}");
+        let mut wire = stage.daemon.connect();
+        assert_eq!(wire.open_tunnel(&host, "").status, 200, "CONNECT {host}");
+        assert_eq!(wire.get("/up/json").status, 200, "CONNECT {host}");
+    }
+    let reached = stage.plain.requests();
+    assert_eq!(reached.len(), 6);
+    assert!(reached.iter().all(|seen| seen.target == "/json"));
+    let scopes: Vec<_> = stage.daemon.api.exchanges();
+    assert!(scopes.iter().any(|exchange| exchange["scope"] == "s"));
 }
 
 #[test]

@@ -201,6 +201,21 @@ fn announced_trailers_arrive_after_the_body_whether_or_not_the_agent_asked_for_t
 }
 
 #[test]
+fn framing_and_routing_in_trailers_are_removed() {
+    let stage = Stage::new();
+    let mut wire = stage.daemon.connect();
+    let target = stage.plain.address;
+    wire.send(format!(
+        "POST http://{target}/next HTTP/1.1\r\nHost: {target}\r\nTransfer-Encoding: chunked\r\n\r\n\
+         3\r\nabc\r\n0\r\nContent-Length: 9\r\nX-Sum: 7\r\nHost: other\r\n\r\n"
+    ));
+    assert_eq!(wire.response().status, 200);
+    let seen = stage.plain.requests().pop().unwrap();
+    let body = String::from_utf8_lossy(&seen.raw_body).into_owned();
+    assert!(body.ends_with("0\r\nx-sum: 7\r\n\r\n"), "{body:?}");
+}
+
+#[test]
 fn an_answer_with_trailers_is_ok_and_its_connection_used_again() {
     let stage = Stage::new();
     for (turn, path) in (1..).zip(Path::THROUGH) {

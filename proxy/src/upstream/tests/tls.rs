@@ -159,12 +159,35 @@ fn a_self_signed_certificate_is_trusted_where_it_is_named_and_for_its_own_names(
 fn a_bad_certificate_is_called_by_its_name() {
     on_worker(async {
         let (ca, other) = (Ca::new(), Ca::new());
-        for (server, reason) in [
-            (ca.server(&["up.example"], &[], true), "tls_expired"),
-            (ca.server(&["other.example"], &[], false), "tls_wrong_host"),
+        let key = KeyPair::generate().unwrap();
+        let alone = CertificateParams::new(vec!["up.example".to_owned()]).unwrap();
+        let alone = alone.self_signed(&key).unwrap();
+        let namesake = Ca::self_signed(&["up.example"]);
+        for (server, reason, why) in [
+            (
+                ca.server(&["up.example"], &[], true),
+                "tls_expired",
+                "it expired on 2020-02-01",
+            ),
+            (
+                ca.server(&["other.example"], &[], false),
+                "tls_wrong_host",
+                "it is for other.example",
+            ),
             (
                 other.server(&["up.example"], &[], false),
                 "tls_unknown_issuer",
+                "its issuer",
+            ),
+            (
+                serving(alone.der().clone(), &key, &[]),
+                "tls_unknown_issuer",
+                "it is self-signed",
+            ),
+            (
+                namesake.as_server(),
+                "tls_unknown_issuer",
+                "it is self-signed",
             ),
         ] {
             let script = Script::listen().await;
@@ -173,6 +196,7 @@ fn a_bad_certificate_is_called_by_its_name() {
             assert!(accept(&script, &server).await.is_err());
             let error = sent.await.unwrap().unwrap_err();
             assert_eq!(error.reason(), reason, "{error}");
+            assert!(error.to_string().contains(why), "{error}");
             assert!(matches!(
                 error.to_agent(),
                 ToAgent::Problem(StatusCode::BAD_GATEWAY)

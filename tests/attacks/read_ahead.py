@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 
-from attack import Daemon, check, main
+from attack import Daemon, check, main, until
 
 MIB = 1 << 20
 BODY = 8 * MIB
@@ -20,8 +20,10 @@ class Upstream(http.server.BaseHTTPRequestHandler):
     """Reads all that comes, and answers."""
 
     protocol_version = "HTTP/1.1"
+    begun = 0
 
     def do_POST(self):
+        type(self).begun += 1
         left = int(self.headers["content-length"])
         while left > 0 and (got := len(self.rfile.read(min(left, MIB)))):
             left -= got
@@ -79,7 +81,7 @@ def attack(full):
                 statuses = list(pool.map(lambda one: finish(one, body), slow))
             grown = daemon.peak() - before
             # Beside bodies: a buffer of each connection, and the document that is being parsed.
-            bound = memory + posts * 0.6 + 10 * BODY / MIB
+            bound = memory + posts * 1.25 + 8 * BODY / MIB
             check(grown < bound, f"memory stays near inspect_memory under {what}",
                   f"{posts} × 8 MiB, at most {held} held: {grown:.0f} MiB of {bound:.0f}")
             check(set(statuses) == {200}, f"every post is answered under {what}", sorted(set(statuses)))
@@ -88,6 +90,17 @@ def attack(full):
             if "context_attacks" in rules:
                 full_memory = any("inspect_memory" in str(one) for one in said)
                 check(full_memory, "the journal says which rules were bypassed for want of memory")
+    with Daemon() as daemon:
+        rule = {"network_faults": [{"mode": "latency", "delay_ms": 1}]}
+        status, said = daemon.call("PUT", "/v1/chaos", {"chaos": rule, "seed": 1})
+        Upstream.begun = 0
+        slow = post(daemon, upstream.server_port, body)
+        try:
+            reached = until(lambda: Upstream.begun, "the request's head")
+        except TimeoutError:
+            reached = 0
+        check(reached, "a rule that needs no body does not wait for one", said if status > 299 else "")
+        finish(slow, body)
     upstream.shutdown()
 
 

@@ -95,7 +95,9 @@ impl Exchange {
             dialect: None,
             ..facts.clone()
         };
-        !self.rules.shortlist(&as_a_tool, stage).is_empty()
+        // What asks for no kind is on the list already.
+        let shortlist = self.rules.shortlist(&as_a_tool, stage);
+        shortlist.depends_on_the_call
     }
 
     /// Reads the calls in the answer where a rule may want to know later which tools they were of, and

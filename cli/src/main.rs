@@ -19,6 +19,7 @@ mod failure;
 mod home;
 mod host;
 mod judging;
+mod known;
 mod pointing;
 mod profile_file;
 mod render;

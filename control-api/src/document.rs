@@ -12,6 +12,7 @@ use http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use squall_profiles::limits::{Limited, Limits};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::variables::Variables;
 
@@ -160,7 +161,12 @@ impl Document {
                     let value = sent.variables.get(name).cloned();
                     value.ok_or(VarError::NotPresent)
                 };
-                profile::parse_file(name, &sent.document, Variables::From(&lookup))
+                let enclosed = Self {
+                    text: sent.document,
+                    form: Form::Enclosed,
+                };
+                enclosed.check_bounds()?;
+                profile::parse_file(name, &enclosed.text, Variables::From(&lookup))
             }
         };
         profile.map_err(|errors| Problem::profile(&errors))
@@ -237,7 +243,7 @@ impl Document {
             Err(error) if is_too_deep(&error) || is_out_of_bounds(&error) => {
                 Err(self.not_yaml("the document cannot be read", &error))
             }
-            Ok(tree) => self.bounded(tree).map(|_| ()),
+            Ok(tree) => check_rules(&self.bounded(tree)?),
             // What is wrong otherwise is said with its place.
             Err(_) => Ok(()),
         }
@@ -258,6 +264,19 @@ impl Document {
         }
         Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
     }
+}
+
+/// Rules take a thousand times their place in the text while they are read: too many are counted before.
+fn check_rules(profile: &serde_json::Value) -> Result<(), Problem> {
+    let families = |chaos: &serde_json::Value| {
+        let lists = chaos.as_object().into_iter().flat_map(|one| one.values());
+        let lengths = lists.filter_map(|list| Some(list.as_array()?.len()));
+        lengths.sum::<usize>()
+    };
+    let rules = families(profile) + profile.get("chaos").map_or(0, families);
+    Limits::default()
+        .take(Limited::Rules, rules)
+        .map_err(|over| Problem::invalid(vec![Detail::at("", over.to_string())]))
 }
 
 fn too_deep() -> String {

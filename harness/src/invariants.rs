@@ -41,6 +41,7 @@ pub(crate) use self::model_judge::JUDGES;
 pub(crate) use self::reading::{SEVERITIES, parameters, read};
 pub(crate) use self::wire::METHODS;
 use crate::outside::Question;
+use crate::pattern::Pattern;
 use crate::suite::reader::Fields;
 use crate::suite::{Active, Prompt, Touched};
 
@@ -215,7 +216,7 @@ pub enum BaselineFrom {
 
 /// A regular expression over golden prompts.
 #[derive(Debug, Clone)]
-pub struct PromptFilter(pub(crate) fancy_regex::Regex);
+pub struct PromptFilter(pub(crate) Pattern);
 
 impl PromptFilter {
     /// Whether the prompt is judged. One that takes too long to match is.

@@ -14,6 +14,7 @@ mod gaps;
 pub mod invariants;
 pub mod model;
 pub mod outside;
+mod pattern;
 pub mod report;
 pub mod runner;
 pub mod scores;

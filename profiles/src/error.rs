@@ -50,6 +50,36 @@ impl fmt::Display for ProfileError {
 
 impl std::error::Error for ProfileError {}
 
+/// Most errors that are reported of one document.
+const MOST: usize = 100;
+/// Longest message and longest pointer of one, bytes.
+const LONGEST: usize = 4_000;
+
+/// Adds an error to those of a document, while there are not enough of them. Messages and pointers that
+/// repeat much of the document are cut.
+pub fn note(errors: &mut Vec<ProfileError>, mut error: ProfileError) {
+    if is_full(errors) {
+        return;
+    }
+    for text in [&mut error.message, &mut error.pointer] {
+        if text.len() > LONGEST {
+            text.truncate(text.floor_char_boundary(LONGEST));
+            text.push('…');
+        }
+    }
+    if errors.len() + 1 == MOST {
+        error
+            .message
+            .push_str(" (what else is wrong is not reported)");
+    }
+    errors.push(error);
+}
+
+/// Whether no more errors are reported of a document with these.
+pub fn is_full(errors: &[ProfileError]) -> bool {
+    errors.len() >= MOST
+}
+
 /// What follows a word that is not allowed: the nearest one that is, and all of them.
 pub fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
     match did_you_mean(found, all.clone()) {
@@ -67,6 +97,10 @@ pub fn did_you_mean<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> 
 
 /// The allowed words that are near the one found, nearest first, three at most.
 pub fn nearest<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    // What is longer is a slip of no name.
+    if found.len() > 200 {
+        return Vec::new();
+    }
     let found = found.to_lowercase();
     // A third of the letters may be wrong, two at least: what a slip of the fingers does. A word
     // that was not finished is near too, and so is one that was shortened.
@@ -109,6 +143,18 @@ pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn enough_errors_are_reported_and_no_more() {
+        let mut errors = Vec::new();
+        for _ in 0..MOST + 5 {
+            note(&mut errors, ProfileError::whole("f", "ü".repeat(LONGEST)));
+        }
+        assert_eq!(errors.len(), MOST);
+        assert!(errors[0].message.ends_with("ü…"));
+        assert!(errors[0].message.len() < LONGEST + 5);
+        assert!(errors[MOST - 1].message.ends_with("is not reported)"));
+    }
 
     #[test]
     fn only_a_near_word_is_proposed() {

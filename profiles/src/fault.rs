@@ -59,7 +59,7 @@ impl Fault {
         mode.wants(raw, reader);
         match (mode.read)(raw, reader)? {
             Self::Tool(fault) if in_model_input(raw) => {
-                let told = Self::Told(Tools::read(raw), fault);
+                let told = Self::Told(Tools::read(raw, reader), fault);
                 mode.can_be_told.then_some(told)
             }
             fault => Some(fault),
@@ -196,10 +196,10 @@ pub enum TlsFailure {
 pub struct Tools(pub(crate) Option<Glob>);
 
 impl Tools {
-    /// Those that a rule's `tool` names; what is wrong with the glob is told where it is matched on.
-    pub(crate) fn read(raw: &RawRule) -> Self {
+    /// Those that a rule's `tool` names, whose conditions were read before.
+    pub(crate) fn read(raw: &RawRule, reader: &Reader) -> Self {
         let named = raw.tool.as_ref();
-        Self(named.and_then(|tool| Glob::new(&tool.value).ok()))
+        Self(named.and_then(|tool| reader.globs.get(&tool.value).cloned()))
     }
 
     /// Whether a tool of this name is one of them; `None` stands for one that goes without.

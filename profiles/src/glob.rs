@@ -5,15 +5,17 @@
 //! stars, the leftmost place of a piece is as good as any later one.
 
 use std::fmt;
+use std::sync::Arc;
 
 use memchr::memmem;
 
 use crate::facts::CanonicalUrl;
+use crate::limits::{Limited, Limits, OverLimit};
 
-/// Most alternatives one list of globs may stand for.
-pub(crate) const MAX_ALTERNATIVES: usize = 100_000;
-/// Most alternatives the braces of one glob may stand for.
-const MAX_SPELLED_OUT: usize = 10_000;
+/// Longest glob as it is written, bytes.
+const LONGEST: usize = 100_000;
+/// Deepest nesting of braces.
+const DEEPEST: usize = 32;
 
 /// What is wrong with a glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,33 +24,36 @@ pub enum GlobError {
     #[error("the glob is empty; `*` matches everything")]
     Empty,
     /// A brace is missing.
-    #[error("`{0}` has a `{{` without its `}}`, or a `}}` without its `{{`")]
+    #[error("`{0:.60}` has a `{{` without its `}}`, or a `}}` without its `{{`")]
     Unbalanced(String),
-    /// Its braces stand for too many alternatives.
-    #[error(
-        "`{glob}` stands for more than {} alternatives; write several rules",
-        MAX_SPELLED_OUT
-    )]
-    TooMany {
-        /// The glob.
-        glob: String,
-    },
-    /// The list does.
-    #[error("the list stands for more than {MAX_ALTERNATIVES} globs; write several rules")]
+    /// Its braces are nested too deep.
+    #[error("`{0:.60}` has braces nested deeper than {DEEPEST} levels")]
+    TooDeep(String),
+    /// It is too long.
+    #[error("the glob is longer than {LONGEST} bytes")]
     TooLong,
+    /// It stands for too much.
+    #[error("{0}; write globs that cover more")]
+    OverLimit(#[from] OverLimit),
 }
 
 /// A glob over words: tool names, models, header values. Case counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
-    written: Box<str>,
-    alternatives: Box<[Box<str>]>,
+    written: Arc<str>,
+    alternatives: Arc<[Box<str>]>,
 }
 
 impl Glob {
     /// Spells a glob out.
     pub fn new(written: &str) -> Result<Self, GlobError> {
-        let alternatives = spell_out(written)?.into_iter().map(Into::into).collect();
+        Self::within(written, &Limits::default())
+    }
+
+    /// The same of a glob in a document with these limits.
+    pub fn within(written: &str, limits: &Limits) -> Result<Self, GlobError> {
+        let alternatives = spell_out(written, limits)?;
+        let alternatives = alternatives.into_iter().map(Into::into).collect();
         Ok(Self {
             written: written.into(),
             alternatives,
@@ -80,22 +85,25 @@ impl Glob {
 /// A list of globs over canonical URLs; any of them may match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct UrlGlobs {
-    alternatives: Box<[Box<str>]>,
+    alternatives: Arc<[Box<str>]>,
 }
 
 impl UrlGlobs {
     /// Compiles a list; each glob is brought into the form of [`CanonicalUrl`].
     pub(crate) fn new<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
+        Self::within(globs, &Limits::default()).map_err(|(_, error)| error)
+    }
+
+    /// The same of a list in a document with these limits. An error comes with the number of its glob.
+    pub(crate) fn within<'a>(
+        globs: impl IntoIterator<Item = &'a str>,
+        limits: &Limits,
+    ) -> Result<Self, (usize, GlobError)> {
         let mut alternatives: Vec<Box<str>> = Vec::new();
-        for glob in globs {
-            for alternative in spell_out(glob)? {
-                for canonical in canonical(&alternative) {
-                    alternatives.push(canonical.into());
-                }
-            }
-            if alternatives.len() > MAX_ALTERNATIVES {
-                return Err(GlobError::TooLong);
-            }
+        for (number, glob) in globs.into_iter().enumerate() {
+            let spelled = spell_out(glob, limits).map_err(|error| (number, error))?;
+            let canonical = spelled.iter().flat_map(|one| canonical(one));
+            alternatives.extend(canonical.map(Box::<str>::from));
         }
         alternatives.sort_unstable();
         alternatives.dedup();
@@ -193,68 +201,96 @@ fn find(piece: &[u8], text: &[u8], from: usize, folded: usize) -> Option<usize> 
 }
 
 /// Spells out `{a,b}`: the alternatives of a glob, without braces. Braces may nest.
-fn spell_out(glob: &str) -> Result<Vec<String>, GlobError> {
+fn spell_out(glob: &str, limits: &Limits) -> Result<Vec<String>, GlobError> {
     if glob.is_empty() {
         return Err(GlobError::Empty);
     }
-    let mut done = Vec::new();
-    let mut open = vec![glob.to_owned()];
-    while let Some(text) = open.pop() {
-        if done.len() + open.len() > MAX_SPELLED_OUT {
-            return Err(GlobError::TooMany {
-                glob: glob.to_owned(),
-            });
-        }
-        match first_group(&text).map_err(|()| GlobError::Unbalanced(glob.to_owned()))? {
-            None => done.push(text),
-            Some(group) => {
-                // Pushed backwards, so that alternatives come out in the order written.
-                for member in group.members.iter().rev() {
-                    open.push([&text[..group.start], *member, &text[group.end..]].concat());
-                }
-            }
-        }
+    if glob.len() > LONGEST {
+        return Err(GlobError::TooLong);
     }
-    Ok(done)
+    let mut rest = glob;
+    let parts = parse(&mut rest, 0).map_err(|wrong| wrong(glob.to_owned()))?;
+    let (globs, bytes) = size(&parts);
+    limits.take(Limited::Globs, globs)?;
+    limits.take(Limited::GlobBytes, bytes)?;
+    Ok(expand(&parts))
 }
 
-/// The first outermost `{…}` of a glob.
-struct Group<'a> {
-    start: usize,
-    end: usize,
-    members: Vec<&'a str>,
+/// A part of a glob.
+enum Part<'g> {
+    Text(&'g str),
+    /// The members of `{…}`.
+    Either(Vec<Vec<Self>>),
 }
 
-fn first_group(text: &str) -> Result<Option<Group<'_>>, ()> {
-    let Some(start) = text.find(['{', '}']) else {
-        return Ok(None);
+/// Parses up to the end, or within braces up to what ends a member.
+fn parse<'g>(rest: &mut &'g str, depth: usize) -> Result<Vec<Part<'g>>, fn(String) -> GlobError> {
+    if depth > DEEPEST {
+        return Err(GlobError::TooDeep);
+    }
+    let special: &[char] = if depth > 0 {
+        &['{', '}', ',']
+    } else {
+        &['{', '}']
     };
-    if text.as_bytes()[start] == b'}' {
-        return Err(());
-    }
-    let (mut depth, mut member, mut members) = (0, start + 1, Vec::new());
-    for (at, byte) in text.bytes().enumerate().skip(start) {
-        match byte {
-            b'{' => depth += 1,
-            b',' if depth == 1 => {
-                members.push(&text[member..at]);
-                member = at + 1;
-            }
-            b'}' => {
-                depth -= 1;
-                if depth == 0 {
-                    members.push(&text[member..at]);
-                    return Ok(Some(Group {
-                        start,
-                        end: at + 1,
-                        members,
-                    }));
+    let mut parts = Vec::new();
+    loop {
+        let end = rest.find(special).unwrap_or(rest.len());
+        let (text, behind) = rest.split_at(end);
+        if !text.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        *rest = behind;
+        match behind.as_bytes().first() {
+            Some(b'{') => {
+                let mut members = Vec::new();
+                while !rest.starts_with('}') {
+                    *rest = rest.get(1..).unwrap_or_default();
+                    members.push(parse(rest, depth + 1)?);
                 }
+                *rest = &rest[1..];
+                parts.push(Part::Either(members));
             }
-            _ => {}
+            Some(_) if depth > 0 => return Ok(parts),
+            None if depth == 0 => return Ok(parts),
+            Some(_) | None => return Err(GlobError::Unbalanced),
         }
     }
-    Err(())
+}
+
+/// How many alternatives parts stand for, and how many bytes these have.
+fn size(parts: &[Part<'_>]) -> (usize, usize) {
+    let add = |(globs, bytes): (usize, usize), (more, long): (usize, usize)| {
+        (globs.saturating_add(more), bytes.saturating_add(long))
+    };
+    parts.iter().fold((1, 0), |(globs, bytes), part| {
+        let (more, long) = match part {
+            Part::Text(text) => (1, text.len()),
+            Part::Either(members) => members.iter().map(|one| size(one)).fold((0, 0), add),
+        };
+        let (before, behind) = (bytes.saturating_mul(more), long.saturating_mul(globs));
+        (globs.saturating_mul(more), before.saturating_add(behind))
+    })
+}
+
+/// The alternatives, in the order written.
+fn expand(parts: &[Part<'_>]) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for part in parts {
+        let ends: Vec<String> = match part {
+            Part::Text(text) => vec![(*text).to_owned()],
+            Part::Either(members) => members.iter().flat_map(|one| expand(one)).collect(),
+        };
+        if let [only] = &ends[..] {
+            for one in &mut all {
+                one.push_str(only);
+            }
+        } else {
+            let both = |one: &String| ends.iter().map(|end| [one, &**end].concat()).collect();
+            all = all.iter().flat_map::<Vec<_>, _>(both).collect();
+        }
+    }
+    all
 }
 
 /// One alternative in the form of [`CanonicalUrl`]: scheme as `http(s)`, default port elided, `/`
@@ -403,8 +439,25 @@ mod tests {
         for glob in ["", "a{b", "a}b", "{a,{b}"] {
             assert!(Glob::new(glob).is_err(), "{glob}");
         }
+        let deep = ["{".repeat(33), "a".to_owned(), "}".repeat(33)].concat();
+        assert_eq!(Glob::new(&deep), Err(GlobError::TooDeep(deep)));
+    }
+
+    #[test]
+    fn braces_stand_for_so_much_and_no_more() {
+        let over = |what| Err(GlobError::OverLimit(OverLimit(what)));
         let many = "{a,b}".repeat(40);
-        assert!(matches!(Glob::new(&many), Err(GlobError::TooMany { .. })));
+        assert_eq!(Glob::new(&many), over(Limited::Globs));
+        let long = ["x".repeat(90_000), "{a,b,c,d,e}{a,b,c,d,e}".to_owned()].concat();
+        assert_eq!(Glob::new(&long), over(Limited::GlobBytes));
+        let none = "{a}".repeat(30_000);
+        assert!(Glob::new(&none).unwrap().matches(&"a".repeat(30_000)));
+        assert_eq!(Glob::new(&"x".repeat(100_001)), Err(GlobError::TooLong));
+        let limits = Limits::default();
+        let list = vec!["{a,b}{c,d}/*"; 6_250];
+        assert!(UrlGlobs::within(list, &limits).is_ok());
+        let (number, error) = UrlGlobs::within(["e", "f"], &limits).unwrap_err();
+        assert_eq!((number, Err::<Glob, _>(error)), (0, over(Limited::Globs)));
     }
 
     proptest::proptest! {

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use http::{HeaderName, Method};
-use regex::bytes::Regex;
+use regex_automata::meta::Regex;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 use squall_dialects::mcp;

@@ -35,7 +35,8 @@ use self::raw::{RawChaos, RawProfile, RawRule};
 use self::reader::Reader;
 use self::rules::Written;
 use self::shape::Read;
-use crate::error::{Position, ProfileError};
+use crate::error::{self, Position, ProfileError};
+use crate::limits::Limits;
 use crate::rule::{Family, Rule};
 use crate::variables::{Expanded, Variables};
 use squall_journal::redact::Redactor;
@@ -105,15 +106,18 @@ pub fn parse_file(
         variables,
         places: &Places::default(),
         is_part: false,
+        limits: &Limits::default(),
     };
     read_all(source, &profile_of)
 }
 
-/// Reads a profile that is a part of another document, of which `tree` has the places: [`parse_file`].
+/// Reads a profile that is a part of another document, of which `tree` has the places, and `limits` what
+/// is left of them: [`parse_file`].
 pub fn parse_tree(
     file: &str,
     tree: &At<Tree>,
     variables: Variables<'_>,
+    limits: &Limits,
 ) -> Result<Profile, Vec<ProfileError>> {
     let text = tree.value.to_line();
     let source = Source {
@@ -122,6 +126,7 @@ pub fn parse_tree(
         variables,
         places: &places_of(&text, tree),
         is_part: false,
+        limits,
     };
     read_all(source, &profile_of)
 }
@@ -133,7 +138,7 @@ fn profile_of(read: Read<RawProfile>, source: Source<'_>) -> Result<Profile, Vec
         expanded,
     } = read;
     let Source { file, text, .. } = source;
-    let mut reader = Reader::new(file, redactor.clone(), source.places.clone());
+    let mut reader = Reader::new(file, redactor.clone(), source.places.clone(), source.limits);
     let name = raw.name.as_ref().map(|at| read_name(at, &mut reader));
     let extends = raw.extends.as_ref().map(|at| &at.value);
     let extends = extends.map_or_else(Vec::new, |names| read_extends(names, &mut reader));
@@ -187,6 +192,7 @@ pub fn parse_chaos_with(
         variables,
         places: &Places::default(),
         is_part: false,
+        limits: &Limits::default(),
     };
     read_all(source, &|read, source| chaos_of(name, read, source))
 }
@@ -202,7 +208,7 @@ fn chaos_of(
         expanded,
     } = read;
     let Source { file, text, .. } = source;
-    let mut reader = Reader::new(file, redactor.clone(), source.places.clone());
+    let mut reader = Reader::new(file, redactor.clone(), source.places.clone(), source.limits);
     let rules = read_chaos(name, &raw, &mut reader);
     ids::check_references(&rules, &mut reader);
     finish(
@@ -230,6 +236,8 @@ struct Source<'s> {
     places: &'s Places,
     /// Whether it is what is left of one that was not whole.
     is_part: bool,
+    /// What it may make of itself.
+    limits: &'s Limits,
 }
 
 /// What makes a profile of a text that was read.
@@ -245,7 +253,10 @@ fn read_all<T: DeserializeOwned + Strings + Shape>(
         Ok(read) => return build(read, source),
         Err(unread) => unread,
     };
-    let part = unread.tree.as_ref();
+    let part = unread
+        .tree
+        .as_ref()
+        .filter(|_| !error::is_full(&unread.errors));
     let part = part.and_then(|tree| Part::of(tree, &unread.errors));
     let more = part.map_or_else(Vec::new, |part| {
         let text = part.tree.value.to_line();
@@ -253,6 +264,8 @@ fn read_all<T: DeserializeOwned + Strings + Shape>(
             text: &text,
             places: &places_of(&text, &part.tree).and_then(source.places),
             is_part: true,
+            // What was read of it before has gone.
+            limits: &Limits::default(),
             ..source
         };
         part.led_back(read_all(source, build).err().unwrap_or_default())
@@ -265,7 +278,9 @@ fn read_all<T: DeserializeOwned + Strings + Shape>(
     for error in &mut errors {
         error.position = source.places.of(error.position);
     }
-    errors.extend(more);
+    for error in more {
+        error::note(&mut errors, error);
+    }
     errors.sort_by_key(|error| error.position);
     Err(errors)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::ProfileError;
 use crate::facts::{Facts, Kind};
 use crate::glob::UrlGlobs;
-use crate::index::{Candidates, Index, Indexed};
+use crate::index::{Candidates, Index, Indexed, MAX_GLOBS, TooMany};
 use crate::matching::Match;
 use crate::profile::unknown_rule;
 use crate::rule::Rule;
@@ -105,12 +105,12 @@ impl RuleSet {
             index: Index::default(),
             own_tools: ToolNames::default(),
         };
-        set.index = Index::build(&set.indexed()).map_err(|too_many| {
+        set.index = Index::build(&set.indexed()).map_err(|TooMany| {
             let message = format!(
-                "{} rules with {} URL globs (braces spelled out) are too many to compile; \
+                "{} rules with more than {MAX_GLOBS} URL globs (braces spelled out, those of tools \
+                 counted for each rule) are too many to compile; \
                  write globs that cover more, or put fewer rules in force at a time",
                 set.rules.len(),
-                too_many.globs
             );
             let file = set.rules.first().map_or("", |rule| &rule.origin.file);
             ProfileError::whole(file, message)

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use crate::error::ProfileError;
 use crate::facts::CanonicalUrl;
 use crate::glob::{Glob, UrlGlobs};
+use crate::limits::Limits;
 
 /// Tool names and the URL globs they stand for.
 #[derive(Debug, Clone, Default)]
@@ -18,9 +19,18 @@ impl ToolNames {
     pub fn new<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
     ) -> Result<Self, ProfileError> {
+        Self::within(tools, &Limits::default())
+    }
+
+    /// The same of a map in a document with these limits.
+    pub fn within<'a>(
+        tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
+        limits: &Limits,
+    ) -> Result<Self, ProfileError> {
         let compile = |(name, globs): (&str, &[String])| {
-            let urls = UrlGlobs::new(globs.iter().map(String::as_str))
-                .map_err(|error| ProfileError::whole("tools", format!("`{name}`: {error}")))?;
+            let urls = UrlGlobs::within(globs.iter().map(String::as_str), limits);
+            let urls = urls
+                .map_err(|(_, error)| ProfileError::whole("tools", format!("`{name}`: {error}")))?;
             Ok((name.to_owned(), urls))
         };
         Ok(Self {

@@ -63,6 +63,9 @@ pub(crate) enum Profile {
         /// The files, YAML or JSON
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// The configuration whose tools and profiles are known; default: `squall.yaml`
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
         /// Print one JSON document on stdout
         #[arg(long)]
         json: bool,

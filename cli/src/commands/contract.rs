@@ -6,10 +6,13 @@ use serde_json::{Value, json};
 use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::suite::{ContractPart, Isolation, Suite};
 use squall_journal::run::RunKind;
+use squall_profiles::error::did_you_mean;
+use squall_profiles::library::Library;
 
 use crate::args::{Contract, SuiteFile, Trial};
 use crate::failure::Failure;
 use crate::judging::{self, Wish};
+use crate::known::Known;
 use crate::render::output;
 use crate::render::paint::Paint;
 use crate::suite::LocalSuite;
@@ -32,9 +35,12 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
     let read = LocalSuite::read_noting(&suite.file);
     let (told, errors, warnings) = match &read {
         Ok(local) => {
+            let library = Known::read(None)?.beside(&Library::builtin());
+            let misspelt = misspelt(&local.suite, &library);
             let notes = local.suite.notes.iter().map(ToString::to_string);
+            let notes = notes.filter(|note| !misspelt.contains(note));
             let warnings = notes.chain(absent(local)).collect();
-            (summary(&local.suite), Vec::new(), warnings)
+            (summary(&local.suite), misspelt, warnings)
         }
         Err(errors) => (String::new(), errors.clone(), Vec::new()),
     };
@@ -56,6 +62,30 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
         [] => Ok(()),
         _ => Err(Failure::Reported),
     }
+}
+
+/// Profiles that scenarios extend and that nobody knows, where there is one with nearly that name.
+fn misspelt(suite: &Suite, library: &Library) -> Vec<String> {
+    let scenarios = match &suite.contract {
+        Some(ContractPart::Written(contract)) => &contract.scenarios[..],
+        Some(ContractPart::Named(_)) | None => &[],
+    };
+    let names: Vec<_> = library.list().into_iter().map(|one| one.name).collect();
+    let mut found = Vec::new();
+    for chaos in scenarios.iter().map(|scenario| &scenario.chaos) {
+        for extended in &chaos.extends {
+            let (name, place) = (&extended.name, extended.position);
+            let near = did_you_mean(name, names.iter().map(String::as_str));
+            if library.get(name).is_none() && !near.is_empty() {
+                let (line, column) = (place.line, place.column);
+                found.push(format!(
+                    "{}:{line}:{column}: `extends` names an unknown profile `{name}`{near}",
+                    chaos.file
+                ));
+            }
+        }
+    }
+    found
 }
 
 /// Programs that the suite names and that are not there. A program without a slash is looked up when it is

@@ -19,6 +19,7 @@ use crate::config::environment;
 use crate::daemon::setup::named_file;
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::known::Known;
 use crate::profile_file;
 use crate::render::output;
 use crate::render::paint::Paint;
@@ -29,7 +30,11 @@ pub(super) async fn run(action: Profile) -> Result<(), Failure> {
     match action {
         Profile::List(reading) => Box::pin(list(&reading)).await,
         Profile::Show { name, reading } => Box::pin(show(&name, &reading)).await,
-        Profile::Validate { files, json } => validate(&files, json),
+        Profile::Validate {
+            files,
+            config,
+            json,
+        } => validate(&files, config.as_deref(), json),
         Profile::Use {
             name,
             scope,
@@ -96,7 +101,8 @@ async fn show(name: &str, reading: &Reading) -> Result<(), Failure> {
 }
 
 /// Checks files as the daemon would read them: errors, and what is surely not meant.
-fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
+fn validate(files: &[PathBuf], config: Option<&Path>, as_json: bool) -> Result<(), Failure> {
+    let known = Known::read(config)?;
     let mut library = Library::builtin();
     let mut reports = Vec::new();
     let mut invalid = false;
@@ -114,9 +120,10 @@ fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
             Ok(text)
         }));
     }
+    let library = known.beside(&library);
     for (file, text) in files.iter().zip(added) {
         let (errors, warnings) = match text {
-            Ok(text) => check(&library, file, &text),
+            Ok(text) => check(&library, &known.tools, file, &text),
             Err(errors) => (errors, Vec::new()),
         };
         invalid |= !errors.is_empty();
@@ -152,17 +159,21 @@ fn validate(files: &[PathBuf], as_json: bool) -> Result<(), Failure> {
 }
 
 /// A file's errors and, if there are none, its warnings.
-fn check(library: &Library, file: &Path, text: &str) -> (Vec<String>, Vec<String>) {
-    let tools = ToolNames::default();
+fn check(
+    library: &Library,
+    tools: &ToolNames,
+    file: &Path,
+    text: &str,
+) -> (Vec<String>, Vec<String>) {
     let name = file.display().to_string();
     let profile = match parse_file(&name, text, environment()) {
         Ok(profile) => profile,
         Err(errors) => return (errors.iter().map(ToString::to_string).collect(), Vec::new()),
     };
-    if let Err(error) = library.rule_set_of(&profile, &tools) {
+    if let Err(error) = library.rule_set_of(&profile, tools) {
         return (vec![error.to_string()], Vec::new());
     }
-    let warnings = squall_profiles::validate::validate(&profile, library, &tools);
+    let warnings = squall_profiles::validate::validate(&profile, library, tools);
     (
         Vec::new(),
         warnings.iter().map(ToString::to_string).collect(),

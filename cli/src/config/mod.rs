@@ -186,7 +186,7 @@ impl Config {
 
     /// The defaults with a file laid over them.
     pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, ConfigErrors> {
-        let text = crate::text::read(file).map_err(|error| {
+        let text = crate::text::read_regular(file).map_err(|error| {
             let told = match error.at {
                 Some(at) => ConfigError::at(at, error.why()),
                 None => ConfigError::anywhere(error.why()),

@@ -11,7 +11,7 @@ mod health;
 mod journal;
 pub(crate) mod log;
 mod parts;
-mod profiles;
+pub(crate) mod profiles;
 mod recording;
 mod reload;
 pub(crate) mod setup;
@@ -55,6 +55,8 @@ static WORK: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
     Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("squall-work")
+        // Documents and JSON Schemas may be nested 64 levels deep.
+        .thread_stack_size(8 << 20)
         .enable_all()
         .build()
 });

@@ -163,11 +163,11 @@ fn read_in(directory: &Path, file: &Path) -> Result<String, Unreadable> {
         return Err(Unreadable::because(why));
     }
     // The file that was checked, wherever the link leads by now.
-    text::read(&target)
+    text::read_regular(&target)
 }
 
 /// Profile files in order of their names; hidden ones are editors' drafts.
-pub(super) fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(crate) fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();

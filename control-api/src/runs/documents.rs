@@ -5,29 +5,19 @@ use serde_json::{Map, Value};
 
 use crate::openapi::{NameOrNumber, TextOrNumber};
 
-/// A suite, as far as it is checked when it is put.
+/// A suite, in outline: `squall schema suite` has every field.
 #[derive(JsonSchema)]
 #[schemars(rename = "Suite")]
 #[expect(dead_code, reason = "says what a suite looks like")]
 pub(crate) struct SuiteDocument {
-    /// Where the agent is, and how it is asked: at least its `endpoint`, a URL.
-    agent: AgentDocument,
-    /// What the agent is asked.
+    /// How the agent is reached: its `endpoint`, or of another `type` its `command`.
+    agent: Map<String, Value>,
+    /// What the agent is asked: texts, and conversations, which are lists of texts.
     #[schemars(length(min = 1))]
-    golden_prompts: Vec<String>,
+    golden_prompts: Option<Vec<Value>>,
     /// What is demanded of its answers.
     #[schemars(length(min = 1))]
     invariants: Option<Vec<InvariantDocument>>,
-}
-
-/// An agent.
-#[derive(JsonSchema)]
-#[schemars(rename = "Agent")]
-#[expect(dead_code, reason = "says what a suite looks like")]
-struct AgentDocument {
-    /// Its URL.
-    #[schemars(regex(pattern = r"^https?://[a-z0-9.-]+(:[0-9]{1,4})?(/[a-z0-9/_-]*)?$"))]
-    endpoint: String,
 }
 
 /// A contract, as far as it is checked when it is put.

@@ -392,3 +392,111 @@ async fn suites_and_contracts_are_worlds_apart_and_outlive_the_daemon() {
     let next = Api::with_store(store).await;
     assert_eq!(next.get("/v1/suites/one").await.json(), suite());
 }
+
+#[tokio::test]
+async fn what_a_document_makes_of_itself_is_bounded_and_said_with_its_place() {
+    let api = Api::new();
+    let rule = |rule: &str| format!("tool_faults:\n  - {{mode: slow, delay_ms: 1, {rule}}}\n");
+    let suite = |invariant: &str| {
+        format!(
+            "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [hello]\n\
+             invariants:\n  - {invariant}\n"
+        )
+    };
+    let long = format!(
+        "match_url: 'http://{}{{a,b,c,d,e}}{{a,b,c,d,e}}/'",
+        "x".repeat(90_000)
+    );
+    let braces = format!("tool: '{}'", "{a,b}".repeat(20));
+    let deep = format!("tool: '{}'", "{".repeat(5_000));
+    let patterns = format!(
+        "{{type: excludes_pattern, patterns: [{}]}}",
+        "a, ".repeat(400)
+    );
+    let around = format!("{{type: regex, pattern: '{}'}}", "(?=a)".repeat(2_000));
+    let schema = (0..40).map(|n| {
+        let (here, next) = (n, n + 1);
+        format!("d{here}: {{allOf: [{{$ref: '#/$defs/d{next}'}}, {{$ref: '#/$defs/d{next}'}}]}}, ")
+    });
+    let schema: String = schema.collect();
+    let schema = format!(
+        "{{type: json_schema, schema: {{$defs: {{{schema} d40: {{}}}}, $ref: '#/$defs/d0'}}}}"
+    );
+    let first = "/tool_faults/0";
+    for (path, text, pointer, word) in [
+        (
+            "profiles",
+            rule(&long),
+            format!("{first}/match_url"),
+            "bytes of globs",
+        ),
+        (
+            "profiles",
+            rule(&braces),
+            format!("{first}/tool"),
+            "more than 25000 globs",
+        ),
+        (
+            "profiles",
+            rule(&deep),
+            format!("{first}/tool"),
+            "deeper than 32",
+        ),
+        (
+            "profiles",
+            rule(r"match_body: '\w{999}'"),
+            format!("{first}/match_body"),
+            "compiles to more",
+        ),
+        (
+            "profiles",
+            rule("json: {$..*..*: 1}"),
+            format!("{first}/json/$..*..*"),
+            "`..` may stand in it once",
+        ),
+        (
+            "suites",
+            suite(&patterns),
+            "/invariants/0/patterns/300".to_owned(),
+            "300 regular",
+        ),
+        (
+            "suites",
+            suite(&around),
+            "/invariants/0/pattern".to_owned(),
+            "compiled regular",
+        ),
+        (
+            "suites",
+            suite(&schema),
+            "/invariants/0/schema".to_owned(),
+            "parts of JSON Schemas",
+        ),
+    ] {
+        let answer = api.put_yaml(&format!("/v1/{path}/a"), &text).await;
+        let problem = answer.problem(422, "invalid");
+        let error = &problem["errors"][0];
+        let detail = error["detail"].as_str().unwrap_or_default();
+        assert_eq!(error["pointer"], pointer, "{detail:.300}");
+        assert!(
+            detail.starts_with("line ") && detail.contains(word),
+            "{detail:.300}"
+        );
+        assert!(detail.len() < 5_000);
+    }
+}
+
+#[tokio::test]
+async fn enough_of_what_is_wrong_is_reported_and_no_more() {
+    let api = Api::new();
+    for text in [
+        format!("tool_faults:\n{}", "  - {mode: sloww}\n".repeat(9_000)),
+        format!("tool_faults:\n{}", "  - 1\n".repeat(9_000)),
+        format!("tool_faults:\n{}", "  - {mode: '${A}'}\n".repeat(9_000)),
+    ] {
+        let problem = api.put_yaml("/v1/profiles/a", &text).await;
+        let problem = problem.problem(422, "invalid");
+        let errors = problem["errors"].as_array().expect("errors");
+        assert_eq!(errors.len(), 100, "{}", errors[0]);
+    }
+}

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+use squall_control_api::Terms;
 
 use crate::bench::Api;
 
@@ -196,4 +197,49 @@ async fn a_page_of_incidents_begins_with_a_number() {
     let cursor = incidents.as_array().expect("parameters").iter();
     let cursor: Vec<_> = cursor.filter(|one| one["name"] == "cursor").collect();
     assert_eq!(cursor[0]["schema"]["type"], "integer", "{incidents:#}");
+}
+
+#[tokio::test]
+async fn every_suite_that_is_taken_is_one_by_its_schema() {
+    let api = Api::new();
+    api.state.trust.configure(Terms {
+        commands: true,
+        ..Terms::default()
+    });
+    let document = described(&api).await;
+    let mut schema = document["components"]["schemas"]["Suite"].clone();
+    schema["components"] = document["components"].clone();
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let invariants = json!([{ "type": "completes" }]);
+    let endpoint = |url: &str| json!({ "endpoint": url });
+    for (agent, prompts, expected) in [
+        (
+            endpoint("http://127.0.0.1:58000/ask?a=B"),
+            json!(["hello"]),
+            201,
+        ),
+        (
+            endpoint("http://[::1]:9/"),
+            json!([["hello", "and now?"]]),
+            201,
+        ),
+        (
+            endpoint("http://a.test/"),
+            json!([{ "turns": ["hello"] }]),
+            201,
+        ),
+        (
+            json!({ "type": "command", "command": ["python", "agent.py"] }),
+            json!([7]),
+            201,
+        ),
+        (json!("http://a.test/"), json!(["hello"]), 422),
+        (endpoint("http://a.test/"), json!([]), 422),
+    ] {
+        let suite = json!({ "agent": agent, "golden_prompts": prompts, "invariants": invariants });
+        let path = format!("/v1/suites/s{}", suite.to_string().len());
+        let answer = api.put(&path, suite.clone()).await;
+        assert_eq!(answer.status, expected, "{suite}: {answer:?}");
+        assert_eq!(validator.is_valid(&suite), expected == 201, "{suite}");
+    }
 }

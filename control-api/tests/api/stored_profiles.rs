@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use squall_control_api::WITH_VARIABLES;
-use squall_control_api::store::{Place, Store};
+use squall_control_api::store::{Change, DEFAULT_WORKSPACE, DocumentKind, Key, Place, Store};
 use squall_tests::postgres::Postgres;
 
 use crate::bench::{Api, eventually};
@@ -364,4 +364,32 @@ async fn what_was_written_while_nothing_was_heard_is_caught_up_with() {
         api.state.profiles.broken().is_empty().then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_is_stored_and_goes_over_a_limit_is_not_in_force_and_can_be_replaced() {
+    let ground = Ground::sqlite();
+    let store = ground.open().await;
+    let key = Key {
+        workspace: DEFAULT_WORKSPACE,
+        kind: DocumentKind::Profile,
+        name: "mine",
+    };
+    let body = format!(
+        "tool_faults: [{{ mode: empty, tool: '{}' }}]\n",
+        "{a,b}".repeat(40)
+    );
+    let change = Change::Put {
+        body: &body,
+        variables: None,
+    };
+    store.write(key, change, 0, 1).await.expect("written");
+    let api = start(&ground).await;
+    let broken = api.state.profiles.broken();
+    let told = broken.first().map_or("", |broken| broken.error.as_str());
+    assert!(told.contains("profile `mine`, version 1"), "{broken:?}");
+    assert!(told.contains("more than 25000 globs"), "{broken:?}");
+    api.get(MINE).await.problem(404, "not-found");
+    assert_eq!(api.put_yaml(MINE, SLOW).await.status, 201);
+    assert!(start(&ground).await.state.profiles.broken().is_empty());
 }

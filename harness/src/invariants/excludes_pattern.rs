@@ -1,6 +1,6 @@
 //! `excludes_pattern`: patterns of which none stands in the answer.
 
-use fancy_regex::Regex;
+use crate::pattern::Pattern;
 
 use super::regex_pattern::too_hard;
 use super::words::quoted;
@@ -24,18 +24,17 @@ pub(super) const EXCLUDES_PATTERN: Kind = Kind::answer("excludes_pattern", |fiel
 });
 
 #[derive(Debug)]
-struct Excludes(Vec<Regex>);
+struct Excludes(Vec<Pattern>);
 
 impl Check for Excludes {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         for pattern in &self.0 {
             match pattern.find(&subject.answer.text) {
                 Ok(Some(found)) => {
-                    let written = pattern.as_str().trim_start_matches("(?is)");
                     return Verdict::Fails(format!(
                         "{} matches {}",
-                        quoted(written),
-                        quoted(found.as_str())
+                        quoted(pattern.as_str()),
+                        quoted(found)
                     ));
                 }
                 Ok(None) => {}

@@ -1,11 +1,15 @@
 //! `json_schema`: the answer is a JSON document that a schema allows.
 
+mod cost;
+
 use jsonschema::Validator;
 use squall_profiles::document::Tree;
 
+use self::cost::Cost;
 use super::valid_json::document;
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
+use crate::pattern;
 
 /// `schema`: JSON Schema, of the draft it names, else 2020-12. What it refers to must be in it.
 pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
@@ -20,21 +24,33 @@ pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
             },
             tree => tree.to_json(),
         };
-        jsonschema::validator_for(&schema)
+        let cost = cost::of(&schema, &reader.limits)
+            .map_err(|why| {
+                let message = format!("this JSON Schema is not supported: {why}");
+                reader.error(node.position, message);
+            })
+            .ok()?;
+        let validator = jsonschema::options()
+            .with_pattern_options(pattern::of_schemas())
+            .build(&schema)
             .map_err(|error| {
                 let place = node.nearest(error.instance_path().as_str()).position;
                 reader.error(place, format!("this is no JSON Schema: {error}"));
             })
-            .ok()
+            .ok()?;
+        Some(Schema { validator, cost })
     });
     if !fields.has("schema") {
         fields.missing("schema", "a JSON Schema");
     }
-    Some(Box::new(Schema(validator?)))
+    Some(Box::new(validator?))
 });
 
 #[derive(Debug)]
-struct Schema(Validator);
+struct Schema {
+    validator: Validator,
+    cost: Cost,
+}
 
 /// Most violations that are told.
 const TOLD: usize = 3;
@@ -45,7 +61,13 @@ impl Check for Schema {
             Ok(document) => document,
             Err(reason) => return Verdict::Fails(reason),
         };
-        let mut errors = self.0.iter_errors(&document);
+        if !self.cost.allows(&document) {
+            return Verdict::Error(
+                "the answer is too long and nested too deep for a schema that refers to itself so often"
+                    .to_owned(),
+            );
+        }
+        let mut errors = self.validator.iter_errors(&document);
         let told: Vec<_> = errors
             .by_ref()
             .take(TOLD)
@@ -100,5 +122,7 @@ mod tests {
         assert!(errors[0].contains("no JSON Schema"), "{errors:?}");
         let errors = errors_of("{type: json_schema, schema: {$ref: 'http://x.test/s.json'}}");
         assert!(errors[0].contains("no JSON Schema"), "{errors:?}");
+        let errors = errors_of("{type: json_schema, schema: {a: {$id: 'http://x.test/s.json'}}}");
+        assert!(errors[0].contains("is not supported"), "{errors:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! `regex`: a pattern that stands somewhere in the answer.
 
-use fancy_regex::Regex;
+use crate::pattern::{Pattern, TooHard};
 
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
@@ -17,28 +17,20 @@ pub(super) const REGEX: Kind = Kind::answer("regex", |fields| {
 });
 
 #[derive(Debug)]
-struct Matches(Regex);
+struct Matches(Pattern);
 
 impl Check for Matches {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         match self.0.find(&subject.answer.text) {
-            Ok(Some(found)) => {
-                Verdict::Holds(format!("the pattern matches {}", quoted(found.as_str())))
-            }
-            Ok(None) => {
-                let pattern = self.0.as_str();
-                let pattern = pattern
-                    .trim_start_matches("(?s)")
-                    .trim_start_matches("(?is)");
-                Verdict::Fails(format!("nothing matches {}", quoted(pattern)))
-            }
+            Ok(Some(found)) => Verdict::Holds(format!("the pattern matches {}", quoted(found))),
+            Ok(None) => Verdict::Fails(format!("nothing matches {}", quoted(self.0.as_str()))),
             Err(error) => too_hard(&error),
         }
     }
 }
 
 /// A pattern that takes for ever on this answer.
-pub(super) fn too_hard(error: &fancy_regex::Error) -> Verdict {
+pub(super) fn too_hard(error: &TooHard) -> Verdict {
     Verdict::Error(format!(
         "the pattern could not be tried on this answer: {error}"
     ))

@@ -175,9 +175,7 @@ fn hosts(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Option<Vec<Glob
 }
 
 fn glob(fields: &mut Fields<'_, '_, '_>, written: &At<String>) -> Option<Glob> {
-    let read = Glob::new(&written.value);
-    read.map_err(|error| fields.reader.error(written.position, error.to_string()))
-        .ok()
+    fields.reader.glob(written)
 }
 
 /// One glob or a list of them; empty without the field, `None` after an error.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use squall_profiles::document::At;
 use squall_profiles::error::Position;
+use squall_profiles::json_path;
 
 use super::headers;
 use super::reader::{Fields, Reader};
@@ -342,11 +343,11 @@ fn response_path(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
     let path = fields.words("response_path")?;
     let (path, position) = (path.value, path.position);
     if path.starts_with('$')
-        && let Err(error) = serde_json_path::JsonPath::parse(&path)
+        && let Err(error) = json_path::parse(&path, &fields.reader.limits)
     {
         let found = fields.reader.shown(position);
         let message = format!(
-            "`{found}` is no JSONPath: {error}; write `$.choices[0].message.content`, or the dot \
+            "`{found}` {error}; write `$.choices[0].message.content`, or the dot \
              path `choices.0.message.content`"
         );
         fields.error("response_path", message);

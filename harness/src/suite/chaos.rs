@@ -70,7 +70,8 @@ pub(super) fn read_scenario(
         position: node.position,
     };
     let (file, tree) = context.laid.in_its_file(tree);
-    let read = profile::parse_tree(file, &tree, context.variables).map_err(|errors| {
+    let limits = reader.limits.clone();
+    let read = profile::parse_tree(file, &tree, context.variables, &limits).map_err(|errors| {
         for error in errors {
             let position = node.nearest(&error.pointer).position;
             reader.below_pointer(&error.pointer, |reader| {

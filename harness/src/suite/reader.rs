@@ -13,10 +13,14 @@ use std::ops::RangeInclusive;
 use serde_json::Value;
 use squall_journal::redact::Redactor;
 use squall_profiles::document::{self, At, ScalarKind, Tree};
-use squall_profiles::error::{Position, ProfileError};
+use squall_profiles::error::{self, Position, ProfileError};
+use squall_profiles::glob::Glob;
+use squall_profiles::limits::Limits;
+use squall_profiles::pattern::PatternError;
 use squall_profiles::pointer::Pointer;
 
 pub(crate) use self::fields::Fields;
+use crate::pattern::Pattern;
 
 /// What is wrong, or only odd, with one suite so far.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(crate) struct Reader<'a> {
     variables: BTreeMap<Position, String>,
     /// What the variables stand for.
     pub(crate) redactor: Redactor,
+    /// What the rest of the suite may make of itself.
+    pub(crate) limits: Limits,
 }
 
 impl<'a> Reader<'a> {
@@ -44,24 +50,28 @@ impl<'a> Reader<'a> {
             notes: Vec::new(),
             variables,
             redactor: Redactor::default(),
+            limits: Limits::default(),
         }
     }
 
     /// Notes an error about what is being read.
     pub(crate) fn error(&mut self, position: Position, message: impl Into<String>) {
+        if error::is_full(&self.errors) {
+            return;
+        }
         // Of a variable that is missing nothing more can be said.
         let said = |error: &ProfileError| error.position == position;
         if self.has_variable(position) && self.errors.iter().any(said) {
             return;
         }
         let error = self.told(position, message);
-        self.errors.push(error);
+        error::note(&mut self.errors, error);
     }
 
     /// Notes what is no error.
     pub(crate) fn note(&mut self, position: Position, message: impl Into<String>) {
         let note = self.told(position, message);
-        self.notes.push(note);
+        error::note(&mut self.notes, note);
     }
 
     fn told(&self, position: Position, message: impl Into<String>) -> ProfileError {
@@ -95,6 +105,10 @@ impl<'a> Reader<'a> {
 
     /// What stands at a place, as it was written.
     pub(crate) fn shown(&self, position: Position) -> String {
+        // Nothing more is said of it.
+        if error::is_full(&self.errors) {
+            return String::new();
+        }
         document::found_at(self.text, position)
     }
 
@@ -166,22 +180,30 @@ impl<'a> Reader<'a> {
     }
 
     /// A regular expression, look-around and back-references included.
-    pub(crate) fn pattern(&mut self, node: &At<Tree>, flags: &str) -> Option<fancy_regex::Regex> {
+    pub(crate) fn pattern(&mut self, node: &At<Tree>, flags: &str) -> Option<Pattern> {
         let text = self.text(node)?;
-        match fancy_regex::Regex::new(&format!("{flags}{}", text.value)) {
+        match Pattern::new(flags, &text.value, &self.limits) {
             Ok(pattern) => Some(pattern),
             Err(error) => {
-                // Some of these draw a picture over several lines; the last one says what is wrong.
-                let picture = reason(&error);
-                let why = picture.lines().last().unwrap_or_default();
-                let why = why.trim().trim_start_matches("error: ");
-                let why = why.rsplit_once(": ").map_or(why, |(_, why)| why).to_owned();
                 let found = self.shown(text.position);
-                let message = format!("`{found}` is not a regular expression: {why}");
+                let message = match error {
+                    PatternError::Syntax(why) => {
+                        let why = why.rsplit_once(": ").map_or(&*why, |(_, why)| why);
+                        format!("`{found}` is not a regular expression: {why}")
+                    }
+                    over => format!("`{found}` is not taken: {over}"),
+                };
                 self.error(text.position, message);
                 None
             }
         }
+    }
+
+    /// A glob over words.
+    pub(crate) fn glob(&mut self, written: &At<String>) -> Option<Glob> {
+        Glob::within(&written.value, &self.limits)
+            .map_err(|error| self.error(written.position, error.to_string()))
+            .ok()
     }
 
     fn number(&mut self, node: &At<Tree>, allowed: &str) -> Option<f64> {
@@ -257,18 +279,6 @@ impl<'a> Reader<'a> {
         self.misplaced(node.position, "`true` or `false`");
         None
     }
-}
-
-/// What is wrong with a pattern, by whoever took it apart: for the most part another library.
-fn reason(error: &fancy_regex::Error) -> String {
-    let inner = match error {
-        fancy_regex::Error::CompileError(error) => match &**error {
-            fancy_regex::CompileError::InnerError(inner) => inner.syntax_error(),
-            _ => None,
-        },
-        _ => None,
-    };
-    inner.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// A list; each item is read below its number.

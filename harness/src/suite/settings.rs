@@ -311,7 +311,9 @@ pub(super) fn tools(fields: &mut Fields<'_, '_, '_>) -> Tools {
                 for glob in &globs {
                     let written = [glob.value.clone()];
                     let position = glob.position;
-                    if let Err(error) = ToolNames::new([("match_url", &written[..])]) {
+                    let limits = &fields.reader.limits;
+                    let read = ToolNames::within([("match_url", &written[..])], limits);
+                    if let Err(error) = read {
                         fields.reader.error(position, error.message);
                     } else if let Some(why) = no_url_matches(&glob.value) {
                         fields.reader.note(position, why);
@@ -361,9 +363,7 @@ impl Prices {
 pub(super) fn prices(fields: &mut Fields<'_, '_, '_>) -> Prices {
     let what = "a map from model to `{input: 2.5, output: 10}`, dollars for a million tokens";
     let pairs = fields.pairs("prices", what, |reader, name, node| {
-        let glob = Glob::new(&name.value)
-            .map_err(|error| reader.error(name.position, error.to_string()))
-            .ok();
+        let glob = reader.glob(name);
         let price = reader.fields(node, "`{input: 2.5, output: 10}`", |fields| {
             for side in ["input", "output"] {
                 if !fields.has(side) {

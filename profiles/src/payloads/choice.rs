@@ -204,6 +204,7 @@ mod tests {
     use super::super::Payload;
     use super::*;
     use crate::error::Position;
+    use crate::limits::Limits;
     use crate::profile::places::Places;
     use squall_journal::redact::Redactor;
 
@@ -219,7 +220,12 @@ mod tests {
     }
 
     fn read(payloads: &[&str], categories: &[&str]) -> Result<Payloads, String> {
-        let mut reader = Reader::new("attack.yaml", Redactor::default(), Places::default());
+        let mut reader = Reader::new(
+            "attack.yaml",
+            Redactor::default(),
+            Places::default(),
+            &Limits::default(),
+        );
         let read = Payloads::read(Some(&at(payloads)), Some(&at(categories)), &mut reader);
         if reader.errors.is_empty() {
             return Ok(read);

@@ -1,9 +1,8 @@
 //! Reading what a rule asks of an exchange.
 
 use http::{HeaderName, Method};
-use regex::bytes::RegexBuilder;
+use regex_automata::meta::Regex;
 use serde_json::{Map, Value, json};
-use serde_json_path::JsonPath;
 
 use super::located::{At, OneOrMany, Pairs};
 use super::modes::Mode;
@@ -11,7 +10,9 @@ use super::raw::{RawArmedBy, RawRule};
 use super::reader::Reader;
 use crate::error::allowed;
 use crate::glob::{Glob, UrlGlobs};
+use crate::json_path;
 use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch, Touches};
+use crate::pattern::{self, PatternError, Searched};
 use crate::rule::Family;
 
 /// Reads the conditions of a rule. Of a mode that is not known `body` may be a parameter: it is left
@@ -134,19 +135,10 @@ fn urls(globs: Option<&At<OneOrMany>>, reader: &mut Reader) -> UrlGlobs {
         let message = "`match_url` lists no glob; leave it out to match every URL";
         reader.error("match_url", globs.position, message);
     }
-    // Each by itself first, so that an error points at the one that is wrong.
-    let mut sound = true;
-    for glob in &globs.value.0 {
-        if let Err(error) = UrlGlobs::new([glob.value.as_str()]) {
-            reader.error("match_url", glob.position, error.to_string());
-            sound = false;
-        }
-    }
-    if !sound {
-        return UrlGlobs::default();
-    }
-    UrlGlobs::new(list(&globs.value)).unwrap_or_else(|error| {
-        reader.error("match_url", globs.position, error.to_string());
+    let list = list(&globs.value);
+    UrlGlobs::within(list, &reader.limits).unwrap_or_else(|(number, error)| {
+        let position = globs.value.0[number].position;
+        reader.error("match_url", position, error.to_string());
         UrlGlobs::default()
     })
 }
@@ -160,9 +152,14 @@ fn tool(name: Option<&At<String>>, reader: &mut Reader) -> Option<Box<ToolMatch>
 }
 
 fn glob(field: &str, written: &At<String>, reader: &mut Reader) -> Option<Glob> {
-    Glob::new(&written.value)
+    if let Some(glob) = reader.globs.get(&written.value) {
+        return Some(glob.clone());
+    }
+    let glob = Glob::within(&written.value, &reader.limits)
         .map_err(|error| reader.error(field, written.position, format!("`{field}`: {error}")))
-        .ok()
+        .ok()?;
+    reader.globs.insert(written.value.clone(), glob.clone());
+    Some(glob)
 }
 
 /// The regular expression of `body`, which as a parameter of a fault may be any value. Where it is
@@ -238,22 +235,16 @@ fn headers(pairs: &Pairs<String>, reader: &mut Reader) -> Vec<(HeaderName, Glob)
     })
 }
 
-fn regex(field: &str, pattern: &At<String>, reader: &mut Reader) -> Option<regex::bytes::Regex> {
-    // A body is matched in linear time; the limit keeps one rule from taking all the memory.
-    RegexBuilder::new(&pattern.value)
-        .size_limit(1 << 20)
-        .build()
+fn regex(field: &str, pattern: &At<String>, reader: &mut Reader) -> Option<Regex> {
+    pattern::compile(&pattern.value, Searched::Bytes, &reader.limits)
         .map_err(|error| {
-            let cause = error.to_string();
-            let cause = cause
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ");
-            let message = format!(
-                "`{field}: {}` is no regular expression: {cause}",
-                pattern.value
-            );
+            let message = match error {
+                PatternError::Syntax(cause) => format!(
+                    "`{field}: {}` is no regular expression: {cause}",
+                    pattern.value
+                ),
+                over => format!("`{field}`: {over}"),
+            };
             reader.error(field, pattern.position, message);
         })
         .ok()
@@ -263,7 +254,7 @@ fn json_conditions(pairs: &Pairs<Value>, reader: &mut Reader) -> Vec<JsonConditi
     reader.below("json", |reader| {
         let mut conditions = Vec::new();
         for (path, value) in &pairs.0 {
-            match JsonPath::parse(&path.value) {
+            match json_path::parse(&path.value, &reader.limits) {
                 Ok(parsed) => {
                     conditions.push(JsonCondition {
                         path: parsed,
@@ -271,10 +262,7 @@ fn json_conditions(pairs: &Pairs<Value>, reader: &mut Reader) -> Vec<JsonConditi
                     });
                 }
                 Err(error) => {
-                    let message = format!(
-                        "`{}` is no JSONPath (RFC 9535), which begins with `$`: {error}",
-                        path.value
-                    );
+                    let message = format!("`{}` {error}", path.value);
                     reader.error(&path.value, path.position, message);
                 }
             }

@@ -60,7 +60,8 @@ impl Complaints<'_> {
         };
         for (name, member) in members {
             self.below(&name.value, |complaints| {
-                if !fields.contains(&name.value.as_str()) {
+                if error::is_full(&complaints.errors) {
+                } else if !fields.contains(&name.value.as_str()) {
                     complaints.note(name.position, unknown_field(&name.value, fields));
                 } else if member.value != Tree::Null {
                     check(&name.value, member, complaints);
@@ -96,6 +97,9 @@ impl Complaints<'_> {
 
     /// Something else stands where one of a kind belongs.
     pub(crate) fn found(&mut self, position: Position, allowed: &str) {
+        if error::is_full(&self.errors) {
+            return;
+        }
         let found = found_at(self.text, position);
         let message = if found.is_empty() {
             format!("nothing stands here, allowed is {allowed}")
@@ -106,12 +110,13 @@ impl Complaints<'_> {
     }
 
     fn note(&mut self, position: Position, message: String) {
-        self.errors.push(ProfileError {
+        let error = ProfileError {
             file: self.file.to_owned(),
             position,
             pointer: self.pointer.to(""),
             message,
-        });
+        };
+        error::note(&mut self.errors, error);
     }
 }
 
@@ -187,6 +192,7 @@ impl Shape for Text {
     fn check(node: &At<Tree>, complaints: &mut Complaints<'_>) {
         match &node.value {
             Tree::Scalar { kind, .. } if *kind == ScalarKind::Text => {}
+            Tree::Scalar { .. } if error::is_full(&complaints.errors) => {}
             Tree::Scalar { .. } => {
                 let found = found_at(complaints.text, node.position);
                 let message = format!("found `{found}`, allowed is a text; write `\"{found}\"`");

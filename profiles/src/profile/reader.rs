@@ -1,6 +1,6 @@
 //! From raw values to typed ones, gathering every error on the way.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use super::scalar::Number;
 use crate::dice::MILLION;
 use crate::duration;
 use crate::error::{self, Position, ProfileError};
+use crate::glob::Glob;
+use crate::limits::Limits;
 use crate::pointer::Pointer;
 use squall_journal::redact::Redactor;
 
@@ -32,17 +34,23 @@ pub(crate) struct Reader {
     pub(crate) redactor: Redactor,
     /// Ids that were given to rules, also to those that cannot be read.
     pub(crate) ids: HashSet<String>,
+    /// Globs over words that were read, by what is written.
+    pub(crate) globs: HashMap<String, Glob>,
+    /// What the rest of the document may make of itself.
+    pub(crate) limits: Limits,
     places: Places,
 }
 
 impl Reader {
-    pub(crate) fn new(file: &str, redactor: Redactor, places: Places) -> Self {
+    pub(crate) fn new(file: &str, redactor: Redactor, places: Places, limits: &Limits) -> Self {
         Self {
             file: file.into(),
             pointer: Pointer::default(),
             errors: Vec::new(),
             redactor,
             ids: HashSet::new(),
+            globs: HashMap::new(),
+            limits: limits.clone(),
             places,
         }
     }
@@ -64,16 +72,20 @@ impl Reader {
         position: Position,
         message: impl Into<String>,
     ) {
+        if error::is_full(&self.errors) {
+            return;
+        }
         let pointer = self.pointer.to(field);
         let file = self.file.to_string();
         let mut message = message.into();
         self.redactor.text(&mut message, usize::MAX);
-        self.errors.push(ProfileError {
+        let error = ProfileError {
             file,
             position,
             pointer,
             message,
-        });
+        };
+        error::note(&mut self.errors, error);
     }
 
     /// Reads a map below the one being read.

@@ -1,5 +1,6 @@
 //! From raw rules to typed ones.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,11 +11,12 @@ use super::modes::{self, Mode};
 use super::raw::RawRule;
 use super::reader::Reader;
 use super::{conditions, triggers};
-use crate::error::{Position, did_you_mean, words};
+use crate::error::{self, Position, did_you_mean, words};
 use crate::fault::Fault;
 use crate::faults::context;
 use crate::faults::tool::ON_THE_WIRE;
-use crate::glob::UrlGlobs;
+use crate::glob::{Glob, GlobError, UrlGlobs};
+use crate::limits::Limited;
 use crate::rule::{Family, Origin, Rule};
 
 /// A rule as it was written.
@@ -34,6 +36,15 @@ pub(crate) fn read(owner: &str, written: &[Written<'_>], reader: &mut Reader) ->
     let mut ids = Ids::default();
     let mut rules = Vec::with_capacity(written.len());
     for written in written {
+        if error::is_full(&reader.errors) {
+            break;
+        }
+        if let Err(over) = reader.limits.take(Limited::Rules, 1) {
+            reader.below(written.family.as_str(), |reader| {
+                reader.error(&written.place, written.position, over.to_string());
+            });
+            break;
+        }
         let rule = reader.below(written.family.as_str(), |reader| {
             reader.below(&written.place, |reader| {
                 read_rule(owner, written, &mut ids, reader)
@@ -41,7 +52,7 @@ pub(crate) fn read(owner: &str, written: &[Written<'_>], reader: &mut Reader) ->
         });
         rules.extend(rule);
     }
-    name_tools(&mut rules, written);
+    name_tools(&mut rules, written, reader);
     rules.into_iter().map(Arc::new).collect()
 }
 
@@ -229,36 +240,55 @@ fn url_is_of_the_model(written: &Written<'_>) -> bool {
 }
 
 /// A rule that has both `tool` and `match_url` gives the URL that name for the whole of its file.
-fn name_tools(rules: &mut [Rule], written: &[Written<'_>]) {
-    let named: Vec<(&str, Vec<&str>)> = written
-        .iter()
-        .filter(|written| !url_is_of_the_model(written))
-        .filter_map(|written| {
-            let tool = written.raw.tool.as_ref()?.value.as_str();
-            let urls = written.raw.match_url.as_ref()?;
-            let urls = urls.value.0.iter().map(|url| url.value.as_str()).collect();
-            (!tool.contains(['*', '{'])).then_some((tool, urls))
-        })
-        .collect();
+fn name_tools(rules: &mut [Rule], written: &[Written<'_>], reader: &mut Reader) {
+    let mut named: HashMap<&str, Vec<&str>> = HashMap::new();
+    for written in written {
+        let raw = written.raw;
+        if let (Some(tool), Some(urls)) = (&raw.tool, &raw.match_url)
+            && !tool.value.contains(['*', '{'])
+            && !url_is_of_the_model(written)
+        {
+            let urls = urls.value.0.iter().map(|url| url.value.as_str());
+            named.entry(&tool.value).or_default().extend(urls);
+        }
+    }
     if named.is_empty() {
         return;
     }
+    let mut known: HashMap<Glob, UrlGlobs> = HashMap::new();
     for rule in rules {
+        let place = rule.origin.position;
         let armed_by = match rule.trigger.armed_by.as_deref_mut() {
             Some(crate::trigger::ArmedBy::Exchange(matching)) => matching.tool.as_deref_mut(),
             Some(crate::trigger::ArmedBy::Rule { .. }) | None => None,
         };
-        for tool in rule
-            .matching
-            .tool
-            .as_deref_mut()
-            .into_iter()
-            .chain(armed_by)
-        {
-            let urls = named.iter().filter(|(name, _)| tool.name.matches(name));
-            // Globs that do not compile were reported with the rule they stand in.
-            tool.urls =
-                UrlGlobs::new(urls.flat_map(|(_, urls)| urls.iter().copied())).unwrap_or_default();
+        let matching = rule.matching.tool.as_deref_mut();
+        for tool in matching.into_iter().chain(armed_by) {
+            if let Some(urls) = known.get(&tool.name) {
+                tool.urls = urls.clone();
+                continue;
+            }
+            tool.urls = match UrlGlobs::within(urls_of(&tool.name, &named), &reader.limits) {
+                Ok(urls) => urls,
+                Err((_, error @ GlobError::OverLimit(_))) => {
+                    reader.placed_error("tool", place, error.to_string());
+                    return;
+                }
+                // Globs that do not compile were reported with the rule they stand in.
+                Err(_) => UrlGlobs::default(),
+            };
+            known.insert(tool.name.clone(), tool.urls.clone());
         }
     }
+}
+
+/// The globs of every tool that a name or glob stands for.
+fn urls_of<'r>(tool: &Glob, named: &HashMap<&str, Vec<&'r str>>) -> Vec<&'r str> {
+    let urls: Vec<_> = if let Some(literals) = tool.literals() {
+        literals.filter_map(|name| named.get(name)).collect()
+    } else {
+        let matching = named.iter().filter(|(name, _)| tool.matches(name));
+        matching.map(|(_, urls)| urls).collect()
+    };
+    urls.into_iter().flatten().copied().collect()
 }

@@ -7,7 +7,7 @@ use serde_saphyr::Error;
 use super::expansion::{Expansion, Strings};
 use super::located::{At, Tree};
 use super::misshapen::{self, Shape};
-use crate::error::{Position, ProfileError};
+use crate::error::{self, Position, ProfileError};
 use crate::variables::{Expanded, Variables, mentions_variable, recorded};
 use squall_journal::redact::Redactor;
 
@@ -58,18 +58,20 @@ pub(crate) fn read<T: DeserializeOwned + Strings + Shape>(
         });
     }
     let tree = from_str::<At<Tree>>(text).ok();
-    let mut errors: Vec<_> = complaints
-        .into_iter()
-        .map(|(position, message)| ProfileError {
+    let mut errors = Vec::new();
+    for (position, message) in complaints {
+        if error::is_full(&errors) {
+            break;
+        }
+        let pointer = tree.as_ref().and_then(|tree| pointer_to(tree, position));
+        let error = ProfileError {
             file: file.to_owned(),
             position,
-            pointer: tree
-                .as_ref()
-                .and_then(|tree| pointer_to(tree, position))
-                .unwrap_or_default(),
+            pointer: pointer.unwrap_or_default(),
             message,
-        })
-        .collect();
+        };
+        error::note(&mut errors, error);
+    }
     errors.sort_by_key(|error| error.position);
     Err(Unread { errors, tree })
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::library::Library;
+use crate::limits::Limits;
 use crate::tools::ToolNames;
 
 /// Every error of a file, one a line.
@@ -393,7 +394,8 @@ chaos:
 ";
     let tree = crate::document::read("whole.yaml", text).expect("a tree");
     let part = tree.nearest("/chaos");
-    let errors = parse_tree("whole.yaml", part, Variables::Refused).unwrap_err();
+    let errors =
+        parse_tree("whole.yaml", part, Variables::Refused, &Limits::default()).unwrap_err();
     let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 2, "{told:#?}");
     assert_eq!(
@@ -406,7 +408,12 @@ chaos:
     );
     let sound = text.replace("      id: a\n      window: { after: x }\n", "");
     let tree = crate::document::read("whole.yaml", &sound).expect("a tree");
-    let profile = parse_tree("whole.yaml", tree.nearest("/chaos"), Variables::Refused);
+    let profile = parse_tree(
+        "whole.yaml",
+        tree.nearest("/chaos"),
+        Variables::Refused,
+        &Limits::default(),
+    );
     let profile = profile.expect("valid");
     let lines: Vec<_> = profile
         .rules

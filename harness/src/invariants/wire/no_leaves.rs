@@ -3,7 +3,7 @@
 //! Both look at requests. Headers by which an agent shows who it is, told by their names, count only where the
 //! suite says which hosts may get secrets; what `patterns` find counts anywhere.
 
-use fancy_regex::Regex;
+use crate::pattern::Pattern;
 use squall_journal::personal;
 use squall_profiles::glob::Glob;
 
@@ -36,7 +36,7 @@ fn read(fields: &mut Fields<'_, '_, '_>, personal: bool) -> Option<Box<dyn Check
 struct NoLeaves {
     narrow: Narrow,
     allow: Vec<Glob>,
-    patterns: Vec<Regex>,
+    patterns: Vec<Pattern>,
     personal: bool,
 }
 

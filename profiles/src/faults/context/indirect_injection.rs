@@ -48,7 +48,7 @@ impl FaultMode for IndirectInjection {
 
     fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
         Some(Self {
-            tools: Tools::read(raw),
+            tools: Tools::read(raw, reader),
             payloads: read_payloads(raw, reader),
             placement: reader
                 .word("placement", raw.placement.as_ref(), &PLACEMENTS)

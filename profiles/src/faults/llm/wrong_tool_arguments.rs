@@ -13,8 +13,8 @@ impl AnswerFault for WrongToolArguments {
     const NAME: &'static str = "wrong_tool_arguments";
     const OF_CALLS: bool = true;
 
-    fn read(raw: &RawRule, _: &mut Reader) -> Option<Self> {
-        Some(Self(Tools::read(raw)))
+    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+        Some(Self(Tools::read(raw, reader)))
     }
 
     fn change(&self) -> StreamFault {

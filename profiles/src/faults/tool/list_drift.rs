@@ -35,7 +35,7 @@ impl FaultMode for ListDrift {
         let kind = reader.word("drift", raw.drift.as_ref(), DRIFTS);
         Some(Self(fault::ListDrift {
             kind: kind.unwrap_or(ListDriftKind::Description),
-            tools: Tools::read(raw).0,
+            tools: Tools::read(raw, reader).0,
         }))
     }
 

@@ -1,0 +1,66 @@
+//! What a configuration knows by name, for commands that need no daemon.
+
+use std::path::{Path, PathBuf};
+
+use squall_profiles::library::Library;
+use squall_profiles::tools::ToolNames;
+
+use crate::config::{Config, DEFAULT_FILE, environment};
+use crate::daemon::profiles;
+use crate::failure::Failure;
+use crate::render::output;
+use crate::render::paint::Paint;
+use crate::text;
+
+/// The configuration's names for upstreams, and its profile files.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) tools: ToolNames,
+    files: Vec<PathBuf>,
+}
+
+impl Known {
+    /// What the file that `config` names knows, else `squall.yaml` here, if there is one and it can be read: it
+    /// may name secrets that only the daemon has.
+    pub(crate) fn read(config: Option<&Path>) -> Result<Self, Failure> {
+        let named = config.unwrap_or(Path::new(DEFAULT_FILE));
+        if config.is_none() && !named.is_file() {
+            return Ok(Self::default());
+        }
+        let read = Config::from_file(crate::home::home()?, named);
+        let read = match read {
+            Ok(read) => read,
+            Err(errors) if config.is_some() => return Err(errors.into()),
+            Err(errors) => {
+                let warning = Paint::stderr().notable("warning:");
+                output::tell(&format!(
+                    "{warning} its tools and profiles are not known: {errors}"
+                ));
+                return Ok(Self::default());
+            }
+        };
+        let tools = read.proxy.tools.iter();
+        let tools = tools.map(|(name, globs)| (name.as_str(), globs.as_slice()));
+        let tools = ToolNames::new(tools).map_err(|error| Failure::Usage(error.to_string()))?;
+        let files = read.profiles.as_deref().map(profiles::list);
+        let files = files.transpose().unwrap_or_default();
+        Ok(Self {
+            tools,
+            files: files.unwrap_or_default(),
+        })
+    }
+
+    /// A library with its profiles beside those that are there. What is wrong with them, or called as one of
+    /// those, is left out.
+    pub(crate) fn beside(&self, library: &Library) -> Library {
+        let mut all = library.clone();
+        for file in &self.files {
+            if let Ok(text) = text::read_regular(file)
+                && let Ok(more) = all.with_file(&file.display().to_string(), &text, environment())
+            {
+                all = more;
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,240 @@
+//! What validating against a schema costs: how many parts it has with what it refers to, and how often it
+//! comes back to itself.
+
+use std::collections::HashMap;
+
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+use squall_profiles::limits::{Limited, Limits};
+use squall_profiles::pattern::PatternError;
+
+use crate::pattern::Pattern;
+
+/// How deep references may lead from one to the next.
+const DEEPEST: usize = 100;
+/// How deep a schema is nested as it is written.
+const NESTED: u32 = 64;
+/// Most parts that are visited for one answer.
+const MOST: u64 = 1_000_000_000;
+
+/// What one schema costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// Its parts, those it refers to counted for each reference.
+    parts: u64,
+    /// By how many references one value is validated against a schema that it stands in already.
+    again: u64,
+}
+
+impl Cost {
+    /// Whether a document may be validated.
+    pub(super) fn allows(self, document: &Value) -> bool {
+        let (values, depth) = size(document);
+        let times = self.again.max(1).saturating_pow(depth);
+        self.parts.saturating_mul(times).saturating_mul(values) <= MOST
+    }
+}
+
+/// How many values there are in one, and how deep.
+fn size(value: &Value) -> (u64, u32) {
+    let inner: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(members) => Box::new(members.values()),
+        _ => return (1, 0),
+    };
+    inner
+        .map(size)
+        .fold((1, 1), |(values, depth), (more, deep)| {
+            (values + more, depth.max(deep + 1))
+        })
+}
+
+/// The cost of a schema, taken from the limits of its document.
+pub(super) fn of(schema: &Value, limits: &Limits) -> Result<Cost, String> {
+    if size(schema).1 > NESTED {
+        return Err(format!("it is nested deeper than {NESTED} levels"));
+    }
+    let mut walk = Walk {
+        root: schema,
+        anchors: HashMap::new(),
+        known: HashMap::from([(std::ptr::from_ref(schema), None)]),
+        open: 0,
+    };
+    let written = walk.look_over(schema, limits)?;
+    let cost = walk.cost(schema)?;
+    let parts = usize::try_from(cost.parts).unwrap_or(usize::MAX);
+    let all = parts.saturating_add(written);
+    let taken = limits.take(Limited::SchemaParts, all);
+    taken.map_err(|over| over.to_string())?;
+    Ok(cost)
+}
+
+struct Walk<'s> {
+    root: &'s Value,
+    /// What `#name` refers to.
+    anchors: HashMap<&'s str, &'s Value>,
+    /// What each schema that is referred to costs, by its address; `None` while that is counted.
+    known: HashMap<*const Value, Option<Cost>>,
+    /// How many of them are counted now.
+    open: usize,
+}
+
+impl<'s> Walk<'s> {
+    /// Counts the parts as they are written and the patterns among them, and notes the anchors.
+    fn look_over(&mut self, schema: &'s Value, limits: &Limits) -> Result<usize, String> {
+        let mut parts = 1;
+        match schema {
+            Value::Array(items) => {
+                for item in items {
+                    parts += self.look_over(item, limits)?;
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    match (name.as_str(), member) {
+                        ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => {
+                            self.anchors.insert(anchor, schema);
+                        }
+                        ("$id", Value::String(_)) if !std::ptr::eq(schema, self.root) => {
+                            return Err("a schema within it has an `$id`".to_owned());
+                        }
+                        ("pattern", Value::String(pattern)) => count_pattern(pattern, limits)?,
+                        ("patternProperties", Value::Object(patterns)) => {
+                            for pattern in patterns.keys() {
+                                count_pattern(pattern, limits)?;
+                            }
+                        }
+                        _ => {}
+                    }
+                    parts += self.look_over(member, limits)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(parts)
+    }
+
+    fn cost(&mut self, schema: &'s Value) -> Result<Cost, String> {
+        let mut cost = Cost { parts: 1, again: 0 };
+        let mut add = |more: Cost| {
+            cost.parts = cost.parts.saturating_add(more.parts);
+            cost.again = cost.again.saturating_add(more.again);
+        };
+        match schema {
+            Value::Array(items) => {
+                for item in items {
+                    add(self.cost(item)?);
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    match (name.as_str(), member) {
+                        // What is only referred to.
+                        ("$defs" | "definitions", _) => {}
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                            add(self.referred_to(reference)?);
+                        }
+                        // Each is about another value.
+                        ("properties", Value::Object(properties)) => {
+                            let mut again = 0;
+                            for property in properties.values() {
+                                let one = self.cost(property)?;
+                                again = again.max(one.again);
+                                add(Cost { again: 0, ..one });
+                            }
+                            add(Cost { parts: 1, again });
+                        }
+                        _ => add(self.cost(member)?),
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(cost)
+    }
+
+    fn referred_to(&mut self, reference: &str) -> Result<Cost, String> {
+        let fragment = reference
+            .split_once('#')
+            .map_or("", |(_, fragment)| fragment);
+        let fragment = percent_decode_str(fragment).decode_utf8_lossy();
+        let target = match self.anchors.get(&*fragment) {
+            Some(target) => Some(*target),
+            None => self.root.pointer(&fragment),
+        };
+        let target = target.ok_or_else(|| format!("`{reference}` refers to nothing in it"))?;
+        let place = std::ptr::from_ref(target);
+        match self.known.get(&place) {
+            Some(Some(cost)) => return Ok(*cost),
+            Some(None) => return Ok(Cost { parts: 1, again: 1 }),
+            None => {}
+        }
+        if self.open == DEEPEST {
+            return Err(format!(
+                "its references lead on for more than {DEEPEST} steps"
+            ));
+        }
+        self.open += 1;
+        self.known.insert(place, None);
+        let cost = self.cost(target)?;
+        self.known.insert(place, Some(cost));
+        self.open -= 1;
+        Ok(cost)
+    }
+}
+
+/// What is wrong with a pattern, the validator says in its own words.
+fn count_pattern(pattern: &str, limits: &Limits) -> Result<(), String> {
+    match Pattern::new("", pattern, limits) {
+        Ok(_) | Err(PatternError::Syntax(_)) => Ok(()),
+        Err(over) => Err(format!("the pattern `{pattern:.40}`: {over}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use squall_profiles::limits::OverLimit;
+
+    use super::*;
+
+    fn cost(schema: &Value) -> Result<Cost, String> {
+        of(schema, &Limits::default())
+    }
+
+    #[test]
+    fn references_count_as_what_they_refer_to() {
+        let twice = |name: &str| json!({"allOf": [{"$ref": name}, {"$ref": name}]});
+        let mut schema = json!({"$defs": {"end": {"$anchor": "end"}}, "$ref": "#/$defs/d0"});
+        for level in 0..40 {
+            schema["$defs"][format!("d{level}")] = twice(&format!("#/$defs/d{}", level + 1));
+        }
+        schema["$defs"]["d40"] = twice("#end");
+        let over = OverLimit(Limited::SchemaParts).to_string();
+        assert_eq!(cost(&schema), Err(over));
+        schema["$defs"]["d3"] = json!({});
+        assert!(cost(&schema).is_ok());
+        let elsewhere = json!({"$ref": "#/$defs/none"});
+        assert!(cost(&elsewhere).is_err());
+    }
+
+    #[test]
+    fn a_schema_comes_back_to_itself_for_answers_that_are_not_too_deep() {
+        let deep = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({"a": inner}));
+        let again = json!({"$ref": "#"});
+        let tree = json!({"properties": {"a": again, "b": again}});
+        assert!(cost(&tree).expect("a schema").allows(&deep(100)));
+        let twice = json!({"anyOf": [{"properties": {"a": again}}, {"properties": {"a": again}}]});
+        let twice = cost(&twice).expect("a schema");
+        assert!(twice.allows(&deep(10)) && !twice.allows(&deep(100)));
+    }
+
+    #[test]
+    fn patterns_count_among_those_of_the_document() {
+        let many: serde_json::Map<_, _> = (0..2_000)
+            .map(|number| (format!("{number}"), json!({"pattern": "(?=a)b"})))
+            .collect();
+        let error = cost(&json!({"properties": many})).expect_err("too many");
+        assert!(error.contains("regular expressions"), "{error}");
+    }
+}

@@ -1,0 +1,115 @@
+//! `JSONPath`s of documents (RFC 9535), restricted to those that look at each value a few times.
+
+use serde_json_path::JsonPath;
+
+use crate::limits::{Limited, Limits, OverLimit};
+
+/// Longest path, bytes.
+const LONGEST: usize = 1_000;
+/// Most values that alternative selectors may multiply one to.
+const MOST_SELECTED: usize = 16;
+
+/// Why a text is no `JSONPath` here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It is not written as one.
+    #[error("is no JSONPath (RFC 9535), which begins with `$`: {0}")]
+    Syntax(String),
+    /// It may look at values very often.
+    #[error("is not supported: {0}")]
+    TooDear(&'static str),
+    /// The document has too many of them.
+    #[error("is not taken: {0}")]
+    OverLimit(#[from] OverLimit),
+}
+
+/// Reads a path of a document with these limits.
+pub fn parse(written: &str, limits: &Limits) -> Result<JsonPath, PathError> {
+    if written.len() > LONGEST {
+        return Err(PathError::TooDear("it is longer than 1,000 bytes"));
+    }
+    let times = times(written).map_err(PathError::TooDear)?;
+    limits.take(Limited::PathBytes, written.len() * times)?;
+    JsonPath::parse(written).map_err(|error| PathError::Syntax(error.to_string()))
+}
+
+/// How many times a path may look at one value in each of its parts. Two descents look at a value once for
+/// each that it stands in, a query from the root once for each other value; a pattern is compiled each time.
+fn times(written: &str) -> Result<usize, &'static str> {
+    let bare = without_texts(written);
+    if bare.matches("..").count() > 1 {
+        return Err("`..` may stand in it once");
+    }
+    if bare.matches('$').count() > 1 {
+        return Err("in a filter only queries from `@` are");
+    }
+    if ["match(", "search("].iter().any(|name| bare.contains(name)) {
+        return Err("`match` and `search` are not; `match_body` takes a regular expression");
+    }
+    let mut selected = 1;
+    for selectors in bare.split(['[', ']']) {
+        selected *= 1 + selectors.matches(',').count();
+        if selected > MOST_SELECTED {
+            return Err("its lists of selectors select a value more than 16 times");
+        }
+    }
+    Ok(selected)
+}
+
+/// The path with nothing in its quotes.
+fn without_texts(written: &str) -> String {
+    let (mut bare, mut quote, mut escaped) = (String::new(), None, false);
+    for letter in written.chars() {
+        match quote {
+            None => {
+                bare.push(letter);
+                quote = Some(letter).filter(|letter| matches!(letter, '\'' | '"'));
+            }
+            Some(_) if escaped => escaped = false,
+            Some(_) if letter == '\\' => escaped = true,
+            Some(open) if letter == open => quote = None,
+            Some(_) => {}
+        }
+    }
+    bare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_looks_at_each_value_a_few_times() {
+        for (written, supported) in [
+            ("$", true),
+            ("$.messages[-1:].content", true),
+            ("$..content", true),
+            ("$..[?@.role == 'user' && @.content]", true),
+            ("$['a..b', \"$..$..\", 'it\\'s,,,,search']", true),
+            ("$.match", true),
+            ("$['matched']", true),
+            ("$..*..*", false),
+            ("$..[?@..a]", false),
+            ("$[?$.a]", false),
+            ("$[?search(@.a, 'b')]", false),
+            ("$[0,1,2,3][0,1,2,3]", true),
+            ("$[0,1,2,3][0,1,2,3][0,1]", false),
+        ] {
+            let read = parse(written, &Limits::default());
+            assert_eq!(read.is_ok(), supported, "{written}: {read:?}");
+        }
+        let long = ["$", &".a".repeat(500)].concat();
+        assert!(matches!(
+            parse(&long, &Limits::default()),
+            Err(PathError::TooDear(_))
+        ));
+    }
+
+    #[test]
+    fn a_document_has_so_many_paths_and_no_more() {
+        let limits = Limits::default();
+        let path = "$['a','b','c','d']";
+        let taken = (0..1_000).take_while(|_| parse(path, &limits).is_ok());
+        assert_eq!(taken.count(), 20_000 / (path.len() * 4));
+    }
+}

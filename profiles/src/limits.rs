@@ -1,0 +1,103 @@
+//! What one document may make of itself.
+//!
+//! A short text can stand for much more than it is: braces of globs multiply, patterns compile to
+//! automata, a `JSONPath` or a schema visits values again and again. Whatever reads such a part takes
+//! from these limits what the part will cost, before it makes it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What of a document is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limited {
+    /// Globs, braces spelled out.
+    Globs,
+    /// Bytes of these.
+    GlobBytes,
+    /// Regular expressions.
+    Patterns,
+    /// Bytes that they compile to.
+    PatternBytes,
+    /// Bytes of `JSONPath`s, those of alternative selectors counted for each.
+    PathBytes,
+    /// Parts of JSON Schemas, what is referred to counted for each reference.
+    SchemaParts,
+    /// Rules of profiles and scenarios.
+    Rules,
+}
+
+/// Each with the most of it and its name in messages.
+const ALL: [(Limited, usize, &str); 7] = [
+    (
+        Limited::Globs,
+        25_000,
+        "globs with their braces spelled out",
+    ),
+    (
+        Limited::GlobBytes,
+        2 << 20,
+        "bytes of globs with their braces spelled out",
+    ),
+    (Limited::Patterns, 300, "regular expressions"),
+    (
+        Limited::PatternBytes,
+        16 << 20,
+        "bytes of compiled regular expressions",
+    ),
+    (Limited::PathBytes, 20_000, "bytes of JSONPaths"),
+    (
+        Limited::SchemaParts,
+        20_000,
+        "parts of JSON Schemas, each reference counted as what it refers to",
+    ),
+    (Limited::Rules, 10_000, "rules"),
+];
+
+/// What is left for the rest of one document; clones share it.
+#[derive(Debug, Clone)]
+pub struct Limits(Rc<[Cell<usize>; ALL.len()]>);
+
+/// A document goes over a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("with this the document has more than {} {}", ALL[self.0 as usize].1, ALL[self.0 as usize].2)]
+pub struct OverLimit(pub Limited);
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self(Rc::new(ALL.map(|(_, most, _)| Cell::new(most))))
+    }
+}
+
+impl Limits {
+    /// Takes so much; what goes over the limit leaves nothing, so that the rest is not tried.
+    pub fn take(&self, what: Limited, much: usize) -> Result<(), OverLimit> {
+        let left = self.left(what).checked_sub(much);
+        self.0[what as usize].set(left.unwrap_or(0));
+        left.map(drop).ok_or(OverLimit(what))
+    }
+
+    /// How much is left.
+    pub fn left(&self, what: Limited) -> usize {
+        self.0[what as usize].get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_counted_by_itself_and_shared_by_clones() {
+        for (number, (what, most, _)) in ALL.into_iter().enumerate() {
+            assert_eq!(what as usize, number);
+            let limits = Limits::default();
+            assert_eq!(limits.take(what, most - 1), Ok(()));
+            assert_eq!(limits.left(what), 1);
+            assert_eq!(limits.clone().take(what, 1), Ok(()));
+            assert_eq!(limits.take(what, 1), Err(OverLimit(what)));
+            let limits = Limits::default();
+            assert_eq!(limits.take(what, most + 1), Err(OverLimit(what)));
+            assert_eq!(limits.left(what), 0);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+"""Documents of at most 1 MiB that multiply: none may hold the daemon up, cost it much, or keep it from starting again."""
+
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import tempfile
+import threading
+import time
+
+from attack import Daemon, Watch, check, main, until
+
+LONGEST = 1 << 20
+LATE = 100
+COST = 64
+SLOW = 10
+
+
+def profile(rule, many=1):
+    """A profile of rules of tools."""
+    return json.dumps({"tool_faults": [{"mode": "empty", **rule}] * many})
+
+
+def filled(write, most=LONGEST):
+    """What `write` makes of the greatest number, up to `most`, that keeps it within a document."""
+    few, many = 1, most
+    while few < many:
+        half = (few + many + 1) // 2
+        if len(write(half)) <= LONGEST:
+            few = half
+        else:
+            many = half - 1
+    return write(few)
+
+
+def suite(invariants, **more):
+    """A suite that demands these."""
+    agent = {"type": "http", "endpoint": "http://127.0.0.1:9/"}
+    return json.dumps({"agent": agent, "golden_prompts": ["hello"], "invariants": invariants, **more})
+
+
+def patterns(pattern, many):
+    """A suite of so many patterns."""
+    return suite([{"type": "excludes_pattern", "patterns": [pattern] * many}])
+
+
+def schema(schema):
+    """A suite with a JSON Schema."""
+    return suite([{"type": "json_schema", "schema": schema}])
+
+
+def doubling(levels):
+    """A schema that stands for 2^levels others."""
+    twice = lambda name: {"allOf": [{"$ref": f"#/$defs/{name}"}] * 2}
+    defs = {f"d{n}": twice(f"d{n + 1}") for n in range(levels)}
+    return {"$defs": {**defs, f"d{levels}": {"minLength": 1}}, "$ref": "#/$defs/d0"}
+
+
+def profiles():
+    """Profiles, by what is much of in them."""
+    wide = "{" + ",".join(["x" * 9] * 9999) + "}"
+    yield "globs of bytes", profile({"match_url": "http://" + "y" * 800000 + wide[:100000].rpartition(",")[0] + "}"})
+    yield "a list of globs", filled(lambda n: profile({"match_url": [wide + "z" * 80] * min(n, 10)}))
+    yield "globs in names", filled(lambda n: profile({"tool": wide}, min(n, 10)))
+    yield "braces", profile({"match_url": "{a}" * 250000})
+    yield "open braces", profile({"match_url": "{" * 1000000})
+    yield "nested braces", profile({"match_url": "{" * 400000 + "a" + "}" * 400000})
+    yield "regular expressions", filled(lambda n: profile({"match_body": "\\w{40}"}, n), 9000)
+    yield "one regular expression", profile({"match_body": "(" * 400000 + ")" * 400000})
+    yield "repetitions", profile({"match_body": "a{1000}{1000}{1000}"})
+    yield "JSONPath", profile({"json": {"$" + "..*" * 12: 1}})
+    yield "JSONPath in filters", profile({"json": {"$..[?$..[?$..[?$..a]]]": 1}})
+    yield "JSONPath of many selectors", profile({"json": {"$" + "[*,*,*,*]" * 12: 1}})
+    yield "JSONPath with patterns", profile({"json": {"$..[?search(@, '(a{999}){999}')]": 1}})
+    yield "many JSONPaths", filled(lambda n: profile({"json": {"$..a": 1}}, n), 9000)
+    yield "long JSONPath", profile({"json": {"$" + ".a" * 500000: 1}})
+    yield "nested JSONPath", profile({"json": {"$[?" + "(" * 400000 + "@" + ")" * 400000 + "]": 1}})
+    yield "rules", filled(lambda n: profile({}, n), 9999)
+    yield "more rules", filled(lambda n: profile({}, n), 13000)
+    yield "long rules", filled(lambda n: profile({"match_url": [f"http://h{i}.example/*" for i in range(12)]}, n), 3000)
+    yield "short rules", filled(lambda n: "tool_faults: [" + "{mode: empty}," * n + "]", 9999)
+    yield "empty rules", filled(lambda n: "tool_faults: [" + "{}," * n + "]", 90000)
+    yield "named tools", filled(lambda n: json.dumps({"tool_faults": [
+        {"mode": "empty", "tool": "t", "match_url": f"http://h/{i}"} for i in range(n)]}), 11000)
+    yield "tools with one name", filled(lambda n: json.dumps({"tool_faults": [
+        {"mode": "empty", "tool": "t", **({"match_url": f"http://h/{i}"} if i % 2 else {})} for i in range(n)]}), 11000)
+    yield "tools with globs", filled(lambda n: json.dumps({"tool_faults": [
+        {"mode": "empty", "tool": f"t{i}", "match_url": "*/{a,b,c,d,e,f,g,h}/{a,b,c,d,e,f,g,h}"} for i in range(n)]}), 9000)
+    yield "headers", profile({"headers": {f"x-{i}": "{a,b}{a,b}{a,b}{a,b}{a,b}*" for i in range(20000)}})
+    yield "methods", filled(lambda n: profile({"methods": ["GET"] * n}), 90000)
+    yield "unknown fields", filled(lambda n: json.dumps({f"x{i}": 1 for i in range(n)}), 45000)
+    yield "wrong rules", filled(lambda n: "tool_faults: [" + "{mode: sloww}," * n + "]", 30000)
+    yield "wrong shapes", filled(lambda n: "tool_faults: [\n" + "1,\n" * n + "]", 90000)
+    yield "missing variables", filled(lambda n: "tool_faults:\n" + "- {mode: '${A}'}\n" * n, 30000)
+    yield "extends", filled(lambda n: json.dumps({"extends": [f"p{i}" for i in range(n)]}), 90000)
+    yield "nesting", "[" * 500000 + "]" * 500000
+    yield "flow maps", "{a: " * 200000 + "1" + "}" * 200000
+    yield "aliases", "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi"))
+    yield "empty lists", filled(lambda n: "[" + "[]," * n + "]", 90000)
+    yield "one text", json.dumps({"description": "x" * 1000000})
+    yield "one key", json.dumps({"x" * 1000000: 1})
+    yield "comments", "#\n" * 500000
+    yield "documents", "---\n" * 250000
+    yield "anchors", filled(lambda n: "a: [" + ",".join(f"&a{i} x" for i in range(n)) + "]", 45000)
+
+
+def suites():
+    """Suites, by what is much of in them."""
+    yield "patterns", filled(lambda n: patterns("\\w{40}", n), 90000)
+    yield "short patterns", filled(lambda n: patterns("a", n), 90000)
+    yield "look-arounds", filled(lambda n: patterns("(?=a)", n), 90000)
+    yield "one pattern of look-arounds", patterns("(?=a)" * 150000, 1)
+    yield "one pattern of back-references", patterns("(a)\\1" * 20000, 1)
+    yield "nested groups", patterns("(?=" * 100000 + ")" * 100000, 1)
+    yield "repeated patterns", patterns("(?=\\w{100}{100}{100})", 1)
+    yield "schema patterns", schema({"properties": {f"p{i}": {"pattern": "\\w{40}"} for i in range(20000)}})
+    yield "schema pattern properties", schema({"patternProperties": {f"\\w{{40}}{i}": True for i in range(20000)}})
+    yield "schema look-arounds", schema({"properties": {f"p{i}": {"pattern": "(?=a)b"} for i in range(20000)}})
+    yield "schema of doubling references", schema(doubling(40))
+    yield "schema of itself", schema({"allOf": [{"$ref": "#"}, {"$ref": "#"}]})
+    yield "schema of many parts", filled(lambda n: schema({"anyOf": [{"type": "string"}] * n}), 30000)
+    yield "schema of an enumeration", filled(lambda n: schema({"enum": list(range(n))}), 90000)
+    yield "schema in a text", schema(json.dumps({"anyOf": [{"type": "string"}] * 30000}))
+    yield "schema of nesting", schema(json.loads('{"not":' * 50 + "{}" + "}" * 50))
+    yield "schema in a nested text", schema('{"not":' * 110 + "{}" + "}" * 110)
+    yield "invariants", filled(lambda n: suite([{"type": "completes"}] * n), 30000)
+    yield "wrong invariants", filled(lambda n: suite([{"type": "complete"}] * n), 30000)
+    yield "wrong lines", filled(lambda n: "invariants:\n" + "- 1\n" * n, 90000)
+    yield "prompts", filled(lambda n: suite([], golden_prompts=["a"] * n), 90000)
+    yield "missing variables", filled(lambda n: suite([], golden_prompts=["${A}"] * n), 90000)
+    yield "inline chaos", suite([{"type": "completes"}], chaos={"tool_faults": [
+        {"mode": "slow", "match_url": "{a,b,c,d,e,f,g,h,i,j}" * 4 + "x" * 200}] * 300})
+    yield "scenarios", filled(lambda n: suite([{"type": "completes"}], contract={"name": "c", "invariants": [
+        {"id": "a", "type": "completes"}], "chaos_matrix": [{"name": f"s{i}", "tool_faults": [
+            {"mode": "slow", "match_url": "*{a,b,c,d,e,f,g,h,i,j}{a,b,c,d,e,f,g,h,i,j}"}]} for i in range(n)]}), 9000)
+    yield "scenarios of rules", filled(lambda n: suite([{"type": "completes"}], contract={"name": "c", "invariants": [
+        {"id": "a", "type": "completes"}], "chaos_matrix": [{"name": f"s{i}", "tool_faults": [
+            {"mode": "slow", "delay_ms": 1, "tool": "t"}]} for i in range(n)]}), 8000)
+    yield "tools", filled(lambda n: suite([{"type": "completes"}], tools={
+        f"t{i}": {"match_url": "{a,b,c,d,e,f,g,h,i,j}" * 4} for i in range(n)}))
+    yield "prices", filled(lambda n: suite([{"type": "completes"}], prices={
+        "{a,b,c,d,e,f,g,h,i,j}" * 4 + str(i): {"input": 1, "output": 1} for i in range(n)}))
+    yield "prompt filters", filled(lambda n: suite([
+        {"id": f"i{i}", "type": "completes", "prompt_filter": "\\w{40}(?=a)"} for i in range(n)]))
+    yield "globs in invariants", filled(lambda n: suite([
+        {"id": f"i{i}", "type": "max_calls", "max": 1, "hosts": ["{a,b,c,d,e,f,g,h,i,j}" * 4]} for i in range(n)]))
+
+
+CORPUS = [("profiles", name, text) for name, text in profiles()] + [("suites", name, text) for name, text in suites()]
+
+
+def sends(daemon, body):
+    """Sends an exchange through the proxy to an upstream that answers; gives the seconds that it takes."""
+    upstream = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        with upstream:
+            taken, _ = upstream.accept()
+            with taken:
+                taken.recv(65536)
+                taken.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
+
+    threading.Thread(target=answer, daemon=True).start()
+    began = time.monotonic()
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.proxy, timeout=SLOW)
+    try:
+        host = f"127.0.0.1:{upstream.getsockname()[1]}"
+        connection.request("POST", f"http://{host}/", body=body, headers={"content-type": "application/json"})
+        connection.getresponse().read()
+    except OSError:
+        return SLOW
+    finally:
+        connection.close()
+    return time.monotonic() - began
+
+
+def cost(daemon, do):
+    """What `do` gives, the longest answer of `/healthz` beside it, ms, and the memory it took, MiB."""
+    before = daemon.rss()
+    pathlib.Path(f"/proc/{daemon.child.pid}/clear_refs").write_text("5")
+    with Watch(daemon) as watch:
+        given = do()
+    return given, (SLOW * 1000 if watch.failed else watch.longest), daemon.peak() - before
+
+
+def put(daemon, kind, text):
+    """Puts a document; one that is a profile is put in force too, and traffic sent."""
+    try:
+        status, said = daemon.call("PUT", f"/v1/{kind}/a", text, {"content-type": "application/yaml"})
+    except OSError as error:
+        return 0, repr(error), 0.0
+    slowest = 0.0
+    if kind == "profiles" and status < 300:
+        in_force, told = daemon.call("PUT", "/v1/chaos", {"profile": "a"})
+        said = f"in force: {in_force} {told[:200]}"
+        if in_force < 300:
+            slowest = sends(daemon, ("[" * 100 + "]" * 100).encode())
+            daemon.call("DELETE", "/v1/chaos")
+    return status, said, slowest
+
+
+def tries(home, kind, name, text):
+    """One document against one daemon, then another daemon on what was stored."""
+    with Daemon(home=home, config={"store": {"url": f"sqlite:{home}/store.db"}}) as daemon:
+        (status, said, slowest), late, memory = cost(daemon, lambda: put(daemon, kind, text))
+        alive = daemon.alive()
+    began = time.monotonic()
+    try:
+        with Daemon(home=home, config={"store": {"url": f"sqlite:{home}/store.db"}}) as daemon:
+            again, kept = time.monotonic() - began, daemon.peak()
+    except (RuntimeError, TimeoutError):
+        again, kept = SLOW * 10, 0
+    figure = f"{status}, /healthz {late:.0f} ms, {memory:.0f} MiB, traffic {slowest:.1f} s, start {again:.1f} s at {kept:.0f} MiB"
+    holds = alive and status and late <= LATE and memory <= COST and slowest < SLOW and again < SLOW
+    if status >= 400 and status not in (400, 413, 422):
+        holds = False
+    check(holds, f"{kind} of {name}, {len(text)} bytes", figure)
+    if not holds:
+        print(f"    {said[:300]}")
+
+
+def endless_configuration():
+    """The configuration and a profile file become a pipe and a device while the daemon runs."""
+    with tempfile.TemporaryDirectory(prefix="squall-attack-") as home:
+        profiles = pathlib.Path(home) / "profiles"
+        profiles.mkdir()
+        with Daemon(home=home, config={"profiles": str(profiles)}) as daemon:
+            os.symlink("/dev/zero", profiles / "zero.yaml")
+            os.mkfifo(profiles / "pipe.yaml")
+            for what, make in (("pipe", os.mkfifo), ("device", lambda path: os.symlink("/dev/zero", path))):
+                file = daemon.dir / "squall.yaml"
+                file.unlink()
+                make(file)
+
+                def reload():
+                    daemon.child.send_signal(signal.SIGHUP)
+                    return until(lambda: "no regular file" in daemon.call("GET", "/readyz")[1], "a complaint")
+
+                _, late, memory = cost(daemon, reload)
+                figure = f"/healthz {late:.0f} ms, {memory:.0f} MiB"
+                check(late <= LATE and memory <= COST, f"a configuration that is a {what}", figure)
+
+
+SHORT = {"globs of bytes", "braces", "regular expressions", "JSONPath", "look-arounds", "schema of doubling references"}
+
+
+def attack(full):
+    endless_configuration()
+    for kind, name, text in CORPUS:
+        if full or name in SHORT:
+            assert len(text) <= LONGEST, name
+            with tempfile.TemporaryDirectory(prefix="squall-attack-") as home:
+                tries(home, kind, name, text)
+
+
+if __name__ == "__main__":
+    main(attack)

@@ -27,6 +27,7 @@ use squall_journal::reach::Pending;
 
 use self::pointing::ProxyVariables;
 use crate::answer::Answer;
+use crate::dial::Dialler;
 use crate::suite::agent::Way;
 use crate::suite::{Agent, Prompt};
 
@@ -54,6 +55,8 @@ pub struct Surroundings {
     pub slots: usize,
     /// How often an asking is tried again that reached nobody: `advanced.retries`.
     pub retries: u64,
+    /// What dials for it.
+    pub dialler: Dialler,
     /// The suite's folder: where Python modules are looked for, before where the command runs.
     pub folder: PathBuf,
 }
@@ -74,11 +77,7 @@ pub fn driver(agent: &Agent, surroundings: &Surroundings) -> Box<dyn Driver> {
         Way::OpenAi(chat) => Box::new(openai::OpenAiDriver::new(agent, chat, surroundings)),
     };
     match &agent.start {
-        Some(start) => Box::new(server::Started::new(
-            driver,
-            start.clone(),
-            surroundings.variables.clone(),
-        )),
+        Some(start) => Box::new(server::Started::new(driver, start.clone(), surroundings)),
         None => driver,
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod agents;
 pub mod answer;
+pub mod dial;
 #[cfg(test)]
 mod gaps;
 pub mod invariants;

@@ -10,7 +10,8 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use squall_journal::redact::Redactor;
 
-use crate::agents::turn::{client, why};
+use crate::agents::turn::why;
+use crate::dial::Dialler;
 use crate::suite::{Model, Provider};
 
 /// How long one try may take.
@@ -90,10 +91,10 @@ pub struct ModelClient {
 
 impl ModelClient {
     /// For the model of a suite.
-    pub fn new(model: &Model) -> Self {
+    pub fn new(model: &Model, dialler: &Dialler) -> Self {
         Self {
             model: model.clone(),
-            client: client(),
+            client: dialler.client(model.base_url()),
         }
     }
 
@@ -168,14 +169,7 @@ impl ModelClient {
 
     /// The address of a path; what of it `base_url` has already is not said twice.
     fn at(&self, path: &str, may_be_said: &[&str]) -> String {
-        let own = match self.model.provider {
-            Provider::Ollama => "http://localhost:11434",
-            Provider::OpenAi => "https://api.openai.com/v1",
-            Provider::Anthropic => "https://api.anthropic.com",
-            Provider::Google => "https://generativelanguage.googleapis.com",
-        };
-        let base = self.model.base_url.as_deref().unwrap_or(own);
-        let base = base.trim_end_matches('/');
+        let base = self.model.base_url().trim_end_matches('/');
         let said = may_be_said.iter().find(|said| base.ends_with(**said));
         let path = said.map_or(path, |said| &path[said.len()..]);
         format!("{base}{path}")
@@ -408,7 +402,9 @@ mod tests {
         ] {
             let server = Server::start(vec![reply]).await;
             let base = format!("{}{suffix}", server.url);
-            let asked = ModelClient::new(&model(provider, base)).ask(&WISH).await;
+            let asked = ModelClient::new(&model(provider, base), &Dialler::default())
+                .ask(&WISH)
+                .await;
             assert_eq!(asked.as_deref(), Ok("hello"), "{provider:?}");
             let request = &server.requests()[0];
             assert_eq!(request.line, format!("POST {path} HTTP/1.1"));
@@ -433,7 +429,10 @@ mod tests {
             (vec![busy(401), fine], Err(401), 1),
         ] {
             let server = Server::start(replies).await;
-            let client = ModelClient::new(&model(Provider::Ollama, server.url.clone()));
+            let client = ModelClient::new(
+                &model(Provider::Ollama, server.url.clone()),
+                &Dialler::default(),
+            );
             let asked = client.ask(&WISH).await;
             let found = asked.as_deref().map_err(|error| match error {
                 ModelError::Refused { status, .. } => *status,
@@ -448,7 +447,10 @@ mod tests {
     async fn an_error_names_the_place_and_no_key() {
         let said = r#"{"error":"Incorrect API key provided: sk-abcdefgh12345678"}"#;
         let server = Server::start(vec![Reply::With(401, "application/json", said.into())]).await;
-        let client = ModelClient::new(&model(Provider::OpenAi, server.url.clone()));
+        let client = ModelClient::new(
+            &model(Provider::OpenAi, server.url.clone()),
+            &Dialler::default(),
+        );
         let error = client.ask(&WISH).await.expect_err("refused").to_string();
         assert!(
             error.contains("status 401") && error.contains("/chat/completions"),

@@ -17,6 +17,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use squall_journal::reach::Pending;
 
+use crate::dial::Dialler;
 use crate::model::{ModelClient, ModelError, Wish};
 use crate::suite::{Embeddings, Model, Suite};
 
@@ -166,6 +167,8 @@ impl Told {
 pub struct Outside<'a> {
     model: Option<&'a Model>,
     embeddings: Option<&'a Embeddings>,
+    /// Whom they dial by.
+    dialler: Dialler,
 }
 
 impl<'a> Outside<'a> {
@@ -174,7 +177,14 @@ impl<'a> Outside<'a> {
         Self {
             model: suite.model.as_ref(),
             embeddings: suite.embeddings.as_ref(),
+            ..Self::default()
         }
+    }
+
+    /// The same, dialling by this.
+    #[must_use]
+    pub fn through(self, dialler: Dialler) -> Self {
+        Self { dialler, ..self }
     }
 
     /// Asks everything, in whatever order; what nobody answers is told as such.
@@ -183,7 +193,9 @@ impl<'a> Outside<'a> {
         if questions.is_empty() {
             return told;
         }
-        let model = self.model.map(ModelClient::new);
+        let model = self
+            .model
+            .map(|model| ModelClient::new(model, &self.dialler));
         let (mut askings, mut texts): (Vec<Pending<'_, Vec<Asked>>>, Vec<String>) =
             Default::default();
         for question in questions {
@@ -199,7 +211,12 @@ impl<'a> Outside<'a> {
         }
         if let Some(endpoint) = self.embeddings {
             for some in texts.chunks(embeddings::AT_A_TIME) {
-                askings.push(Box::pin(embeddings::ask(endpoint, some.to_vec())));
+                askings.push(Box::pin(embeddings::ask(
+                    endpoint,
+                    &self.dialler,
+                    some.to_vec(),
+                )));
+            }
             }
         }
         let mut replies = stream::iter(askings).buffer_unordered(AT_ONCE);

@@ -20,6 +20,7 @@ use squall_journal::trace_id::TraceId;
 use self::checks::Checks;
 use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
 use crate::answer::Answer;
+use crate::dial::Dialler;
 use crate::model::{ModelClient, ModelError, Wish};
 use crate::suite::agent::{Reset, Way};
 use crate::suite::{Prompt, Suite};
@@ -35,6 +36,8 @@ pub struct Verifying<'v> {
     pub driver: &'v dyn Driver,
     /// The proxy.
     pub reach: &'v dyn Reach,
+    /// What dials for the suite.
+    pub dialler: &'v Dialler,
     /// Id of the run.
     pub run: &'v str,
     /// Where the agent is asked: a scope of its own, for its calls.
@@ -94,7 +97,7 @@ async fn checked(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
             "write what the agent is asked: `golden_prompts: [What is the weather in Kiel?]`",
         ),
     }
-    model(of.suite, &mut checks).await;
+    model(of.suite, of.dialler, &mut checks).await;
     Ok(checks.all)
 }
 
@@ -285,7 +288,7 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
 }
 
 /// Whether the suite's own model answers, where an invariant is judged by it.
-async fn model(suite: &Suite, checks: &mut Checks<'_>) {
+async fn model(suite: &Suite, dialler: &Dialler, checks: &mut Checks<'_>) {
     let Some(model) = &suite.model else {
         return checks.skipped("model", "the suite names no model of its own");
     };
@@ -300,7 +303,7 @@ async fn model(suite: &Suite, checks: &mut Checks<'_>) {
         most_tokens: 16,
         json: false,
     };
-    match ModelClient::new(model).ask(&wish).await {
+    match ModelClient::new(model, dialler).ask(&wish).await {
         Ok(_) => checks.passed("model", format!("`{}` answers", model.name)),
         Err(error) => {
             let (pointer, advice) = match &error {

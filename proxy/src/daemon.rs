@@ -139,6 +139,11 @@ impl Proxy {
         self.connections
     }
 
+    /// What judges destinations, by the configuration in force.
+    pub fn upstreams(&self) -> Arc<upstream::Shared> {
+        Arc::clone(&self.engine.upstream_shared)
+    }
+
     /// Refuses to forward to the proxy's own listeners and to `others` of this daemon.
     pub fn refuse_loops(&self, others: impl IntoIterator<Item = SocketAddr>) {
         let own = self

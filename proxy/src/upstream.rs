@@ -58,7 +58,7 @@ pub use self::spares::Reserve;
 pub use self::tls::{Alpn, check_roots};
 pub use self::transport::{Counters, Dialled, Transport};
 
-use self::dial::{Carries, dial, judge};
+use self::dial::{Carries, addresses, dial, judge, judge_name};
 use self::open::{deadline, finish_http1, learn_alpn};
 use self::pool::{Endpoint, Pool};
 use self::send::Exchange;
@@ -112,6 +112,20 @@ impl Shared {
     /// the routes', the control API's. They are never a destination.
     pub fn set_own_listeners(&self, own: OwnListeners) {
         self.own.store(Arc::new(own));
+    }
+
+    /// Judges where something else than an exchange wants to go, as far as that can be done without resolving
+    /// the name.
+    pub fn check(&self, origin: &Origin) -> Result<(), UpstreamError> {
+        let judged = judge_name(self, &self.settings.load(), origin);
+        let judged = judged.map(|_standing| ());
+        judged.map_err(|cause| UpstreamError::new(origin, cause))
+    }
+
+    /// The addresses that something else than an exchange may dial.
+    pub async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, UpstreamError> {
+        let found = addresses(self, &self.settings.load_full(), origin).await;
+        found.map_err(|cause| UpstreamError::new(origin, cause))
     }
 
     /// What has been done with upstream connections so far.

@@ -8,6 +8,8 @@ use squall_control_api::access::Token;
 use squall_control_api::store::{Place, Store};
 use squall_control_api::{DaemonId, Runner, SuiteRunner};
 use squall_harness::agents::pointing::ProxyVariables;
+use squall_harness::dial::{Destinations, Dialler};
+use squall_journal::reach::Pending;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
 use squall_profiles::library::Library;
@@ -18,6 +20,7 @@ use squall_proxy::config::Observe as WhatToRead;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{Recorder, RecorderOptions};
 use squall_proxy::tls::CertificateAuthority;
+use squall_proxy::upstream::{self, Origin, Scheme};
 
 use crate::config::{Config, unknown};
 use crate::failure::Failure;
@@ -158,7 +161,30 @@ pub(super) fn runners(
         });
         pointing::variables(&authority, scope, bundle)
     });
-    SuiteRunner::all(&variables, &config.modules)
+    let dialler = Dialler::new(Arc::new(OfProxy(proxy.upstreams())));
+    SuiteRunner::all(&variables, &dialler, &config.modules)
+}
+
+/// The proxy's destinations, as suites meet them.
+struct OfProxy(Arc<upstream::Shared>);
+
+impl Destinations for OfProxy {
+    fn check(&self, host: &str, port: u16) -> Result<(), String> {
+        let origin = Origin::new(Scheme::Http, host, port);
+        self.0.check(&origin).map_err(|error| error.to_string())
+    }
+
+    fn addresses<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> Pending<'a, Result<Vec<SocketAddr>, String>> {
+        Box::pin(async move {
+            let origin = Origin::new(Scheme::Http, host, port);
+            let found = self.0.addresses(&origin).await;
+            found.map_err(|error| error.to_string())
+        })
+    }
 }
 
 /// Where a program on this machine finds what listens on `address`.

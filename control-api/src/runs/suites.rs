@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use squall_harness::agents::pointing::ProxyVariables;
 use squall_harness::agents::{self, Driver, Place, Surroundings};
+use squall_harness::dial::Dialler;
 use squall_harness::runner::{self, Component, Ran, RanPart, Scopes};
 use squall_harness::scores::{
     Bar, Column, Components, Outcome, Recovery, Share, Stability, comparison,
@@ -33,6 +34,7 @@ use crate::problem::Detail;
 pub struct SuiteRunner {
     kind: RunKind,
     variables: ProxyVariables,
+    dialler: Dialler,
     folder: PathBuf,
 }
 
@@ -55,11 +57,16 @@ const KINDS: [RunKind; 4] = [
 impl SuiteRunner {
     /// One for every kind. `variables` point programs at the proxy, for agents that are started here, and
     /// `folder` is where Python modules are looked for.
-    pub fn all(variables: &ProxyVariables, folder: &Path) -> Vec<Arc<dyn Runner>> {
+    pub fn all(
+        variables: &ProxyVariables,
+        dialler: &Dialler,
+        folder: &Path,
+    ) -> Vec<Arc<dyn Runner>> {
         let runner = |kind| -> Arc<dyn Runner> {
             Arc::new(Self {
                 kind,
                 variables: Arc::clone(variables),
+                dialler: dialler.clone(),
                 folder: folder.to_owned(),
             })
         };
@@ -67,22 +74,35 @@ impl SuiteRunner {
     }
 
     async fn carry_out(&self, order: &Order, tools: &Tools<'_>) -> Result<Verdict, RunError> {
+        // It may have waited, and what it may dial may have changed.
+        if let Some((_, why)) = self.may_not_dial(&order.suite).into_iter().next() {
+            return Err(RunError::Agent(why));
+        }
         let at_once = plan::at_once(order);
         let suite = &order.suite;
         let surroundings = Surroundings {
             variables: Arc::clone(&self.variables),
             slots: at_once.get(),
             retries: suite.advanced.retries,
+            dialler: self.dialler.clone(),
             folder: self.folder.clone(),
         };
         let driver = agents::driver(&suite.agent, &surroundings);
         let verdict = if order.kind == RunKind::Verify {
-            verified(order, &*driver, tools).await
+            verified(order, &*driver, &self.dialler, tools).await
         } else {
-            tried(order, &*driver, at_once, &self.folder, tools).await
+            tried(self, order, &*driver, at_once, tools).await
         };
         driver.stop().await;
         verdict
+    }
+
+    /// What of a suite leads where nothing may be dialled, and why.
+    fn may_not_dial(&self, suite: &Suite) -> Vec<(&'static str, String)> {
+        let dials = suite.dials().into_iter();
+        dials
+            .filter_map(|(at, url)| Some((at, self.dialler.check(url).err()?)))
+            .collect()
     }
 }
 
@@ -92,7 +112,10 @@ impl Runner for SuiteRunner {
     }
 
     fn check(&self, order: &Order) -> Vec<Detail> {
-        plan::wrong(order)
+        let mut wrong = plan::wrong(order);
+        let denied = self.may_not_dial(&order.suite).into_iter();
+        wrong.extend(denied.map(|(at, why)| Detail::at(format!("/suite{at}"), why)));
+        wrong
     }
 
     fn run<'a>(
@@ -108,6 +131,7 @@ impl Runner for SuiteRunner {
 async fn verified(
     order: &Order,
     driver: &dyn Driver,
+    dialler: &Dialler,
     tools: &Tools<'_>,
 ) -> Result<Verdict, RunError> {
     let _held = tools.exclusive.lock().await;
@@ -119,6 +143,7 @@ async fn verified(
         suite: &order.suite,
         driver,
         reach: &*tools.reach,
+        dialler,
         run: &order.id,
         place: &place,
         shared: &tools.shared_scope,
@@ -140,13 +165,14 @@ async fn verified(
 
 /// Tries the agent, and judges.
 async fn tried(
+    runner: &SuiteRunner,
     order: &Order,
     driver: &dyn Driver,
     at_once: NonZeroUsize,
-    folder: &Path,
     tools: &Tools<'_>,
 ) -> Result<Verdict, RunError> {
-    let planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
+    let mut planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
+    planned.plan.outside = planned.plan.outside.through(runner.dialler.clone());
     let scopes = Scopes {
         own: &order.scope,
         at_once,
@@ -164,7 +190,7 @@ async fn tried(
     ran.warnings.extend(plan::one_at_a_time(order, at_once));
     let unreachable = ran.unreachable.take();
     let agent = order.suite.agent.clone();
-    let folder = folder.to_owned();
+    let folder = runner.folder.clone();
     let files = tokio::task::spawn_blocking(move || agent_files(&agent, &folder));
     let verdict = Verdict {
         documents: files.await.unwrap_or_default(),

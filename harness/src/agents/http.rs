@@ -12,7 +12,7 @@ use squall_journal::reach::Pending;
 
 use super::reset::Resetter;
 use super::template::{self, Payload, Values};
-use super::turn::{Caller, client_of_agent, of_a_later_turn};
+use super::turn::{Caller, of_a_later_turn};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::suite::Agent;
@@ -34,7 +34,7 @@ impl HttpDriver {
             agent: http.clone(),
             reset: Resetter::new(agent, surroundings),
             caller: Caller {
-                client: client_of_agent(agent.timeout),
+                client: (surroundings.dialler).client_of_agent(&http.endpoint, agent.timeout),
                 endpoint: http.endpoint.clone(),
                 headers: http.headers.clone(),
                 path: http.response_path.clone(),

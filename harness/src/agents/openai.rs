@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use squall_journal::reach::Pending;
 
 use super::reset::Resetter;
-use super::turn::{Caller, client_of_agent, of_a_later_turn};
+use super::turn::{Caller, of_a_later_turn};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::suite::Agent;
@@ -33,7 +33,7 @@ impl OpenAiDriver {
             model: chat.model.clone(),
             reset: Resetter::new(agent, surroundings),
             caller: Caller {
-                client: client_of_agent(agent.timeout),
+                client: (surroundings.dialler).client_of_agent(&chat.endpoint, agent.timeout),
                 endpoint: endpoint(&chat.endpoint),
                 headers: chat.headers.clone(),
                 path: Some(ANSWER.to_owned()),

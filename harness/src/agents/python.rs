@@ -52,7 +52,7 @@ impl PythonDriver {
         Self {
             target: target.to_owned(),
             timeout: agent.timeout,
-            reset: Resetter::in_workers(agent.reset.clone(), workers.clone()),
+            reset: Resetter::in_workers(agent.reset.clone(), workers.clone(), surroundings),
             workers,
         }
     }

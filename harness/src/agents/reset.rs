@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::program::{self, NotEnded};
 use super::python::{Failed, Spec, Workers};
-use super::turn::{client, why};
+use super::turn::why;
 use super::{AskError, Place, ResetError, Surroundings, baggage};
 use crate::suite::Agent;
 use crate::suite::agent::Reset;
@@ -36,17 +36,21 @@ impl Resetter {
             Arc::new(Workers::new(spec, surroundings))
         });
         Self {
+            client: client(agent.reset.as_ref(), surroundings),
             way: agent.reset.clone(),
-            client: client(),
             workers,
         }
     }
 
     /// For an agent that lives in workers: functions are called where it lives.
-    pub(super) fn in_workers(way: Option<Reset>, workers: Arc<Workers>) -> Self {
+    pub(super) fn in_workers(
+        way: Option<Reset>,
+        workers: Arc<Workers>,
+        surroundings: &Surroundings,
+    ) -> Self {
         Self {
+            client: client(way.as_ref(), surroundings),
             way,
-            client: client(),
             workers: Some(workers),
         }
     }
@@ -83,6 +87,15 @@ impl Resetter {
             }),
         }
     }
+}
+
+/// Only an endpoint is dialled.
+fn client(way: Option<&Reset>, surroundings: &Surroundings) -> Client {
+    let endpoint = match way {
+        Some(Reset::Endpoint(endpoint)) => endpoint,
+        Some(Reset::Function(_) | Reset::Command(_)) | None => "",
+    };
+    surroundings.dialler.client(endpoint)
 }
 
 async fn by_command(words: &[String], scope: &str) -> Result<(), ResetError> {

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use super::group::{Group, Tail};
 use super::pointing::ProxyVariables;
-use super::turn::{client, why};
-use super::{AskError, Driver, Invocation, Place, ResetError};
+use super::turn::why;
+use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::suite::agent::Start;
 
@@ -77,12 +77,12 @@ struct Server {
 }
 
 impl Started {
-    pub(super) fn new(agent: Box<dyn Driver>, start: Start, variables: ProxyVariables) -> Self {
+    pub(super) fn new(agent: Box<dyn Driver>, start: Start, surroundings: &Surroundings) -> Self {
         Self {
             agent,
+            variables: surroundings.variables.clone(),
+            client: surroundings.dialler.client(&start.ready_url),
             start,
-            variables,
-            client: client(),
             ready_within: READY,
             server: Mutex::default(),
             starts: AtomicU64::new(0),

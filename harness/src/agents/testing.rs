@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Driver, Surroundings, driver};
+use crate::dial::Dialler;
 use crate::suite;
 
 /// Whoever asks the agent of these fields, where everything is the default and the proxy is nowhere.
@@ -20,17 +21,22 @@ pub(super) fn driver_in(folder: impl Into<std::path::PathBuf>, fields: &str) -> 
         "agent: {{{fields}}}\ngolden_prompts: [x, 'nothing: x']\ninvariants: [{{type: completes}}]\n"
     );
     let suite = suite::parse("s", &text, Variables::Refused).expect("valid");
+    driver(&suite.agent, &surroundings_in(folder))
+}
+
+/// What agents of suites in this folder are asked with.
+pub(super) fn surroundings_in(folder: impl Into<std::path::PathBuf>) -> Surroundings {
     let variables = |scope: Option<&str>| {
         let scope = scope.unwrap_or("nobody");
         vec![("HTTP_PROXY", format!("http://{scope}:x@127.0.0.1:1"))]
     };
-    let surroundings = Surroundings {
+    Surroundings {
         variables: Arc::new(variables),
         slots: 2,
         retries: 2,
+        dialler: Dialler::default(),
         folder: folder.into(),
-    };
-    driver(&suite.agent, &surroundings)
+    }
 }
 
 /// A server that answers every request with what it is told to.

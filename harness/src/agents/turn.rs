@@ -4,8 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response};
 use serde_json::Value;
 
 use super::body::{self, Unread};
@@ -213,29 +212,6 @@ impl Caller {
         }
         extract::answer(document, path).map(Turn::Answered)
     }
-}
-
-/// Longest that a connection to an agent may take.
-const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
-
-/// One for an agent that has so long to answer. Whoever is not there by three quarters of that is away, and not
-/// slow.
-pub(super) fn client_of_agent(timeout: Duration) -> Client {
-    built(Client::builder().connect_timeout(CONNECTS_WITHIN.min(timeout / 4 * 3)))
-}
-
-/// No proxy, whatever the environment says, and no redirects: an agent answers itself.
-pub(crate) fn client() -> Client {
-    built(Client::builder())
-}
-
-fn built(builder: ClientBuilder) -> Client {
-    // Only the first call in a process counts, and all install the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = builder.no_proxy().redirect(Policy::none());
-    builder
-        .build()
-        .expect("nothing in it can fail but the roots, which are read later")
 }
 
 /// Why nobody took a connection.

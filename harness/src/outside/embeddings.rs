@@ -3,15 +3,19 @@
 use serde_json::{Value, json};
 
 use super::{Asked, Question, Reply, Silence};
-use crate::agents::turn::client;
+use crate::dial::Dialler;
 use crate::model::{Answered, Endpoint};
 use crate::suite::Embeddings;
 
 /// Texts of one request.
 pub(super) const AT_A_TIME: usize = 32;
 
-pub(super) async fn ask(embeddings: &Embeddings, texts: Vec<String>) -> Vec<Asked> {
-    let vectors = vectors(embeddings, &texts).await;
+pub(super) async fn ask(
+    embeddings: &Embeddings,
+    dialler: &Dialler,
+    texts: Vec<String>,
+) -> Vec<Asked> {
+    let vectors = vectors(embeddings, dialler, &texts).await;
     let asked = texts.into_iter().enumerate().map(|(place, text)| {
         let reply = match &vectors {
             Ok(vectors) => Ok(Reply::Vector(vectors[place].clone())),
@@ -22,14 +26,18 @@ pub(super) async fn ask(embeddings: &Embeddings, texts: Vec<String>) -> Vec<Aske
     asked.collect()
 }
 
-async fn vectors(embeddings: &Embeddings, texts: &[String]) -> Result<Vec<Vec<f32>>, Silence> {
+async fn vectors(
+    embeddings: &Embeddings,
+    dialler: &Dialler,
+    texts: &[String],
+) -> Result<Vec<Vec<f32>>, Silence> {
     let base = embeddings.base_url.trim_end_matches('/');
     let key = embeddings.api_key.iter();
     let headers = key
         .map(|key| ("authorization", format!("Bearer {key}")))
         .collect();
     let body = json!({ "model": embeddings.name, "input": texts });
-    let client = client();
+    let client = dialler.client(base);
     let endpoint = Endpoint::new(&client, format!("{base}/embeddings"), headers);
     let Answered { endpoint, document } = endpoint.post(&body).await?;
     read(&document, texts.len()).ok_or_else(|| {

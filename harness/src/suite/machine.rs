@@ -37,6 +37,34 @@ impl Suite {
         touched
     }
 
+    /// Everything that is dialled for the suite, with the JSON pointer to what names it.
+    pub fn dials(&self) -> Vec<(&'static str, &str)> {
+        let agent = match &self.agent.way {
+            Way::Http(http) => Some(&http.endpoint),
+            Way::OpenAi(chat) => Some(&chat.endpoint),
+            Way::Command(_) | Way::Python { .. } => None,
+        };
+        let reset = match &self.agent.reset {
+            Some(Reset::Endpoint(endpoint)) => Some(endpoint),
+            Some(Reset::Function(_) | Reset::Command(_)) | None => None,
+        };
+        let ready = self.agent.start.as_ref().map(|start| &start.ready_url);
+        let embeddings = self.embeddings.as_ref().map(|endpoint| &endpoint.base_url);
+        let written = [
+            ("/agent/endpoint", agent),
+            ("/agent/reset_endpoint", reset),
+            ("/agent/start/ready_url", ready),
+            ("/embeddings/base_url", embeddings),
+        ];
+        let written = written.into_iter();
+        let written = written.filter_map(|(at, url)| Some((at, url?.as_str())));
+        let model = self
+            .model
+            .as_ref()
+            .map(|model| ("/model/base_url", model.base_url()));
+        written.chain(model).collect()
+    }
+
     fn programs_of_the_agent(&self) -> impl Iterator<Item = &'static str> {
         let way = match &self.agent.way {
             Way::Command(_) | Way::Python { .. } => Some("/agent/type"),

@@ -20,6 +20,19 @@ pub struct Model {
     pub temperature: f64,
 }
 
+impl Model {
+    /// Where it is asked.
+    pub fn base_url(&self) -> &str {
+        let own = match self.provider {
+            Provider::Ollama => OLLAMA,
+            Provider::OpenAi => "https://api.openai.com/v1",
+            Provider::Anthropic => "https://api.anthropic.com",
+            Provider::Google => "https://generativelanguage.googleapis.com",
+        };
+        self.base_url.as_deref().unwrap_or(own)
+    }
+}
+
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Model")

@@ -10,6 +10,7 @@ use squall_profiles::variables::Variables;
 use super::*;
 use crate::agents::ResetError;
 use crate::agents::testing::{Reply, Server, json};
+use crate::dial::Dialler;
 use crate::suite;
 use crate::trace::testing::{Sent, exchange};
 
@@ -139,6 +140,7 @@ chaos:
 async fn told(suite: &str, world: &World) -> String {
     let suite = suite::parse("suite.yaml", suite, Variables::Refused).expect("valid");
     let of = Verifying {
+        dialler: &Dialler::default(),
         suite: &suite,
         driver: world,
         reach: world,

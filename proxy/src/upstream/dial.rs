@@ -68,18 +68,7 @@ pub(super) async fn dial(
         (Err(Cause::Dns(_)), Standing::ByName) if settings.proxy.is_some() => Vec::new(),
         (resolved, _) => resolved?,
     };
-    let mut addresses = Vec::with_capacity(resolved.len());
-    let mut denied = None;
-    for address in resolved {
-        shared.refuse_own(address)?;
-        match settings
-            .destinations
-            .check_address(standing, address.ip(), port)
-        {
-            Ok(()) => addresses.push(address),
-            Err(why) => denied = Some(why),
-        }
-    }
+    let (addresses, denied) = judge_each(shared, settings, standing, resolved)?;
     // The other proxy takes whichever address it likes.
     if let Some(why) = denied.filter(|_| addresses.is_empty() || settings.proxy.is_some()) {
         return Err(Cause::Denied(why));
@@ -93,6 +82,56 @@ pub(super) async fn dial(
         Some(spare) => Ok(spare),
         None => connect(shared, settings, &addresses, deadline).await,
     }
+}
+
+/// The addresses that may be dialled, and why another may not.
+fn judge_each(
+    shared: &Shared,
+    settings: &Settings,
+    standing: Standing,
+    resolved: Vec<SocketAddr>,
+) -> Result<(Vec<SocketAddr>, Option<String>), Cause> {
+    let mut addresses = Vec::with_capacity(resolved.len());
+    let mut denied = None;
+    for address in resolved {
+        shared.refuse_own(address)?;
+        let checked = (settings.destinations).check_address(standing, address.ip(), address.port());
+        match checked {
+            Ok(()) => addresses.push(address),
+            Err(why) => denied = Some(why),
+        }
+    }
+    Ok((addresses, denied))
+}
+
+/// The addresses of an origin that may be dialled for something else than an exchange: `connect_to` and
+/// `upstream_proxy` do not apply.
+pub(super) async fn addresses(
+    shared: &Shared,
+    settings: &Settings,
+    origin: &Origin,
+) -> Result<Vec<SocketAddr>, Cause> {
+    let (host, port) = (origin.host(), origin.port());
+    let standing = judge_name(shared, settings, origin)?;
+    let resolved = shared.resolver.resolve(host, port).await?;
+    match judge_each(shared, settings, standing, resolved)? {
+        (addresses, Some(why)) if addresses.is_empty() => Err(Cause::Denied(why)),
+        (addresses, _) => Ok(addresses),
+    }
+}
+
+/// The name of an origin, or the address that it is.
+pub(super) fn judge_name(
+    shared: &Shared,
+    settings: &Settings,
+    origin: &Origin,
+) -> Result<Standing, Cause> {
+    let (host, port) = (origin.host(), origin.port());
+    if let Some(ip) = literal(host) {
+        shared.refuse_own(SocketAddr::new(ip, port))?;
+    }
+    let checked = settings.destinations.check_name(host, port);
+    checked.map_err(Cause::Denied)
 }
 
 /// What can be said of an origin without resolving it.

@@ -244,8 +244,8 @@ impl fmt::Display for UpstreamError {
             Cause::Denied(why) => write!(f, "{place} is not an allowed destination: {why}"),
             Cause::Loop(own) => write!(
                 f,
-                "{place} is {own}, one of Squall's own listeners; requests through the proxy \
-                 cannot go there"
+                "{place} is {own}, one of Squall's own listeners, which is never a \
+                 destination"
             ),
             Cause::RequestBody(why) => {
                 write!(f, "the request body for {place} broke off: {why}")

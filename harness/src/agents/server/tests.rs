@@ -1,4 +1,4 @@
-use super::super::testing::{driver_in, folder_with};
+use super::super::testing::{driver_in, folder_with, surroundings_in};
 use super::*;
 use crate::suite::Prompt;
 
@@ -207,7 +207,7 @@ async fn one_that_is_never_ready_is_waited_for_once() {
         ready_url: format!("{endpoint}/ready"),
     };
     let inner = driver_in(folder.path(), &format!("endpoint: '{endpoint}/ask'"));
-    let mut agent = Started::new(inner, start, std::sync::Arc::new(|_| Vec::new()));
+    let mut agent = Started::new(inner, start, &surroundings_in(folder.path()));
     agent.ready_within = Duration::ZERO;
     let failed = asked(&agent, "hi").await.expect_err("it is not ready");
     assert!(

@@ -1,0 +1,164 @@
+//! What is dialled for a suite: agents, their resets, models, embeddings. Each by a client of its own, which reaches
+//! what the daemon's destinations let it reach.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, Url};
+use squall_journal::reach::Pending;
+
+/// Where suites may lead.
+pub trait Destinations: Send + Sync {
+    /// Judges a host without resolving it: a name, or an address without brackets.
+    fn check(&self, host: &str, port: u16) -> Result<(), String>;
+
+    /// The addresses of a host that may be dialled, or why there is none.
+    fn addresses<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> Pending<'a, Result<Vec<SocketAddr>, String>>;
+}
+
+/// Dials for suites. The default one dials whatever is asked for.
+#[derive(Clone, Default)]
+pub struct Dialler(Option<Arc<dyn Destinations>>);
+
+impl std::fmt::Debug for Dialler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Dialler")
+    }
+}
+
+/// Longest that a connection to an agent may take.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
+
+impl Dialler {
+    /// One that reaches what `destinations` let it.
+    pub fn new(destinations: Arc<dyn Destinations>) -> Self {
+        Self(Some(destinations))
+    }
+
+    /// Judges a URL without resolving its name. Addresses are judged here and nowhere else: a client asks for those
+    /// of names only.
+    pub fn check(&self, url: &str) -> Result<(), String> {
+        match (&self.0, host_and_port(url)) {
+            (Some(destinations), Some((host, port))) => destinations.check(&host, port),
+            // What is no URL is not dialled either.
+            (None, _) | (_, None) => Ok(()),
+        }
+    }
+
+    /// A client for one URL. It uses no proxy, whatever the environment says, and follows no redirects: what is asked
+    /// answers itself.
+    pub(crate) fn client(&self, url: &str) -> Client {
+        self.built(url, Client::builder())
+    }
+
+    /// One for an agent that has so long to answer. Whoever is not there by three quarters of that is away, and not
+    /// slow.
+    pub(crate) fn client_of_agent(&self, url: &str, timeout: Duration) -> Client {
+        let patience = CONNECTS_WITHIN.min(timeout / 4 * 3);
+        self.built(url, Client::builder().connect_timeout(patience))
+    }
+
+    fn built(&self, url: &str, builder: ClientBuilder) -> Client {
+        // Only the first call in a process counts, and all install the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = builder.no_proxy().redirect(Policy::none());
+        if let (Some(destinations), Some((_, port))) = (&self.0, host_and_port(url)) {
+            builder = builder.dns_resolver(Judged {
+                destinations: Arc::clone(destinations),
+                port,
+            });
+        }
+        builder
+            .build()
+            .expect("nothing in it can fail but the roots, which are read later")
+    }
+}
+
+/// Where a URL leads, as the client reads it.
+pub fn host_and_port(url: &str) -> Option<(String, u16)> {
+    let url = Url::parse(url).ok()?;
+    let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
+    Some((host, url.port_or_known_default()?))
+}
+
+/// Resolves names to what may be dialled.
+struct Judged {
+    destinations: Arc<dyn Destinations>,
+    port: u16,
+}
+
+impl Resolve for Judged {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (destinations, port) = (Arc::clone(&self.destinations), self.port);
+        Box::pin(async move {
+            let found = destinations.addresses(name.as_str(), port).await?;
+            Ok::<Addrs, _>(Box::new(found.into_iter()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::testing::{Reply, Server};
+
+    /// Lets `known.test` be reached, at one address and port.
+    struct Known(SocketAddr);
+
+    impl Destinations for Known {
+        fn check(&self, host: &str, port: u16) -> Result<(), String> {
+            Err(format!("{host} on {port} is denied"))
+        }
+
+        fn addresses<'a>(
+            &'a self,
+            host: &'a str,
+            port: u16,
+        ) -> Pending<'a, Result<Vec<SocketAddr>, String>> {
+            Box::pin(async move {
+                let is_known = host == "known.test" && port == self.0.port();
+                is_known
+                    .then(|| vec![self.0])
+                    .ok_or_else(|| format!("{host} on {port} is denied"))
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_dialled_where_destinations_say() {
+        let reply = Reply::With(200, "text/plain", "hello".into());
+        let server = Server::start(vec![reply]).await;
+        let address: SocketAddr = server.url["http://".len()..].parse().expect("an address");
+        let dialler = Dialler::new(Arc::new(Known(address)));
+        let asked = |host: &str| {
+            let url = format!("http://{host}:{}/", address.port());
+            dialler.client(&url).get(url).send()
+        };
+        assert_eq!(asked("known.test").await.expect("asked").status(), 200);
+        let denied = asked("other.test").await.expect_err("denied");
+        let why = crate::agents::turn::why(&denied);
+        assert_eq!(why, format!("other.test on {} is denied", address.port()));
+        assert_eq!(server.requests().len(), 1);
+    }
+
+    #[test]
+    fn addresses_are_judged_as_the_client_reads_them() {
+        let dialler = Dialler::new(Arc::new(Known(SocketAddr::from(([127, 0, 0, 1], 1)))));
+        for (url, read) in [
+            ("http://0x7f.1/x", "127.0.0.1 on 80"),
+            ("https://u:p@[::ffff:7f00:1]/", "::ffff:7f00:1 on 443"),
+            ("http://Known.Test:8/", "known.test on 8"),
+        ] {
+            let denied = dialler.check(url);
+            assert_eq!(denied, Err(format!("{read} is denied")), "{url}");
+        }
+        assert_eq!(Dialler::default().check("http://127.0.0.1/"), Ok(()));
+    }
+}

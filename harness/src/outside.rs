@@ -217,7 +217,6 @@ impl<'a> Outside<'a> {
                     some.to_vec(),
                 )));
             }
-            }
         }
         let mut replies = stream::iter(askings).buffer_unordered(AT_ONCE);
         while let Some(some) = replies.next().await {

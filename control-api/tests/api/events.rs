@@ -164,9 +164,14 @@ async fn what_a_reader_that_never_reads_misses_is_counted_when_it_is_gone() {
     events.next().await.expect("an opening");
     api.record((0..10).map(|_| api.note(None, "http://h/")));
     drop(events);
-    let metrics = api.state.metrics.render().expect("text");
     let counted = "squall_events_dropped_total{sink=\"events\"} 7";
-    assert!(metrics.contains(counted), "{metrics}");
+    let is_counted = async {
+        while !api.state.metrics.render().expect("text").contains(counted) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(30), is_counted).await;
+    in_time.expect("what it missed is counted");
 }
 
 #[tokio::test]

@@ -395,37 +395,6 @@ fn a_judge_that_is_not_there_is_no_verdict() {
 }
 
 #[test]
-fn texts_are_compared_by_a_model_in_a_folder_beside_the_suite() {
-    let desk = Desk::new();
-    let folder = desk.directory.path().join("model");
-    std::fs::create_dir(&folder).unwrap();
-    let tokenizer = json!({
-        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
-        "normalizer": { "type": "Lowercase" }, "pre_tokenizer": { "type": "Whitespace" },
-        "post_processor": null, "decoder": null,
-        "model": { "type": "WordLevel", "unk_token": "?",
-                   "vocab": { "?": 0, "unavailable": 1, "down": 2, "sunny": 3 } },
-    });
-    std::fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
-    let rows: [f32; 8] = [0.0, 0.0, 1.0, 0.1, 1.0, 0.0, 0.0, 1.0];
-    let head = json!({ "table": { "dtype": "F32", "shape": [4, 2], "data_offsets": [0, 32] } });
-    let head = head.to_string();
-    let mut table = (head.len() as u64).to_le_bytes().to_vec();
-    table.extend(head.bytes());
-    table.extend(rows.iter().flat_map(|number| number.to_le_bytes()));
-    std::fs::write(folder.join("model.safetensors"), table).unwrap();
-    let mut suite = suite_of(&desk.agent("/json", &[]), "unavailable");
-    suite["embeddings"] = json!({ "folder": "./model" });
-    for (expected, code) in [("It is down", 0), ("How sunny", 1)] {
-        let like = json!({ "id": "like", "type": "similarity", "expected": expected,
-                           "when": "any_chaos_active", "severity": "critical" });
-        suite["contract"]["invariants"][1] = like;
-        let told = desk.run(&["contract", "run"], &desk.write(&suite));
-        assert_eq!(told.code, Some(code), "{expected}: {told:#?}");
-    }
-}
-
-#[test]
 fn a_run_in_which_nothing_went_wrong_proves_nothing() {
     let desk = Desk::new();
     let mut elsewhere = suite_of(&desk.agent("/json", &[]), "sunny");

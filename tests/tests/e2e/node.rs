@@ -189,7 +189,10 @@ fn openais_client_takes_each_fault_of_responses_for_the_provider_s() {
         retried(RETRIES, "rate_limit", ("RateLimitError", 429), 3),
         retried(WHOLE, "server_error", ("InternalServerError", 500), 1),
         cut(2),
-        failed(2, json!({ "error": "APIError", "type": "server_error" })),
+        failed(
+            2,
+            json!({ "error": "APIError", "type": "service_unavailable_error", "code": "server_is_overloaded" }),
+        ),
         whole,
         stream,
         // It takes what it heard for the answer, as far as it goes.

@@ -12,7 +12,7 @@ use super::Shared;
 use super::destination::{Standing, not_covered};
 use super::error::Cause;
 use super::origin::{Origin, Scheme};
-use super::patterns::literal;
+use super::patterns::{is_localhost, literal};
 use super::settings::Settings;
 use super::spares::Spares;
 use super::transport::{Dialled, OpenConnection};
@@ -69,8 +69,10 @@ pub(super) async fn dial(
         (resolved, _) => resolved?,
     };
     let (addresses, denied) = judge_each(shared, settings, standing, resolved)?;
-    // The other proxy takes whichever address it likes.
-    if let Some(why) = denied.filter(|_| addresses.is_empty() || settings.proxy.is_some()) {
+    // The other proxy takes whichever address it likes, and both of localhost's are one machine.
+    let is_one = matches!(standing, Standing::ByName) && is_localhost(host);
+    if let Some(why) = denied.filter(|_| addresses.is_empty() || settings.proxy.is_some() || is_one)
+    {
         return Err(Cause::Denied(why));
     }
     if let Some(proxy) = &settings.proxy {

@@ -22,7 +22,7 @@ pub enum Limited {
     PathBytes,
     /// Parts of JSON Schemas, what is referred to counted for each reference.
     SchemaParts,
-    /// Rules of profiles and scenarios.
+    /// Rules of profiles and scenarios, and invariants.
     Rules,
 }
 
@@ -41,7 +41,7 @@ const ALL: [(Limited, usize, &str); 7] = [
     (Limited::Patterns, 300, "regular expressions"),
     (
         Limited::PatternBytes,
-        16 << 20,
+        12 << 20,
         "bytes of compiled regular expressions",
     ),
     (Limited::PathBytes, 20_000, "bytes of JSONPaths"),
@@ -50,7 +50,7 @@ const ALL: [(Limited, usize, &str); 7] = [
         20_000,
         "parts of JSON Schemas, each reference counted as what it refers to",
     ),
-    (Limited::Rules, 10_000, "rules"),
+    (Limited::Rules, 10_000, "rules and invariants"),
 ];
 
 /// What is left for the rest of one document; clones share it.

@@ -116,12 +116,31 @@ mod tests {
     }
 
     #[test]
+    fn schemas_of_json_schema_itself_are_known() {
+        let written =
+            "{type: json_schema, schema: {$ref: 'https://json-schema.org/draft/2020-12/schema'}}";
+        assert_eq!(judged(written, r#"{"type": "object"}"#), Holds);
+        assert_eq!(judged(written, r#"{"type": "objekt"}"#), Fails);
+    }
+
+    #[test]
+    fn a_schema_that_is_nothing_but_itself_is_not_followed_for_ever() {
+        for schema in [
+            "{allOf: [{$ref: '#'}, {$ref: '#'}]}",
+            "{$ref: '#/$defs/a', $defs: {a: {anyOf: [{$ref: '#/$defs/b'}]}, b: {not: {$ref: '#/$defs/a'}}}}",
+        ] {
+            let errors = errors_of(&format!("{{type: json_schema, schema: {schema}}}"));
+            assert!(errors[0].contains("refers to itself"), "{errors:?}");
+        }
+    }
+
+    #[test]
     fn what_is_no_schema_is_said_with_its_place() {
         let errors = errors_of("{type: json_schema, schema: {type: objekt}}");
         assert!(errors[0].starts_with("suite.yaml:4:"), "{errors:?}");
         assert!(errors[0].contains("no JSON Schema"), "{errors:?}");
         let errors = errors_of("{type: json_schema, schema: {$ref: 'http://x.test/s.json'}}");
-        assert!(errors[0].contains("no JSON Schema"), "{errors:?}");
+        assert!(errors[0].contains("refers to nothing in it"), "{errors:?}");
         let errors = errors_of("{type: json_schema, schema: {a: {$id: 'http://x.test/s.json'}}}");
         assert!(errors[0].contains("is not supported"), "{errors:?}");
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use squall_profiles::document::{At, Tree};
 use squall_profiles::error;
+use squall_profiles::limits::Limited;
 
 use super::{
     BaselineFrom, Invariant, InvariantPlace, Kind, LooksAt, PromptFilter, Severity, When, kinds,
@@ -25,6 +26,10 @@ pub(crate) fn read(fields: &mut Fields<'_, '_, '_>, ids: bool) -> Option<Vec<Inv
     let mut seen = BTreeSet::new();
     let mut ordinals = Ordinals::default();
     let list = fields.each("invariants", "a list of invariants", |reader, node| {
+        if let Err(over) = reader.limits.take(Limited::Rules, 1) {
+            reader.error(node.position, over.to_string());
+            return None;
+        }
         let invariant = invariant(reader, node, ids, &mut ordinals)?;
         if !seen.insert(invariant.id.clone()) {
             let message = format!(

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use squall_profiles::document::{At, Tree, expand_tree};
-use squall_profiles::error::Position;
+use squall_profiles::error::{self, Position};
 use squall_profiles::variables::{Expanded, Variables, mentions_variable};
 
 use super::reader::Reader;
@@ -91,6 +91,9 @@ pub(super) fn expand(
         Ok(expanded) => expanded,
         Err(missing) => {
             for (position, message) in missing {
+                if error::is_full(&reader.errors) {
+                    break;
+                }
                 let pointer = pointer_to(tree, position).unwrap_or_default();
                 reader.below_pointer(&pointer, |reader| reader.error(position, message));
             }

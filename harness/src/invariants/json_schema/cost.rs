@@ -1,7 +1,7 @@
 //! What validating against a schema costs: how many parts it has with what it refers to, and how often it
 //! comes back to itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
@@ -17,6 +17,9 @@ const NESTED: u32 = 64;
 /// Most parts that are visited for one answer.
 const MOST: u64 = 1_000_000_000;
 
+/// About how many parts a schema of JSON Schema itself has.
+const META_SCHEMA: u64 = 500;
+
 /// What one schema costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -24,9 +27,19 @@ pub(super) struct Cost {
     parts: u64,
     /// By how many references one value is validated against a schema that it stands in already.
     again: u64,
+    /// How many references lead on from one to the next.
+    steps: usize,
 }
 
 impl Cost {
+    fn of_one(again: u64) -> Self {
+        Self {
+            parts: 1,
+            again,
+            steps: 0,
+        }
+    }
+
     /// Whether a document may be validated.
     pub(super) fn allows(self, document: &Value) -> bool {
         let (values, depth) = size(document);
@@ -58,10 +71,20 @@ pub(super) fn of(schema: &Value, limits: &Limits) -> Result<Cost, String> {
         root: schema,
         anchors: HashMap::new(),
         known: HashMap::from([(std::ptr::from_ref(schema), None)]),
+        targets: vec![schema],
         open: 0,
     };
     let written = walk.look_over(schema, limits)?;
     let cost = walk.cost(schema)?;
+    let mut circle = Circle::default();
+    for target in &walk.targets {
+        let place = std::ptr::from_ref(*target);
+        if circle.done.insert(place) {
+            circle.open.push(place);
+            walk.check_circle(target, &mut circle)?;
+            circle.open.pop();
+        }
+    }
     let parts = usize::try_from(cost.parts).unwrap_or(usize::MAX);
     let all = parts.saturating_add(written);
     let taken = limits.take(Limited::SchemaParts, all);
@@ -75,7 +98,9 @@ struct Walk<'s> {
     anchors: HashMap<&'s str, &'s Value>,
     /// What each schema that is referred to costs, by its address; `None` while that is counted.
     known: HashMap<*const Value, Option<Cost>>,
-    /// How many of them are counted now.
+    /// All of them.
+    targets: Vec<&'s Value>,
+    /// How many are counted now.
     open: usize,
 }
 
@@ -98,6 +123,9 @@ impl<'s> Walk<'s> {
                         ("$id", Value::String(_)) if !std::ptr::eq(schema, self.root) => {
                             return Err("a schema within it has an `$id`".to_owned());
                         }
+                        ("id", Value::String(_)) if self.is_draft_4() => {
+                            return Err("it is of draft 4 and has an `id`".to_owned());
+                        }
                         ("pattern", Value::String(pattern)) => count_pattern(pattern, limits)?,
                         ("patternProperties", Value::Object(patterns)) => {
                             for pattern in patterns.keys() {
@@ -114,11 +142,17 @@ impl<'s> Walk<'s> {
         Ok(parts)
     }
 
+    fn is_draft_4(&self) -> bool {
+        let draft = self.root.get("$schema").and_then(Value::as_str);
+        draft.is_some_and(|draft| draft.contains("draft-04"))
+    }
+
     fn cost(&mut self, schema: &'s Value) -> Result<Cost, String> {
-        let mut cost = Cost { parts: 1, again: 0 };
+        let mut cost = Cost::of_one(0);
         let mut add = |more: Cost| {
             cost.parts = cost.parts.saturating_add(more.parts);
             cost.again = cost.again.saturating_add(more.again);
+            cost.steps = cost.steps.max(more.steps);
         };
         match schema {
             Value::Array(items) => {
@@ -142,7 +176,7 @@ impl<'s> Walk<'s> {
                                 again = again.max(one.again);
                                 add(Cost { again: 0, ..one });
                             }
-                            add(Cost { parts: 1, again });
+                            add(Cost::of_one(again));
                         }
                         _ => add(self.cost(member)?),
                     }
@@ -154,33 +188,110 @@ impl<'s> Walk<'s> {
     }
 
     fn referred_to(&mut self, reference: &str) -> Result<Cost, String> {
-        let fragment = reference
-            .split_once('#')
-            .map_or("", |(_, fragment)| fragment);
+        let Some(target) = self.target(reference)? else {
+            return Ok(Cost {
+                parts: META_SCHEMA,
+                ..Cost::of_one(1)
+            });
+        };
+        let place = std::ptr::from_ref(target);
+        let cost = match self.known.get(&place) {
+            Some(Some(cost)) => *cost,
+            Some(None) => return Ok(Cost::of_one(1)),
+            None => {
+                self.open += 1;
+                if self.open > DEEPEST {
+                    return Err(too_far());
+                }
+                self.known.insert(place, None);
+                self.targets.push(target);
+                let cost = self.cost(target)?;
+                self.known.insert(place, Some(cost));
+                self.open -= 1;
+                cost
+            }
+        };
+        if cost.steps == DEEPEST {
+            return Err(too_far());
+        }
+        let steps = cost.steps + 1;
+        Ok(Cost { steps, ..cost })
+    }
+
+    /// What is referred to; `None`: a schema of JSON Schema itself, which the validator knows.
+    fn target(&self, reference: &str) -> Result<Option<&'s Value>, String> {
+        let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let nothing = || format!("`{reference}` refers to nothing in it");
+        let id = self.root.get("$id").and_then(Value::as_str);
+        match id {
+            _ if document.is_empty() => {}
+            Some(id) if is_of_json_schema(id) => {}
+            Some(_) | None if is_of_json_schema(document) => return Ok(None),
+            Some(_) => {}
+            None => return Err(nothing()),
+        }
         let fragment = percent_decode_str(fragment).decode_utf8_lossy();
         let target = match self.anchors.get(&*fragment) {
             Some(target) => Some(*target),
             None => self.root.pointer(&fragment),
         };
-        let target = target.ok_or_else(|| format!("`{reference}` refers to nothing in it"))?;
-        let place = std::ptr::from_ref(target);
-        match self.known.get(&place) {
-            Some(Some(cost)) => return Ok(*cost),
-            Some(None) => return Ok(Cost { parts: 1, again: 1 }),
-            None => {}
-        }
-        if self.open == DEEPEST {
-            return Err(format!(
-                "its references lead on for more than {DEEPEST} steps"
-            ));
-        }
-        self.open += 1;
-        self.known.insert(place, None);
-        let cost = self.cost(target)?;
-        self.known.insert(place, Some(cost));
-        self.open -= 1;
-        Ok(cost)
+        target.map(Some).ok_or_else(nothing)
     }
+
+    /// Rejects what is validated against itself without end: a reference that leads back to what it stands in
+    /// by schemas of one and the same value.
+    fn check_circle(&self, schema: &'s Value, circle: &mut Circle) -> Result<(), String> {
+        let Value::Object(members) = schema else {
+            return Ok(());
+        };
+        for (name, member) in members {
+            match (name.as_str(), member) {
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                    let Some(target) = self.target(reference)? else {
+                        continue;
+                    };
+                    let place = std::ptr::from_ref(target);
+                    if circle.open.contains(&place) {
+                        return Err(format!("`{reference}` refers to itself"));
+                    }
+                    if circle.done.insert(place) {
+                        circle.open.push(place);
+                        self.check_circle(target, circle)?;
+                        circle.open.pop();
+                    }
+                }
+                ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                    for schema in schemas {
+                        self.check_circle(schema, circle)?;
+                    }
+                }
+                ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
+                    for schema in schemas.values() {
+                        self.check_circle(schema, circle)?;
+                    }
+                }
+                ("not" | "if" | "then" | "else", schema) => self.check_circle(schema, circle)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was looked at for circles, by address.
+#[derive(Default)]
+struct Circle {
+    open: Vec<*const Value>,
+    done: HashSet<*const Value>,
+}
+
+fn is_of_json_schema(uri: &str) -> bool {
+    let prefixes = ["http://json-schema.org/", "https://json-schema.org/"];
+    prefixes.iter().any(|prefix| uri.starts_with(prefix))
+}
+
+fn too_far() -> String {
+    format!("its references lead on for more than {DEEPEST} steps")
 }
 
 /// What is wrong with a pattern, the validator says in its own words.

@@ -344,18 +344,23 @@ impl<'a> Walk<'a> {
                 self.rules.push(rule.clone());
             }
         }
-        for extends in &profile.extends {
-            self.follow(profile, extends)?;
+        for (index, extends) in profile.extends.iter().enumerate() {
+            self.follow(profile, index, extends)?;
         }
         Ok(())
     }
 
-    fn follow(&mut self, profile: &Profile, extends: &Extends) -> Result<(), ProfileError> {
+    fn follow(
+        &mut self,
+        profile: &Profile,
+        index: usize,
+        extends: &Extends,
+    ) -> Result<(), ProfileError> {
         let name = &extends.name;
         let error = |message: String| ProfileError {
             file: profile.file.to_string(),
             position: extends.position,
-            pointer: "/extends".to_owned(),
+            pointer: format!("/extends/{index}"),
             message,
         };
         if self.path.contains(name) {

@@ -8,7 +8,6 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use libfuzzer_sys::fuzz_target;
-use squall_dialects::Target;
 use squall_dialects::json::Document;
 use squall_dialects::mcp::{Asked, Call, Head, texts};
 use squall_dialects::stream::{Frame, Framing, Splitter};
@@ -79,7 +78,7 @@ fn head(request: &[u8]) {
             ),
             (HeaderName::from_static(name), value.clone()),
         ]);
-        let head = Head::of(&Method::POST, Target::new("/mcp?sessionId=1"), &headers);
+        let head = Head::of(&Method::POST, &headers);
         assert!(head.calls_a_tool());
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use squall_dialects::tokens::{self, Counting};
+use squall_dialects::{Target, mcp};
 
 use crate::activation::{Counter, Observe, Snapshot};
 use crate::allowance::Over;
@@ -14,6 +15,7 @@ use crate::dice::{Dice, MILLION};
 use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
 use crate::fault::Fault;
 use crate::faults::llm_stream::gaps;
+use crate::faults::mcp_answer::OUT_OF_BAND;
 use crate::faults::network::NetworkFault;
 use crate::fingerprint::Fingerprint;
 use crate::index::Candidates;
@@ -67,6 +69,8 @@ pub struct Decision {
     kind: Kind,
     /// Whether a stream was asked for, once that is known.
     stream: Option<bool>,
+    /// It is an MCP request whose reply does not come in its response.
+    out_of_band: bool,
     /// Matching rules that ask for a status of the upstream's answer.
     pending: SmallVec<[u32; 2]>,
     /// Matching watches that do.
@@ -149,6 +153,7 @@ impl Snapshot {
         let mut decision = Decision {
             kind: facts.kind,
             stream: facts.stream,
+            out_of_band: replies_out_of_band(facts),
             ..Decision::default()
         };
         let mut watches: SmallVec<[u32; 2]> = SmallVec::new();
@@ -347,6 +352,8 @@ impl Decision {
             Fault::Network(NetworkFault::TlsFailure(_)) if !handshake => {
                 Err("there is no TLS handshake of the agent's left to fail".to_owned())
             }
+            // Network faults act on the HTTP exchange, whatever it carries.
+            _ if self.out_of_band && rule.family != Family::Network => Err(OUT_OF_BAND.to_owned()),
             fault if self.stream == Some(false) && fault.decides_the_answer() => {
                 // What cannot be must not keep others from deciding the answer.
                 match gaps::gap(rule.mode, false, None) {
@@ -514,6 +521,12 @@ fn unknown(facts: &Facts<'_>) -> &'static str {
         "the request's body was not read (it is only up to `inspect_limit`, while `limits.inspect_memory` \
          lasts, and not compressed), so it is not known whether the rule matches"
     }
+}
+
+/// Whether it is an MCP request whose reply does not come in its response.
+fn replies_out_of_band(facts: &Facts<'_>) -> bool {
+    let target = Target::new(facts.url.path_and_query());
+    facts.kind == Kind::Mcp && mcp::replies_out_of_band(target, facts.headers)
 }
 
 /// Whether a rule is decided at the CONNECT to an origin: all it asks is scheme and authority.

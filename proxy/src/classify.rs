@@ -48,7 +48,7 @@ impl Seen {
             Some(named) => endpoint::at(named, request.method(), target, headers),
             None => squall_dialects::recognise(request.method(), target),
         };
-        let mcp = Head::of(request.method(), target, headers);
+        let mcp = Head::of(request.method(), headers);
         let mut tools = live.tools_at(url, rules);
         let kind = match (dialect, mcp.sign) {
             (Some(_), _) => Kind::Llm,
@@ -171,11 +171,6 @@ impl Seen {
     /// The tools whose results a model call brings, once they were read.
     pub(crate) fn results(&self) -> Option<&[String]> {
         self.results.as_deref()
-    }
-
-    /// An open stream names this request's URL for its session's endpoint: its answer comes there.
-    pub(crate) fn is_answered_elsewhere(&mut self) {
-        self.mcp.answered_elsewhere = true;
     }
 
     /// Adds what is known of the results of the tools that are called.

@@ -17,7 +17,6 @@ use crate::descriptors;
 use crate::engine::{Engine, Figures};
 use crate::listener::{Door, Listener};
 use crate::live::{ConfigError, Live};
-use crate::mcp_sessions::Sessions;
 use crate::mcp_tools::Tools;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
@@ -104,7 +103,6 @@ impl Proxy {
             connections: Arc::new(Semaphore::new(connections)),
             inspect: Inspect::new(inspect_limit, limits.inspect_memory),
             recall: Recall::new(inspect_limit, limits.inspect_memory),
-            sessions: Sessions::default(),
             mcp_tools: Tools::default(),
         });
         engine.metrics.ask(Box::new(Figures(Arc::clone(&engine))));

@@ -9,7 +9,6 @@ use crate::carry_out::recall::Recall;
 use crate::carry_out::whole::Inspect;
 use crate::chaos::Chaos;
 use crate::live::Live;
-use crate::mcp_sessions::Sessions;
 use crate::mcp_tools::Tools;
 use crate::metrics::{Metrics, Source};
 use crate::recorder::Recorder;
@@ -30,8 +29,6 @@ pub(crate) struct Engine {
     pub(crate) inspect: Inspect,
     /// Answers kept for `stale` and `swapped`.
     pub(crate) recall: Recall,
-    /// MCP sessions whose answers may come elsewhere than in the answer to the call.
-    pub(crate) sessions: Sessions,
     /// What MCP servers have listed.
     pub(crate) mcp_tools: Tools,
 }

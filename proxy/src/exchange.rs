@@ -4,9 +4,7 @@
 //! act: everything a rule may do stands in the plan before the first byte goes upstream.
 
 mod calls;
-mod elsewhere;
 mod listed;
-mod listening;
 pub(crate) mod played;
 mod reading;
 mod recalled;
@@ -24,7 +22,6 @@ use squall_profiles::faults::mcp_answer::Change;
 use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
 use squall_profiles::rule::{Family, Rule};
 
-use self::listening::Part;
 use self::played::FromTape;
 use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
@@ -74,8 +71,6 @@ struct Exchange {
     version: Version,
     /// Kept only when the answer has to be judged too, or mentions what stands there.
     headers: HeaderMap,
-    /// It is an MCP call whose answer comes on the stream of its session.
-    answered_in_session: bool,
     /// What tells the request from others, where a model is told something else of tools' results.
     tells: Option<u64>,
     /// What answers in the upstream's place.
@@ -125,7 +120,6 @@ impl Exchange {
             method: request.method().clone(),
             version: request.version(),
             headers: HeaderMap::new(),
-            answered_in_session: false,
             tells: None,
             tape: None,
         }))
@@ -166,24 +160,19 @@ impl Exchange {
                 }
             }
         }
-        let part = self.part(request.headers());
         if self.is_under_no_rule() {
             let request = self.passing(request);
-            return self.pass(request, part).await;
+            return self.pass(request).await;
         }
         match self.decide(request).await? {
-            (request, None) => self.pass(request, part).await,
+            (request, None) => self.pass(request).await,
             // Boxed: most exchanges are under no rule, and would keep room for what rules do.
-            (request, Some(decision)) => Box::pin(self.under_rules(request, *decision, part)).await,
+            (request, Some(decision)) => Box::pin(self.under_rules(request, *decision)).await,
         }
     }
 
     /// The way of an exchange that no rule is about: forward.
-    async fn pass(
-        &self,
-        request: Request<RequestBody>,
-        part: Option<Box<Part>>,
-    ) -> Result<Response<Observed>, Broken> {
+    async fn pass(&self, request: Request<RequestBody>) -> Result<Response<Observed>, Broken> {
         let answer = match self.forward(request, &Shape::default()).await? {
             Forwarded::Answer(answer) => answer,
             Forwarded::Problem(problem) => {
@@ -196,7 +185,7 @@ impl Exchange {
         self.log.answer_head(answer.status(), answer.headers());
         let agent = self.context().agent;
         let answer = answer.map(|body| AgentBody::passing(body, agent));
-        Ok(self.observed(self.take_part(part, answer)))
+        Ok(self.observed(answer))
     }
 
     /// The way of an exchange that rules are about: answer in the upstream's place or forward,
@@ -205,15 +194,8 @@ impl Exchange {
         &mut self,
         mut request: Request<RequestBody>,
         mut decision: Decision,
-        part: Option<Box<Part>>,
     ) -> Result<Response<Observed>, Broken> {
-        let mut elsewhere = self.elsewhere(&mut request, &mut decision);
-        let session_for_later = self.session_for_later(request.headers(), &decision);
         self.wait(&decision.plan.wait_before).await;
-        if let Some(taken) = self.taken(&mut elsewhere) {
-            self.log.captured_head(taken.status(), taken.headers());
-            return Ok(self.shaped(taken, &decision.plan.shape));
-        }
         let mut taken_out = None;
         if let Some((verdict, answer)) = decision.plan.instead.take() {
             taken_out = self.take_out(verdict, &answer, &mut request, &decision);
@@ -249,10 +231,7 @@ impl Exchange {
                         return Ok(self.connection.problem(&problem, Some(&self.log)));
                     }
                 };
-                self.was_sent(&mut elsewhere, answer.status());
-                let before = decision.plan.verdicts.len();
                 self.judge(answer.status(), &mut decision);
-                self.elsewhere_by_status(session_for_later, &mut elsewhere, &mut decision, before);
                 self.wait(&decision.plan.wait_after).await;
                 if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
                     return Box::pin(self.switch(answer, decision)).await;
@@ -263,8 +242,6 @@ impl Exchange {
         };
         let answer = self.substitute(answer, &mut decision).await?;
         let answer = self.read_list(answer);
-        let answer = self.take_part(part, answer);
-        let answer = self.meet(elsewhere, answer, &mut decision.plan);
         let answer = self.edit(answer, &decision).await;
         let answer = match taken_out {
             None => answer,

@@ -62,6 +62,8 @@ pub(crate) struct ExchangeLog {
     /// What a rule has read of the answer that it let pass.
     heard: RefCell<Option<Box<Tally>>>,
     mcp: RefCell<Option<Box<McpTraffic>>>,
+    /// The beginning of its answer may show that it is the event stream of an MCP session.
+    may_begin_session: Cell<bool>,
     /// The calls of a request that calls several tools.
     calls: RefCell<Option<Box<Asked>>>,
     /// Reads the call at once, where a rule with a budget matches it.
@@ -107,6 +109,7 @@ impl ExchangeLog {
             traffic: RefCell::new(None),
             heard: RefCell::new(None),
             mcp: RefCell::new(None),
+            may_begin_session: Cell::new(false),
             calls: RefCell::new(None),
             meter: RefCell::new(None),
             heard_calls: RefCell::new(None),
@@ -197,10 +200,7 @@ impl ExchangeLog {
         }
         let known = verdicts.len();
         verdicts.extend(plan.verdicts.iter().skip(known).cloned());
-        let mut delays = self.delays.borrow_mut();
-        // Those that wait on a session's stream are no longer in the plan.
-        let more = delays_alone(plan);
-        delays.extend(more);
+        *self.delays.borrow_mut() = delays_alone(plan);
         self.canaries.borrow_mut().clone_from(&plan.canaries);
     }
 

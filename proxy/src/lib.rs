@@ -19,7 +19,6 @@ pub mod h1;
 mod headers;
 mod listener;
 mod live;
-mod mcp_sessions;
 mod mcp_tools;
 pub mod metrics;
 mod observed;

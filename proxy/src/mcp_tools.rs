@@ -2,7 +2,7 @@
 //!
 //! Clients hold a result against it, so answers that Squall makes up are given it
 //! ([`mcp::Output`]). A list is read while a rule about tools is in force, which is what has the
-//! request read ahead; on the stream of a session of 2024-11-05 too. Nothing is changed.
+//! request read ahead. Nothing is changed.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ const SERVERS: usize = 1024;
 pub(crate) struct Server {
     /// Where it is.
     pub(crate) origin: Origin,
-    /// Path of the endpoint, without the query, where 2024-11-05 names the session.
+    /// Path of the endpoint, without the query.
     pub(crate) path: String,
     /// Whose list it was.
     pub(crate) scope: Arc<str>,
@@ -69,7 +69,7 @@ impl Tools {
     }
 
     /// Keeps what a message lists; most list nothing.
-    pub(crate) fn learn(&self, server: &Server, message: Message<'_>) {
+    fn learn(&self, server: &Server, message: Message<'_>) {
         let Some((_, items)) = message.tools() else {
             return;
         };

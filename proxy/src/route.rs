@@ -41,20 +41,6 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Path and query as the agent calls them: in reverse mode its own, with every prefix.
-    pub(crate) fn called(&self) -> &str {
-        if self.is_reverse {
-            path_and_query(&self.written)
-        } else {
-            self.path.as_str()
-        }
-    }
-
-    /// Whether the agent knows the upstream by this proxy's own address.
-    pub(crate) fn is_reverse(&self) -> bool {
-        self.is_reverse
-    }
-
     /// The URL as the agent knows it: what a redirect to itself points at.
     pub(crate) fn as_written(&self) -> String {
         if self.is_reverse {

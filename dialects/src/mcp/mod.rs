@@ -7,7 +7,7 @@
 //!
 //! | protocol | how a request is known | where its answer comes |
 //! |---|---|---|
-//! | 2024-11-05, HTTP with SSE | by its body alone | on the session's own stream, not here: the POST gets 202 |
+//! | 2024-11-05, HTTP with SSE | by its body alone | out of band, on the session's event stream: the POST gets 202 |
 //! | 2025-03-26 to 2025-11-25 | `Mcp-Session-Id`, `MCP-Protocol-Version`; `initialize`, and servers without sessions, by the body | in the answer: JSON, or SSE with other messages before it |
 //! | 2026-07-28 | `Mcp-Method`, `Mcp-Name`, `MCP-Protocol-Version` | in the answer, JSON or SSE |
 //!
@@ -25,5 +25,8 @@ pub use made::{
     INTERNAL_ERROR, Layout, Says, answer, error_body, event, message, progress, session_expired,
     stream_headers,
 };
-pub use request::{Accepts, Asked, Call, Head, Id, SESSION, Sign, asks_for_events};
+pub use request::{
+    Accepts, Asked, Call, Head, Id, SESSION, Sign, asks_for_events, begins_session,
+    replies_out_of_band,
+};
 pub use structured::Output;

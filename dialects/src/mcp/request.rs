@@ -48,9 +48,6 @@ pub struct Head {
     pub name: Option<String>,
     /// There is an `Mcp-Session-Id`.
     pub session: bool,
-    /// The request goes to the second endpoint of 2024-11-05, which only says that it was accepted:
-    /// its answer comes on the stream that the session began with.
-    pub answered_elsewhere: bool,
     /// What the agent takes for an answer.
     pub accepts: Accepts,
 }
@@ -89,12 +86,9 @@ impl Default for Accepts {
 
 impl Head {
     /// Reads the head of a request.
-    pub fn of(method: &Method, target: Target<'_>, headers: &HeaderMap) -> Self {
+    pub fn of(method: &Method, headers: &HeaderMap) -> Self {
         let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        // One look at each name: most requests have none of MCP's.
-        let own = headers.keys().any(|name| {
-            name.as_str().starts_with("mcp-") && [SESSION, MCP_METHOD, MCP_VERSION].contains(name)
-        });
+        let own = has_own_header(headers);
         let session = own && headers.contains_key(&SESSION);
         let sign = match own {
             true => Sign::Own,
@@ -108,19 +102,12 @@ impl Head {
             }
             false => return Self::default(),
         };
-        let accepts = Accepts::of(headers);
-        // Nothing in the specification tells them apart, but every server names the session in the
-        // query, and no client of a later version leaves the stream out of what it accepts.
-        let in_query = ["sessionId", "session_id"]
-            .iter()
-            .any(|name| target.parameter(name).is_some());
         Self {
             sign,
-            answered_elsewhere: !own && in_query && !accepts.stream,
             method: text(&MCP_METHOD).map(str::to_owned),
             name: text(&MCP_NAME).map(|name| decoded(name).into_owned()),
             session,
-            accepts,
+            accepts: Accepts::of(headers),
         }
     }
 
@@ -144,6 +131,35 @@ impl Head {
 /// Whether a head asks for a stream of events by name.
 pub fn asks_for_events(headers: &HeaderMap) -> bool {
     Accepts::of(headers).stream
+}
+
+/// Whether the request goes to the second endpoint of 2024-11-05, which only says that it was
+/// accepted: the reply arrives on the event stream that the session began with.
+///
+/// Nothing in the specification tells such requests apart, but servers name the session in the query,
+/// and no client of a later version leaves the stream out of what it accepts.
+pub fn replies_out_of_band(target: Target<'_>, headers: &HeaderMap) -> bool {
+    let mut names = ["sessionId", "session_id"].iter();
+    let in_query = names.any(|name| target.parameter(name).is_some());
+    in_query && !has_own_header(headers) && !asks_for_events(headers)
+}
+
+/// Whether a stream of events begins a session of 2024-11-05: its first event names the endpoint.
+/// `beginning` holds that event.
+pub fn begins_session(beginning: &[u8]) -> bool {
+    let mut lines = beginning.split(|byte| matches!(byte, b'\r' | b'\n'));
+    lines.any(|line| {
+        line.strip_prefix(b"event:")
+            .is_some_and(|name| name.trim_ascii() == b"endpoint")
+    })
+}
+
+/// Whether one of MCP's own headers is there.
+fn has_own_header(headers: &HeaderMap) -> bool {
+    // One look at each name: most requests have none of MCP's.
+    headers.keys().any(|name| {
+        name.as_str().starts_with("mcp-") && [SESSION, MCP_METHOD, MCP_VERSION].contains(name)
+    })
 }
 
 impl Accepts {

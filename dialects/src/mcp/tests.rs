@@ -30,7 +30,7 @@ fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
 const JSON: (&str, &str) = ("content-type", "application/json; charset=utf-8");
 
 fn head(fields: &[(&'static str, &str)]) -> Head {
-    Head::of(&Method::POST, Target::new("/mcp"), &headers(fields))
+    Head::of(&Method::POST, &headers(fields))
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn only_a_post_of_json_may_turn_out_to_be_mcp() {
         (Method::POST, &[], false),
         (Method::POST, &[JSON, ("mcp-session-id", "x")], false),
     ] {
-        let head = Head::of(&method, Target::new("/mcp"), &headers(fields));
+        let head = Head::of(&method, &headers(fields));
         assert_eq!(head.sign == Sign::Open, expected, "{method} {fields:?}");
     }
 }
@@ -104,7 +104,7 @@ fn what_an_agent_accepts_is_read_from_its_list() {
 }
 
 #[test]
-fn a_message_to_the_endpoint_of_2024_is_answered_elsewhere() {
+fn the_reply_to_a_message_for_the_endpoint_of_2024_is_out_of_band() {
     let both = [("accept", "application/json, text/event-stream")];
     for (target, fields, expected) in [
         ("/messages/?session_id=0a", &[][..], true),
@@ -114,8 +114,22 @@ fn a_message_to_the_endpoint_of_2024_is_answered_elsewhere() {
         ("/mcp?sessionId=0a", &[("mcp-session-id", "0a")], false),
     ] {
         let fields = [&[JSON], fields].concat();
-        let head = Head::of(&Method::POST, Target::new(target), &headers(&fields));
-        assert_eq!(head.answered_elsewhere, expected, "{target} {fields:?}");
+        let found = replies_out_of_band(Target::new(target), &headers(&fields));
+        assert_eq!(found, expected, "{target} {fields:?}");
+    }
+}
+
+#[test]
+fn a_session_of_2024_begins_with_the_event_that_names_its_endpoint() {
+    for (beginning, expected) in [
+        ("event: endpoint\r\ndata: /m?s=1\r\n\r\n", true),
+        (": hello\n\nid:1\nevent:endpoint\ndata: /m\n\n", true),
+        ("data: event: endpoint\n\n", false),
+        ("event: tick\ndata: 1\n\n", false),
+        ("", false),
+    ] {
+        let found = begins_session(beginning.as_bytes());
+        assert_eq!(found, expected, "{beginning}");
     }
 }
 

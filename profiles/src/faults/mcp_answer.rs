@@ -21,6 +21,14 @@ use super::llm_stream::Step;
 use crate::fault::{Injection, McpEdit, SchemaDrift};
 use crate::plan::{Amount, ToolSays};
 
+/// Why a fault does nothing to a reply that does not come in the response to its POST.
+pub const OUT_OF_BAND: &str =
+    "the reply arrives on the session's event stream, where faults are not supported";
+
+/// Why a fault does nothing to a response without the reply.
+const NO_REPLY: &str =
+    "the response holds no reply to the call, and faults are not supported on another stream";
+
 /// A change to the messages that answer a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
@@ -43,8 +51,6 @@ pub enum Change {
     AnswerTo(Id),
     /// Answers to calls with the first of these ids are answers to those with the second.
     AnswersTo(Vec<(Id, Id)>),
-    /// This message comes in place of the result or error.
-    Given(String),
 }
 
 impl Change {
@@ -58,8 +64,7 @@ impl Change {
             | Self::Inject(_)
             | Self::Mcp(_)
             | Self::Instead(_)
-            | Self::Beside(_)
-            | Self::Given(_) => false,
+            | Self::Beside(_) => false,
         }
     }
 }
@@ -202,7 +207,7 @@ impl McpEditor {
             return None;
         }
         let why = self.why.clone();
-        Some(why.unwrap_or_else(|| "the answer holds none to the call".to_owned()))
+        Some(why.unwrap_or_else(|| NO_REPLY.to_owned()))
     }
 
     /// What the agent gets of one frame.
@@ -321,10 +326,6 @@ impl McpEditor {
                 let now = ids.iter().find(|(was, _)| was == id);
                 now.map_or_else(|| id.clone(), |(_, now)| now.clone())
             }),
-            Change::Given(other) => {
-                edits.replace(message.value().id(), other.as_str());
-                Ok(())
-            }
             // Done with the document as a whole.
             Change::Beside(_) => Ok(()),
             Change::Instead(says) => {

@@ -4,6 +4,7 @@ mod answers;
 mod context;
 mod explain;
 mod matching;
+mod out_of_band;
 mod repeatable;
 mod scope;
 mod status;

@@ -6,7 +6,7 @@ use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::Response;
 use http_body::{Body, Frame};
 use squall_dialects::WireReply;
 use squall_dialects::mcp::{self, Asked, Call, Head, Layout};
@@ -28,10 +28,6 @@ pub struct McpCall<'a> {
     pub meant: Vec<Call>,
 }
 
-/// Why no answer can be made up that would reach the agent.
-const ELSEWHERE: &str = "in MCP 2024-11-05 the answer comes on the session's own stream, and none is \
-                         open here that names this endpoint";
-
 impl McpCall<'_> {
     /// Whether results say of what type they are, as they do since 2026-07-28.
     pub fn typed(&self) -> bool {
@@ -50,7 +46,7 @@ impl McpCall<'_> {
         match &answer.says {
             ToolSays::Status(message) => return Ok(self.with_status(&answer.plain, message)),
             // Nothing but HTTP can say it where no result is waited for.
-            ToolSays::Failure(message) if self.head.answered_elsewhere || self.waits_for_none() => {
+            ToolSays::Failure(message) if self.waits_for_none() => {
                 let message = message.as_deref();
                 let words = answer.plain.status.canonical_reason();
                 let message = message.or(words).unwrap_or("error");
@@ -86,15 +82,6 @@ impl McpCall<'_> {
 
     /// What a server says that has lost the session.
     pub(super) fn session_expired(&self) -> Result<Reply, String> {
-        if self.head.answered_elsewhere {
-            // The words of the reference server of 2024-11-05.
-            let text = HeaderValue::from_static("text/plain; charset=utf-8");
-            return Ok(Reply {
-                status: StatusCode::NOT_FOUND,
-                headers: [(header::CONTENT_TYPE, text)].into_iter().collect(),
-                body: Bytes::from_static(b"Could not find session"),
-            });
-        }
         if self.head.session {
             Ok(reply(mcp::session_expired()))
         } else {
@@ -140,9 +127,6 @@ impl McpCall<'_> {
     }
 
     fn can_be_answered(&self) -> Result<(), String> {
-        if self.head.answered_elsewhere {
-            return Err(ELSEWHERE.to_owned());
-        }
         if self.asked.is_none() {
             return Err("the request's body was not read, or holds no call".to_owned());
         }

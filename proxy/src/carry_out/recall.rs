@@ -386,6 +386,6 @@ impl Body for Noted {
     }
 }
 
-mod message;
+mod reply;
 #[cfg(test)]
 mod tests;

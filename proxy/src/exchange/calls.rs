@@ -1,13 +1,14 @@
 //! MCP calls that rules are about: answered in the server's place, or their answers changed, while
 //! others of the same list go on.
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use squall_dialects::mcp::{self, Call};
 use squall_profiles::activation::Decision;
-use squall_profiles::faults::mcp_answer::Change;
+use squall_profiles::faults::mcp_answer::{Change, OUT_OF_BAND};
 use squall_profiles::plan::{Answer, ToolSays, VerdictIndex};
 
 use super::{Exchange, rule};
+use crate::broken::Ledger as _;
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::edit;
 use crate::request_body::RequestBody;
@@ -48,7 +49,7 @@ impl Exchange {
     }
 
     /// Changes an MCP server's answers to the calls that each rule is about. What answers no call
-    /// is changed as any other body.
+    /// is changed as any other body, but for a session's event stream.
     pub(super) async fn edit_mcp(
         &self,
         mut answer: Response<AgentBody>,
@@ -60,6 +61,10 @@ impl Exchange {
             answer = match edit::mcp::change(&edit.1) {
                 Some(change) if !calls.is_empty() => {
                     self.change(change, calls, answer, edit.0).await
+                }
+                _ if self.method == Method::GET => {
+                    self.log.bypassed(edit.0, OUT_OF_BAND.to_owned());
+                    answer
                 }
                 _ => {
                     let model = self.seen.speaking(&self.target.url);

@@ -6,7 +6,6 @@ use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Asked;
 
 use super::Exchange;
-use super::listening::is_events;
 use crate::carry_out::body::AgentBody;
 use crate::mcp_tools::{Listed, Server, Tools};
 
@@ -44,8 +43,16 @@ impl Exchange {
     }
 }
 
+fn is_events(headers: &HeaderMap) -> bool {
+    has_media_type(headers, "text/event-stream")
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
+    has_media_type(headers, "application/json")
+}
+
+fn has_media_type(headers: &HeaderMap, wanted: &str) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());
-    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(wanted))
 }

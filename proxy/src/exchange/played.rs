@@ -11,11 +11,13 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
+use squall_dialects::{Target, mcp};
 use squall_journal::record::Outcome;
 use squall_journal::redact::REDACTED;
 use squall_journal::tape::{Content, Data, Given, Piece, Question, ToolResponse};
 use squall_profiles::activation::Observe;
-use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
+use squall_profiles::faults::llm_stream::Step;
+use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor, OUT_OF_BAND};
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 use tokio::time::Instant;
 
@@ -24,7 +26,6 @@ use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::flush::Breaking;
 use crate::carry_out::{answer, has_body};
-use crate::mcp_sessions::emitted;
 use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::Capture;
@@ -73,18 +74,16 @@ impl Exchange {
         &mut self,
         request: Request<Incoming>,
     ) -> Result<Response<Observed>, Broken> {
-        let part = self.part(request.headers());
         let (mut request, decision) = self.decide(request).await?;
         if let Some(decision) = decision {
-            return self.under_rules(request, *decision, part).await;
+            return self.under_rules(request, *decision).await;
         }
         match self.play(&mut request).await? {
-            None => self.pass(request, part).await,
+            None => self.pass(request).await,
             Some(FromTape::Refused(problem)) => {
                 Ok(self.connection.problem(&problem, Some(&self.log)))
             }
             Some(FromTape::Answer(answer)) => {
-                let answer = self.take_part(part, answer);
                 self.log.answer_head(answer.status(), answer.headers());
                 Ok(self.observed(answer))
             }
@@ -128,7 +127,7 @@ impl Exchange {
         self.log.waited(here.elapsed());
         match played {
             Ok(given) => self.recorded(&given, &playing),
-            Err(response) => self.tool_said(&response),
+            Err(response) => self.tool_said(&response, request.headers()),
         }
         .map(Some)
     }
@@ -283,7 +282,7 @@ impl Exchange {
     }
 
     /// What a tool of the session said, as plain HTTP or MCP has it.
-    fn tool_said(&self, response: &ToolResponse) -> Result<FromTape, Broken> {
+    fn tool_said(&self, response: &ToolResponse, request: &HeaderMap) -> Result<FromTape, Broken> {
         let Some(status) = StatusCode::from_u16(response.status)
             .ok()
             .filter(|_| response.status != 0)
@@ -320,7 +319,12 @@ impl Exchange {
                 } else {
                     ToolSays::Failure(Some(body).filter(|body| !body.is_empty()))
                 };
-                let made = call.answer(&ToolAnswer { plain, says });
+                let target = Target::new(self.target.url.path_and_query());
+                let made = if mcp::replies_out_of_band(target, request) {
+                    Err(OUT_OF_BAND.to_owned())
+                } else {
+                    call.answer(&ToolAnswer { plain, says })
+                };
                 match made {
                     Ok(reply) => reply,
                     Err(why) => {
@@ -334,6 +338,15 @@ impl Exchange {
         };
         Ok(FromTape::Answer(answer::respond(reply, &self.context())))
     }
+}
+
+/// The bytes that steps emit.
+fn emitted(steps: &[Step]) -> Vec<u8> {
+    let bytes = steps.iter().filter_map(|step| match step {
+        Step::Emit(bytes) => Some(&bytes[..]),
+        Step::Wait(_) | Step::End(_) | Step::Finish => None,
+    });
+    bytes.collect::<Vec<_>>().concat()
 }
 
 /// Recorded headers as they are sent; of those that held a secret nothing is left to send.

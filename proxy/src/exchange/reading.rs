@@ -196,6 +196,8 @@ impl Exchange {
             self.log.read_model(dialect, named, target, self.version);
         } else if self.seen.may_call_over_mcp() {
             self.log.read_mcp(self.seen.kind);
+        } else if self.seen.may_listen() {
+            self.log.may_begin_session();
         }
     }
 }

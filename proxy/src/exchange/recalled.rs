@@ -18,9 +18,6 @@ impl Exchange {
         mut answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
-        if self.answered_in_session {
-            return answer;
-        }
         let answers_one_call = !self.seen.is_mcp() || self.seen.only_call().is_some();
         for verdict in &decision.plan.verdicts {
             if remembers(&verdict.rule) && answers_one_call {
@@ -82,7 +79,7 @@ impl Exchange {
             Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
             _ => recall.stale(&owner),
         };
-        let kept = kept.filter(|kept| !self.seen.is_mcp() || !kept.lacks_answer());
+        let kept = kept.filter(|kept| !self.seen.is_mcp() || kept.holds_reply());
         kept.map(|kept| (owner, kept))
     }
 

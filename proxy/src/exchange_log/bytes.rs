@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
 use squall_dialects::Dialect;
-use squall_dialects::mcp::Asked;
+use squall_dialects::mcp::{self, Asked};
 use squall_profiles::facts::Kind;
 
 use super::ExchangeLog;
@@ -58,6 +58,11 @@ impl ExchangeLog {
     /// out to be one.
     pub(crate) fn read_mcp(&self, kind: Kind) {
         *self.mcp.borrow_mut() = Some(Box::new(McpTraffic::new(kind == Kind::Mcp)));
+    }
+
+    /// The first bytes of the answer show whether it is the event stream of an MCP session.
+    pub(crate) fn may_begin_session(&self) {
+        self.may_begin_session.set(true);
     }
 
     /// What the body says that the exchange is.
@@ -143,6 +148,9 @@ impl ExchangeLog {
     pub(crate) fn sent_to_agent(&self, bytes: &Bytes) {
         self.response_bytes
             .set(self.response_bytes.get() + bytes.len() as u64);
+        if self.may_begin_session.take() && mcp::begins_session(bytes) {
+            self.note(|note| note.kind = Kind::Mcp);
+        }
         if let Some(calls) = self.heard_calls.borrow_mut().as_mut() {
             calls.answer(bytes, self.chaos.called());
         }

@@ -2,9 +2,8 @@
 
 use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use squall_journal::id::ExchangeId;
 use squall_journal::record::Place;
-use squall_profiles::canary::{Canary, Found, Search};
+use squall_profiles::canary::{Found, Search};
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::{Planting, VerdictIndex};
 
@@ -133,9 +132,20 @@ impl ExchangeLog {
     /// have it.
     fn planted(&self, planting: &Planting) {
         let canary = planting.canary;
+        let rule = {
+            let verdicts = self.verdicts.borrow();
+            let verdict = verdicts.get(usize::from(planting.by));
+            verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone())
+        };
         self.note(|note| {
-            let origin = self.origin(note.id, planting);
-            self.make_known(canary, origin.clone());
+            let origin = Origin {
+                exchange: note.id,
+                rule,
+                payload: planting.payload,
+            };
+            if self.chaos.planted().plant(canary, origin.clone()) {
+                self.worker.engine.metrics.dropped(Sink::Canaries, 1);
+            }
             if note.canaries.len() < CANARIES {
                 note.canaries.push(CanaryNote {
                     canary,
@@ -144,35 +154,6 @@ impl ExchangeLog {
                 });
             }
         });
-    }
-
-    /// Makes canaries known that a rule is going to plant, from another thread than this one: they
-    /// must be before the agent can have them.
-    pub(crate) fn will_plant(&self, by: VerdictIndex) {
-        for planting in self.canaries.borrow().iter() {
-            if planting.by == by {
-                self.note(|note| {
-                    let origin = self.origin(note.id, planting);
-                    self.make_known(planting.canary, origin);
-                });
-            }
-        }
-    }
-
-    fn origin(&self, exchange: ExchangeId, planting: &Planting) -> Origin {
-        let verdicts = self.verdicts.borrow();
-        let verdict = verdicts.get(usize::from(planting.by));
-        Origin {
-            exchange,
-            rule: verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone()),
-            payload: planting.payload,
-        }
-    }
-
-    fn make_known(&self, canary: Canary, origin: Origin) {
-        if self.chaos.planted().plant(canary, origin) {
-            self.worker.engine.metrics.dropped(Sink::Canaries, 1);
-        }
     }
 
     /// Takes down what a rule that is applied plants.

@@ -194,7 +194,7 @@ fn what_finds_nothing_to_change_says_why() {
     for (change, calls, answer, expected) in [
         (&no_such, calls(CALL), RESULT, "no field `price`"),
         (&truncate, calls(CALL), ERROR, "answered with an error"),
-        (&truncate, listing(), RESULT, "none to the call"),
+        (&truncate, listing(), RESULT, "holds no reply to the call"),
         (&truncate, calls(CALL), "{", "not JSON"),
         (
             &list(ListDriftKind::Empty, None),
@@ -322,19 +322,8 @@ fn answers_to_a_list_of_calls_are_given_to_others_whatever_their_order() {
 }
 
 #[test]
-fn a_message_that_is_given_takes_the_place_of_the_answer_alone() {
-    let given = r#"{"jsonrpc":"2.0","id":3,"result":{}}"#;
-    let change = Change::Given(given.to_owned());
-    let (sent, _) = run(&change, &calls(CALL), Form::Events, STREAM, 9);
-    let (before, answer) = STREAM.split_at(STREAM.rfind("data: ").expect("data") + 6);
-    let after = answer.trim_start_matches(|character| !matches!(character, '\r' | '\n'));
-    assert_eq!(sent, format!("{before}{given}{after}"));
-}
-
-#[test]
 fn no_chunking_changes_what_the_agent_gets() {
     let changes = [
-        Change::Given("{}".to_owned()),
         Change::Mcp(McpEdit::WrongId),
         Change::Truncate(Amount::Bytes(2)),
         drift(DriftKind::Null, Some("content")),

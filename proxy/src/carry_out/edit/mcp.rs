@@ -1,11 +1,11 @@
 //! Answers to MCP calls, changed in the messages that a rule is about.
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Call;
-use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
+use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor, OUT_OF_BAND};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::stream;
@@ -39,6 +39,7 @@ pub async fn apply(
     let form = form(response.headers());
     let coding = Coding::of(response.headers());
     let why = match (form, coding) {
+        _ if response.status() == StatusCode::ACCEPTED => OUT_OF_BAND.to_owned(),
         _ if !has_body(&context.method, response.status()) => "the answer has no body".to_owned(),
         _ if response.body().is_end_stream() => "the body is empty".to_owned(),
         (Some(form), Ok(coding)) => {

@@ -1,4 +1,4 @@
-//! Faults in answers that come in the answer to the call.
+//! Faults in replies that come in the response to the call.
 
 use serde_json::{Value, json};
 use squall_tests::Path;
@@ -45,7 +45,6 @@ fn a_made_up_result_has_the_structure_that_the_tool_promises() {
     let stage = stage();
     promised(&stage, "/2025/json", &["--era", "legacy"]);
     promised(&stage, "/2026/events", &["--era", "2026-07-28"]);
-    promised(&stage, "/2024/near/sse", &["--era", "sse"]);
 }
 
 #[test]

@@ -1,0 +1,68 @@
+//! Whether an earlier answer of an MCP server can be given again.
+
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use squall_dialects::json::Document;
+use squall_dialects::mcp;
+use squall_dialects::stream::{self, Framing, Splitter};
+
+use super::Kept;
+
+impl Kept {
+    /// Whether it holds the reply to a call; true where a content coding hides that. It holds none
+    /// where the reply arrived on another stream of the session.
+    pub(crate) fn holds_reply(&self) -> bool {
+        if self.headers.contains_key(CONTENT_ENCODING) {
+            return true;
+        }
+        let kind = self.headers.get(CONTENT_TYPE);
+        if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+            return self.status != StatusCode::ACCEPTED;
+        }
+        let frames = Splitter::new(Framing::Sse, self.body.len()).push(&self.body);
+        let mut data = frames.iter().filter_map(stream::Frame::data);
+        data.any(|data| is_reply(&data))
+    }
+}
+
+/// Whether an event's data is the reply to a call.
+fn is_reply(data: &[u8]) -> bool {
+    Document::parse(data).is_ok_and(|document| {
+        let messages = mcp::messages(&document);
+        messages.iter().any(|message| message.answers().is_some())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn a_response_without_the_reply_is_no_earlier_answer() {
+        let events = "text/event-stream; charset=utf-8";
+        let begun = "id: 7\nretry: 1\ndata: \n\n";
+        let reply = "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n";
+        for (status, kind, body, expected) in [
+            (200, "application/json", "{}", true),
+            (202, "text/plain", "Accepted", false),
+            (200, events, reply, true),
+            (200, events, begun, false),
+            (
+                200,
+                events,
+                "data: {\"method\":\"notifications/progress\"}\n\n",
+                false,
+            ),
+        ] {
+            let kept = Kept {
+                status: StatusCode::from_u16(status).unwrap(),
+                headers: HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]),
+                body: body.into(),
+                trailers: None,
+            };
+            assert_eq!(kept.holds_reply(), expected, "{status} {body}");
+        }
+    }
+}

@@ -69,7 +69,7 @@ fn after_help() -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show Squall at work: two tools, a simulated model and a small agent, under six weathers
+    /// Run a contract over a small agent with two tools and a simulated model
     ///
     /// Needs no network, no key and no configuration.
     Demo(Demo),

@@ -1,37 +1,24 @@
-//! `squall demo`: an agent at its task in six weathers at once.
+//! `squall demo`: an agent held to a contract under five built-in profiles, and the report of it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use futures_util::future::try_join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 use squall_harness::report::Format;
 use squall_journal::run::RunRecord;
 use tempfile::TempDir;
 
-use super::{chaos_path, until_interrupted};
+use super::until_interrupted;
 use crate::args::{Demo, LogFormat};
 use crate::client::Client;
 use crate::config::{Config, StoreConfig};
 use crate::daemon::signals::Signals;
 use crate::daemon::{Daemon, log};
-use crate::demo::trial::{self, Trial};
-use crate::demo::{TASK, World, contract, report};
+use crate::demo::{TASK, World, contract};
 use crate::failure::Failure;
-use crate::pointing;
-use crate::render::output;
 use crate::render::paint::Paint;
+use crate::render::{output, run as render};
 use crate::reports;
-
-/// The weathers, calm first: each a built-in profile, in force for a scope of that name.
-const WEATHERS: [&str; 6] = [
-    "none",
-    "rate_limit_storm",
-    "mid_stream_failure",
-    "flaky_network",
-    "hostile_tools",
-    "api_outage",
-];
 
 pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
     log::start("warn", LogFormat::Text)?;
@@ -52,37 +39,32 @@ struct Stage {
     _home: Home,
 }
 
-/// Sends the agent into all weathers, and prints what became of it.
+/// Runs the contract, prints its result and writes its report.
 async fn show(demo: &Demo) -> Result<Stage, Failure> {
     let home = Home::new(demo.keep)?;
     let world = World::start()
         .await
         .map_err(|error| Failure::could_not("the demo's services", error))?;
     let (daemon, token) = start(&world, home.path(), demo.keep).await?;
-    let client = Client::to(&daemon.api_address().to_string(), Some(token.clone()))?;
-    let bundle = daemon.ca_bundle()?;
-    let authority = daemon.proxy_address().to_string();
     if !demo.json {
         introduce();
     }
-    let trials = WEATHERS.map(|weather| one(&client, &authority, &bundle, weather, demo.seed));
-    let mut trials = try_join_all(trials).await?;
-    daemon.settle().await;
-    for trial in &mut trials {
-        read_journal(&client, trial).await?;
-    }
-    let (judged, page) = judge(&daemon, &client, demo).await?;
+    let client = Client::to(&daemon.api_address().to_string(), Some(token.clone()))?;
+    let (run, page) = judge(&daemon, &client, demo).await?;
     let written = reports::write_page(&demo.output, page);
     let file = written.is_ok().then_some(demo.output.as_path());
     if demo.json {
-        let mut document = report::document(&trials, demo.seed);
-        document["contract"] = json!(judged);
-        document["report"] = json!(file);
-        output::json(&document)?;
+        output::json(&json!({ "task": TASK, "contract": run, "report": file }))?;
     } else {
-        let paint = Paint::stdout();
-        output::print(&report::text(&trials, demo.seed, paint))?;
-        output::print(&report::held_to(&judged, file, paint))?;
+        let shown = if demo.keep {
+            run.clone()
+        } else {
+            without_exchanges(run.clone())
+        };
+        output::print(&render::whole(&shown, Paint::stdout()))?;
+        let report = file.map(|file| format!("report: {}\n", file.display()));
+        let report = report.unwrap_or_default();
+        output::print(&format!("\n{report}{}\n", render::closing(&run)))?;
     }
     written?;
     Ok(Stage {
@@ -93,7 +75,7 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
     })
 }
 
-/// Holds the agent to its contract in the same weathers; the run, and the report of it.
+/// Runs the contract; the run, and the report of it.
 async fn judge(
     daemon: &Daemon,
     client: &Client,
@@ -101,16 +83,24 @@ async fn judge(
 ) -> Result<(RunRecord, String), Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::could_not("the path of this program", error))?;
-    let suite = contract::suite(&program, &WEATHERS);
-    // The suite starts the agent. No other document gets to start anything.
+    // The suite starts the agent. No other document may start a program.
     daemon.let_documents_start_programs(true);
-    let judged = contract::run(client, &suite, demo.seed).await;
+    let run = contract::run(client, &contract::suite(&program), demo.seed).await;
     daemon.let_documents_start_programs(false);
-    let judged = judged?;
-    let mut report = reports::read(client, &judged.id).await?;
-    // The daemon goes with the demo, and keeps nothing.
+    let run = run?;
+    let mut report = reports::read(client, &run.id).await?;
+    // The daemon ends with the demo, and keeps nothing.
     report.stands_alone = true;
-    Ok((judged, report.render(Format::Html)))
+    Ok((run, report.render(Format::Html)))
+}
+
+/// The run without the exchanges that `squall explain` could show: their daemon ends with the demo.
+fn without_exchanges(mut run: RunRecord) -> RunRecord {
+    for evidence in run.cells.iter_mut().flat_map(|cell| &mut cell.evidence) {
+        evidence.telling = None;
+        evidence.exchanges.clear();
+    }
+    run
 }
 
 /// The daemon, with the world's names. Kept running, it has the usual ports if they are free.
@@ -131,37 +121,12 @@ async fn start(world: &World, home: &Path, keep: bool) -> Result<(Daemon, String
 fn introduce() {
     let paint = Paint::stderr();
     output::tell(&format!(
-        "{} an agent, two tools and a model on this machine; everything the agent says goes \
-         through the proxy.\n        It does one task {} times at once, each in a scope with its \
-         own weather.",
+        "{} an agent, two tools and a model on this machine. All calls of the agent go through the proxy.\n\
+         task: {TASK}\n\
+         The agent does it once without chaos and once under each of {} scenarios.",
         paint.strong("squall:"),
-        WEATHERS.len(),
+        contract::SCENARIOS.len() + 1,
     ));
-}
-
-/// Puts a weather in force for a scope of its own, and sends the agent into it.
-async fn one(
-    client: &Client,
-    authority: &str,
-    bundle: &Path,
-    weather: &str,
-    seed: u64,
-) -> Result<Trial, Failure> {
-    let wanted = json!({ "profile": weather, "seed": seed, "key": contract::key(weather) });
-    let _: Value = client.put(&chaos_path(Some(weather)), &wanted).await?;
-    trial::run(
-        weather,
-        &pointing::variables(authority, Some(weather), bundle),
-    )
-    .await
-}
-
-/// What the journal says about a trial.
-async fn read_journal(client: &Client, trial: &mut Trial) -> Result<(), Failure> {
-    let path = format!("/v1/exchanges?scope={}&limit=200", trial.profile);
-    trial.exchanges = client.list(&path).await?;
-    trial.exchanges.reverse();
-    Ok(())
 }
 
 /// Leaves everything running until Ctrl-C, and says what to try.

@@ -199,7 +199,7 @@ mod tests {
     use squall_journal::record::{CanaryEvent, NearMissRecord, Place, Spelling};
 
     use super::*;
-    use crate::demo::findings::tests::exchange;
+    use crate::render::exchange::tests::exchange;
 
     #[test]
     fn every_rule_is_accounted_for() {

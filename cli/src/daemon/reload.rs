@@ -40,6 +40,7 @@ impl Daemon {
                 error: error.to_owned(),
             }));
         }
+        self.health.set_broken(broken.clone());
         for one in &broken {
             tracing::error!("{}; what held before still holds", health::sentence(one));
         }
@@ -56,7 +57,6 @@ impl Daemon {
         };
         self.audit
             .changed("reload", &file, outcome, &detail, digests);
-        self.health.set_broken(broken);
     }
 
     /// Puts a configuration in force, or none of it.

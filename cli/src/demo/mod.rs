@@ -1,22 +1,15 @@
-//! The demo: a small world on loopback, an agent in it, and what becomes of the agent when the
-//! weather turns.
+//! The demo: services on loopback, an agent that uses them, and the contract it is held to.
 //!
 //! ```text
 //! agent (a child process) ──HTTP_PROXY──▶ proxy ──▶ flights.test, booking.test  (tools)
 //!                                               └─▶ model.test                  (service)
 //! ```
-//!
-//! Nothing of what is printed is written down here in advance: [`findings`] reads it off the
-//! journal and off what the agent said.
 
 pub(crate) mod agent;
 pub(crate) mod contract;
-pub(crate) mod findings;
 pub(crate) mod model;
-pub(crate) mod report;
 mod service;
 mod tools;
-pub(crate) mod trial;
 
 use std::net::SocketAddr;
 

@@ -109,3 +109,69 @@ pub(crate) fn milliseconds(time: f64) -> String {
         time => format!("{:.0} s", time / 1000.0),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome, RuleRecord};
+
+    /// An exchange: `rule` is the mode applied to it, with its parameters.
+    pub(crate) fn exchange(
+        at: f64,
+        request: &str,
+        status: Option<u16>,
+        upstream_status: Option<u16>,
+        rule: Option<(&str, serde_json::Value)>,
+    ) -> ExchangeRecord {
+        let (method, url) = request.split_once(' ').expect("method and URL");
+        let rules = rule.map(|(mode, parameters)| RuleRecord {
+            profile: "p".into(),
+            rule: format!("{mode}-1"),
+            family: "network_faults".into(),
+            mode: mode.into(),
+            outcome: RuleOutcome::Applied,
+            reason: None,
+            ordinal: 1,
+            drawn: None,
+            parameters,
+            spent: None,
+            told_of: Vec::new(),
+        });
+        ExchangeRecord {
+            id: format!("x{at}"),
+            scope: "s".into(),
+            kind: if url.contains("model") {
+                Kind::Llm
+            } else {
+                Kind::Tool
+            },
+            dialect: None,
+            tool: (!url.contains("model")).then(|| "book_flight".to_owned()),
+            more_tools: Vec::new(),
+            method: method.into(),
+            url: url.into(),
+            status,
+            upstream_status,
+            outcome: if rules.is_some() {
+                Outcome::Injected
+            } else {
+                Outcome::Ok
+            },
+            error: None,
+            started_at: format!("2026-11-21T10:00:{at:06.3}Z"),
+            duration_ms: Some(10.0),
+            injected_ms: 0.0,
+            overhead_us: 90,
+            request_bytes: 1,
+            response_bytes: 1,
+            fingerprint: None,
+            attempt: None,
+            seed: 42,
+            rules: rules.into_iter().collect(),
+            rules_more: 0,
+            activation: None,
+            run: None,
+            canaries: Vec::new(),
+            llm: None,
+        }
+    }
+}

@@ -81,11 +81,6 @@ pub(crate) fn check(
     checks::render(found, place, paint)
 }
 
-/// The matrix alone.
-pub(crate) fn matrix(run: &RunRecord, paint: Paint) -> String {
-    matrix::render(&run.cells, paint)
-}
-
 /// The last line: for people, and for scripts, which find `name=value` in it.
 pub(crate) fn closing(run: &RunRecord) -> String {
     let count = |state: CellState| {

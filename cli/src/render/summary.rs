@@ -275,7 +275,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::demo::findings::tests::exchange;
+    use crate::render::exchange::tests::exchange;
 
     fn rule(rule: &str, mode: &str) -> RuleName {
         RuleName {

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use squall_journal::quota::{OverQuota, Quota};
 use squall_journal::scopes::Scopes;
 use squall_journal::tape::{Recorded, Session};
 use squall_proxy::chaos::Chaos;
@@ -28,8 +29,13 @@ use self::running::{Held, Keeper, Running, lock};
 use crate::Broken;
 use crate::store::{RecordedRow, RecordingState, Store, StoreError, StoredRecording, Tally};
 
-/// Recordings that may run at a time in one daemon.
-const RUNNING: usize = 16;
+/// Recordings that may run at a time in one daemon. While the store is away each holds up to 32 MiB.
+const RUNNING: Quota = Quota {
+    what: "recordings that run",
+    each: 16,
+    all: 64,
+    remedy: "stop one of them first",
+};
 
 /// Recordings of a workspace that are kept; beyond them the oldest that have ended go.
 const KEPT: u64 = 100;
@@ -78,8 +84,8 @@ pub struct NewRecording {
 #[derive(Debug, thiserror::Error)]
 pub enum NotBegun {
     /// Enough of them run.
-    #[error("{RUNNING} recordings run already; stop one of them first")]
-    TooMany,
+    #[error(transparent)]
+    TooMany(#[from] OverQuota),
     /// It could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -142,9 +148,7 @@ impl Recordings {
     /// Begins a recording.
     pub async fn begin(self: &Arc<Self>, asked: NewRecording) -> Result<StoredRecording, NotBegun> {
         let _turn = self.beginning.lock().await;
-        if self.running().len() >= RUNNING {
-            return Err(NotBegun::TooMany);
-        }
+        RUNNING.check(&asked.workspace, self.holders())?;
         let now = self.now();
         let recording = StoredRecording {
             id: self.recorder.begin(Instant::now()).to_string(),
@@ -361,6 +365,14 @@ impl Recordings {
         let found = self.running().get(id).cloned()?;
         let is_theirs = found.held().recording.workspace == workspace;
         is_theirs.then_some(found)
+    }
+
+    /// Of each recording that runs, its workspace.
+    fn holders(&self) -> Vec<String> {
+        // Whoever writes takes the locks in the other order.
+        let running: Vec<_> = self.running().values().cloned().collect();
+        let of = |running: &Arc<Running>| running.held().recording.workspace.clone();
+        running.iter().map(of).collect()
     }
 
     fn now(&self) -> u64 {

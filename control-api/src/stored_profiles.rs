@@ -19,6 +19,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use squall_journal::quota::{OverQuota, Quota};
 use squall_profiles::error::ProfileError;
 use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::profile::Profile;
@@ -30,6 +31,14 @@ use self::reading::{Held, documents, lay};
 use crate::audit::{Call, Draft};
 use crate::store::{Change, DEFAULT_WORKSPACE, Document, Store, StoreError, WriteError};
 use crate::{Broken, StoredTokens, Trust};
+
+/// Profiles that may be stored. All are in memory, and read when the daemon starts.
+const STORED: Quota = Quota {
+    what: "profiles",
+    each: 250,
+    all: 1000,
+    remedy: "delete one of them first",
+};
 
 /// How long it waits to listen again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -85,6 +94,8 @@ pub(crate) enum NotEdited<E> {
         profile: String,
         source: ProfileError,
     },
+    /// There are too many.
+    Quota(OverQuota),
     /// It could not be written.
     Write(WriteError),
 }
@@ -319,6 +330,14 @@ impl StoredProfiles {
         for _ in 0..TRIES {
             let held = self.held().get(key).cloned();
             let over = held.as_ref().map_or(0, |held| held.version);
+            let is_new = held.as_ref().is_none_or(|held| held.deleted);
+            if is_new && matches!(edit, Edit::Put { .. }) {
+                let all = self.held();
+                let held = all.iter().filter(|(_, held)| !held.deleted);
+                STORED
+                    .check(&key.workspace, held.map(|(key, _)| &key.workspace))
+                    .map_err(NotEdited::Quota)?;
+            }
             let in_library = matches!(
                 key.view(&chaos.library()).get(&key.name),
                 Some((Source::Api, _))

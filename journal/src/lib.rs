@@ -13,6 +13,7 @@ pub mod activation;
 pub mod events;
 pub mod id;
 pub mod personal;
+pub mod quota;
 pub mod reach;
 pub mod record;
 pub mod redact;

@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use squall_journal::activation::{ActivationRecord, Change, ChaosEvent};
+use squall_journal::quota::OverQuota;
 use squall_journal::scopes::workspace_of;
 use squall_journal::timestamp;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
@@ -219,7 +220,8 @@ impl Chaos {
 
     /// Puts chaos in force for a scope as a new activation, in place of what was there: counters,
     /// windows and attempts begin again. For a named scope the connections that carry its traffic
-    /// are told to end ([`ScopeChaos::ended`]).
+    /// are told to end ([`ScopeChaos::ended`]). A workspace has so many scopes with chaos of their own,
+    /// those of runs not counted.
     pub fn put(&self, scope: &str, request: Request) -> Result<ActivationRecord, PutError> {
         let (_, record) = self.put_counted(scope, request, None)?;
         Ok(record)
@@ -248,6 +250,9 @@ impl Chaos {
         let rules = profiles.compile(&request.rules, &request.tools)?;
         vocabularies::begin(vocabularies::wanted(&rules));
         let mut keeping = lock(&self.keeping);
+        if run.is_none() {
+            self.table.load().check_room(scope)?;
+        }
         let fresh = self.activate(scope, request, rules, &keeping.defaults);
         Ok(self.put_in(fresh.counted_for(run), &mut keeping))
     }
@@ -436,12 +441,20 @@ impl Chaos {
         ran
     }
 
-    /// Answers the scope's exchanges from a tape from now on, or from none; gives the one before.
-    pub fn play(&self, scope: &str, tape: Option<Arc<Playing>>) -> Option<Arc<Playing>> {
+    /// Answers the scope's exchanges from a tape from now on, if its workspace may play one more.
+    pub fn play(&self, scope: &str, tape: Arc<Playing>) -> Result<(), OverQuota> {
         let _keeping = lock(&self.keeping);
-        let former = self.tapes.play(scope, tape);
+        let table = self.table.load();
+        self.tapes.play(scope, tape, |scope| table.owner(scope))?;
+        self.mark(&table);
+        Ok(())
+    }
+
+    /// Takes the scope's tape away: its exchanges go to their upstreams again.
+    pub fn take_out_tape(&self, scope: &str) {
+        let _keeping = lock(&self.keeping);
+        self.tapes.take_out(scope);
         self.mark(&self.table.load());
-        former
     }
 
     /// Makes the exchanges of every scope look at what concerns them.

@@ -21,6 +21,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use squall_journal::quota::{OverQuota, Quota};
 use squall_journal::scopes::Scopes;
 use squall_journal::tape::Recorded;
 
@@ -32,8 +33,13 @@ pub(crate) use self::playing::{Played, Refusal};
 /// left out, which the recording says.
 const IN_FLIGHT: usize = 64 << 20;
 
-/// Scopes that may play a tape at a time.
-const PLAYING: usize = 256;
+/// Scopes that may play a tape at a time. Each may hold a session of 16 MiB.
+const PLAYING: Quota = Quota {
+    what: "scopes that play a tape",
+    each: 64,
+    all: 256,
+    remedy: "take one of the tapes away first",
+};
 
 /// The traffic of which scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,12 +137,6 @@ impl Tapes {
         self.table().playing.get(scope).cloned()
     }
 
-    /// Whether another tape may be played in this scope.
-    pub fn has_room(&self, scope: &str) -> bool {
-        let table = self.table();
-        table.playing.len() < PLAYING || table.playing.contains_key(scope)
-    }
-
     /// What captured bodies may take.
     pub(crate) fn room(&self) -> &Arc<Room> {
         &self.in_flight
@@ -155,12 +155,26 @@ impl Tapes {
         })
     }
 
-    /// Puts a tape in, or takes it out; gives the one that was there.
-    pub(crate) fn play(&self, scope: &str, tape: Option<Arc<Playing>>) -> Option<Arc<Playing>> {
-        self.change(|table| match tape {
-            Some(tape) => table.playing.insert(scope.to_owned(), tape),
-            None => table.playing.remove(scope),
+    /// Puts a tape in, in the place of the one that is there; `owner` says whose a scope is.
+    pub(crate) fn play(
+        &self,
+        scope: &str,
+        tape: Arc<Playing>,
+        owner: impl for<'s> Fn(&'s str) -> &'s str,
+    ) -> Result<(), OverQuota> {
+        self.change(|table| {
+            if !table.playing.contains_key(scope) {
+                let held = table.playing.keys().map(|scope| owner(scope));
+                PLAYING.check(owner(scope), held)?;
+            }
+            table.playing.insert(scope.to_owned(), tape);
+            Ok(())
         })
+    }
+
+    /// Takes a tape out, if there is one.
+    pub(crate) fn take_out(&self, scope: &str) {
+        self.change(|table| table.playing.remove(scope));
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {

@@ -54,7 +54,7 @@ pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure>
         Some(_) => Some(daemon.record().await?),
         None => None,
     };
-    let tape = session.map(|session| daemon.play(&session));
+    let tape = session.map(|session| daemon.play(&session)).transpose()?;
     let ended = child::run(&run.command, &variables).await;
     daemon.settle().await;
     if let (false, Ok(code)) = (run.quiet, &ended) {

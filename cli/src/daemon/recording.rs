@@ -14,15 +14,17 @@ use crate::failure::Failure;
 
 impl Daemon {
     /// Answers the default scope's requests from a replay session from now on, as the session says of misses.
-    pub(crate) fn play(&self, session: &Session) -> Arc<Playing> {
+    pub(crate) fn play(&self, session: &Session) -> Result<Arc<Playing>, Failure> {
         let options = PlayingOptions {
             on_miss: session.on_miss.unwrap_or_default(),
             on_exhausted: session.on_exhausted.unwrap_or_default(),
             ..PlayingOptions::default()
         };
         let playing = Playing::new(format!("session {}", session.id), session, options);
-        self.chaos.play(DEFAULT_SCOPE, Some(Arc::clone(&playing)));
-        playing
+        self.chaos
+            .play(DEFAULT_SCOPE, Arc::clone(&playing))
+            .map_err(|over| Failure::could_not("the tape", over))?;
+        Ok(playing)
     }
 
     /// Records everything from now on.
@@ -36,7 +38,7 @@ impl Daemon {
             .await
             .map_err(|error| match error {
                 NotBegun::Store(error) => error.into(),
-                NotBegun::TooMany => Failure::could_not("the recording", error),
+                NotBegun::TooMany(_) => Failure::could_not("the recording", error),
             })
     }
 

@@ -76,7 +76,7 @@ pub(super) fn put_default_operation() -> Operation {
     )
     .takes::<chaos_request::ChaosRequest>()
     .answers::<InForce>(200, "What is in force from now on")
-    .problems([412])
+    .problems([409, 412])
 }
 
 /// Ends the default scope's chaos; with `all=true` every scope's, in one swap. A workspace's token ends
@@ -239,6 +239,7 @@ pub(super) async fn put(
                 error.to_string(),
             )]))
         }
+        Err(PutError::Quota(over)) => Err(Problem::conflict(over.to_string())),
     }
 }
 
@@ -249,7 +250,7 @@ pub(super) fn put_operation() -> Operation {
     )
     .takes::<chaos_request::ChaosRequest>()
     .answers::<InForce>(200, "What is in force from now on")
-    .problems([404, 412])
+    .problems([404, 409, 412])
 }
 
 fn end_one(state: &ApiState, caller: &Caller, scope: &str) {

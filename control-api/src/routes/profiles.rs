@@ -318,6 +318,7 @@ async fn change(
         NotEdited::InForce { profile, source } => Problem::conflict(format!(
             "profile `{profile}` is in force and would no longer be valid: {source}"
         )),
+        NotEdited::Quota(over) => Problem::conflict(over.to_string()),
         NotEdited::Write(WriteError::Stale) => Problem::conflict(format!(
             "profile `{name}` is being changed by others all the time; try again"
         )),

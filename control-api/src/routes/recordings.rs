@@ -121,7 +121,7 @@ pub(super) async fn begin(
     };
     let begun = state.recordings.begin(asked).await;
     let recording = begun.map_err(|error| match error {
-        NotBegun::TooMany => Problem::conflict(error.to_string()),
+        NotBegun::TooMany(over) => Problem::conflict(over.to_string()),
         NotBegun::Store(error) => Problem::store(&error),
     })?;
     let place = format!("/v1/recordings/{}", recording.id);

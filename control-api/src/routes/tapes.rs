@@ -177,15 +177,11 @@ pub(super) async fn put(
     let playing = made
         .await
         .map_err(|error| Problem::internal(format!("the tape cannot be made: {error}")))?;
-    if !state.chaos.tapes().has_room(&scope) {
-        return Err(Problem::conflict(
-            "too many scopes play a tape; take one of them away first",
-        ));
-    }
     let line = Line::of(scope.clone(), &playing);
     let before = state.chaos.tapes().playing(&scope);
     let before = before.map(|playing| Line::of(scope.clone(), &playing));
-    state.chaos.play(&scope, Some(playing));
+    let played = state.chaos.play(&scope, playing);
+    played.map_err(|over| Problem::conflict(over.to_string()))?;
     caller.changed(before.as_ref(), Some(&line), line.told());
     Ok(Json(line))
 }
@@ -213,7 +209,7 @@ pub(super) async fn delete(
     check_seen(&caller, &scope)?;
     let before = state.chaos.tapes().playing(&scope);
     let before = before.map(|playing| Line::of(scope.clone(), &playing));
-    state.chaos.play(&scope, None);
+    state.chaos.take_out_tape(&scope);
     let detail = before.as_ref().map(Line::told).unwrap_or_default();
     caller.changed(before.as_ref(), None, detail);
     Ok(StatusCode::NO_CONTENT)

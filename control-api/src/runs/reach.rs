@@ -166,7 +166,9 @@ impl OwnProxy {
             let put = self.chaos.put_for_run(scope, request, &mark);
             put.map_err(|error| match error {
                 PutError::UnknownProfile(name) => ReachError::UnknownProfile(name),
-                PutError::Profile(error) => ReachError::BadRules(error.to_string()),
+                error @ (PutError::Profile(_) | PutError::Quota(_)) => {
+                    ReachError::BadRules(error.to_string())
+                }
             })?
         };
         if let Some(why) = mark.why() {

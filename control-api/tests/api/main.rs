@@ -14,6 +14,7 @@ mod openapi;
 mod pages;
 mod problems;
 mod profiles;
+mod quotas;
 mod recordings;
 mod runs;
 mod store;

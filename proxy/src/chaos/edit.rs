@@ -111,7 +111,7 @@ impl Chaos {
             let rules = own.activation().rules();
             match profiles.compile(wanted, rules.own_tools()) {
                 Ok(rules) => replacements.push((own.clone(), rules)),
-                Err(PutError::UnknownProfile(_)) => {}
+                Err(PutError::UnknownProfile(_) | PutError::Quota(_)) => {}
                 Err(PutError::Profile(source)) => {
                     let profile = own.activation().profile.clone();
                     return Err(EditError::InForce { profile, source });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use squall_journal::quota::OverQuota;
 use squall_profiles::activation::Observe;
 use squall_profiles::error::ProfileError;
 use squall_profiles::profile::Profile;
@@ -100,4 +101,7 @@ pub enum PutError {
     /// The profile cannot be compiled.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// Too many scopes have chaos of their own.
+    #[error(transparent)]
+    Quota(#[from] OverQuota),
 }

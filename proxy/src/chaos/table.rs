@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use squall_journal::quota::{OverQuota, Quota};
 use squall_journal::scopes::workspace_of;
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +12,14 @@ use super::{DEFAULT_SCOPE, ScopeChaos};
 /// Most forks held; beyond it the oldest that is not in use makes room, and its scope begins again
 /// when it comes back.
 pub(super) const FORKS: usize = 1024;
+
+/// Scopes with chaos of their own that is no run's. Each holds its compiled rules.
+const OWN: Quota = Quota {
+    what: "scopes with chaos of their own",
+    each: 256,
+    all: 1024,
+    remedy: "end the chaos of one of them first",
+};
 
 /// What is in force for every scope that was named so far.
 #[derive(Debug, Clone)]
@@ -41,6 +50,28 @@ impl Table {
             return own.unwrap_or(&self.default);
         }
         &self.default
+    }
+
+    /// The workspace that a scope is of.
+    pub(super) fn owner<'s>(&self, scope: &'s str) -> &'s str {
+        let workspace = workspace_of(scope);
+        if self.workspaces.contains(workspace) {
+            workspace
+        } else {
+            DEFAULT_SCOPE
+        }
+    }
+
+    /// Whether a scope may have chaos of its own, as far as its workspace's share goes.
+    pub(super) fn check_room(&self, scope: &str) -> Result<(), OverQuota> {
+        let held: Vec<_> = self.own().filter(|own| own.run().is_none()).collect();
+        if held.iter().any(|own| **own.scope() == *scope) {
+            return Ok(());
+        }
+        OWN.check(
+            self.owner(scope),
+            held.iter().map(|own| self.owner(own.scope())),
+        )
     }
 
     /// What is in force for a scope, if the scope is known.

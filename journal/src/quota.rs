@@ -1,0 +1,81 @@
+//! How many things of a kind one workspace may have, so that the others have room too.
+
+/// How many things of a kind there may be at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// The things, as messages name several of them.
+    pub what: &'static str,
+    /// Most of one workspace.
+    pub each: usize,
+    /// Most of all workspaces together: what memory allows.
+    pub all: usize,
+    /// What makes room, as an order.
+    pub remedy: &'static str,
+}
+
+/// A workspace has as many as it may, or all together have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{whose} may have {most} {what} at a time; {remedy}")]
+pub struct OverQuota {
+    whose: String,
+    most: usize,
+    what: &'static str,
+    remedy: &'static str,
+}
+
+impl Quota {
+    /// Whether `workspace` may have one more, beside those that are held: of each, its workspace.
+    pub fn check(
+        &self,
+        workspace: &str,
+        held: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<(), OverQuota> {
+        let (mut own, mut all) = (0, 0);
+        for holder in held {
+            all += 1;
+            own += usize::from(holder.as_ref() == workspace);
+        }
+        let (whose, most) = if own >= self.each {
+            (format!("the workspace `{workspace}`"), self.each)
+        } else if all >= self.all {
+            ("all workspaces together".to_owned(), self.all)
+        } else {
+            return Ok(());
+        };
+        Err(OverQuota {
+            whose,
+            most,
+            what: self.what,
+            remedy: self.remedy,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_has_its_own_limit_and_all_together_have_one() {
+        let quota = Quota {
+            what: "tapes",
+            each: 2,
+            all: 3,
+            remedy: "stop one first",
+        };
+        let own = "the workspace `blue` may have 2 tapes at a time; stop one first";
+        let all = "all workspaces together may have 3 tapes at a time; stop one first";
+        for (held, over) in [
+            (&[][..], None),
+            (&["blue", "red"], None),
+            (&["red", "red"], None),
+            (&["blue", "blue"], Some(own)),
+            (&["red", "red", "red", "blue", "blue"], Some(own)),
+            (&["blue", "red", "red"], Some(all)),
+            (&["red", "red", "red"], Some(all)),
+        ] {
+            let checked = quota.check("blue", held).map_err(|over| over.to_string());
+            assert_eq!(checked.err().as_deref(), over, "{held:?}");
+        }
+    }
+}

@@ -23,7 +23,7 @@ use crate::query::Params;
 use crate::runs::{NotAdded, NotApproved, NotCancelled, order};
 use crate::store::RunFilter;
 
-/// When it is worth another try, while too many runs are queued.
+/// When it is worth another try, while too many runs are not over.
 const FULL: Duration = Duration::from_secs(5);
 
 /// What runs can be filtered by.
@@ -86,10 +86,7 @@ pub(super) async fn create(
     let added = state.runs.add(caller.workspace(), wish).await;
     let run = added.map_err(|error| match error {
         NotAdded::Wrong(wrong) => Problem::invalid(wrong),
-        NotAdded::Full => Problem::too_many(
-            "too many runs are queued; wait until some are over, or cancel them",
-            FULL,
-        ),
+        NotAdded::Full(over) => Problem::too_many(over.to_string(), FULL),
         NotAdded::Store(error) => Problem::store(&error),
     })?;
     caller.changed(None, Some(&run), told(&run));

@@ -28,8 +28,11 @@ use crate::StoredJournal;
 use crate::audit::{self, AuditLog, Digests};
 use crate::store::{RunEventRow, RunFilter, Store, StoreError};
 
-/// Runs under way at once.
+/// Runs of one workspace that are under way at once.
 const AT_ONCE: usize = 4;
+
+/// Runs of all workspaces that are under way at once.
+const ALL_AT_ONCE: usize = 16;
 
 /// How long whoever approves or cancels a run waits until that is written.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -71,10 +74,27 @@ pub struct Runs {
     runners: Vec<Arc<dyn Runner>>,
     approval: RwLock<Approval>,
     reach: Arc<OwnProxy>,
-    exclusive: Arc<tokio::sync::Mutex<()>>,
-    turns: Arc<Semaphore>,
+    lanes: Mutex<BTreeMap<String, Lane>>,
+    turns: Semaphore,
     ongoing: Mutex<BTreeMap<String, Arc<Ongoing>>>,
     changed: watch::Sender<()>,
+}
+
+/// What the runs of a workspace share: none waits for a run of another workspace here.
+#[derive(Debug, Clone)]
+struct Lane {
+    turns: Arc<Semaphore>,
+    /// Held by the run that has the workspace's scope for itself.
+    exclusive: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            exclusive: Arc::default(),
+        }
+    }
 }
 
 impl Runs {
@@ -92,8 +112,8 @@ impl Runs {
             runners: parts.runners,
             approval: RwLock::new(parts.approval),
             reach,
-            exclusive: Arc::default(),
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            lanes: Mutex::default(),
+            turns: Semaphore::new(ALL_AT_ONCE),
             ongoing: Mutex::default(),
             changed: watch::Sender::new(()),
         })
@@ -209,6 +229,12 @@ impl Runs {
         let ongoing = self.ongoing();
         let run = ongoing.get(id).filter(|run| run.workspace == workspace);
         run.cloned()
+    }
+
+    /// What the runs of a workspace share.
+    fn lane(&self, workspace: &str) -> Lane {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.entry(workspace.to_owned()).or_default().clone()
     }
 
     fn forget(&self, run: &Ongoing) {

@@ -7,6 +7,8 @@ pub(crate) enum Stop {
     Cancelled,
     /// It took longer than `safety.ttl` lets chaos be in force.
     Ttl(String),
+    /// It waited too long before it began; for what.
+    Waited(&'static str),
     /// Too much went wrong.
     Halt(String),
     /// Somebody ended its chaos, or put other chaos in its place.
@@ -47,6 +49,7 @@ impl Stop {
         match self {
             Self::Cancelled => "cancel",
             Self::Ttl(_) => "ttl",
+            Self::Waited(_) => "waited",
             Self::Halt(_) => "halt",
             Self::Chaos(_) => "chaos",
             Self::Stopping => "stopping",
@@ -58,6 +61,7 @@ impl Stop {
     pub(crate) fn why(&self) -> &str {
         match self {
             Self::Cancelled => "it was cancelled",
+            Self::Waited(why) => why,
             Self::Ttl(why) | Self::Halt(why) | Self::Chaos(why) => why,
             Self::Stopping => STOPPING,
             Self::Lease => "another daemon has given it up: this one was not heard of for too long",

@@ -53,7 +53,8 @@ impl Runs {
         match record.state {
             RunState::AwaitingApproval if run.approved.is_cancelled() => Err(NotApproved::Already),
             RunState::AwaitingApproval => {
-                let has_a_turn = self.turns.available_permits() > 0;
+                let turns = [&self.turns, &*self.lane(workspace).turns];
+                let has_a_turn = turns.iter().all(|turns| turns.available_permits() > 0);
                 let mut changes = self.changes();
                 let begun = async {
                     run.approve(by, self.now()).await;

@@ -2,34 +2,52 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use squall_journal::run::RunRecord;
+use tokio::time::timeout;
 
 use super::super::life::{Ending, Life, Unbegun};
 use super::super::ongoing::Ongoing;
 use super::super::reach::workspace_scope;
 use super::super::runner::{Runner, Tools};
 use super::super::stop::Stop;
-use super::Runs;
 use super::end::{End, Outcome};
+use super::{Lane, Runs};
+
+/// How long a run waits for approval, and then for its turn.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
+
+/// Why a run ends that waited too long.
+const UNAPPROVED: &str = "it waited for approval for 24 hours, the longest time that a run waits";
+const NO_TURN: &str = "it waited for its turn for 24 hours, the longest time that a run waits";
 
 impl Runs {
     /// A run's life, from the queue to its end.
     pub(super) async fn live(self: Arc<Self>, run: Arc<Ongoing>, runner: Arc<dyn Runner>) {
+        let lane = self.lane(&run.workspace);
         let turn = async {
-            run.approved.cancelled().await;
-            Arc::clone(&self.turns).acquire_owned().await
+            let approved = run.approved.cancelled();
+            timeout(LONGEST_WAIT, approved)
+                .await
+                .map_err(|_| UNAPPROVED)?;
+            // A workspace whose own turns are taken stands in nobody's way.
+            let turn = async { (lane.turns.acquire().await, self.turns.acquire().await) };
+            timeout(LONGEST_WAIT, turn).await.map_err(|_| NO_TURN)
         };
         let turn = run.mark.cut().run_until_cancelled(turn).await;
+        if let Some(Err(why)) = turn {
+            self.stop(&run, Stop::Waited(why));
+        }
         let outcome = match turn {
-            Some(Ok(_turn)) => {
+            Some(Ok(_turns)) => {
                 let at = self.now();
                 let begun = run
                     .move_on(Life::start, |record| record.started_at = Some(at))
                     .await;
                 if begun {
-                    self.carry_out(&run, &*runner).await
+                    self.carry_out(&run, &*runner, &lane).await
                 } else {
                     Outcome::Stopped
                 }
@@ -42,12 +60,12 @@ impl Runs {
     }
 
     /// Until the runner is done, or the run is stopped.
-    async fn carry_out(&self, run: &Ongoing, runner: &dyn Runner) -> Outcome {
+    async fn carry_out(&self, run: &Ongoing, runner: &dyn Runner, lane: &Lane) -> Outcome {
         let tools = Tools {
             reach: Arc::clone(&self.reach) as _,
             tell: run,
             shared_scope: workspace_scope(&run.workspace).to_owned(),
-            exclusive: Arc::clone(&self.exclusive),
+            exclusive: Arc::clone(&lane.exclusive),
         };
         let working = AssertUnwindSafe(runner.run(&run.order, tools)).catch_unwind();
         let in_time = async {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use serde_json::json;
 use squall_harness::scores::Bar;
 use squall_harness::suite::Suite;
+use squall_journal::quota::{OverQuota, Quota};
 use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRecord};
 
 use super::super::agent_name::agent_name;
@@ -21,8 +22,13 @@ use super::lease::lease_ms;
 use crate::problem::Detail;
 use crate::store::{NewRun, RunEventRow, StoreError};
 
-/// Runs that are not over, those that wait included.
-const MOST: usize = 100;
+/// Runs that are not over, those that wait included. Each holds its suite.
+const UNFINISHED: Quota = Quota {
+    what: "runs that are not over",
+    each: 100,
+    all: 400,
+    remedy: "wait until one of them is, or cancel one",
+};
 
 /// Why a run was not taken.
 #[derive(Debug)]
@@ -30,7 +36,7 @@ pub(crate) enum NotAdded {
     /// It makes no sense.
     Wrong(Vec<Detail>),
     /// There are too many that are not over.
-    Full,
+    Full(OverQuota),
     /// It cannot be written down.
     Store(StoreError),
 }
@@ -105,9 +111,10 @@ impl Runs {
         });
         {
             let mut ongoing = self.ongoing();
-            if ongoing.len() >= MOST {
+            let held = ongoing.values().map(|run| &run.workspace);
+            if let Err(over) = UNFINISHED.check(&run.workspace, held) {
                 self.reach.close(run.id());
-                return Err(NotAdded::Full);
+                return Err(NotAdded::Full(over));
             }
             ongoing.insert(run.id().to_owned(), Arc::clone(&run));
         }

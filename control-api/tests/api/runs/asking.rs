@@ -180,16 +180,45 @@ async fn variables_that_are_sent_with_a_suite_are_used_and_never_told() {
 }
 
 #[tokio::test]
-async fn the_hundred_and_first_run_that_is_not_over_is_refused() {
+async fn runs_of_one_workspace_leave_room_and_turns_for_the_others() {
     let bench = Bench::new().await;
-    for _ in 0..100 {
-        bench.ask().await;
+    let of = |workspace: &str| Token::new("t", Role::Operator, workspace).of_workspace(workspace);
+    bench
+        .api
+        .state
+        .access
+        .configure(["blue", "red"].map(of).into());
+    let body = wish().to_string();
+    let ask = async |whose: &str| {
+        let bearer = format!("Bearer {whose}");
+        let headers = [
+            ("authorization", &*bearer),
+            ("content-type", "application/json"),
+        ];
+        bench
+            .api
+            .ask("POST", "/v1/runs", &headers, body.clone())
+            .await
+    };
+    let answers = futures_util::future::join_all((0..117).map(|_| ask("blue"))).await;
+    let (taken, refused): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.status == 201);
+    assert_eq!((taken.len(), refused.len()), (100, 17));
+    for refused in refused {
+        let problem = refused.problem(429, "rate-limited");
+        let limit = "the workspace `blue` may have 100 runs that are not over at a time; wait until \
+                     one of them is, or cancel one";
+        assert_eq!(problem["detail"], limit);
+        assert!(!refused.header("retry-after").is_empty());
     }
-    let refused = bench.api.post("/v1/runs", wish()).await;
-    refused.problem(429, "rate-limited");
-    assert!(!refused.header("retry-after").is_empty());
+    // Four of them are under way and end when they are told to; none of the others comes to its turn.
+    for _ in 0..4 {
+        bench.begun().await;
+    }
+    assert_eq!(ask("red").await.status, 201);
+    bench.begun().await;
     bench.api.state.runs.stop_all().await;
-    bench.ask().await;
+    assert_eq!(ask("blue").await.status, 201);
 }
 
 #[tokio::test]

@@ -233,3 +233,48 @@ async fn a_run_may_take_no_longer_than_chaos_may_be_in_force() {
         "{over}"
     );
 }
+
+#[tokio::test]
+async fn a_run_waits_a_day_for_approval_and_then_a_day_for_its_turn() {
+    let pass = async |time: Duration| {
+        // The store's threads go by the real clock: while this one is paused, none of them is asked.
+        tokio::time::pause();
+        tokio::time::advance(time).await;
+        tokio::time::resume();
+    };
+    let bench = Bench::with(Store::in_memory(), Defaults::default(), &["weather"]).await;
+    let waits = bench.ask().await;
+    let mut approved = Vec::new();
+    for _ in 0..5 {
+        approved.push(bench.ask().await);
+    }
+    let (day, minute) = (Duration::from_hours(24), Duration::from_mins(1));
+    let almost = Duration::from_mins(24 * 60 - 1);
+    pass(almost).await;
+    assert_eq!(bench.show(&waits).await["state"], "awaiting_approval");
+    for path in &approved {
+        let answer = bench.api.post(&format!("{path}/approve"), json!({})).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    for _ in 0..4 {
+        bench.begun().await;
+    }
+    pass(2 * minute).await;
+    let over = bench.over(&waits).await;
+    assert_eq!(over["state"], "cancelled", "{over:#}");
+    let why = "it waited for approval for 24 hours, the longest time that a run waits";
+    assert_eq!(over["reason"], why);
+    let late = bench.api.post(&format!("{waits}/approve"), json!({})).await;
+    late.problem(409, "conflict");
+    let last = approved.pop().expect("a run");
+    assert_eq!(bench.show(&last).await["state"], "awaiting_approval");
+    pass(day).await;
+    let over = bench.over(&last).await;
+    assert_eq!(over["state"], "cancelled", "{over:#}");
+    let why = "it waited for its turn for 24 hours, the longest time that a run waits";
+    assert_eq!(over["reason"], why);
+    let running = bench.show(&approved[0]).await;
+    assert_eq!(running["state"], "running", "those under way go on");
+    let metrics = bench.api.state.metrics.render().expect("renders");
+    assert!(metrics.contains("squall_runs_cut_short_total{kind=\"chaos\",reason=\"waited\"} 2"));
+}

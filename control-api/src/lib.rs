@@ -45,7 +45,7 @@ pub use self::runs::{
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};
 pub use self::stored_documents::StoredDocuments;
-pub use self::stored_journal::{JournalOptions, Kept, Retain, StoredJournal};
+pub use self::stored_journal::{JournalOptions, Kept, Retain, StoredJournal, prune};
 pub use self::stored_profiles::StoredProfiles;
 pub use self::stored_tokens::StoredTokens;
 pub use self::trust::{Terms, Trust};

@@ -3,10 +3,10 @@
 //! The recorder's thread chooses what is kept and puts it into a bounded queue; it never waits. A task
 //! takes it off in batches and writes each in one transaction. While the store is away a batch is tried
 //! again and the queue fills; what does not fit is dropped and counted, apart from what was never to be
-//! kept. Between batches what is too old or too much is deleted.
+//! kept. What is too old or too much is deleted beside it ([`prune`]), runs too.
 //!
 //! ```text
-//! collector ─ keep() ─▶ queue ─▶ writer ─▶ Store ◀─ prune
+//! collector ─ keep() ─▶ queue ─▶ writer ─▶ Store ◀─ prune()
 //!                │ full: dropped     └─ away: the same batch again
 //!                └ more than a second's share: sampled out
 //! ```
@@ -21,7 +21,8 @@ use squall_proxy::metrics::{Metrics, Sink};
 use squall_proxy::recorder::{ExchangeNote, Keep, Recorder};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant as Later, MissedTickBehavior};
+use tokio::time::Instant as Later;
+use tokio_util::sync::CancellationToken;
 
 use crate::Broken;
 use crate::store::{ExchangeRow, Keeping, Store, StoreError};
@@ -59,13 +60,15 @@ pub enum Kept {
     None,
 }
 
-/// How much of the journal is kept, and how long.
+/// How much of the journal is kept, and how long; and of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retain {
     /// Greatest number of exchanges. Default 100,000.
     pub exchanges: u64,
     /// How long ago they may have begun. Default seven days.
     pub age: Duration,
+    /// Greatest number of runs of each workspace that are over, at least 1. Default 1,000.
+    pub runs: u64,
 }
 
 impl Default for Retain {
@@ -73,6 +76,7 @@ impl Default for Retain {
         Self {
             exchanges: 100_000,
             age: Duration::from_hours(7 * 24),
+            runs: 1_000,
         }
     }
 }
@@ -140,8 +144,6 @@ impl StoredJournal {
         }));
         let writer = Writer {
             store: store.clone(),
-            retain: options.retain,
-            recorder: recorder.clone(),
             metrics: Arc::clone(metrics),
             away: Arc::clone(&away),
             messages,
@@ -275,6 +277,31 @@ impl StoredJournal {
     }
 }
 
+/// Deletes what is not to be kept of exchanges and runs, now and every ten seconds, until `stopping`.
+pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: CancellationToken) {
+    let age = u64::try_from(retain.age.as_millis()).unwrap_or(u64::MAX);
+    let pruning = async {
+        loop {
+            let keeping = Keeping {
+                exchanges: retain.exchanges,
+                since_ms: recorder.unix_ms(Instant::now()).saturating_sub(age),
+                runs: retain.runs,
+            };
+            match store.prune(keeping).await {
+                // One slice at a time, so that what is written is not kept waiting.
+                Ok(true) => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Ok(false) => {}
+                Err(error) => tracing::warn!("old exchanges and runs stay for now: {error}"),
+            }
+            tokio::time::sleep(PRUNE).await;
+        }
+    };
+    stopping.run_until_cancelled(Box::pin(pruning)).await;
+}
+
 /// Chooses what is kept, on the collector's thread.
 struct Keeper {
     queue: mpsc::Sender<Message>,
@@ -336,8 +363,6 @@ impl Share {
 /// The task that writes.
 struct Writer {
     store: Store,
-    retain: Retain,
-    recorder: Recorder,
     metrics: Arc<Metrics>,
     away: Arc<Mutex<Option<StoreError>>>,
     messages: mpsc::Receiver<Message>,
@@ -353,24 +378,7 @@ struct Gathered {
 
 impl Writer {
     async fn run(mut self) {
-        let mut looks = tokio::time::interval(PRUNE);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut too_many = false;
-        loop {
-            let first = tokio::select! {
-                message = self.messages.recv() => message,
-                _ = looks.tick() => {
-                    too_many = self.prune().await;
-                    continue;
-                }
-                // One slice at a time, so that what comes in is not kept waiting.
-                () = std::future::ready(()), if too_many => {
-                    too_many = self.prune().await;
-                    tokio::task::yield_now().await;
-                    continue;
-                }
-            };
-            let Some(first) = first else { return };
+        while let Some(first) = self.messages.recv().await {
             let gathered = self.gather(first).await;
             self.write(gathered.notes).await;
             for waiting in gathered.waiting {
@@ -436,22 +444,6 @@ impl Writer {
                     }
                     tokio::time::sleep(AGAIN).await;
                 }
-            }
-        }
-    }
-
-    /// Deletes a slice of what is not to be kept; whether there is more.
-    async fn prune(&self) -> bool {
-        let age = u64::try_from(self.retain.age.as_millis()).unwrap_or(u64::MAX);
-        let keeping = Keeping {
-            exchanges: self.retain.exchanges,
-            since_ms: self.recorder.unix_ms(Instant::now()).saturating_sub(age),
-        };
-        match self.store.prune(keeping).await {
-            Ok(more) => more,
-            Err(error) => {
-                tracing::warn!("old exchanges stay for now: {error}");
-                false
             }
         }
     }

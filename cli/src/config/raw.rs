@@ -202,20 +202,23 @@ pub(crate) struct RawStore {
     /// the rest at most 1,000 a second) or `none`.
     #[schemars(with = "Option<KeptWord>")]
     pub(crate) exchanges: Option<Scalar>,
-    /// How many exchanges are kept, and how long.
+    /// How many exchanges are kept, and how long; and how many runs.
     pub(crate) retain: Option<RawRetain>,
 }
 
-/// How much of the journal is kept in the store.
+/// How much of the journal is kept in the store, and how many runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Retain")]
 pub(crate) struct RawRetain {
-    /// Greatest number. Default 100000.
+    /// Greatest number of exchanges. Default 100000.
     #[schemars(with = "Option<Amount>")]
     pub(crate) exchanges: Option<Scalar>,
-    /// How long ago they may have begun. Default `7d`.
+    /// How long ago exchanges may have begun. Default `7d`.
     pub(crate) age: Option<Scalar>,
+    /// Greatest number of runs of each workspace that are over, at least 1. Default 1000.
+    #[schemars(with = "Option<Amount>")]
+    pub(crate) runs: Option<Scalar>,
 }
 
 /// What a tool's name stands for.

@@ -134,7 +134,7 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  tokens: [{ name: ci, role: admin, token: \"${SQUALL_SHORT_TOKEN}\" }]\n",
         "api:\n  env: [\"$KEY\", A-B]\n",
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
-        "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7 }\n",
+        "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7, runs: 0 }\n",
         "safety: { ttl: forever, commands: yes, halt: { error_share: 90, faults: many } }\n",
         "redact: [\"acct_[0-9\"]\napproval: [\"\", \"a b\"]\n",
         "tools: { search: {} }\n",

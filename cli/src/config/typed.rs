@@ -359,6 +359,7 @@ impl Typing<'_> {
                 words::whole_number,
             );
             self.set(&mut retain.age, raw.age.as_ref(), words::some_time);
+            self.set(&mut retain.runs, raw.runs.as_ref(), words::from_one);
         }
     }
 

@@ -101,6 +101,13 @@ pub(super) fn whole_number<T: FromStr>(text: &str) -> Result<T, String> {
         .map_err(|_| format!("`{text}` is not a whole number in range"))
 }
 
+pub(super) fn from_one(text: &str) -> Result<u64, String> {
+    match whole_number(text)? {
+        0 => Err("`0` would keep nothing; write at least `1`".to_owned()),
+        number => Ok(number),
+    }
+}
+
 pub(super) fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),

@@ -248,6 +248,12 @@ impl Daemon {
         let tokens = Arc::clone(&self.tokens);
         work.spawn(stored.follow(chaos, tokens, self.ending.clone()));
         work.spawn(Arc::clone(&self.runs).keep_leases(self.ending.clone()));
+        work.spawn(squall_control_api::prune(
+            self.stored.store().clone(),
+            self.config.store.journal.retain,
+            self.recorder.clone(),
+            self.ending.clone(),
+        ));
         let serving = squall_control_api::serve(listener, state, self.ending.clone());
         self.api = Some(tokio::spawn(async move {
             if let Err(error) = serving.await {

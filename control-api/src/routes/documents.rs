@@ -315,7 +315,9 @@ impl<'a> Documents<'a> {
         let kind = self.collection.kind.as_str();
         let name: String = name.chars().take(64).collect();
         Problem::not_found(match version {
-            Some(version) => format!("{kind} `{name}` was never put as version {version}"),
+            Some(version) => {
+                format!("{kind} `{name}` has no version {version}, or none that is still kept")
+            }
             None => format!("there is no {kind} `{name}`"),
         })
     }

@@ -193,7 +193,7 @@ async fn show_version(
     let document = found.ok_or_else(|| {
         let shown: String = name.chars().take(64).collect();
         Problem::not_found(format!(
-            "profile `{shown}` was never put as version {version}"
+            "profile `{shown}` has no version {version}, or none that is still kept"
         ))
     })?;
     let content_type = HeaderValue::from_static("application/yaml");

@@ -1,4 +1,4 @@
-//! Documents that people write, each of their versions kept.
+//! Documents that people write, the newest hundred of their versions kept.
 
 use ring::digest::{SHA256, digest};
 
@@ -7,6 +7,13 @@ use crate::ledger::Draft;
 
 /// The workspace of everybody who has no other.
 pub const DEFAULT_WORKSPACE: &str = "default";
+
+/// Versions of a document that are kept, the newest ones.
+pub(super) const VERSIONS: i64 = 100;
+
+/// Deletes versions of a document up to a number. In the words of both databases.
+pub(super) const FORGET: &str = "DELETE FROM documents WHERE workspace = $1 AND kind = $2 AND name = $3 \
+     AND version <= $4";
 
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

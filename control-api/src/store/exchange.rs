@@ -154,13 +154,15 @@ impl Entry for StoredExchange {
     }
 }
 
-/// How many of the newest exchanges are kept, and since when.
+/// How many of the newest exchanges are kept, and since when; and of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keeping {
     /// Greatest number.
     pub exchanges: u64,
     /// Those that began before this go, milliseconds since 1970.
     pub since_ms: u64,
+    /// Greatest number of runs of each workspace that are over.
+    pub runs: u64,
 }
 
 impl Keeping {

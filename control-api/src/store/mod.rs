@@ -202,7 +202,7 @@ impl Store {
     }
 
     /// Writes a new version of a document over version `over` (0: there is none), and gives its
-    /// number. All earlier versions stay. What is written already is not written again: the number is
+    /// number. The newest 100 versions stay. What is written already is not written again: the number is
     /// then `over`. `at` is milliseconds since 1970.
     pub async fn write(
         &self,
@@ -292,16 +292,20 @@ impl Store {
         Ok(entry.await?.and_then(|entry| StoredExchange::read(&entry)))
     }
 
-    /// Deletes exchanges that are not to be kept, the oldest first, at most a thousand; whether there
-    /// are more of them.
+    /// Deletes exchanges that are not to be kept, the oldest first, at most a thousand, and runs that are
+    /// over, with all that is kept of them; whether there are more.
     pub async fn prune(&self, keeping: Keeping) -> Result<bool, StoreError> {
+        if self.is_blank() {
+            return Ok(false);
+        }
         let pruned = bounded(&self.place, async {
             match &self.database {
                 Database::Sqlite(sqlite) => sqlite.prune(keeping).await,
                 Database::Postgres(postgres) => postgres.prune(keeping).await,
             }
         });
-        Ok(pruned.await? >= exchange::PRUNED_AT_ONCE.unsigned_abs())
+        let more = pruned.await? >= exchange::PRUNED_AT_ONCE.unsigned_abs();
+        Ok(self.prune_runs(keeping.runs).await? || more)
     }
 
     /// Every token that is good, by workspace and name.

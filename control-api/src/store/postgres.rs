@@ -11,7 +11,7 @@ use squall_journal::id::ExchangeId;
 use squall_journal::ring::Filter;
 
 use super::audit::{self, AuditFilter, TakesAudit};
-use super::document::{LISTED, ListedDocument, Row, signed};
+use super::document::{FORGET, LISTED, ListedDocument, Row, VERSIONS, signed};
 use super::error::Cause;
 use super::exchange::{AT_ONCE, ExchangeRow, Keeping, Takes as _};
 use super::{
@@ -183,6 +183,13 @@ impl Postgres {
         if written.rows_affected() == 0 {
             return Ok(None);
         }
+        sqlx::query(FORGET)
+            .bind(key.workspace)
+            .bind(key.kind.as_str())
+            .bind(key.name)
+            .bind(over + 1 - VERSIONS)
+            .execute(&mut *transaction)
+            .await?;
         append(&mut transaction, entry.as_slice()).await?;
         tell(&mut transaction, key.kind.as_str()).await?;
         transaction.commit().await?;

@@ -10,6 +10,9 @@ use squall_journal::run::{RunKind, RunRecord, RunState};
 /// Runs of a workspace that keep the exchanges of what failed in them; of older ones these go.
 pub(super) const KEEPING_EXCHANGES: i64 = 100;
 
+/// Most runs that are deleted in one transaction: each may have 32 MiB of exchanges.
+pub(super) const PRUNED_AT_ONCE: usize = 20;
+
 /// A run that is written for the first time.
 #[derive(Debug, Clone)]
 pub struct NewRun<'a> {
@@ -110,8 +113,8 @@ macro_rules! runs_in {
             use super::super::error::Cause;
             use super::super::recording::RecordedRow;
             use super::{
-                Abandoned, KEEPING_EXCHANGES, NewRun, RunEventRow, RunFilter, RunStep, storable,
-                written,
+                Abandoned, KEEPING_EXCHANGES, NewRun, PRUNED_AT_ONCE, RunEventRow, RunFilter,
+                RunStep, storable, written,
             };
 
             pub(in crate::store) async fn add(
@@ -300,6 +303,30 @@ macro_rules! runs_in {
                 }
                 happened(connection, &record.id, events).await?;
                 Ok(true)
+            }
+
+            /// Deletes runs that are over beyond the newest `most` of their workspace, the oldest first, a bounded
+            /// number; how many. Their events go with them.
+            pub(in crate::store) async fn prune(
+                connection: &mut $connection,
+                most: i64,
+            ) -> Result<usize, Cause> {
+                let pruned: Vec<String> = query_scalar(AssertSqlSafe(format!(
+                    "DELETE FROM runs WHERE id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER \
+                     (PARTITION BY workspace ORDER BY id DESC) AS place FROM runs \
+                     WHERE lease_until IS NULL) AS ended WHERE place > $1 \
+                     ORDER BY id LIMIT {PRUNED_AT_ONCE}) RETURNING id"
+                )))
+                .bind(most)
+                .fetch_all(&mut *connection)
+                .await?;
+                for run in &pruned {
+                    query("DELETE FROM run_exchanges WHERE run = $1")
+                        .bind(run)
+                        .execute(&mut *connection)
+                        .await?;
+                }
+                Ok(pruned.len())
             }
 
             /// Newest first, without their cells.

@@ -3,6 +3,7 @@
 use squall_journal::run::{RunRecord, RunState};
 use squall_journal::tape::Recorded;
 
+use super::document::signed;
 use super::recording::RecordedRow;
 use super::run::{self, Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};
 use super::{Database, Store, StoreError, bounded, can_be_there};
@@ -132,6 +133,13 @@ impl Store {
             }
         }
         Ok(given_up)
+    }
+
+    /// Deletes runs that are over, of each workspace those beyond the newest so many, a few at a time: whether
+    /// there are more.
+    pub(super) async fn prune_runs(&self, most: u64) -> Result<bool, StoreError> {
+        let pruned = write!(self, prune(signed(most)))?;
+        Ok(pruned >= run::PRUNED_AT_ONCE)
     }
 
     /// At most `limit` runs of a workspace, newest first, without their cells: of every daemon that

@@ -23,7 +23,7 @@ use sqlx::sqlite::{
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use self::audit::append;
-use super::document::{LISTED, ListedDocument, Row, signed};
+use super::document::{FORGET, LISTED, ListedDocument, Row, VERSIONS, signed};
 use super::error::Cause;
 use super::{ACQUIRE, Change, Document, DocumentKind, Key, Tenure, idempotency, migrations};
 use crate::claim::Claim;
@@ -327,6 +327,13 @@ async fn write(
     .bind(change.deletes())
     .execute(&mut *writer)
     .await?;
+    sqlx::query(FORGET)
+        .bind(key.workspace)
+        .bind(key.kind.as_str())
+        .bind(key.name)
+        .bind(over + 1 - VERSIONS)
+        .execute(&mut *writer)
+        .await?;
     Ok(Some(over + 1))
 }
 

@@ -16,7 +16,7 @@ use squall_control_api::store::Store;
 use squall_control_api::{
     ApiState, Approval, JournalOptions, Listening, Readiness, RecordingBounds, Recordings, Runner,
     Runs, RunsParts, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust,
-    router,
+    prune, router,
 };
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
@@ -128,6 +128,8 @@ impl Api {
         let mut api = Self::over(stored, Vec::new(), recorder, Defaults::default());
         let state = &mut api.state;
         state.journal = StoredJournal::start(&store, options, &state.recorder, &state.metrics);
+        let (recorder, stopping) = (state.recorder.clone(), state.stopping.clone());
+        tokio::spawn(prune(store, options.retain, recorder, stopping));
         api.router = router(api.state.clone());
         api
     }

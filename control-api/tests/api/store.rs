@@ -23,6 +23,7 @@ use crate::store_runs::{
     a_run_moves_only_from_where_it_is_and_by_its_own_daemon, exchanges_of_the_newest_runs_are_kept,
     runs_are_listed_newest_first_by_state_kind_and_workspace,
     runs_that_nobody_executes_are_errored_and_no_others,
+    the_newest_runs_that_are_over_are_kept_of_each_workspace,
 };
 
 /// Somewhere a store can be opened, again and again.
@@ -113,6 +114,7 @@ macro_rules! on_both {
 
 on_both! {
     every_put_is_a_version_and_the_old_ones_stay
+    the_newest_hundred_versions_of_a_document_are_kept
     what_is_there_already_is_no_new_version
     a_change_over_another_version_is_stale
     a_deletion_is_a_version_too
@@ -131,6 +133,7 @@ on_both! {
     exchanges_of_the_newest_runs_are_kept
     runs_that_nobody_executes_are_errored_and_no_others
     runs_are_listed_newest_first_by_state_kind_and_workspace
+    the_newest_runs_that_are_over_are_kept_of_each_workspace
     recordings_come_back_as_they_were
     the_oldest_recordings_that_have_ended_make_room
 }
@@ -223,6 +226,39 @@ async fn every_put_is_a_version_and_the_old_ones_stay(ground: &Ground<'_>) {
         .expect("an answer")
         .expect("version 1");
     assert_eq!(one.digest, sha256);
+}
+
+async fn the_newest_hundred_versions_of_a_document_are_kept(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let other = Key {
+        workspace: "blue",
+        ..MINE
+    };
+    store
+        .write(other, put("theirs"), 0, 1)
+        .await
+        .expect("written");
+    for over in 0..103 {
+        let body = over.to_string();
+        let version = store.write(MINE, put(&body), over, 1).await;
+        assert_eq!(version.expect("written"), over + 1);
+    }
+    for (key, version, is_kept) in [
+        (MINE, 1, false),
+        (MINE, 3, false),
+        (MINE, 4, true),
+        (MINE, 103, true),
+        (other, 1, true),
+    ] {
+        let found = store.document(key, version).await.expect("an answer");
+        assert_eq!(found.is_some(), is_kept, "{key:?} version {version}");
+    }
+    store
+        .write(MINE, Change::Delete, 103, 1)
+        .await
+        .expect("written");
+    assert_eq!(store.document(MINE, 4).await.expect("an answer"), None);
+    assert!(profiles(&store).await[0].deleted);
 }
 
 async fn what_is_there_already_is_no_new_version(ground: &Ground<'_>) {
@@ -627,6 +663,7 @@ async fn the_oldest_exchanges_go_by_number_and_by_age(ground: &Ground<'_>) {
             .prune(Keeping {
                 exchanges,
                 since_ms,
+                runs: 0,
             })
             .await
             .expect("pruned")

@@ -1,7 +1,8 @@
 //! What the store promises of runs, on each database; [`crate::store`] has the list.
 
 use squall_control_api::store::{
-    Abandoned, DEFAULT_WORKSPACE, NewRun, RecordedRow, RunEventRow, RunFilter, RunStep, Store,
+    Abandoned, DEFAULT_WORKSPACE, Keeping, NewRun, RecordedRow, RunEventRow, RunFilter, RunStep,
+    Store,
 };
 use squall_journal::run::{
     CellRecord, CellState, CoverageRecord, EvidenceRecord, RunKind, RunRecord, RunState,
@@ -241,6 +242,75 @@ pub(crate) async fn exchanges_of_the_newest_runs_are_kept(ground: &Ground<'_>) {
     }
     assert!(kept("001").await.is_empty());
     assert_eq!(kept("002").await.len(), rows.len());
+}
+
+pub(crate) async fn the_newest_runs_that_are_over_are_kept_of_each_workspace(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let exchange = [RecordedRow::of(&recorded("e"))];
+    // The two oldest wait and run.
+    for number in 1..=49 {
+        let id = format!("{number:03}");
+        let workspace = if number % 5 == 0 {
+            "w"
+        } else {
+            DEFAULT_WORKSPACE
+        };
+        let mut record = run(&id, "d");
+        add(&store, workspace, &record, 60_000).await;
+        let cell = [event(2, "cell")];
+        let told = store.tell_of_run(&id, "d", &cell, &exchange);
+        assert!(told.await.expect("an answer"));
+        if number > 2 {
+            record.state = RunState::Failed;
+            assert!(advance(&store, RunState::Queued, &record, &[event(3, "done")]).await);
+        }
+    }
+    let running = RunRecord {
+        state: RunState::Running,
+        ..run("002", "d")
+    };
+    assert!(advance(&store, RunState::Queued, &running, &[event(3, "state")]).await);
+    let left = async |workspace: &str| {
+        let page = store.runs(workspace, &RunFilter::default(), 100).await;
+        let ids = page.expect("a list").into_iter().map(|run| run.id);
+        ids.collect::<Vec<_>>()
+    };
+    let prune = async |runs| {
+        let keeping = Keeping {
+            exchanges: 0,
+            since_ms: 0,
+            runs,
+        };
+        let mut slices = 1;
+        while store.prune(keeping).await.expect("pruned") {
+            slices += 1;
+        }
+        slices
+    };
+    assert_eq!(prune(38).await, 1);
+    assert_eq!(
+        (left(DEFAULT_WORKSPACE).await.len(), left("w").await.len()),
+        (40, 9)
+    );
+    assert_eq!(prune(3).await, 3);
+    let kept = ["049", "048", "047", "002", "001"];
+    assert_eq!(left(DEFAULT_WORKSPACE).await, kept);
+    assert_eq!(left("w").await, ["045", "040", "035"]);
+    for (id, is_kept) in [
+        ("001", true),
+        ("002", true),
+        ("003", false),
+        ("030", false),
+        ("045", true),
+    ] {
+        assert_eq!(
+            !told(&store, id).await.is_empty(),
+            is_kept,
+            "events of {id}"
+        );
+        let exchanges = store.run_exchanges(id).await.expect("an answer");
+        assert_eq!(!exchanges.is_empty(), is_kept, "exchanges of {id}");
+    }
 }
 
 pub(crate) async fn runs_that_nobody_executes_are_errored_and_no_others(ground: &Ground<'_>) {

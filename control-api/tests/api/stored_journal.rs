@@ -3,20 +3,23 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use squall_control_api::store::{Place, Store};
+use squall_control_api::store::{DEFAULT_WORKSPACE, Place, RunStep, Store};
 use squall_control_api::{JournalOptions, Kept, Retain};
+use squall_journal::run::RunState;
 use squall_profiles::plan::{Outcome, Verdict};
 use squall_proxy::recorder::ExchangeNote;
 use squall_tests::postgres::Postgres;
 
 use crate::bench::{Api, eventually};
 use crate::store::Ground;
+use crate::store_runs::{add, run};
 
 const ALL: JournalOptions = JournalOptions {
     kept: Kept::All,
     retain: Retain {
         exchanges: 100_000,
         age: Duration::from_hours(24),
+        runs: 1_000,
     },
     queue: 8_192,
 };
@@ -300,4 +303,35 @@ async fn a_store_that_is_away_holds_nothing_up_and_gets_what_the_queue_kept() {
     let all = all.as_array().expect("items");
     assert_eq!(all.last().map(|item| &item["id"]), Some(&json!(first)));
     assert!(all.len() > 6, "what the queue kept is there: {}", all.len());
+}
+
+#[tokio::test]
+async fn old_runs_go_whatever_is_kept_of_exchanges() {
+    let store = Store::in_memory();
+    for id in ["1", "2", "3"] {
+        let mut record = run(id, "d");
+        add(&store, DEFAULT_WORKSPACE, &record, 60_000).await;
+        record.state = RunState::Cancelled;
+        let step = RunStep {
+            from: RunState::Queued,
+            record: &record,
+            events: &[],
+        };
+        assert!(store.advance_run(step).await.expect("an answer"));
+    }
+    let options = JournalOptions {
+        kept: Kept::None,
+        retain: Retain {
+            runs: 1,
+            ..ALL.retain
+        },
+        ..ALL
+    };
+    let api = Api::with_journal(store, 1, options).await;
+    eventually("the newest run alone", async || {
+        let listed = api.get("/v1/runs").await.json();
+        let left = listed["items"].as_array().expect("items");
+        (left.len() == 1 && left[0]["id"] == "3").then_some(())
+    })
+    .await;
 }

@@ -1,7 +1,6 @@
 //! The API on a socket.
 
 mod connections;
-mod explained;
 
 use std::fs::File;
 use std::io;

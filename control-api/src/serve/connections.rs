@@ -28,10 +28,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::explained::Explained;
-
 /// How long a connection may be open without a request in progress: for its head to come, between two requests,
-/// and for the rest of an answer to be taken.
+/// and for the buffered rest of a response to be read.
 const IDLE: Duration = Duration::from_secs(30);
 
 /// Every connection that is open.
@@ -49,8 +47,8 @@ struct Open {
     close: CancellationToken,
 }
 
-/// Counts the requests in progress on one connection. What is written to it is a change too.
-pub(super) type Progress = Arc<watch::Sender<usize>>;
+/// Counts the requests in progress on one connection.
+type Progress = Arc<watch::Sender<usize>>;
 
 impl Connections {
     /// At most so many. At `shutdown` each finishes the requests that it has.
@@ -123,7 +121,6 @@ async fn carry(
     shutdown: CancellationToken,
 ) {
     let progress = Arc::new(progress);
-    let stream = Explained::new(stream, Arc::clone(&progress));
     let service = service_fn(move |request: Request<Incoming>| {
         let held = InProgress::new(&progress);
         let mut request = request.map(Body::new);

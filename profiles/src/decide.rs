@@ -35,7 +35,7 @@ const LISTED: usize = VerdictIndex::MAX as usize;
 #[derive(Debug)]
 pub struct Shortlist {
     /// A rule on it wants the request's body before [`Snapshot::decide`]: to match on it, or for
-    /// the fingerprint its draw hangs on.
+    /// the fingerprint its draw depends on.
     pub needs_body: bool,
     /// A rule on it depends on what a model call asks: its fault answers in kind, or it asks for a dialect.
     pub depends_on_the_call: bool,
@@ -284,7 +284,7 @@ impl Snapshot {
         let call = counter.call();
         let dice = match (decision.fingerprint, decision.attempt) {
             (Some(fingerprint), Some(attempt)) => self.live.dice(rule, fingerprint, attempt),
-            // Nothing it does hangs on a draw, or there would be a fingerprint.
+            // Nothing it does depends on a draw, or there would be a fingerprint.
             _ => Dice::unrolled(),
         };
         let read = self.live.observe != Observe::Headers;

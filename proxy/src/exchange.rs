@@ -161,8 +161,7 @@ impl Exchange {
             }
         }
         if self.is_under_no_rule() {
-            let request = self.passing(request);
-            return self.pass(request).await;
+            return self.pass(self.passing(request)).await;
         }
         match self.decide(request).await? {
             (request, None) => self.pass(request).await,
@@ -352,7 +351,7 @@ impl Exchange {
         )
     }
 
-    /// Rules that hang on the upstream's status, and what its answer arms.
+    /// Rules that depend on the upstream's status, and what its answer arms.
     fn judge(&mut self, status: StatusCode, decision: &mut Decision) {
         self.rules
             .on_response(decision, status.as_u16(), self.log.chaos().elapsed());

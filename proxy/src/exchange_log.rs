@@ -131,7 +131,7 @@ impl ExchangeLog {
         &self.chaos
     }
 
-    /// What made-up variety hangs on: different for every exchange, the same when the exchange is.
+    /// What made-up variety depends on: different for every exchange, the same when the exchange is.
     /// Where no rule draws, exchanges are told apart by which matching call they are.
     pub(crate) fn seed(&self) -> u64 {
         let activation = self.chaos.activation();
@@ -150,7 +150,7 @@ impl ExchangeLog {
         Dice::new(key, fingerprint.unwrap_or(Fingerprint(0)), attempt).next_choice()
     }
 
-    /// What made-up names of the agent's account hang on: the same as long as the seed is.
+    /// What made-up names of the agent's account depend on: the same as long as the seed is.
     pub(crate) fn account(&self) -> u64 {
         let key = RuleKey::new(self.chaos.activation().seed, "", "");
         Dice::new(key, Fingerprint(0), 0).next_choice()

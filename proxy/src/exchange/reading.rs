@@ -19,7 +19,7 @@ use crate::request_body::RequestBody;
 use crate::vocabularies;
 
 impl Exchange {
-    /// Whether nothing is in force, and nothing is looked for that hangs on what the exchange is.
+    /// Whether nothing is in force, and nothing is looked for that depends on what the exchange is.
     pub(super) fn is_under_no_rule(&self) -> bool {
         self.rules.is_empty() && !(self.body_says_what_it_is() && self.log.looks_for_canaries())
     }
@@ -34,7 +34,7 @@ impl Exchange {
         request.map(|body| RequestBody::passing(body, Rc::clone(&self.log)))
     }
 
-    /// Asks the activation which rules fire; reads the body first if one of them hangs on it.
+    /// Asks the activation which rules fire; reads the body first if one of them depends on it.
     /// `None`: no rule is about this exchange.
     pub(super) async fn decide(
         &mut self,

@@ -17,7 +17,7 @@ use squall_journal::redact::REDACTED;
 use squall_journal::tape::{Content, Data, Given, Piece, Question, ToolResponse};
 use squall_profiles::activation::Observe;
 use squall_profiles::faults::llm_stream::Step;
-use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor, OUT_OF_BAND};
+use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 use tokio::time::Instant;
 
@@ -321,7 +321,9 @@ impl Exchange {
                 };
                 let target = Target::new(self.target.url.path_and_query());
                 let made = if mcp::replies_out_of_band(target, request) {
-                    Err(OUT_OF_BAND.to_owned())
+                    let why = "no tool response is given to a call whose reply arrives on the \
+                               session's event stream";
+                    Err(why.to_owned())
                 } else {
                     call.answer(&ToolAnswer { plain, says })
                 };

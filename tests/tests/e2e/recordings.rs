@@ -328,6 +328,30 @@ fn an_official_mcp_client_is_answered_from_a_session() {
 }
 
 #[test]
+fn no_tool_response_is_given_to_a_call_whose_reply_is_out_of_band() {
+    let stage = Stage::new();
+    play(
+        stage.daemon.api,
+        &json!({ "session": { "id": "incident", "tool_responses": [
+            { "tool": "book", "response": "as recorded" },
+        ] } }),
+    );
+    let params = json!({ "name": "book", "arguments": {} });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let mut wire = stage.open(Path::Forward);
+    let headers = [("content-type", "application/json"), ("accept", "*/*")];
+    let target = "/messages?session_id=1";
+    wire.request("POST", target, &headers, call.to_string().as_bytes());
+    let answer = wire.response();
+    assert_eq!(answer.status, 404, "{answer:?}");
+    let text = answer.text();
+    assert!(
+        text.contains("arrives on the session's event stream"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_mcp_session_is_recorded_and_played_back_whole() {
     let server = Server::default();
     let stage = Stage::with(&json!({}), move |connection| server.serve(connection));

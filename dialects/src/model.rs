@@ -5,12 +5,10 @@
 //! found, so a change can be made in the provider's own bytes.
 
 mod error;
-mod weights;
 
 use std::borrow::Cow;
 
 pub use self::error::{LimitFigures, LimitScope, ModelError, OtherLimit};
-pub use self::weights::Weights;
 use crate::json::{NodeId, Value};
 use crate::tokens::{self, Counting};
 
@@ -206,6 +204,15 @@ pub struct Reading<'d> {
     pub ends: bool,
 }
 
+impl Reading<'_> {
+    /// Sets how the tokens of its deltas are counted.
+    pub fn count_by(&mut self, counting: Counting) {
+        for delta in &mut self.deltas {
+            delta.counting = counting;
+        }
+    }
+}
+
 /// What the words of a text rest on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source {
@@ -253,9 +260,8 @@ pub struct Delta<'d> {
     /// It is signed, so agents must be able to give it back byte for byte: it is kept or removed
     /// whole, never changed.
     pub signed: bool,
-    /// What it is worth behind what came before of its part; `None`: it is counted on its own, by
-    /// estimate. See [`Weights`].
-    pub worth: Option<tokens::Worth>,
+    /// How its tokens are counted; an estimate unless [`Reading::count_by`] sets it.
+    pub counting: Counting,
 }
 
 impl<'d> Delta<'d> {
@@ -272,7 +278,7 @@ impl<'d> Delta<'d> {
             goes_with_list: None,
             repeats: false,
             signed: false,
-            worth: None,
+            counting: Counting::Estimate,
         }
     }
 
@@ -299,33 +305,23 @@ impl<'d> Delta<'d> {
         self
     }
 
-    /// Whether it says something, be it the rest of a token.
+    /// Whether it says something.
     pub fn speaks(&self) -> bool {
         self.counts() && !self.text.is_empty()
     }
 
-    /// Whether it ends with a blank that is a token more unless a word follows.
-    pub fn ends_with_blank(&self) -> bool {
-        let worth = self.worth.as_ref();
-        worth.is_some_and(tokens::Worth::ends_with_blank)
-    }
-
-    /// Tokens it is worth, without a blank at its end; nothing for ids, signatures and what was
-    /// counted before.
+    /// Its tokens, counted by itself; nothing for ids, signatures and what was counted before.
     pub fn tokens(&self) -> u64 {
-        match &self.worth {
-            _ if !self.counts() => 0,
-            Some(worth) => worth.tokens(),
-            None => tokens::count(Counting::Estimate, &self.text),
+        if self.counts() {
+            tokens::count_piece(self.counting, &self.text)
+        } else {
+            0
         }
     }
 
-    /// Its beginning that is worth at most `tokens` tokens.
+    /// Its beginning of at most `tokens` tokens.
     pub fn take(&self, tokens: u64) -> &str {
-        match &self.worth {
-            Some(worth) => worth.take(&self.text, tokens),
-            None => tokens::take(Counting::Estimate, &self.text, tokens),
-        }
+        tokens::take(self.counting, &self.text, tokens)
     }
 
     /// Whether it is thinking or what signs it: it goes to the agent as it came, or not at all.

@@ -1,9 +1,9 @@
 //! What an answer says about itself, added up reading by reading.
 
 use crate::dialect::Dialect;
-use crate::model::{Delta, DeltaKind, Finish, Reading, Weights};
+use crate::model::{DeltaKind, Finish, Reading};
 use crate::reader::{ModelCall, Tokens};
-use crate::tokens::Counting;
+use crate::tokens::{self, Counting};
 
 /// Tool calls whose names are kept.
 pub const TOOL_CALL_LIMIT: usize = 64;
@@ -22,10 +22,13 @@ pub struct Tally {
     finish: Option<Finish>,
     error: Option<String>,
     refused: bool,
-    /// What the answer said, to be counted if the provider does not; nothing where it counted in the
-    /// same breath.
-    pub(crate) counted: Weights,
-    /// There is such text.
+    /// How tokens are counted: by the model of the request, or the first that the answer names.
+    counting: Option<Counting>,
+    /// Deltas that were not counted yet: they are when nothing else tells the tokens out.
+    uncounted: Vec<String>,
+    /// Tokens of the deltas that were.
+    pub(crate) written: u64,
+    /// The answer holds text that the provider has not counted in the same event.
     said: bool,
     /// The tokens out that the answer announces were counted by Squall, not by the provider.
     pub(crate) counted_anew: bool,
@@ -45,7 +48,9 @@ impl Tally {
             finish: None,
             error: None,
             refused: false,
-            counted: Weights::new(counting),
+            counting,
+            uncounted: Vec::new(),
+            written: 0,
             said: false,
             counted_anew: false,
             tools: Vec::new(),
@@ -59,7 +64,7 @@ impl Tally {
 
     /// How it counts what the provider does not.
     pub fn counting(&self) -> Counting {
-        self.counted.counting()
+        self.counting.unwrap_or_default()
     }
 
     /// The provider's counts, and Squall's own where the provider gave none to an answer: those of
@@ -72,7 +77,7 @@ impl Tally {
         let ended = self.finish.is_some();
         let said = self.said || ended;
         let (input, output) = (self.input_tokens, self.output_tokens);
-        let told = output.filter(|told| ended || *told >= self.counted.tokens());
+        let told = output.filter(|told| ended || *told >= self.written());
         let mut tokens = Tokens {
             input,
             output,
@@ -84,9 +89,9 @@ impl Tally {
             tokens.estimated += request;
         }
         if said && told.is_none() {
-            let counted = self.counted.tokens();
-            tokens.output = Some(counted);
-            tokens.estimated += counted;
+            let written = self.written();
+            tokens.output = Some(written);
+            tokens.estimated += written;
         } else if self.counted_anew {
             tokens.estimated += output.unwrap_or_default();
         }
@@ -113,10 +118,15 @@ impl Tally {
         if let (None, Some(model)) = (&self.model, &reading.model) {
             self.model = Some(shortened(model));
         }
+        if self.counting.is_none() {
+            self.counting = reading.model.as_deref().map(Counting::of_model);
+        }
         let counts_itself = reading.usage.is_some_and(|usage| usage.output.is_some());
         if !counts_itself {
-            self.counted.note(reading);
-            self.said |= reading.deltas.iter().any(Delta::speaks);
+            let speaking = reading.deltas.iter().filter(|delta| delta.speaks());
+            self.uncounted
+                .extend(speaking.map(|delta| delta.text.to_string()));
+            self.said |= !self.uncounted.is_empty();
         }
         for delta in &reading.deltas {
             match delta.kind {
@@ -154,6 +164,16 @@ impl Tally {
         if let Some(error) = &reading.error {
             self.error = Some(shortened(error));
         }
+    }
+
+    /// Tokens of all deltas so far, each counted by itself.
+    fn written(&mut self) -> u64 {
+        let counting = self.counting();
+        let deltas = self.uncounted.drain(..);
+        self.written += deltas
+            .map(|text| tokens::count_piece(counting, &text))
+            .sum::<u64>();
+        self.written
     }
 
     fn tool(&mut self, choice: u64, call: u64, name: &str) {

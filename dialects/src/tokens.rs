@@ -8,20 +8,16 @@
 //! some ten to twenty per cent; what matters to faults is that they are the same every time.
 //!
 //! A vocabulary takes tens of megabytes and some tenths of a second to read, so it is read when
-//! something is first counted by it, once per process; whoever must not wait for that looks first
-//! whether [`Counting::is_read`] and has [`Counting::read`] done elsewhere. What a text is worth never
-//! hangs on what was read before.
-//!
-//! Text is cut into stretches where no token of any of them can reach across, so that what comes in
-//! pieces can be counted as it comes: a [`Counter`] counts the same however its text was cut.
+//! something is first counted by it, once per process; callers that must not wait for that check
+//! [`Counting::is_read`] first and call [`Counting::read`] elsewhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tiktoken_rs::CoreBPE;
 
-/// Bytes after which a stretch ends where it could go on: counting it over and over as it comes
-/// would take too long. Such a text counts at most a few tokens more than with the provider.
-const LONGEST_STRETCH: usize = 1 << 10;
+/// Bytes that are counted together: a long text without spaces would take too long. Such a text counts
+/// at most a few tokens more than with the provider.
+const LONGEST_BATCH: usize = 1 << 10;
 
 /// Letters after which a word counts as a further token.
 const LONGEST_WORD: usize = 10;
@@ -144,6 +140,12 @@ pub fn count(counting: Counting, text: &str) -> u64 {
     tokens
 }
 
+/// Tokens of a piece of a streamed text, counted by itself: a space at its end counts with the word that
+/// follows.
+pub fn count_piece(counting: Counting, piece: &str) -> u64 {
+    count(counting, piece.strip_suffix(' ').unwrap_or(piece))
+}
+
 /// The beginning of `text` that is worth at most `tokens` tokens. No character is cut in two.
 pub fn take(counting: Counting, text: &str, tokens: u64) -> &str {
     let vocabulary = counting.vocabulary();
@@ -163,150 +165,20 @@ pub fn take(counting: Counting, text: &str, tokens: u64) -> &str {
     &text[..end]
 }
 
-/// Counts the tokens of a text that comes in pieces.
-#[derive(Debug, Clone, Default)]
-pub struct Counter {
-    counting: Counting,
-    /// Tokens of the stretches that are complete.
-    sure: u64,
-    /// The stretch that may go on.
-    open: String,
-    /// What that is worth so far.
-    open_tokens: u64,
-    /// The most tokens that the text was worth so far, without a blank at its end: that goes with the
-    /// word that may follow.
-    most: u64,
-}
-
-/// What one piece of a text is worth.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Worth {
-    counting: Counting,
-    /// What comes before the piece and may share a token with it.
-    before: String,
-    /// Tokens that were told of that before.
-    told: u64,
-    tokens: u64,
-    /// The piece ends with a blank that is a token more unless a word follows.
-    blank: bool,
-}
-
-impl Counter {
-    /// A counter of no text yet.
-    pub fn new(counting: Counting) -> Self {
-        Self {
-            counting,
-            ..Self::default()
-        }
-    }
-
-    /// Tokens of all that was pushed: those of the whole text, however it was cut.
-    pub fn tokens(&self) -> u64 {
-        self.sure + self.open_tokens
-    }
-
-    /// The next piece; what it adds. A piece that goes on with a word may add nothing, a blank at its
-    /// end is counted with the next piece.
-    pub fn push(&mut self, piece: &str) -> Worth {
-        let before = self.open.clone();
-        let told = self.most - self.sure;
-        self.open.push_str(piece);
-        let complete = complete(&self.open);
-        self.sure += if complete == before.len() {
-            // Nearly always: what was open has been counted, and the piece begins another stretch.
-            self.open_tokens
-        } else {
-            count(self.counting, &self.open[..complete])
-        };
-        self.open.drain(..complete);
-        self.open_tokens = count(self.counting, &self.open);
-        let settled = match self.open.strip_suffix(' ') {
-            Some(rest) => count(self.counting, rest),
-            None => self.open_tokens,
-        };
-        let most = self.most.max(self.sure + settled);
-        let tokens = most - std::mem::replace(&mut self.most, most);
-        Worth {
-            counting: self.counting,
-            before,
-            told,
-            tokens,
-            blank: piece.ends_with(' ') && settled < self.open_tokens,
-        }
-    }
-}
-
-impl Worth {
-    /// Tokens that the piece adds to those before, without a blank at its end.
-    pub fn tokens(&self) -> u64 {
-        self.tokens
-    }
-
-    /// Whether the piece ends with a blank that is a token more unless a word follows.
-    pub fn ends_with_blank(&self) -> bool {
-        self.blank
-    }
-
-    /// The beginning of the piece, `text`, that adds at most `tokens` tokens.
-    pub fn take<'t>(&self, text: &'t str, tokens: u64) -> &'t str {
-        let whole = format!("{}{text}", self.before);
-        let kept = take(self.counting, &whole, self.told.saturating_add(tokens));
-        &text[..kept.len().saturating_sub(self.before.len())]
-    }
-}
-
-/// Bytes of the stretches of `text` behind which another begins.
-fn complete(text: &str) -> usize {
-    let mut begin = 0;
-    let mut before = None;
-    for (at, c) in text.char_indices() {
-        let ends = before.is_some_and(|before| is_boundary(before, c));
-        if ends || at - begin >= LONGEST_STRETCH {
-            begin = at;
-        }
-        before = Some(c);
-    }
-    begin
-}
-
-/// Bytes of the first stretches of `text` that can be counted together: up to the end of one that
-/// was cut for its length.
+/// Bytes of the beginning of `text` that are counted together: up to a space, where no token of a
+/// vocabulary reaches across.
 fn batch(text: &str) -> usize {
-    if text.len() <= LONGEST_STRETCH {
+    if text.len() <= LONGEST_BATCH {
         return text.len();
     }
-    let mut begin = 0;
-    let mut before = None;
-    for (at, c) in text.char_indices() {
-        if before.is_some_and(|before| is_boundary(before, c)) {
-            begin = at;
-        } else if at - begin >= LONGEST_STRETCH {
-            return at;
-        }
-        before = Some(c);
+    let end = text.floor_char_boundary(LONGEST_BATCH);
+    let space = text[..end]
+        .rfind(' ')
+        .map(|at| text[..at].trim_end_matches(' '));
+    match space.map_or(0, str::len) {
+        0 => end,
+        space => space,
     }
-    text.len()
-}
-
-/// Whether no token reaches from the character `before` to the character `after`, whatever stands
-/// around them.
-fn is_boundary(before: char, after: char) -> bool {
-    match after {
-        // An apostrophe may be in the middle of a word.
-        '\'' | 'a'..='z' | 'A'..='Z' | '0'..='9' => false,
-        // A space begins a token, unless white space comes before it.
-        ' ' => !before.is_whitespace(),
-        // Only marks and white space have the end of a line in one token with them.
-        '\t' | '\r' | '\n' | '、' | '。' | '「' | '」' | '！' | '，' | '？' => {
-            is_plain(before)
-        }
-        mark => mark.is_ascii_punctuation() && is_plain(before),
-    }
-}
-
-/// Letters and digits of which nobody doubts that they are.
-fn is_plain(c: char) -> bool {
-    matches!(c, '0'..='9' | 'A'..='Z' | 'a'..='z' | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '一'..='鿋')
 }
 
 fn estimate(text: &str) -> u64 {
@@ -456,28 +328,19 @@ mod tests {
     }
 
     #[test]
-    fn blanks_at_the_end_of_pieces_count_no_more() {
+    fn a_long_text_is_counted_in_parts() {
+        let words = "Kyoto has   mild weather. ".repeat(200);
+        let digits = "1234567".repeat(500);
         for counting in ALL {
-            let mut counter = Counter::new(counting);
-            for piece in ["Kyoto ", "has ", "mild ", "weather ", "today"] {
-                counter.push(piece);
-            }
-            assert_eq!(
-                counter.tokens(),
-                count(counting, "Kyoto has mild weather today")
-            );
-        }
-    }
-
-    #[test]
-    fn a_stretch_without_end_is_counted_in_parts() {
-        let text = "ab".repeat(5000);
-        for counting in ALL {
-            let mut counter = Counter::new(counting);
-            for piece in text.as_bytes().chunks(7) {
-                counter.push(std::str::from_utf8(piece).expect("ASCII"));
-            }
-            assert_eq!(counter.tokens(), count(counting, &text));
+            let at_once = match counting.vocabulary() {
+                Some(vocabulary) => vocabulary.encode_ordinary(&words).len() as u64,
+                None => estimate(&words),
+            };
+            assert_eq!(count(counting, &words), at_once, "cut at spaces");
+            let parts = digits.as_bytes().chunks(LONGEST_BATCH);
+            let parts =
+                parts.map(|part| count(counting, std::str::from_utf8(part).expect("ASCII")));
+            assert_eq!(count(counting, &digits), parts.sum::<u64>(), "cut anywhere");
         }
     }
 
@@ -513,20 +376,6 @@ mod tests {
         }
     }
 
-    /// Text with what tokenizers care for, in pieces.
-    fn pieces() -> impl Strategy<Value = Vec<String>> {
-        let piece = prop_oneof![
-            "[a-cA-C '’.,\n\t ]{0,6}",
-            "[ \r\n\t\u{a0}]{0,4}",
-            "('s|'LL|it's|/\n|//|  a|1234)",
-            "[東京タワー。、ー々 ]{0,4}",
-            "\\PC{0,4}",
-            "[a-z0-9/+{}\":]{0,9}",
-            "(👍🏽|e\u{301}|ﷺ|क्षि|ſ|'ſ)",
-        ];
-        proptest::collection::vec(piece, 0..24)
-    }
-
     proptest! {
         #[test]
         fn what_is_taken_is_worth_what_was_asked(text in "\\PC{0,60}", tokens in 0_u64..30) {
@@ -537,23 +386,7 @@ mod tests {
         }
 
         #[test]
-        fn pieces_are_worth_what_the_whole_is(pieces in pieces()) {
-            let text = pieces.concat();
-            for counting in ALL {
-                let mut counter = Counter::new(counting);
-                let told: u64 = pieces.iter().map(|piece| counter.push(piece).tokens()).sum();
-                let whole = match counting.vocabulary() {
-                    Some(vocabulary) => vocabulary.encode_ordinary(&text).len() as u64,
-                    None => estimate(&text),
-                };
-                prop_assert_eq!(counter.tokens(), whole);
-                prop_assert_eq!(count(counting, &text), whole);
-                prop_assert!(told + u64::from(text.ends_with(' ')) >= whole);
-            }
-        }
-
-        #[test]
-        fn what_is_taken_in_words_is_what_is_taken_of_the_whole(
+        fn what_is_taken_is_the_beginning_within_the_limit(
             words in proptest::collection::vec("[a-z]{1,9}[ ,.]{0,1}", 1..20), tokens in 0_u64..40,
         ) {
             let text = words.concat();
@@ -561,8 +394,6 @@ mod tests {
                 let kept = take(counting, &text, tokens);
                 prop_assert!(text.starts_with(kept));
                 prop_assert!(count(counting, kept) <= tokens);
-                let worth = Counter::new(counting).push(&text);
-                prop_assert_eq!(worth.take(&text, tokens), kept);
             }
         }
     }

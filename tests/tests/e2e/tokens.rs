@@ -41,7 +41,7 @@ const GPT_4O: [Text; 3] = [
 /// Of `cl100k_base`.
 const GPT_4: [Text; 3] = [
     Text {
-        words: &["tiktoken ", "is ", "great", "!"],
+        words: &["tiktoken", " is", " great", "!"],
         all: 6,
         begins: &[(2, "tik"), (4, "tiktoken is")],
     },

@@ -69,22 +69,17 @@ impl Budget {
     /// tool's name, arguments that are no string) is bought whole or not at all.
     pub(super) fn spend(&mut self, delta: &Delta<'_>, document: &Document<'_>) -> Share {
         let cost = delta.tokens();
-        let fits = cost < self.left || cost == self.left && !delta.ends_with_blank();
-        if fits {
+        if cost <= self.left {
             self.left -= cost;
             self.spent += cost;
             return Share::All;
         }
         let bought = std::mem::take(&mut self.left);
-        if !can_be_cut(delta, document) {
-            return Share::Nothing;
-        }
-        let kept = delta.take(bought).len();
-        if bought == 0 && kept == 0 {
+        if bought == 0 || !can_be_cut(delta, document) {
             return Share::Nothing;
         }
         self.spent += bought;
-        Share::Part(kept)
+        Share::Part(delta.take(bought).len())
     }
 }
 

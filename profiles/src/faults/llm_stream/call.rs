@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use squall_dialects::model::ModelRequest;
+use squall_dialects::model::{ModelRequest, Reading};
 use squall_dialects::tokens::Counting;
 use squall_dialects::{Dialect, ErrorContext, Target};
 
@@ -14,11 +14,9 @@ pub(super) struct Call {
     pub(super) choices: u64,
     /// Token counts are to end the stream.
     pub(super) usage: bool,
-    /// How tokens are counted, as far as the request tells; an estimate where what happens does not
-    /// hang on them.
-    pub(super) asked: Option<Counting>,
-    /// How they are counted.
-    pub(super) counting: Counting,
+    /// How tokens are counted: by the model of the request, or the first that the answer names; an
+    /// estimate where what happens does not depend on them.
+    counting: Option<Counting>,
     /// Names of the tools the model may call.
     pub(super) tools: Vec<String>,
     draw: u64,
@@ -38,8 +36,7 @@ impl Call {
             dialect,
             choices: 1,
             usage: false,
-            asked: (!counts).then_some(Counting::Estimate),
-            counting: Counting::Estimate,
+            counting: (!counts).then_some(Counting::Estimate),
             tools: Vec::new(),
             draw: 0,
             account: 0,
@@ -55,10 +52,23 @@ impl Call {
     pub(super) fn asked(&mut self, request: &ModelRequest) {
         self.choices = request.choices.max(1);
         self.usage = request.stream && request.usage_in_stream;
-        if self.asked.is_none() {
-            self.asked = request.model.as_deref().map(Counting::of_model);
+        if self.counting.is_none() {
+            self.counting = request.model.as_deref().map(Counting::of_model);
         }
         self.tools.clone_from(&request.tools);
+    }
+
+    /// Has the tokens of `reading` counted by the call's model, which it may be the first to name.
+    pub(super) fn count(&mut self, reading: &mut Reading<'_>) {
+        if self.counting.is_none() {
+            self.counting = reading.model.as_deref().map(Counting::of_model);
+        }
+        reading.count_by(self.counting());
+    }
+
+    /// How tokens are counted.
+    pub(super) fn counting(&self) -> Counting {
+        self.counting.unwrap_or_default()
     }
 
     pub(super) fn about(&mut self, context: &ErrorContext<'_>) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use squall_dialects::json::{Document, Edits, Kind, NodeId, Value, quote};
-use squall_dialects::model::{Delta, DeltaKind, Weights};
+use squall_dialects::model::{Delta, DeltaKind};
 use squall_dialects::stream::{Frame, Framing};
 use squall_dialects::tokens::{self, Counting};
 
@@ -231,8 +231,7 @@ impl Drifts {
         let Some(document) = document.flatten() else {
             return frame.bytes().clone();
         };
-        let mut weights = Weights::new(Some(call.counting));
-        let event = Event::new(frame, &document, &mut weights, call);
+        let event = Event::new(frame, &document, call);
         let mut edits = Edits::new(&document);
         for piece in held.pieces.iter().filter(|piece| differs(piece)) {
             if let Some(Share::Text(text)) = &piece.share {

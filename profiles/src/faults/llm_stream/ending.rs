@@ -606,7 +606,7 @@ impl EarlyEnd {
         let kept = Kept::of(&choice.budget);
         match self.how.instead() {
             Some(instead) if choice.state == ChoiceState::Truncated => {
-                let words = tokens::count(call.counting, &instead.text);
+                let words = tokens::count(call.counting(), &instead.text);
                 Kept { words, ..kept }
             }
             _ => kept,

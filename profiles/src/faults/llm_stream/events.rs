@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use bytes::Bytes;
 use squall_dialects::Tally;
 use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::{Delta, Reading, Weights};
+use squall_dialects::model::{Delta, Reading};
 use squall_dialects::stream::{
     DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Made, Splitter, Template,
 };
@@ -67,8 +67,8 @@ pub(super) struct EventEditor {
     splitter: Splitter,
     joiner: Joiner,
     job: Box<dyn Job>,
-    /// What the upstream sent so far is worth; from the first event on.
-    weights: Option<Weights>,
+    /// Tokens the upstream sent so far.
+    seen: u64,
     heard: Heard,
     over: bool,
 }
@@ -79,7 +79,7 @@ impl EventEditor {
             splitter: Splitter::new(framing, DEFAULT_LIMIT),
             joiner: Joiner::new(framing),
             job,
-            weights: None,
+            seen: 0,
             heard: Heard::default(),
             over: false,
         }
@@ -125,17 +125,12 @@ impl EventEditor {
     }
 
     pub(super) fn untouched_because(&self) -> Option<String> {
-        (self.over && !self.job.touched()).then(|| self.job.idle_because(self.seen()))
+        (self.over && !self.job.touched()).then(|| self.job.idle_because(self.seen))
     }
 
     /// What a stream said that has passed as it came, to its end; `None` for any other.
     pub(super) fn heard(&mut self) -> Option<Box<Tally>> {
         (self.over && !self.job.touched()).then(|| self.heard.take())?
-    }
-
-    /// Tokens the upstream sent so far.
-    fn seen(&self) -> u64 {
-        self.weights.as_ref().map_or(0, Weights::weighed)
     }
 
     fn frames(&mut self, frames: &[Frame], call: &mut Call) -> Vec<Step> {
@@ -163,9 +158,9 @@ impl EventEditor {
             let what = if mark { Other::Mark } else { Other::Unread };
             return self.job.other(frame, what, call, steps);
         };
-        let weights = self.weights.get_or_insert_with(|| Weights::new(call.asked));
-        let event = Event::new(frame, &document, weights, call);
-        call.counting = weights.counting();
+        let mut event = Event::new(frame, &document, call);
+        call.count(&mut event.reading);
+        self.seen += event.tokens();
         self.heard.note(&event.reading, frame.bytes().len(), call);
         self.job.event(&event, call, steps);
     }
@@ -195,15 +190,10 @@ pub(super) struct Event<'d> {
 }
 
 impl<'d> Event<'d> {
-    pub(super) fn new(
-        frame: &'d Frame,
-        document: &'d Document<'d>,
-        weights: &mut Weights,
-        call: &Call,
-    ) -> Self {
+    pub(super) fn new(frame: &'d Frame, document: &'d Document<'d>, call: &Call) -> Self {
         let spoken = squall_dialects::Event::of(frame, document);
         let mut reading = call.dialect.read_event(spoken);
-        weights.weigh(&mut reading);
+        reading.count_by(call.counting());
         Self {
             frame,
             document,
@@ -211,7 +201,7 @@ impl<'d> Event<'d> {
         }
     }
 
-    /// Tokens the model wrote in it; none where it only goes on with one.
+    /// Tokens the model wrote in it.
     pub(super) fn tokens(&self) -> u64 {
         self.reading.deltas.iter().map(Delta::tokens).sum()
     }

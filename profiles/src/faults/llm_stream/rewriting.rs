@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use squall_dialects::BadCall;
 use squall_dialects::json::Document;
-use squall_dialects::model::{Delta, DeltaKind, Reading, Weights};
+use squall_dialects::model::{Delta, DeltaKind, Reading};
 use squall_dialects::stream::{Frame, Made};
 
 use self::called::Called;
@@ -125,11 +125,10 @@ impl Rewriting {
             .iter()
             .filter_map(|data| Document::parse(data).ok())
             .collect();
-        let mut weights = Weights::new(Some(call.counting));
         let events: Vec<_> = held
             .iter()
             .zip(&documents)
-            .map(|(frame, document)| Event::new(frame, document, &mut weights, call))
+            .map(|(frame, document)| Event::new(frame, document, call))
             .collect();
         self.emit(&events, call, steps);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use squall_dialects::json::Document;
-use squall_dialects::model::{Reading, Usage, Weights};
+use squall_dialects::model::{Reading, Usage};
 
 use super::breaking::parted;
 use super::call::Call;
@@ -170,9 +170,7 @@ impl Job {
         status: &mut Option<StatusCode>,
     ) -> Result<Vec<Step>, String> {
         let mut reading = call.dialect.read_answer(document);
-        let mut weights = Weights::new(call.asked);
-        weights.weigh(&mut reading);
-        call.counting = weights.counting();
+        call.count(&mut reading);
         match self {
             Self::End(how) => ending::whole(how, document, &reading, call).map(emit),
             Self::Break { after_tokens } => {

@@ -62,7 +62,7 @@ impl<'e> Cutting<'e> {
         thought: u64,
         call: &Call,
     ) {
-        let words = tokens::count(call.counting, &instead.text);
+        let words = tokens::count(call.counting(), &instead.text);
         let end = EndOfChoice {
             choice: at.choice,
             finish,

@@ -107,7 +107,7 @@ fn replaced(
     choices.extend(reading.deltas.iter().map(|delta| delta.choice));
     let mut said = Kept::default();
     let mut edited = false;
-    let text = tokens::count(call.counting, &instead.text);
+    let text = tokens::count(call.counting(), &instead.text);
     for choice in choices {
         if call
             .dialect

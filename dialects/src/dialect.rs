@@ -167,18 +167,18 @@ pub trait Dialect: Debug + Send + Sync {
         false
     }
 
-    /// How this provider tells that a model wrote `arguments`, which are no JSON, in an answer, or an
-    /// event's data, where a call's arguments are not given as a string. Strings need no dialect.
-    fn bad_call(&self, answer: Value<'_>, arguments: &str) -> BadCall {
-        let _ = (answer, arguments);
-        BadCall::Untold
+    /// Whether an answer (or event) of this provider ends with [`Finish::BadTool`] and no call where a
+    /// model writes arguments that are not JSON.
+    fn drops_bad_calls(&self, answer: Value<'_>) -> bool {
+        let _ = answer;
+        false
     }
 
-    /// How this provider tells that a model called `tool` with `arguments` that are no JSON, where it looks
-    /// at them before it gives them as a string. [`BadCall::Untold`]: it gives them as they are.
-    fn bad_text_call(&self, tool: &str, arguments: &str, context: &ErrorContext<'_>) -> BadCall {
-        let _ = (tool, arguments, context);
-        BadCall::Untold
+    /// Whether this provider checks the arguments that a model writes, and answers with an error where
+    /// they are not JSON. The `context` tells which provider it is where the dialect has many.
+    fn rejects_bad_calls(&self, context: &ErrorContext<'_>) -> bool {
+        let _ = context;
+        false
     }
 
     /// The number that an event bears, where a stream's events are numbered one by one.
@@ -333,24 +333,6 @@ pub struct EndOfChoice<'a> {
     /// Whether the agent got anything of the part that the event belongs to: the event itself, an
     /// earlier one, or what [`Dialect::say_events`] made of it. If not, there is nothing to close.
     pub kept: bool,
-}
-
-/// How a provider tells that a model wrote a tool call that is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BadCall {
-    /// It has no words for it.
-    Untold,
-    /// The answer holds no call, and ends with [`Finish::BadTool`].
-    Ends,
-    /// By an error: with this status instead of an answer, or where the call was due in a stream.
-    Fails {
-        /// Status, where there is no stream.
-        status: StatusCode,
-        /// The error, as JSON.
-        error: String,
-        /// The name of the event that carries it in a stream, if it has one.
-        event: Option<&'static str>,
-    },
 }
 
 /// What a stream said, put together.

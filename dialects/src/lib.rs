@@ -36,8 +36,8 @@ mod waits;
 pub use answered::Answered;
 pub use called::CalledTools;
 pub use dialect::{
-    AnswerForm, BadCall, Credential, Dialect, EndOfChoice, ErrorContext, Event, Part, Target,
-    Transcript, WireReply, media_type,
+    AnswerForm, Credential, Dialect, EndOfChoice, ErrorContext, Event, Part, Target, Transcript,
+    WireReply, media_type,
 };
 use http::Method;
 use json::{Document, Kind};

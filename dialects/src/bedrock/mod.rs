@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, Method};
 
 use crate::dialect::{
-    AnswerForm, BadCall, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
+    AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
 };
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{
@@ -312,12 +312,9 @@ impl Dialect for Bedrock {
         }
     }
 
-    fn bad_call(&self, answer: Value<'_>, _arguments: &str) -> BadCall {
-        // Bedrock's own words have a reason for it; of vendors', those that have none come here.
-        match answer.get("output") {
-            Some(_) => BadCall::Ends,
-            None => BadCall::Untold,
-        }
+    fn drops_bad_calls(&self, answer: Value<'_>) -> bool {
+        // Bedrock's own words have a reason for it, vendors' have none.
+        answer.get("output").is_some()
     }
 
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {

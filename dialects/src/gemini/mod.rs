@@ -15,7 +15,7 @@ mod tests;
 use http::{HeaderMap, Method};
 
 use crate::dialect::{
-    AnswerForm, BadCall, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
+    AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
 };
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{
@@ -135,9 +135,8 @@ impl Dialect for Gemini {
         made::say_event(event, choice, saying).into_iter().collect()
     }
 
-    fn bad_call(&self, _answer: Value<'_>, _arguments: &str) -> BadCall {
-        // What the model wrote is dropped.
-        BadCall::Ends
+    fn drops_bad_calls(&self, _answer: Value<'_>) -> bool {
+        true
     }
 
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {

@@ -66,32 +66,6 @@ pub(super) fn event(error: &ModelError, context: &ErrorContext<'_>) -> String {
     format!("{{\"error\":{}}}", quote(&message))
 }
 
-/// The error for arguments that a model wrote and that are no JSON, whole or in a stream.
-pub(super) fn bad_call(arguments: &str) -> String {
-    let message = format!(
-        "error parsing tool call: raw='{arguments}', err={}",
-        why_no_json(arguments)
-    );
-    format!("{{\"error\":{}}}", quote(&message))
-}
-
-/// What Go's parser says of a text that is no JSON, for the ways in which models write none: fenced or
-/// commented, in single quotes, with a comma too many, doubled, and cut.
-fn why_no_json(text: &str) -> String {
-    const VALUE: &str = "looking for beginning of value";
-    const KEY: &str = "looking for beginning of object key string";
-    let text = text.trim();
-    let (half, other) = text.split_at_checked(text.len() / 2).unwrap_or_default();
-    let (found, place) = match text.chars().next() {
-        Some(first @ ('/' | '`')) => (first.to_string(), VALUE),
-        Some('{') if text[1..].trim_start().starts_with('\'') => ("\\'".to_owned(), KEY),
-        Some('{') if text.ends_with(",}") => ("}".to_owned(), KEY),
-        Some(first) if half == other => (first.to_string(), "after top-level value"),
-        _ => return "unexpected end of JSON input".to_owned(),
-    };
-    format!("invalid character '{found}' {place}")
-}
-
 /// Status and message.
 fn words(error: &ModelError, context: &ErrorContext<'_>) -> (u16, String) {
     let (status, message) = match error {

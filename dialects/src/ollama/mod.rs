@@ -12,11 +12,9 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use http::{Method, StatusCode};
+use http::Method;
 
-use crate::dialect::{
-    BadCall, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
-};
+use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
 use crate::json::{Document, Edits, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
 use crate::stream::{Framing, Made};
@@ -108,14 +106,6 @@ impl Dialect for Ollama {
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
         error::reply(error, context)
-    }
-
-    fn bad_call(&self, _answer: Value<'_>, arguments: &str) -> BadCall {
-        BadCall::Fails {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            error: error::bad_call(arguments),
-            event: None,
-        }
     }
 
     fn error_event(

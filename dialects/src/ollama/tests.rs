@@ -20,44 +20,6 @@ const CHAT: &str = corpus!("request_tools.json");
 const GENERATE: &str = corpus!("request_generate.json");
 
 #[test]
-fn a_call_that_cannot_be_parsed_is_told_in_the_words_of_go() {
-    for (arguments, why) in [
-        (r#"{"city":"#, "unexpected end of JSON input"),
-        ("{", "unexpected end of JSON input"),
-        (
-            r#"{"city":"Kiel",}"#,
-            "invalid character '}' looking for beginning of object key string",
-        ),
-        (
-            "{'city':'Kiel'}",
-            r"invalid character '\'' looking for beginning of object key string",
-        ),
-        (
-            "// x\n{}",
-            "invalid character '/' looking for beginning of value",
-        ),
-        (
-            "```json\n{}\n```",
-            "invalid character '`' looking for beginning of value",
-        ),
-        (
-            r#"{"a":1}{"a":1}"#,
-            "invalid character '{' after top-level value",
-        ),
-    ] {
-        let answer = Document::parse(b"{}").expect("JSON");
-        let BadCall::Fails { status, error, .. } = Ollama.bad_call(answer.root(), arguments) else {
-            panic!("{arguments}");
-        };
-        assert_eq!(status, 500);
-        let document = Document::parse(error.as_bytes()).expect("JSON");
-        let message = document.root().get("error").and_then(Value::as_str);
-        let expected = format!("error parsing tool call: raw='{arguments}', err={why}");
-        assert_eq!(message.as_deref(), Some(&*expected));
-    }
-}
-
-#[test]
 fn a_call_is_known_by_its_path_and_confirmed_by_its_body() {
     let ours = Some("ollama");
     let found = |path: &str, body: &str| {

@@ -14,9 +14,7 @@ mod variation;
 use http::Method;
 
 use self::error::Endpoint;
-use crate::dialect::{
-    BadCall, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
-};
+use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
 use crate::stream::{Framing, Made};
@@ -139,11 +137,8 @@ impl Dialect for OpenAiChat {
         self.variation(context).is_none_or(Variation::has_refusals)
     }
 
-    fn bad_text_call(&self, tool: &str, arguments: &str, context: &ErrorContext<'_>) -> BadCall {
-        let told = self.variation(context);
-        told.map_or(BadCall::Untold, |variation| {
-            variation.bad_call(tool, arguments, context.stream)
-        })
+    fn rejects_bad_calls(&self, context: &ErrorContext<'_>) -> bool {
+        self.variation(context) == Some(Variation::Groq)
     }
 
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {

@@ -678,40 +678,18 @@ fn mistral_is_told_by_its_path_and_host_together() {
 }
 
 #[test]
-fn groq_tells_of_a_call_that_is_none_by_an_error() {
-    let target = Target::new("/openai/v1/chat/completions");
-    for stream in [false, true] {
+fn only_groq_rejects_bad_calls() {
+    for (path, rejects) in [
+        ("/openai/v1/chat/completions", true),
+        ("/v1/chat/completions", false),
+    ] {
         let context = ErrorContext {
-            target,
+            target: Target::new(path),
             model: Some("llama-3.3-70b-versatile"),
-            stream,
             ..ErrorContext::default()
         };
-        let told = PLAIN.bad_text_call("weather", "{\"city\":", &context);
-        let BadCall::Fails {
-            status,
-            error,
-            event,
-        } = told
-        else {
-            panic!("{told:?}");
-        };
-        assert_eq!((status.as_u16(), event), (400, Some("error")));
-        let error = Document::parse(error.as_bytes()).expect("JSON");
-        let said = |key| error.root().get("error").and_then(|error| error.get(key));
-        assert_eq!(
-            said("code").and_then(Value::as_str).as_deref(),
-            Some("tool_use_failed")
-        );
-        let failed = said("failed_generation").and_then(Value::as_str);
-        assert_eq!(
-            failed.as_deref(),
-            Some("<function=weather>{\"city\":</function>")
-        );
-        assert_eq!(said("status_code").is_some(), stream);
+        assert_eq!(PLAIN.rejects_bad_calls(&context), rejects, "{path}");
     }
-    let openai = PLAIN.bad_text_call("weather", "{", &ErrorContext::default());
-    assert_eq!(openai, BadCall::Untold);
 }
 
 /// Every provider's errors, by the name that the config calls it.

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::dialect::{BadCall, ErrorContext, Event, Target, WireReply};
+use crate::dialect::{ErrorContext, Event, Target, WireReply};
 use crate::model::ModelError;
 use crate::stream::Made;
 use crate::waits::whole_seconds;
@@ -76,19 +76,6 @@ impl Variation {
         match self {
             Self::Azure | Self::OpenRouter => true,
             Self::Groq | Self::Mistral => false,
-        }
-    }
-
-    /// How this provider tells that a model called `tool` with `arguments` that are no JSON: Groq looks at
-    /// them, the others give them as they are.
-    pub(super) fn bad_call(self, tool: &str, arguments: &str, stream: bool) -> BadCall {
-        match self {
-            Self::Groq => BadCall::Fails {
-                status: StatusCode::BAD_REQUEST,
-                error: groq::bad_call(tool, arguments, stream),
-                event: Some("error"),
-            },
-            Self::Azure | Self::Mistral | Self::OpenRouter => BadCall::Untold,
         }
     }
 

@@ -1,7 +1,6 @@
 //! What machines have in common that change an answer as it passes.
 
 use bytes::Bytes;
-use http::StatusCode;
 use squall_dialects::Tally;
 
 use super::llm_stream::{Step, StreamEditor};
@@ -25,9 +24,6 @@ pub trait AnswerEditor {
 
     /// The media type that the answer has afterwards; `None`: the one it came with.
     fn media_type(&self) -> Option<&'static str>;
-
-    /// The status that the answer has afterwards; `None`: the one it came with.
-    fn status(&self) -> Option<StatusCode>;
 
     /// Whether anything was changed or delayed so far.
     fn touched(&self) -> bool;
@@ -67,10 +63,6 @@ impl AnswerEditor for StreamEditor {
         StreamEditor::media_type(self)
     }
 
-    fn status(&self) -> Option<StatusCode> {
-        StreamEditor::status(self)
-    }
-
     fn touched(&self) -> bool {
         StreamEditor::touched(self)
     }
@@ -106,10 +98,6 @@ impl AnswerEditor for McpEditor {
     }
 
     fn media_type(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn status(&self) -> Option<StatusCode> {
         None
     }
 

@@ -45,7 +45,6 @@ mod whole;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
 use squall_dialects::model::{Delta, ModelRequest, Reading};
 use squall_dialects::stream::Framing;
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Tally};
@@ -148,14 +147,6 @@ impl StreamEditor {
         match &self.form {
             Form::Assembled(editor) if editor.touched() => Some("application/json"),
             Form::Stream(_) | Form::Json(_) | Form::Assembled(_) => None,
-        }
-    }
-
-    /// The status that a whole answer has after the fault; `None`: the one it came with.
-    pub fn status(&self) -> Option<StatusCode> {
-        match &self.form {
-            Form::Json(editor) => editor.status(),
-            Form::Stream(_) | Form::Assembled(_) => None,
         }
     }
 

@@ -28,9 +28,16 @@ fn no_form(rule: &Rule) -> Option<String> {
     let of = gap
         .dialect
         .map_or_else(String::new, |name| format!(" of `{name}`"));
+    let advice = match gaps::gap(rule.mode, !stream, more.dialect.as_deref()) {
+        Some(_) => "match another `dialect`".to_owned(),
+        None => format!(
+            "leave out `stream: {stream}` or write `stream: {}`",
+            !stream
+        ),
+    };
     Some(format!(
-        "`{}` has no form in {form}{of} ({}); leave out `stream: {stream}` or write `stream: {}`",
-        rule.mode, gap.why, !stream
+        "`{}` has no form in {form}{of} ({}); {advice}",
+        rule.mode, gap.why
     ))
 }
 

@@ -128,7 +128,7 @@ fn validate_tells_what_is_surely_not_meant() {
         "context_attacks: { overflow: { tool: search }, indirect_injection: { tool: search } }\n",
         "tool_faults:\n  - { id: wire, mode: error }\n  - { mode: empty, at: model_input, tool: search, model: 'gpt*' }\n",
         "llm_faults:\n  - { mode: stream_error, stream: false }\n  - { mode: stream_error }\n",
-        "llm_faults:\n  - { mode: malformed_tool_call, stream: false, dialect: anthropic }\n",
+        "llm_faults:\n  - { mode: malformed_tool_call, stream: false, dialect: anthropic }\n  - { mode: malformed_tool_call, stream: true, dialect: ollama }\n",
         "llm_faults:\n  - { mode: malformed_tool_call, stream: false }\n  - { mode: json_for_stream, stream: true }\n",
         "llm_faults:\n  - { mode: wrong_tool_arguments, tool: get_weather }\n  - { mode: unknown_tool_call, tool: 'mail_*' }\n",
         "extends: api_outge\n",

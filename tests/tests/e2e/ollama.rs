@@ -1,6 +1,6 @@
 //! The `ollama` dialect byte by byte, and as Ollama's official client takes it.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use squall_tests::upstream::ollama::{WORDS, lines, serve};
 use squall_tests::{Path, Stage};
 
@@ -242,27 +242,19 @@ fn an_event_that_comes_twice_is_taken_twice() {
 }
 
 #[test]
-fn a_call_that_is_none_is_told_as_the_server_tells_one_that_it_cannot_parse() {
+fn arguments_that_are_no_text_stay_as_they_are() {
     let stage = stage();
     let rule = json!({ "mode": "malformed_tool_call" });
     stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
     let tools = r#""tools":[{"type":"function","function":{"name":"weather"}}],"messages":[]"#;
-    for (stream, status) in [(true, 200), (false, 500)] {
+    for stream in [true, false] {
         let body = format!("{{\"model\":\"qwen3\",\"stream\":{stream},{tools}}}");
-        let mut wire = stage.open(Path::Reverse);
-        let answer = wire.post("/api/chat", &body);
-        assert_eq!(answer.status, status, "{}", answer.text());
-        let text = answer.text();
-        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-        let error = last["error"].as_str().unwrap_or_default();
-        assert!(
-            error.starts_with("error parsing tool call: raw='"),
-            "{text}"
-        );
-        assert!(!text.contains("tool_calls"), "{text}");
+        let answer = stage.open(Path::Reverse).post("/api/chat", &body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(answer.text().contains("tool_calls"), "{}", answer.text());
     }
     for entry in stage.daemon.api.wait_for_exchanges(2) {
-        assert_eq!(entry["rules"][0]["outcome"], "applied", "{entry}");
+        assert_eq!(entry["rules"][0]["outcome"], "bypassed", "{entry}");
     }
 }
 

@@ -34,17 +34,6 @@ pub(super) fn told(error: &ModelError, context: &ErrorContext<'_>) -> Told {
     }
 }
 
-/// What Groq says of a call that is none: a stream says the status, too.
-pub(super) fn bad_call(tool: &str, arguments: &str, stream: bool) -> String {
-    let generation = quote(&format!("<function={tool}>{arguments}</function>"));
-    let status = if stream { ",\"status_code\":400" } else { "" };
-    format!(
-        "{{\"error\":{{\"message\":\"Failed to call a function. Please adjust your prompt. See \
-         'failed_generation' for more details.\",\"type\":\"invalid_request_error\",\
-         \"code\":\"tool_use_failed\",\"failed_generation\":{generation}{status}}}}}"
-    )
-}
-
 fn model_of<'a>(context: &ErrorContext<'a>) -> &'a str {
     context.model.unwrap_or("llama-3.3-70b-versatile")
 }

@@ -18,19 +18,33 @@ pub(crate) struct Gap {
 
 const NO_STREAM: &str = "the answer is no stream";
 
+/// Why arguments cannot be malformed where they are no string.
+pub(crate) const NO_TEXT: &str =
+    "this provider gives arguments as JSON, not as text that may be none";
+
+/// Why arguments cannot be malformed where the provider checks them.
+pub(crate) const REJECTED: &str =
+    "this provider checks the arguments that a model writes, and answers with an error";
+
 /// Every one, in the order of the page.
 pub(crate) const GAPS: &[Gap] = &[
-    Gap {
-        mode: "malformed_tool_call",
-        stream: false,
-        dialect: Some("anthropic"),
-        why: "this provider gives arguments as JSON, not as text that may be none",
-    },
+    no_bad_call("anthropic", false),
+    no_bad_call("ollama", false),
+    no_bad_call("ollama", true),
     of_streams("stream_error"),
     of_streams("duplicate_chunk"),
     of_streams("missing_terminator"),
     of_streams("json_for_stream"),
 ];
+
+const fn no_bad_call(dialect: &'static str, stream: bool) -> Gap {
+    Gap {
+        mode: "malformed_tool_call",
+        stream,
+        dialect: Some(dialect),
+        why: NO_TEXT,
+    }
+}
 
 const fn of_streams(mode: &'static str) -> Gap {
     Gap {

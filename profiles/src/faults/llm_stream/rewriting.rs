@@ -10,11 +10,9 @@ mod called;
 mod pages;
 
 use bytes::Bytes;
-use http::StatusCode;
-use squall_dialects::BadCall;
 use squall_dialects::json::Document;
 use squall_dialects::model::{Delta, DeltaKind, Reading};
-use squall_dialects::stream::{Frame, Made};
+use squall_dialects::stream::Frame;
 
 use self::called::Called;
 use self::pages::{Done, Key, Page, is_meant, kind, rewrite_pages};
@@ -58,17 +56,13 @@ impl Rewriting {
         Some((found.choice, found.part))
     }
 
-    /// Whether what an event holds of such a part says nothing, and stays so whatever the part is made
-    /// to say.
-    fn says_nothing_yet(&self, event: &Event<'_>, call: &Call) -> bool {
-        let meant = |delta: &&Delta<'_>| is_meant(&self.rewrite, delta, &self.called);
-        let stays = |delta: &Delta<'_>| {
-            // Where another event stands in the place of a call, nothing of the call may come.
-            let context = call.error_context();
-            delta.text.is_empty() && call.dialect.bad_text_call("", "", &context) == BadCall::Untold
+    /// Whether what an event holds of such a part is empty.
+    fn says_nothing_yet(&self, event: &Event<'_>) -> bool {
+        let speaks = |delta: &Delta<'_>| {
+            is_meant(&self.rewrite, delta, &self.called) && !delta.text.is_empty()
         };
         let deltas = &event.reading.deltas;
-        deltas.iter().filter(meant).all(stays) && !deltas.iter().any(|delta| delta.repeats)
+        !deltas.iter().any(|delta| delta.repeats || speaks(delta))
     }
 
     /// Whether the part at hand is complete with this event, or was before it.
@@ -140,20 +134,8 @@ impl Rewriting {
             .map(|event| Page::new(event.document, &event.reading))
             .collect();
         let edits = rewrite_pages(&self.rewrite, &pages, call, &mut self.done);
-        for (at, (event, edited)) in events.iter().zip(&edits).enumerate() {
-            match &self.done.failed {
-                Some(failed) if failed.page == at => {
-                    let error = failed.error.clone();
-                    let made = match failed.event {
-                        Some(name) => Made::event(name, error),
-                        None => Made::data(error),
-                    };
-                    steps.extend(event.made(&[made]));
-                    steps.push(Step::Finish);
-                    return;
-                }
-                Some(_) | None => steps.push(event.edited(&edited.edits, edited.name)),
-            }
+        for (event, edited) in events.iter().zip(&edits) {
+            steps.push(event.edited(&edited.edits, edited.name));
         }
     }
 }
@@ -165,7 +147,7 @@ impl Job for Rewriting {
         if self.held.is_empty() {
             if wanted.is_none() || !in_pieces {
                 self.emit(std::slice::from_ref(event), call, steps);
-            } else if self.says_nothing_yet(event, call) {
+            } else if self.says_nothing_yet(event) {
                 self.done.hear(&event.reading);
                 steps.push(event.pass());
             } else {
@@ -215,19 +197,18 @@ impl Job for Rewriting {
     }
 }
 
-/// A whole answer, rewritten, and its status, if that is another; or why it is not.
+/// A whole answer, rewritten; or why it is not.
 pub(super) fn whole(
     rewrite: &Rewrite,
     document: &Document<'_>,
     reading: &Reading<'_>,
     call: &Call,
-) -> Result<(Bytes, Option<StatusCode>), String> {
+) -> Result<Bytes, String> {
     let mut done = Done::default();
     let pages = [Page::new(document, reading)];
     let edited = rewrite_pages(rewrite, &pages, call, &mut done);
-    match (edited.first(), done.failed.take()) {
-        (_, Some(failed)) => Ok((Bytes::from(failed.error), Some(failed.status))),
-        (Some(edited), None) if done.touched => Ok((Bytes::from(edited.edits.apply()), None)),
-        (_, None) => Err(done.idle_because(rewrite)),
+    match edited.first() {
+        Some(edited) if done.touched => Ok(Bytes::from(edited.edits.apply())),
+        _ => Err(done.idle_because(rewrite)),
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
 use squall_dialects::json::Document;
 use squall_dialects::model::{Reading, Usage};
 
@@ -21,8 +20,6 @@ pub(super) struct WholeEditor {
     job: Job,
     limit: usize,
     state: State,
-    /// The answer's status, if the fault gives it another.
-    status: Option<StatusCode>,
 }
 
 /// What a fault does to a whole answer.
@@ -84,7 +81,6 @@ impl WholeEditor {
             job,
             limit: DEFAULT_HOLD,
             state: State::Holding(BytesMut::new()),
-            status: None,
         }
     }
 
@@ -112,7 +108,7 @@ impl WholeEditor {
             return Vec::new();
         };
         let edited = match Document::parse(held) {
-            Ok(document) => self.job.done(&document, call, &mut self.status),
+            Ok(document) => self.job.done(&document, call),
             Err(error) => Err(format!("the answer is {error}")),
         };
         match edited {
@@ -122,11 +118,6 @@ impl WholeEditor {
             }
             Err(reason) => self.pass(reason),
         }
-    }
-
-    /// The status that the answer has after the fault, if that is another.
-    pub(super) fn status(&self) -> Option<StatusCode> {
-        self.status
     }
 
     pub(super) fn broke_off(&mut self) -> Vec<Step> {
@@ -163,12 +154,7 @@ impl WholeEditor {
 
 impl Job {
     /// What the agent gets; or why it is the answer as it came.
-    fn done(
-        &self,
-        document: &Document<'_>,
-        call: &mut Call,
-        status: &mut Option<StatusCode>,
-    ) -> Result<Vec<Step>, String> {
+    fn done(&self, document: &Document<'_>, call: &mut Call) -> Result<Vec<Step>, String> {
         let mut reading = call.dialect.read_answer(document);
         call.count(&mut reading);
         match self {
@@ -201,11 +187,7 @@ impl Job {
                     Step::Emit(after),
                 ])
             }
-            Self::Rewrite(rewrite) => {
-                let (bytes, other) = rewriting::whole(rewrite, document, &reading, call)?;
-                *status = other;
-                Ok(emit(bytes))
-            }
+            Self::Rewrite(rewrite) => rewriting::whole(rewrite, document, &reading, call).map(emit),
             Self::OfStreams => Err("the answer is no stream".to_owned()),
         }
     }

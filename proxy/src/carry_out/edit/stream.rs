@@ -119,9 +119,6 @@ async fn whole(
         let media_type = HeaderValue::from_static(media_type);
         head.headers.insert(header::CONTENT_TYPE, media_type);
     }
-    if let Some(status) = editor.status() {
-        head.status = status;
-    }
     frame(&mut head.headers, &steps, coding);
     let trailers = whole.trailers().cloned();
     let agent = context.agent.clone();

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http::StatusCode;
-use squall_dialects::BadCall;
 use squall_dialects::json::{Document, Edits, Kind, quote};
 use squall_dialects::model::{Delta, DeltaKind, Finish, Reading};
 use squall_dialects::tokens::{self, Counting};
@@ -13,6 +11,7 @@ use crate::fault::{CallError, Rewrite, WrongCall};
 use crate::faults::llm_rewrite::{drift, tools};
 use crate::faults::llm_stream::budget::{self, Kept, Share};
 use crate::faults::llm_stream::call::Call;
+use crate::faults::llm_stream::gaps;
 use crate::faults::llm_stream::said::Said;
 
 /// A part of a choice, as far as rewriting tells them apart.
@@ -33,19 +32,6 @@ pub(super) struct Done {
     bad: BTreeSet<u64>,
     /// Tokens that the agent got beside calls.
     kept: Kept,
-    /// The error that the answer ends with.
-    pub(super) failed: Option<Failed>,
-}
-
-/// An error in the place of a call.
-#[derive(Debug)]
-pub(super) struct Failed {
-    /// On which of the pages at hand the call stood.
-    pub(super) page: usize,
-    pub(super) status: StatusCode,
-    pub(super) error: String,
-    /// The name of the event that carries it.
-    pub(super) event: Option<&'static str>,
 }
 
 impl Done {
@@ -128,12 +114,6 @@ pub(super) enum New {
     Text(String),
     /// Nothing: its choice ends, as it does when a call is none.
     End,
-    /// Nothing: this error comes instead.
-    Error {
-        status: StatusCode,
-        error: String,
-        event: Option<&'static str>,
-    },
 }
 
 /// What is rewritten.
@@ -163,7 +143,7 @@ pub(super) fn rewrite_pages<'p>(
         if done.over {
             break;
         }
-        let new = match rewritten(rewrite, &pieces, pages, &done.called, call) {
+        let new = match rewritten(rewrite, &pieces, pages, call) {
             Ok(new) => new,
             Err(why) => {
                 done.why.get_or_insert(why);
@@ -180,18 +160,6 @@ pub(super) fn rewrite_pages<'p>(
             New::End => done
                 .bad
                 .extend(pieces.iter().map(|(_, delta)| delta.choice)),
-            New::Error {
-                status,
-                error,
-                event,
-            } => {
-                done.failed = pieces.first().map(|(page, _)| Failed {
-                    page: *page,
-                    status,
-                    error,
-                    event,
-                });
-            }
         }
         for (page, delta) in &pieces {
             let (edits, reading) = (&mut edited[*page].edits, pages[*page].reading);
@@ -254,7 +222,6 @@ fn rewritten(
     rewrite: &Rewrite,
     pieces: &[Piece<'_>],
     pages: &[Page<'_>],
-    called: &Called,
     call: &Call,
 ) -> Result<New, String> {
     let text: String = pieces.iter().map(|(_, delta)| &*delta.text).collect();
@@ -271,30 +238,16 @@ fn rewritten(
         CallError::MalformedArguments => {
             let malformed = tools::malformed(&text, wrong.choice);
             let is_string = pieces.iter().all(|piece| is_text(piece, pages));
-            let told = pieces.first().map(|(page, delta)| {
-                if is_string {
-                    let (tool, context) = (called.tool(delta), call.error_context());
-                    call.dialect.bad_text_call(tool, &malformed, &context)
-                } else {
-                    let answer = pages[*page].document.root();
-                    call.dialect.bad_call(answer, &malformed)
-                }
-            });
-            match told.unwrap_or(BadCall::Untold) {
-                BadCall::Ends => Ok(New::End),
-                BadCall::Fails {
-                    status,
-                    error,
-                    event,
-                } => Ok(New::Error {
-                    status,
-                    error,
-                    event,
-                }),
-                BadCall::Untold if is_string => Ok(New::Text(malformed)),
-                BadCall::Untold => Err(
-                    "this provider gives arguments as JSON, not as text that may be none".into(),
-                ),
+            let answer = |page: &usize| pages[*page].document.root();
+            let dropped = |(page, _): &Piece<'_>| call.dialect.drops_bad_calls(answer(page));
+            if is_string && call.dialect.rejects_bad_calls(&call.error_context()) {
+                Err(gaps::REJECTED.to_owned())
+            } else if is_string {
+                Ok(New::Text(malformed))
+            } else if pieces.first().is_some_and(dropped) {
+                Ok(New::End)
+            } else {
+                Err(gaps::NO_TEXT.to_owned())
             }
         }
     }

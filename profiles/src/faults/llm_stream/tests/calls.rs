@@ -214,7 +214,7 @@ fn a_tool_is_known_by_name_in_every_dialect() {
         let called = names(&sample, &sample.bytes);
         for name in &called {
             let fault = wrong_call(CallError::UnknownTool, name, 0);
-            let (steps, _, why) = edited(&sample, &fault, 7);
+            let (steps, why) = edited(&sample, &fault, 7);
             assert_eq!(why, None, "{}: {name}", sample.name);
             let first = called.iter().position(|other| other == name);
             let expected = called.iter().enumerate().map(|(at, name)| match first {
@@ -226,7 +226,7 @@ fn a_tool_is_known_by_name_in_every_dialect() {
             seen.insert((sample.dialect.name(), sample.form == AnswerForm::Json));
         }
         let fault = wrong_call(CallError::WrongArguments, "no_such_tool", 0);
-        let (_, _, why) = edited(&sample, &fault, 7);
+        let (_, why) = edited(&sample, &fault, 7);
         let reason = if called.is_empty() {
             "no tool call"
         } else {

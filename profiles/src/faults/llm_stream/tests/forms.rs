@@ -130,14 +130,11 @@ fn word(body: &[u8], header: Option<&http::HeaderValue>) -> Option<String> {
 }
 
 /// How a changed answer tells of it: another word at its end, an error, or nothing but itself.
-fn form(sample: &Sample, steps: &[Step], status: Option<http::StatusCode>) -> String {
+fn form(sample: &Sample, steps: &[Step]) -> String {
     let (before, after) = (ends(sample, &sample.bytes), ends(sample, &bytes(steps)));
     let broken = steps.iter().any(|step| matches!(step, Step::End(_)));
     match after {
-        (_, Some(error)) if before.1.is_none() => match status {
-            Some(status) => format!("{} {error}", status.as_u16()),
-            None => error,
-        },
+        (_, Some(error)) if before.1.is_none() => error,
         (Some(word), _) if before.0.as_ref() != Some(&word) && !broken => format!("`{word}`"),
         _ => "yes".to_owned(),
     }
@@ -220,11 +217,11 @@ fn stream_cell(fault: &StreamFault, dialect: &dyn Dialect, samples: &[Sample]) -
         .filter(|sample| sample.dialect.name() == dialect.name());
     for sample in of_it {
         let at = usize::from(sample.form != AnswerForm::Json);
-        let (steps, status, why) = edited(sample, fault, usize::MAX >> 1);
+        let (steps, why) = edited(sample, fault, usize::MAX >> 1);
         match (why, framing(sample)) {
             (None, framing) => {
                 cell.framings.extend(framing);
-                cell.forms[at].insert(form(sample, &steps, status));
+                cell.forms[at].insert(form(sample, &steps));
             }
             (Some(why), framing) => {
                 // An answer without a tool call, say, tells nothing of its framing.
@@ -386,6 +383,7 @@ fn the_table_tells_what_is_there_from_what_is_not() {
         ("truncated_response", "gemini", "`MAX_TOKENS`"),
         ("malformed_tool_call", "gemini", "`MALFORMED_FUNCTION_CALL`"),
         ("malformed_tool_call", "anthropic", "– / yes"),
+        ("malformed_tool_call", "ollama", "–"),
         ("json_for_stream", "openai-chat", "– / yes"),
         (
             "missing_terminator",

@@ -86,7 +86,7 @@ fn after(dialect: &str, form: AnswerForm, answer: &str, fault: &StreamFault) -> 
         form,
         bytes: answer.as_bytes().to_vec(),
     };
-    let (steps, _, why) = edited(&sample, fault, 50);
+    let (steps, why) = edited(&sample, fault, 50);
     assert_eq!(why, None, "{fault:?}");
     String::from_utf8(bytes(&steps)).expect("text")
 }

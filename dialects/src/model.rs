@@ -8,7 +8,7 @@ mod error;
 
 use std::borrow::Cow;
 
-pub use self::error::{LimitFigures, LimitScope, ModelError, OtherLimit};
+pub use self::error::{LimitFigures, LimitScope, ModelError};
 use crate::json::{NodeId, Value};
 use crate::tokens::{self, Counting};
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use squall_dialects::model::{LimitFigures, LimitScope, OtherLimit};
+use squall_dialects::model::{LimitFigures, LimitScope};
 
 /// Parts of a request or token: what flows in, in a microsecond, at one a minute.
 const PARTS: u128 = 60_000_000;
@@ -78,25 +78,7 @@ impl Buckets {
                 (bucket, cost, over)
             })
         });
-        let told = asked.each_ref().map(|asked| {
-            let figures = asked.as_ref().map(|(_, _, over)| over.figures);
-            figures.map(
-                |LimitFigures {
-                     per_minute, used, ..
-                 }| OtherLimit { per_minute, used },
-            )
-        });
-        let beside = |scope| match scope {
-            LimitScope::Requests => told[1],
-            LimitScope::Tokens => told[0],
-        };
-        let late = asked.iter().flatten().map(|(_, _, over)| Over {
-            figures: LimitFigures {
-                beside: beside(over.scope),
-                ..over.figures
-            },
-            ..*over
-        });
+        let late = asked.iter().flatten().map(|(_, _, over)| *over);
         // What never fits is over the most of all.
         let order = |over: &Over| over.wait.unwrap_or(Duration::MAX);
         if let Some(over) = late.max_by_key(order).filter(|over| !order(over).is_zero()) {
@@ -137,7 +119,6 @@ impl Bucket {
             per_minute,
             used,
             requested,
-            beside: None,
         }
     }
 }
@@ -201,20 +182,6 @@ mod tests {
         assert_eq!(take(1, 600, 601), Err((tokens, None, [300, 601])));
         // Nobody was let through, so nothing was taken.
         assert_eq!(take(0, 600, 300), Ok(()));
-    }
-
-    #[test]
-    fn what_is_left_of_the_other_limit_is_told_too() {
-        let mut buckets = Buckets::default();
-        let mut take = |requests, tokens| {
-            let taken = buckets.take(allowance(requests, tokens), 400, Duration::ZERO);
-            taken.map_err(|over| (over.scope, over.figures.beside))
-        };
-        let other = |per_minute, used| Some(OtherLimit { per_minute, used });
-        assert_eq!(take(30, 600), Ok(()));
-        assert_eq!(take(30, 600), Err((LimitScope::Tokens, other(30, 1))));
-        assert_eq!(take(1, 900), Err((LimitScope::Requests, other(900, 400))));
-        assert_eq!(take(0, 600), Err((LimitScope::Tokens, None)));
     }
 
     proptest! {

@@ -165,17 +165,9 @@ fn limit_headers(
     let output = left(OUTPUT_PER_MINUTE, 3);
     let usual = (REQUESTS_PER_MINUTE, INPUT_PER_MINUTE);
     let over = figures.map(|figures| (figures.per_minute, figures.remaining()));
-    let beside = figures.and_then(|figures| figures.beside);
-    let beside = beside.map(|other| (other.per_minute, other.remaining()));
     let ((requests_limit, requests), (input_limit, input)) = match scope {
-        LimitScope::Requests => (
-            over.unwrap_or((usual.0, 0)),
-            beside.unwrap_or_else(|| (usual.1, left(usual.1, 4))),
-        ),
-        LimitScope::Tokens => (
-            beside.unwrap_or((usual.0, usual.0 - 1)),
-            over.unwrap_or((usual.1, 0)),
-        ),
+        LimitScope::Requests => (over.unwrap_or((usual.0, 0)), (usual.1, left(usual.1, 4))),
+        LimitScope::Tokens => ((usual.0, usual.0 - 1), over.unwrap_or((usual.1, 0))),
     };
     let wait = retry_after.unwrap_or(USUAL_WAIT);
     for (family, limit, left) in [

@@ -636,7 +636,6 @@ fn every_error_reads_like_anthropic_s() {
                 per_minute: 6,
                 used: 6,
                 requested: 1,
-                beside: None,
             }),
         },
         ModelError::QuotaExhausted,

@@ -63,34 +63,6 @@ pub struct LimitFigures {
     pub used: u64,
     /// So many this request would take. More than `per_minute` never fit.
     pub requested: u64,
-    /// The limit that is kept beside it: of tokens beside one of requests, of requests beside one of
-    /// tokens. `None`: that of a usual account.
-    pub beside: Option<OtherLimit>,
-}
-
-/// A limit that is not what stops a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OtherLimit {
-    /// So many may be asked for in a minute, at least 1.
-    pub per_minute: u64,
-    /// Of which so many are taken.
-    pub used: u64,
-}
-
-impl OtherLimit {
-    /// What is left.
-    pub fn remaining(self) -> u64 {
-        self.per_minute.saturating_sub(self.used)
-    }
-
-    /// Until nothing of it is taken any more.
-    pub fn full_in(self) -> Duration {
-        let millis = self
-            .used
-            .saturating_mul(60_000)
-            .div_ceil(self.per_minute.max(1));
-        Duration::from_millis(millis)
-    }
 }
 
 impl LimitFigures {

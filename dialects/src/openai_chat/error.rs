@@ -254,7 +254,6 @@ fn limit_message(
         per_minute,
         used,
         requested,
-        ..
     } = figures;
     let organisation = organisation(context.account);
     if figures.is_too_large() {
@@ -286,7 +285,6 @@ fn usual_figures(scope: LimitScope, context: &ErrorContext<'_>) -> LimitFigures 
         per_minute,
         used: per_minute,
         requested,
-        beside: None,
     }
 }
 
@@ -313,23 +311,13 @@ fn rate_limit(error: &ModelError, context: &ErrorContext<'_>, endpoint: Endpoint
     let refilled = go_duration(refill(TOKENS_PER_MINUTE - tokens_left));
     let requests_left = REQUESTS_PER_MINUTE - 1 - irregular(context.draw, 7) % 20;
     let over = figures.unwrap_or_else(|| usual_figures(*scope, context));
-    let (limits, [requests, tokens], [requests_reset, tokens_reset]) = match (scope, over.beside) {
-        (LimitScope::Requests, Some(tokens)) => (
-            [over.per_minute, tokens.per_minute],
-            [over.remaining(), tokens.remaining()],
-            [go_duration(wait), go_duration(tokens.full_in())],
-        ),
-        (LimitScope::Tokens, Some(requests)) => (
-            [requests.per_minute, over.per_minute],
-            [requests.remaining(), over.remaining()],
-            [go_duration(requests.full_in()), go_duration(wait)],
-        ),
-        (LimitScope::Requests, None) => (
+    let (limits, [requests, tokens], [requests_reset, tokens_reset]) = match scope {
+        LimitScope::Requests => (
             [over.per_minute, TOKENS_PER_MINUTE],
             [over.remaining(), tokens_left],
             [go_duration(wait), refilled],
         ),
-        (LimitScope::Tokens, None) => {
+        LimitScope::Tokens => {
             let per_request = Duration::from_millis(60_000 / REQUESTS_PER_MINUTE);
             let missing = u32::try_from(REQUESTS_PER_MINUTE - requests_left).unwrap_or(1);
             let refilled = go_duration(per_request * missing);

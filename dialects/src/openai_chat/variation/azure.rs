@@ -6,7 +6,7 @@ use super::{Told, retry_after};
 use crate::dialect::ErrorContext;
 use crate::figures::{irregular, uuid};
 use crate::json::quote;
-use crate::model::{LimitFigures, LimitScope, ModelError, OtherLimit};
+use crate::model::{LimitFigures, LimitScope, ModelError};
 use crate::openai_chat::{self, Endpoint};
 use crate::waits::{whole_millis, whole_seconds};
 
@@ -106,12 +106,10 @@ const LIMITS: [u64; 2] = [60, 10_000];
 /// What is left of Azure's limits, in requests and in tokens.
 fn left(scope: LimitScope, figures: Option<LimitFigures>, draw: u64) -> [u64; 2] {
     let over = figures.map_or(0, LimitFigures::remaining);
-    let beside = figures.and_then(|figures| figures.beside);
     let usual = |most: u64| most - 1 - irregular(draw, 7) % (most / 2);
-    let beside = |most| beside.map_or_else(|| usual(most), OtherLimit::remaining);
     match scope {
-        LimitScope::Requests => [over, beside(LIMITS[1])],
-        LimitScope::Tokens => [beside(LIMITS[0]), over],
+        LimitScope::Requests => [over, usual(LIMITS[1])],
+        LimitScope::Tokens => [usual(LIMITS[0]), over],
     }
 }
 

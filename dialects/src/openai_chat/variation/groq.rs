@@ -123,7 +123,6 @@ fn used_up(per_minute: u64) -> LimitFigures {
         per_minute,
         used: per_minute,
         requested: 1,
-        beside: None,
     }
 }
 
@@ -137,7 +136,6 @@ fn limit(
         per_minute,
         used,
         requested,
-        ..
     } = figures;
     let (what, figures) = if figures.is_too_large() {
         let advice = "please reduce your message size and try again";
@@ -173,24 +171,13 @@ fn limit_headers(error: &ModelError) -> Vec<(&'static str, String)> {
         let reset = go_duration(retry_after.unwrap_or(Duration::from_secs(1)));
         let left = figures.map_or(0, LimitFigures::remaining);
         let most = |usual| figures.map_or(usual, |figures| figures.per_minute);
-        let beside = figures.and_then(|figures| figures.beside);
-        let (limits, [requests, tokens], [requests_reset, tokens_reset]) = match (scope, beside) {
-            (LimitScope::Requests, Some(tokens)) => (
-                [most(REQUESTS), tokens.per_minute],
-                [left, tokens.remaining()],
-                [reset, go_duration(tokens.full_in())],
-            ),
-            (LimitScope::Tokens, Some(requests)) => (
-                [requests.per_minute, most(TOKENS)],
-                [requests.remaining(), left],
-                [go_duration(requests.full_in()), reset],
-            ),
-            (LimitScope::Requests, None) => (
+        let (limits, [requests, tokens], [requests_reset, tokens_reset]) = match scope {
+            LimitScope::Requests => (
                 [most(REQUESTS), TOKENS],
                 [left, TOKENS - 120],
                 [reset, "1.2s".to_owned()],
             ),
-            (LimitScope::Tokens, None) => (
+            LimitScope::Tokens => (
                 [REQUESTS, most(TOKENS)],
                 [REQUESTS - 30, left],
                 ["3m0s".to_owned(), reset],

@@ -59,9 +59,7 @@ pub(super) fn told(error: &ModelError, context: &ErrorContext<'_>) -> Told {
     if let ModelError::RateLimit { scope, figures, .. } = error {
         let requests = match scope {
             LimitScope::Requests => figures.map(|over| (over.per_minute, over.remaining())),
-            LimitScope::Tokens => figures
-                .and_then(|over| over.beside)
-                .map(|requests| (requests.per_minute, requests.remaining())),
+            LimitScope::Tokens => None,
         };
         let (most, left) = requests.unwrap_or((60, 0));
         headers.extend([

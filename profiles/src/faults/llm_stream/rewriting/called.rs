@@ -36,12 +36,6 @@ impl Called {
         self.by_part.insert((delta.choice, delta.part), name);
     }
 
-    /// The tool that a piece is of a call of, if it is known; else nothing.
-    pub(super) fn tool(&self, delta: &Delta<'_>) -> &str {
-        let name = self.by_part.get(&(delta.choice, delta.part));
-        name.map_or("", String::as_str)
-    }
-
     /// Whether a piece is of a call of one of these tools.
     pub(super) fn is_of(&self, delta: &Delta<'_>, tools: &Tools) -> bool {
         let name = self.by_part.get(&(delta.choice, delta.part));

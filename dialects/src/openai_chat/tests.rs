@@ -826,11 +826,7 @@ fn azure_says_what_is_left_of_its_limits() {
         requested: 2,
     };
     for (scope, figures, [requests, tokens]) in [
-        (
-            LimitScope::Requests,
-            Some(figures),
-            [Some("1"), None],
-        ),
+        (LimitScope::Requests, Some(figures), [Some("1"), None]),
         (LimitScope::Tokens, Some(figures), [None, Some("1")]),
         (LimitScope::Requests, None, [Some("0"), None]),
         (LimitScope::Tokens, None, [None, Some("0")]),

@@ -1,7 +1,6 @@
 //! Instructions in what tools say.
 
 mod prose;
-mod xml;
 
 use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 use squall_dialects::mcp;
@@ -19,8 +18,6 @@ pub enum Form {
     Lines,
     /// HTML.
     Html,
-    /// XML.
-    Xml,
     /// Markdown, or nothing in particular.
     Text,
 }
@@ -35,8 +32,6 @@ impl Form {
         let start = text.get(..15).unwrap_or(text).to_ascii_lowercase();
         if start.starts_with("<!doctype html") || start.starts_with("<html") {
             Self::Html
-        } else if start.starts_with("<?xml") {
-            Self::Xml
         } else {
             Self::Text
         }
@@ -126,7 +121,6 @@ pub fn injected(injection: &Injection, text: &str, form: Form) -> Result<String,
         }
         Form::Lines => in_lines(injection, text),
         Form::Html => Ok(in_html(injection, text)),
-        Form::Xml => xml::in_xml(injection, text),
         Form::Text => Ok(in_text(injection, text)),
     }
 }

@@ -35,9 +35,7 @@ fn form(headers: &HeaderMap) -> Option<Form> {
     match &*media_type {
         "application/json" => Some(Form::Json),
         "text/html" | "application/xhtml+xml" => Some(Form::Html),
-        "application/xml" | "text/xml" => Some(Form::Xml),
         other if other.ends_with("+json") => Some(Form::Json),
-        other if other.ends_with("+xml") => Some(Form::Xml),
         other if is_lines(other) => Some(Form::Lines),
         // Servers call JSON by the name of text, too.
         _ => None,
@@ -61,16 +59,14 @@ fn unreadable(headers: &HeaderMap) -> Option<String> {
     if is_lines(&media_type) && !headers.contains_key(CONTENT_LENGTH) {
         return Some("the answer is a stream of lines, which pass on as they come".to_owned());
     }
-    let of_texts = media_type.starts_with("text/")
+    let of_texts = media_type.starts_with("text/") && media_type != "text/xml";
+    let readable = of_texts
+        || is_lines(&media_type)
+        || media_type.ends_with("+json")
         || matches!(
             &*media_type,
-            "application/json" | "application/xml" | "application/markdown"
+            "application/json" | "application/markdown" | "application/xhtml+xml"
         );
-    let of_documents = ["+json", "+xml"]
-        .iter()
-        .any(|end| media_type.ends_with(end))
-        && !media_type.starts_with("image/");
-    let readable = of_texts || of_documents || is_lines(&media_type);
     (!readable)
         .then(|| format!("the answer is `{media_type}`, which has no place for an instruction"))
 }
@@ -102,8 +98,12 @@ mod tests {
                 false,
                 Ok(Some(Form::Json)),
             ),
-            (Some("application/rss+xml"), false, Ok(Some(Form::Xml))),
-            (Some("text/xml"), false, Ok(Some(Form::Xml))),
+            (Some("text/xml"), false, Err(no_place("text/xml"))),
+            (
+                Some("application/rss+xml"),
+                false,
+                Err(no_place("application/rss+xml")),
+            ),
             (Some("application/xhtml+xml"), false, Ok(Some(Form::Html))),
             (Some("application/x-ndjson"), true, Ok(Some(Form::Lines))),
             (Some("application/x-ndjson"), false, Err(passes("lines"))),

@@ -40,7 +40,7 @@ pub use self::document::{MOST as LONGEST_DOCUMENT, WITH_VARIABLES};
 pub use self::recordings::{NewRecording, NotBegun, NotStopped, RecordingBounds, Recordings};
 pub use self::routes::router;
 pub use self::runs::{
-    Approval, DaemonId, Order, RunError, Runner, Runs, RunsParts, SuiteRunner, Tools, Verdict,
+    DaemonId, Order, RunError, Runner, Runs, RunsParts, SuiteRunner, Tools, Verdict,
 };
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};

@@ -28,7 +28,6 @@ mod runner;
 mod stop;
 mod suites;
 
-pub use self::approval::Approval;
 pub(crate) use self::book::{NotAdded, NotApproved, NotCancelled};
 pub use self::book::{Runs, RunsParts};
 pub use self::daemon_id::DaemonId;

@@ -21,6 +21,9 @@ pub trait Destinations: Send + Sync {
         host: &'a str,
         port: u16,
     ) -> Pending<'a, Result<Vec<SocketAddr>, String>>;
+
+    /// The same for a run that nobody has approved.
+    fn unapproved(&self) -> Arc<dyn Destinations>;
 }
 
 /// Dials for suites. The default one dials whatever is asked for.
@@ -40,6 +43,12 @@ impl Dialler {
     /// One that reaches what `destinations` let it.
     pub fn new(destinations: Arc<dyn Destinations>) -> Self {
         Self(Some(destinations))
+    }
+
+    /// The same for a run that nobody has approved.
+    #[must_use]
+    pub fn unapproved(&self) -> Self {
+        Self(self.0.as_ref().map(|all| all.unapproved()))
     }
 
     /// Judges a URL without resolving its name. Addresses are judged here and nowhere else: a client asks for those
@@ -128,6 +137,10 @@ mod tests {
                     .then(|| vec![self.0])
                     .ok_or_else(|| format!("{host} on {port} is denied"))
             })
+        }
+
+        fn unapproved(&self) -> Arc<dyn Destinations> {
+            Arc::new(Self(self.0))
         }
     }
 

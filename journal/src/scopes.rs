@@ -65,9 +65,32 @@ pub fn workspace_of(scope: &str) -> &str {
         .map_or(scope, |(workspace, _)| workspace)
 }
 
+/// Whether a scope is a run's: it, or what is behind its dot, is `run-` and the run's id, mostly with more behind.
+pub fn is_of_run(scope: &str) -> bool {
+    let name = scope.split_once('.').map_or(scope, |(_, name)| name);
+    let id = name.strip_prefix("run-").and_then(|rest| rest.get(..24));
+    id.is_some_and(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_scopes_of_a_run_are_known_by_its_id() {
+        for (scope, is_runs) in [
+            ("run-0193a1b2c3d4000000010042", true),
+            ("run-0193a1b2c3d4000000010042-7", true),
+            ("run-0193a1b2c3d4000000010042-slot-1", true),
+            ("w.run-0193a1b2c3d4000000010042-7", true),
+            ("run-1", false),
+            ("run-nightly-0193a1b2c3d4000000010042", false),
+            ("0193a1b2c3d4000000010042", false),
+            ("default", false),
+        ] {
+            assert_eq!(is_of_run(scope), is_runs, "{scope}");
+        }
+    }
 
     #[test]
     fn a_workspace_has_the_scope_of_its_name_and_those_below() {

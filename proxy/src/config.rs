@@ -27,6 +27,8 @@ pub struct ProxyConfig {
     pub allow: Vec<String>,
     /// Destinations that may not; wins over `allow`.
     pub deny: Vec<String>,
+    /// Destinations that runs reach only once somebody has approved them; beside hosts, names of suites.
+    pub approval: Vec<String>,
     /// Largest body a body-level rule may hold back, bytes. Default 8 MiB.
     pub inspect_limit: u64,
     /// What the journal reads of traffic when the activation does not say.
@@ -169,6 +171,7 @@ impl ProxyConfig {
             upstream_proxy: None,
             allow: vec!["*".into()],
             deny: vec!["169.254.169.254".into(), "metadata.google.internal".into()],
+            approval: Vec::new(),
             inspect_limit: 8 << 20,
             observe: Observe::Model,
             limits: Limits::default(),

@@ -145,6 +145,8 @@ impl Connect {
         let url = CanonicalUrl::new("https", &origin.authority(), "/");
         let engine = &connection.worker.engine;
         let chaos = engine.chaos.scope_or_slot(scope.as_deref());
+        let upstreams = &connection.worker.upstreams;
+        let origin = upstreams.origin_for(origin, chaos.is_unapproved());
         let mut note = ExchangeNote::new(
             engine.recorder.begin(started),
             started,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use http::{Request, Response, StatusCode, Uri, Version, uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, uri};
 use squall_journal::record::Outcome;
 
 use crate::broken::Broken;
@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::request_body::Outgoing;
 use crate::route::Target;
 use crate::tunnel::Takeover;
-use crate::upstream::{Cause, Received, Scheme, ToAgent, UpstreamError};
+use crate::upstream::{Cause, Origin, Received, Scheme, ToAgent, UpstreamError};
 
 /// What came of forwarding.
 pub(crate) enum Forwarded {
@@ -44,15 +44,16 @@ pub(crate) fn forward<'a>(
     headers::clean_request(request.headers_mut(), passage);
     headers::correct_host(request.headers_mut(), &target.host);
     *request.uri_mut() = uri_for(target, agent);
+    let upstreams = &connection.worker.upstreams;
+    let origin = upstreams.origin_for(target.origin.clone(), log.chaos().is_unapproved());
     async move {
         let begun = Instant::now();
-        if let Err(error) = finish_dialling(connection, target).await {
+        if let Err(error) = prepare(connection, &origin, &target.host).await {
             log.waited(begun.elapsed());
             return problem(&error, connection, log).map(Forwarded::Problem);
         }
-        let upstreams = &connection.worker.upstreams;
         let sent = upstreams
-            .send(&target.origin, *request, &connection.take_spelt())
+            .send(&origin, *request, &connection.take_spelt())
             .await;
         log.waited(begun.elapsed());
         match sent {
@@ -62,16 +63,22 @@ pub(crate) fn forward<'a>(
     }
 }
 
-/// Makes the connection that a CONNECT was answered on ready for its first exchange.
-async fn finish_dialling(connection: &Connection, target: &Target) -> Result<(), UpstreamError> {
+/// Judges the host that is asked for at `origin`, and makes the connection that a CONNECT was answered on ready for its
+/// first exchange.
+async fn prepare(
+    connection: &Connection,
+    origin: &Origin,
+    host: &HeaderValue,
+) -> Result<(), UpstreamError> {
+    let upstreams = &connection.worker.upstreams;
+    upstreams.check_host(origin, host)?;
     let Entry::Tunnel(tunnel) = &connection.entry else {
         return Ok(());
     };
     let Some(dialled) = tunnel.dialled.take() else {
         return Ok(());
     };
-    let upstreams = &connection.worker.upstreams;
-    Box::pin(upstreams.learn_alpn(&target.origin, Some(dialled), false)).await?;
+    Box::pin(upstreams.learn_alpn(origin, Some(dialled), false)).await?;
     Ok(())
 }
 

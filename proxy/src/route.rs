@@ -128,7 +128,9 @@ pub(crate) fn target<B>(
                 Some(host) => host,
                 None => HeaderValue::from_str(authority).map_err(|_| bad_path(request.uri()))?,
             };
-            let (origin, scope) = (tunnel.origin.clone(), tunnel.scope.clone());
+            // The request may be another scope's.
+            let origin = tunnel.origin.clone().unapproved(false);
+            let scope = tunnel.scope.clone();
             Ok(forward(origin, authority, host, request.uri(), scope))
         }
         Entry::Door(Door::Route(place)) => {

@@ -41,7 +41,8 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use futures_util::future::Either;
-use http::{Request, Response, Version, uri};
+use http::uri::Authority;
+use http::{HeaderValue, Request, Response, Version, uri};
 use http_body::Body;
 use tokio::time::Instant;
 
@@ -255,6 +256,27 @@ impl<B: OutgoingBody> Upstreams<B> {
         judge(&self.shared, &self.settings(), origin)
             .map(|_standing| ())
             .map_err(|cause| UpstreamError::new(origin, cause))
+    }
+
+    /// `origin` as a run asks for it that nobody has approved, or as anybody else does: the same where nothing needs
+    /// approval.
+    pub fn origin_for(&self, origin: Origin, unapproved: bool) -> Origin {
+        let mut settings = self.settings.borrow_mut();
+        let has_approval = settings.load().destinations.has_approval();
+        origin.unapproved(unapproved && has_approval)
+    }
+
+    /// Judges what `Host` says at `origin`, where one server may answer for several: only `approval` counts.
+    pub fn check_host(&self, origin: &Origin, host: &HeaderValue) -> Result<(), UpstreamError> {
+        if !origin.is_unapproved() {
+            return Ok(());
+        }
+        let named = host.to_str().ok().and_then(|host| host.parse().ok());
+        let judged = named.map_or(Ok(()), |named: Authority| {
+            let lists = &self.settings().destinations;
+            lists.check_approval(origin, named.host(), None)
+        });
+        judged.map_err(|why| UpstreamError::new(origin, Cause::Denied(why)))
     }
 
     /// Dials `origin` without saying anything: what a CONNECT does before its 200. The scheme

@@ -72,8 +72,6 @@ pub(crate) struct Config {
     pub(crate) trust: Terms,
     /// What outlives the daemon.
     pub(crate) store: StoreConfig,
-    /// What a run may touch only when somebody has said yes.
-    pub(crate) approval: Vec<String>,
     /// Regular expressions whose whole match is a secret.
     pub(crate) redact: Vec<String>,
     /// Whether it lives for one command, beside a daemon that may live on the same store.
@@ -177,7 +175,6 @@ impl Config {
             places: Places::default(),
             safety: Safety::default(),
             trust: Terms::default(),
-            approval: Vec::new(),
             redact: Vec::new(),
             passing: false,
             modules: PathBuf::from("."),

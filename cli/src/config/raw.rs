@@ -35,8 +35,8 @@ pub(crate) struct RawConfig {
     pub(crate) store: Option<RawStore>,
     /// Regular expressions whose whole match is a secret, beside the built-in detectors.
     pub(crate) redact: Option<Vec<Scalar>>,
-    /// Runs that may touch these wait for somebody to approve them: globs over names of suites, and over
-    /// the hosts of agents and tools.
+    /// Runs whose suites name these wait for somebody to approve them, and no run reaches these hosts before: globs over
+    /// names of suites, and hosts as in `allow`.
     pub(crate) approval: Option<Vec<Scalar>>,
 }
 

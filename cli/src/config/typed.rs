@@ -85,7 +85,7 @@ pub(crate) fn lay_over(
     }
     for glob in raw.approval.iter().flatten() {
         let glob = typing.parsed(glob, words::approval);
-        config.approval.extend(glob);
+        config.proxy.approval.extend(glob);
     }
     for pattern in raw.redact.iter().flatten() {
         config

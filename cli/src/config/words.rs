@@ -124,7 +124,7 @@ pub(super) fn approval(text: &str) -> Result<String, String> {
             "`{text}` is no glob over names of suites and hosts; write one like `*.prod.example`"
         ));
     }
-    Ok(text.to_owned())
+    host_pattern(text)
 }
 
 /// The redactor compiles patterns once more when the daemon starts; here the place is still known.

@@ -27,7 +27,7 @@ use bytes::Bytes;
 use squall_control_api::access::Access;
 use squall_control_api::audit::{AuditLog, Digests, Outcome};
 use squall_control_api::{
-    ApiState, Approval, DaemonId, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
+    ApiState, DaemonId, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
     StoredJournal, StoredProfiles, StoredTokens, Terms, Trust,
 };
 use squall_profiles::library::Library;
@@ -163,7 +163,7 @@ impl Daemon {
             audit: Arc::clone(&audit),
             daemon: id.as_str().to_owned(),
             runners: parts::runners(&ca, &config, &proxy),
-            approval: Approval::new(config.approval.clone()),
+            approval: parts::approval(&config)?,
         });
         runs.recover().await?;
         let recordings = Recordings::over(

@@ -20,7 +20,7 @@ use squall_proxy::config::Observe as WhatToRead;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{Recorder, RecorderOptions};
 use squall_proxy::tls::CertificateAuthority;
-use squall_proxy::upstream::{self, Origin, Scheme};
+use squall_proxy::upstream::{self, HostPatterns, Origin, Scheme};
 
 use crate::config::{Config, unknown};
 use crate::failure::Failure;
@@ -46,6 +46,12 @@ pub(super) fn tool_names(config: &Config) -> Result<ToolNames, Failure> {
     let tools = config.proxy.tools.iter();
     ToolNames::new(tools.map(|(name, globs)| (name.as_str(), globs.as_slice())))
         .map_err(|error| Failure::Usage(format!("tools: {}", error.message)))
+}
+
+/// Suites and hosts that need approval.
+pub(super) fn approval(config: &Config) -> Result<HostPatterns, Failure> {
+    HostPatterns::new(&config.proxy.approval)
+        .map_err(|error| Failure::Usage(format!("approval: {error}")))
 }
 
 /// What holds for chaos unless a request says otherwise.
@@ -161,17 +167,30 @@ pub(super) fn runners(
         });
         pointing::variables(&authority, scope, bundle)
     });
-    let dialler = Dialler::new(Arc::new(OfProxy(proxy.upstreams())));
+    let dialler = Dialler::new(Arc::new(OfProxy {
+        shared: proxy.upstreams(),
+        unapproved: false,
+    }));
     SuiteRunner::all(&variables, &dialler, &config.modules)
 }
 
 /// The proxy's destinations, as suites meet them.
-struct OfProxy(Arc<upstream::Shared>);
+struct OfProxy {
+    shared: Arc<upstream::Shared>,
+    /// For runs that nobody has approved.
+    unapproved: bool,
+}
+
+impl OfProxy {
+    fn origin(&self, host: &str, port: u16) -> Origin {
+        Origin::new(Scheme::Http, host, port).unapproved(self.unapproved)
+    }
+}
 
 impl Destinations for OfProxy {
     fn check(&self, host: &str, port: u16) -> Result<(), String> {
-        let origin = Origin::new(Scheme::Http, host, port);
-        self.0.check(&origin).map_err(|error| error.to_string())
+        let checked = self.shared.check(&self.origin(host, port));
+        checked.map_err(|error| error.to_string())
     }
 
     fn addresses<'a>(
@@ -180,9 +199,15 @@ impl Destinations for OfProxy {
         port: u16,
     ) -> Pending<'a, Result<Vec<SocketAddr>, String>> {
         Box::pin(async move {
-            let origin = Origin::new(Scheme::Http, host, port);
-            let found = self.0.addresses(&origin).await;
+            let found = self.shared.addresses(&self.origin(host, port)).await;
             found.map_err(|error| error.to_string())
+        })
+    }
+
+    fn unapproved(&self) -> Arc<dyn Destinations> {
+        Arc::new(Self {
+            shared: Arc::clone(&self.shared),
+            unapproved: true,
         })
     }
 }

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
+use squall_control_api::Broken;
 use squall_control_api::audit::{Digests, Outcome};
-use squall_control_api::{Approval, Broken};
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
 use super::profiles::Directory;
@@ -69,6 +69,7 @@ impl Daemon {
             parts::check_profile(&self.chaos, &config)?;
         }
         let tools = parts::tool_names(&config)?;
+        let approval = parts::approval(&config)?;
         let mut restart = self
             .proxy
             .reload(config.proxy.clone())
@@ -82,7 +83,7 @@ impl Daemon {
         }
         self.access.configure(parts::tokens(&config));
         self.trust.configure(config.trust.clone());
-        self.runs.configure(Approval::new(config.approval.clone()));
+        self.runs.configure(approval);
         restart.extend(self.config.needs_restart(&config));
         if restart.is_empty() {
             tracing::info!("configuration reloaded");

@@ -1,112 +1,179 @@
-//! What may be touched only when somebody has said yes.
+//! Which runs wait until somebody has approved them.
+//!
+//! What a suite names is compared here, before the run starts; the proxy and the dialler compare what a run that
+//! nobody has approved reaches, when it is reached.
 
-/// Names of suites and hosts that a run may touch only when somebody has approved it: globs, in which `*`
-/// stands for anything. Letter case does not count.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Approval(Vec<String>);
+use std::time::Duration;
 
-impl Approval {
-    /// These globs.
-    pub fn new(globs: impl IntoIterator<Item = String>) -> Self {
-        Self(
-            globs
-                .into_iter()
-                .map(|glob| glob.to_ascii_lowercase())
-                .collect(),
-        )
+use squall_harness::dial::host_and_port;
+use squall_harness::suite::Suite;
+use squall_proxy::upstream::HostPatterns;
+
+/// Entries with a port cover no suite's name: none is for this port.
+const NO_PORT: Option<u16> = Some(0);
+
+/// How long a name's addresses are waited for.
+const LOOK_UP: Duration = Duration::from_secs(1);
+
+/// Whether `approval` covers the suite's name, or a host that the suite names: what is dialled for it, by name and by
+/// address, and its tools.
+pub(super) async fn is_wanted(approval: &HostPatterns, name: &str, suite: &Suite) -> bool {
+    if approval.is_empty() {
+        return false;
     }
-
-    /// The first of `touched` that needs a yes.
-    pub(crate) fn wanted_for<'a>(
-        &self,
-        touched: impl IntoIterator<Item = &'a str>,
-    ) -> Option<&'a str> {
-        touched.into_iter().find(|name| {
-            let name = name.to_ascii_lowercase();
-            self.0
-                .iter()
-                .any(|glob| matches(glob.as_bytes(), name.as_bytes()))
-        })
+    let covers = |host: &str, port| approval.covering(host, port).is_some();
+    let tools = suite.tools.written.iter().flat_map(|(_, globs)| globs);
+    let mut tools = tools.map(|glob| host_of_glob(glob));
+    if covers(name, NO_PORT) || tools.any(|(host, port)| covers(&host, port)) {
+        return true;
     }
-}
-
-/// Whether a glob matches a name. Goes back to the last star only, so it takes no more than
-/// their lengths multiplied.
-fn matches(glob: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut from) = (0, 0);
-    let mut last_star: Option<(usize, usize)> = None;
-    while from < name.len() {
-        match glob.get(at) {
-            Some(b'*') => {
-                last_star = Some((at, from));
-                at += 1;
-            }
-            Some(byte) if *byte == name[from] => {
-                at += 1;
-                from += 1;
-            }
-            _ => {
-                let Some((star, taken)) = last_star else {
-                    return false;
-                };
-                last_star = Some((star, taken + 1));
-                (at, from) = (star + 1, taken + 1);
-            }
+    for (_, url) in suite.dials() {
+        let Some((host, port)) = host_and_port(url) else {
+            continue;
+        };
+        let found = tokio::time::timeout(LOOK_UP, tokio::net::lookup_host((host.as_str(), port)));
+        let mut found = found.await.into_iter().flatten().flatten();
+        if covers(&host, Some(port)) || found.any(|at| covers(&at.ip().to_string(), Some(port))) {
+            return true;
         }
     }
-    glob[at..].iter().all(|byte| *byte == b'*')
+    false
 }
 
-/// The hosts of a URL or of a glob over URLs, with and without the port.
-pub(crate) fn hosts(url: &str) -> Vec<String> {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let authority = rest[..end].rsplit('@').next().unwrap_or_default();
-    let host = match authority.rfind(':') {
-        Some(colon) if !authority[colon..].contains(']') => &authority[..colon],
-        _ => authority,
-    };
-    vec![host.to_owned(), authority.to_owned()]
+/// The host in a glob over URLs, and the port where the glob says which.
+fn host_of_glob(glob: &str) -> (String, Option<u16>) {
+    if let Some((host, port)) = host_and_port(glob) {
+        return (host, Some(port));
+    }
+    let rest = glob.split_once("://").map_or(glob, |(_, rest)| rest);
+    let end = rest.find(['/', ':', '?', '#']).unwrap_or(rest.len());
+    (rest[..end].to_owned(), None)
 }
 
 #[cfg(test)]
 mod tests {
+    use squall_harness::suite;
+    use squall_profiles::variables::Variables;
+
     use super::*;
 
-    #[test]
-    fn a_star_stands_for_anything() {
-        for (glob, name, is_matched) in [
-            ("*.prod.example", "api.prod.example", true),
-            ("*.prod.example", "API.Prod.Example", true),
-            ("*.prod.example", "prod.example", false),
-            ("*.prod.example", "api.prod.example.org", false),
-            ("*prod*", "a-prod-b", true),
-            ("checkout", "checkout", true),
-            ("checkout", "checkout2", false),
-            ("*", "", true),
-            ("a*b*c", "axxbyybc", true),
-            ("a*b*c", "axxbyybd", false),
-            ("", "x", false),
-        ] {
-            let approval = Approval::new([glob.to_owned()]);
-            let wanted = approval.wanted_for([name]);
-            assert_eq!(wanted, is_matched.then_some(name), "{glob} {name}");
-        }
-        assert_eq!(Approval::default().wanted_for(["anything"]), None);
+    async fn is_wanted_for(approval: &str, written: &str) -> bool {
+        let patterns = HostPatterns::new(&[approval.to_owned()]).expect("a pattern");
+        let agent = if written.starts_with("agent:") {
+            ""
+        } else {
+            "agent: {type: openai, endpoint: 'http://192.0.2.1/', model: m}\n"
+        };
+        let text =
+            format!("{agent}{written}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
+        let suite = suite::parse("weather", &text, Variables::Refused).expect("valid");
+        is_wanted(&patterns, "weather", &suite).await
     }
 
-    #[test]
-    fn a_url_is_known_by_its_host_with_and_without_the_port() {
-        for (url, expected) in [
-            ("http://a.example/x", ["a.example", "a.example"]),
+    #[tokio::test]
+    async fn every_host_that_a_suite_names_counts_in_every_form() {
+        for (approval, written, is_wanted) in [
+            ("weather", "", true),
+            ("wea*", "", true),
+            ("*:80", "", true),
+            ("*:81", "", false),
             (
-                "https://u:p@a.example:8443/x?y",
-                ["a.example", "a.example:8443"],
+                "127.0.0.1",
+                "agent: {endpoint: 'http://127.0.0.1:9/'}",
+                true,
             ),
-            ("http://[::1]:80/", ["[::1]", "[::1]:80"]),
-            ("*.prod.example/*", ["*.prod.example", "*.prod.example"]),
+            ("127.0.0.1", "agent: {endpoint: 'http://127.1:9/'}", true),
+            (
+                "127.0.0.1",
+                "agent: {endpoint: 'http://0x7f000001:9/'}",
+                true,
+            ),
+            (
+                "127.0.0.1",
+                "agent: {endpoint: 'http://2130706433:9/'}",
+                true,
+            ),
+            (
+                "127.0.0.1",
+                "agent: {endpoint: 'http://[::ffff:127.0.0.1]:9/'}",
+                true,
+            ),
+            (
+                "127.0.0.1",
+                "agent: {endpoint: 'http://localhost:9/'}",
+                true,
+            ),
+            (
+                "127.0.0.1:8",
+                "agent: {endpoint: 'http://localhost:9/'}",
+                false,
+            ),
+            ("localhost", "agent: {endpoint: 'http://127.1:9/'}", true),
+            ("localhost", "agent: {endpoint: 'http://[::1]:9/'}", true),
+            (
+                "localhost",
+                "agent: {endpoint: 'http://LocalHost.:9/'}",
+                true,
+            ),
+            (
+                "localhost",
+                "agent: {endpoint: 'http://192.0.2.7:9/'}",
+                false,
+            ),
+            (
+                "a.test",
+                "agent: {endpoint: 'http://192.0.2.7/', reset_endpoint: 'http://A.test./'}",
+                true,
+            ),
+            (
+                "a.test",
+                "model: {name: m, base_url: 'http://a.test/v1'}",
+                true,
+            ),
+            (
+                "a.test",
+                "embeddings: {name: m, base_url: 'http://a.test/v1'}",
+                true,
+            ),
+            (
+                "*.test",
+                "tools: {book: {match_url: ['https://*.test/book*']}}",
+                true,
+            ),
+            (
+                "*.test:443",
+                "tools: {book: {match_url: ['https://A.test/book*']}}",
+                true,
+            ),
+            (
+                "*.test:80",
+                "tools: {book: {match_url: ['https://A.test/book*']}}",
+                false,
+            ),
+            (
+                "*.test",
+                "tools: {book: {match_url: ['*://a.test./book*']}}",
+                true,
+            ),
+            (
+                "*.test",
+                "tools: {book: {match_url: ['a.test:8443/*']}}",
+                true,
+            ),
+            (
+                "127.0.0.1",
+                "tools: {book: {match_url: ['http://127.1/book*']}}",
+                true,
+            ),
+            (
+                "10.0.0.0/8",
+                "tools: {book: {match_url: ['http://167837953/book*']}}",
+                true,
+            ),
+            ("*.test", "tools: {book: {match_url: ['*/book*']}}", false),
         ] {
-            assert_eq!(hosts(url), expected, "{url}");
+            let found = is_wanted_for(approval, written).await;
+            assert_eq!(found, is_wanted, "{approval}: {written}");
         }
     }
 }

@@ -7,19 +7,20 @@ mod live;
 mod take;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use squall_journal::run::RunRecord;
 use squall_journal::timestamp;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::Recorder;
+use squall_proxy::upstream::HostPatterns;
 use tokio::sync::{Semaphore, watch};
 
 pub(crate) use self::asked::{NotApproved, NotCancelled};
 pub(crate) use self::take::NotAdded;
-use super::Approval;
 use super::ongoing::Ongoing;
 use super::reach::OwnProxy;
 use super::runner::Runner;
@@ -58,8 +59,8 @@ pub struct RunsParts {
     pub daemon: String,
     /// What carries them out, one for each kind.
     pub runners: Vec<Arc<dyn Runner>>,
-    /// What needs a yes.
-    pub approval: Approval,
+    /// Suites and hosts that need approval.
+    pub approval: HostPatterns,
 }
 
 /// The runs of one daemon.
@@ -72,7 +73,7 @@ pub struct Runs {
     audit: Arc<AuditLog>,
     daemon: String,
     runners: Vec<Arc<dyn Runner>>,
-    approval: RwLock<Approval>,
+    approval: ArcSwap<HostPatterns>,
     reach: Arc<OwnProxy>,
     lanes: Mutex<BTreeMap<String, Lane>>,
     turns: Semaphore,
@@ -110,7 +111,7 @@ impl Runs {
             audit: parts.audit,
             daemon: parts.daemon,
             runners: parts.runners,
-            approval: RwLock::new(parts.approval),
+            approval: ArcSwap::from_pointee(parts.approval),
             reach,
             lanes: Mutex::default(),
             turns: Semaphore::new(ALL_AT_ONCE),
@@ -119,12 +120,9 @@ impl Runs {
         })
     }
 
-    /// Takes over what needs a yes from a config that was read anew, for runs that come from now on.
-    pub fn configure(&self, approval: Approval) {
-        *self
-            .approval
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = approval;
+    /// Takes over what needs approval from a config that was read anew, for runs that come from now on.
+    pub fn configure(&self, approval: HostPatterns) {
+        self.approval.store(Arc::new(approval));
     }
 
     /// Writes down what has become of a run of a workspace by itself: what it was, and is now.

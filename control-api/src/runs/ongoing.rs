@@ -213,6 +213,7 @@ impl Ongoing {
             record.approved_at = Some(at);
             record.approved_by = by.map(str::to_owned);
         }
+        self.mark.approve();
         self.approved.cancel();
         let _turn = self.written.lock().await;
         let record = self.record();

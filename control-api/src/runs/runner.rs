@@ -74,6 +74,8 @@ pub struct Tools<'a> {
     pub shared_scope: String,
     /// Held while chaos is in force for scopes that are not the run's own: one run at a time.
     pub exclusive: Arc<tokio::sync::Mutex<()>>,
+    /// Whether somebody has approved the run: else it reaches no host that needs approval.
+    pub approved: bool,
 }
 
 /// How a run has gone. Its cells were told before.

@@ -17,7 +17,6 @@ use squall_harness::scores::{
     Bar, Column, Components, Outcome, Recovery, Share, Stability, comparison,
 };
 use squall_harness::suite::Suite;
-use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::verify::{self, Verifying};
 use squall_journal::reach::Pending;
 use squall_journal::run::{
@@ -26,7 +25,6 @@ use squall_journal::run::{
 };
 
 use super::agent_files::agent_files;
-use super::approval;
 use super::runner::{Order, RunError, Runner, Tools, Verdict};
 use crate::problem::Detail;
 
@@ -74,8 +72,13 @@ impl SuiteRunner {
     }
 
     async fn carry_out(&self, order: &Order, tools: &Tools<'_>) -> Result<Verdict, RunError> {
+        let dialler = if tools.approved {
+            self.dialler.clone()
+        } else {
+            self.dialler.unapproved()
+        };
         // It may have waited, and what it may dial may have changed.
-        if let Some((_, why)) = self.may_not_dial(&order.suite).into_iter().next() {
+        if let Some((_, why)) = may_not_dial(&dialler, &order.suite).into_iter().next() {
             return Err(RunError::Agent(why));
         }
         let at_once = plan::at_once(order);
@@ -84,26 +87,26 @@ impl SuiteRunner {
             variables: Arc::clone(&self.variables),
             slots: at_once.get(),
             retries: suite.advanced.retries,
-            dialler: self.dialler.clone(),
+            dialler: dialler.clone(),
             folder: self.folder.clone(),
         };
         let driver = agents::driver(&suite.agent, &surroundings);
         let verdict = if order.kind == RunKind::Verify {
-            verified(order, &*driver, &self.dialler, tools).await
+            verified(order, &*driver, &dialler, tools).await
         } else {
-            tried(self, order, &*driver, at_once, tools).await
+            tried(self, order, &*driver, dialler, at_once, tools).await
         };
         driver.stop().await;
         verdict
     }
+}
 
-    /// What of a suite leads where nothing may be dialled, and why.
-    fn may_not_dial(&self, suite: &Suite) -> Vec<(&'static str, String)> {
-        let dials = suite.dials().into_iter();
-        dials
-            .filter_map(|(at, url)| Some((at, self.dialler.check(url).err()?)))
-            .collect()
-    }
+/// What of a suite leads where nothing may be dialled, and why.
+fn may_not_dial(dialler: &Dialler, suite: &Suite) -> Vec<(&'static str, String)> {
+    let dials = suite.dials().into_iter();
+    dials
+        .filter_map(|(at, url)| Some((at, dialler.check(url).err()?)))
+        .collect()
 }
 
 impl Runner for SuiteRunner {
@@ -113,7 +116,7 @@ impl Runner for SuiteRunner {
 
     fn check(&self, order: &Order) -> Vec<Detail> {
         let mut wrong = plan::wrong(order);
-        let denied = self.may_not_dial(&order.suite).into_iter();
+        let denied = may_not_dial(&self.dialler, &order.suite).into_iter();
         wrong.extend(denied.map(|(at, why)| Detail::at(format!("/suite{at}"), why)));
         wrong
     }
@@ -168,11 +171,12 @@ async fn tried(
     runner: &SuiteRunner,
     order: &Order,
     driver: &dyn Driver,
+    dialler: Dialler,
     at_once: NonZeroUsize,
     tools: &Tools<'_>,
 ) -> Result<Verdict, RunError> {
     let mut planned = plan::plan(order).map_err(|wrong| RunError::Agent(wrong.detail))?;
-    planned.plan.outside = planned.plan.outside.through(runner.dialler.clone());
+    planned.plan.outside = planned.plan.outside.through(dialler);
     let scopes = Scopes {
         own: &order.scope,
         at_once,
@@ -360,26 +364,6 @@ fn recovery(recovery: Recovery) -> RecoveryRecord {
         low: recovery.interval.low,
         high: recovery.interval.high,
     }
-}
-
-/// The hosts that a run touches beside those that its agent finds by itself: where the agent and its tools are,
-/// and the suite's name.
-pub(super) fn touched(name: &str, suite: &Suite) -> Vec<String> {
-    let mut touched = vec![name.to_owned()];
-    let endpoint = match &suite.agent.way {
-        Way::Http(http) => Some(&http.endpoint),
-        Way::OpenAi(chat) => Some(&chat.endpoint),
-        Way::Command(_) | Way::Python { .. } => None,
-    };
-    let reset = match &suite.agent.reset {
-        Some(Reset::Endpoint(endpoint)) => Some(endpoint),
-        Some(Reset::Function(_) | Reset::Command(_)) | None => None,
-    };
-    let tools = suite.tools.written.iter().flat_map(|(_, globs)| globs);
-    for url in endpoint.into_iter().chain(reset).chain(tools) {
-        touched.extend(approval::hosts(url));
-    }
-    touched
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use squall_control_api::access::{Access, Token};
 use squall_control_api::audit::AuditLog;
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, Approval, JournalOptions, Listening, Readiness, RecordingBounds, Recordings, Runner,
-    Runs, RunsParts, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust,
-    prune, router,
+    ApiState, JournalOptions, Listening, Readiness, RecordingBounds, Recordings, Runner, Runs,
+    RunsParts, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust, prune,
+    router,
 };
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
@@ -25,6 +25,7 @@ use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{Chaos, Defaults};
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{ExchangeNote, Recorder, RecorderOptions};
+use squall_proxy::upstream::HostPatterns;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -185,7 +186,7 @@ impl Api {
                 audit: audit.clone(),
                 daemon: "test".to_owned(),
                 runners: Vec::new(),
-                approval: Approval::default(),
+                approval: HostPatterns::default(),
             }),
             documents: StoredDocuments::over(profiles.store().clone()),
             tokens: StoredTokens::over(profiles.store().clone(), access.clone()),
@@ -218,7 +219,7 @@ impl Api {
         store: Store,
         defaults: Defaults,
         runners: Vec<Arc<dyn Runner>>,
-        approval: Approval,
+        approval: HostPatterns,
     ) -> Self {
         let stored = StoredProfiles::load(store.clone(), Library::builtin(), Arc::default()).await;
         let (profiles, library) = stored.expect("a store");

@@ -13,10 +13,11 @@ use http::Request;
 use serde_json::{Value, json};
 use squall_control_api::access::{Role, Token};
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place, RunEventRow, Store};
-use squall_control_api::{Approval, Order, RunError, Runner, Tools, Verdict, problem::Detail};
+use squall_control_api::{Order, RunError, Runner, Tools, Verdict, problem::Detail};
 use squall_journal::reach::{Observe, Pending, Rules, Wanted};
 use squall_journal::run::{CellRecord, CellState, CoverageRecord, RunKind};
 use squall_proxy::chaos::Defaults;
+use squall_proxy::upstream::HostPatterns;
 use squall_tests::postgres::Postgres;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -131,7 +132,8 @@ impl Bench {
             words: tokio::sync::Mutex::new(receiver),
             begun: begun.clone(),
         };
-        let approval = Approval::new(approval.iter().map(|glob| (*glob).to_owned()));
+        let approval: Vec<_> = approval.iter().map(|glob| (*glob).to_owned()).collect();
+        let approval = HostPatterns::new(&approval).expect("patterns");
         let runners: Vec<Arc<dyn Runner>> = vec![Arc::new(puppet)];
         let api = Api::with_runs(store, defaults, runners, approval).await;
         Self { api, words, begun }

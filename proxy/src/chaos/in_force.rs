@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use squall_journal::activation::{ActivationRecord, TtlFrom};
+use squall_journal::scopes::is_of_run;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::duration;
 use squall_profiles::faults::model_input::{Called, Told};
@@ -247,6 +248,13 @@ impl ScopeChaos {
     /// The run that it was put in force for.
     pub fn run(&self) -> Option<&Arc<RunMark>> {
         Some(&self.counted.as_ref()?.mark)
+    }
+
+    /// Whether its exchanges may not reach hosts that need approval: nobody has approved the run, or it is not under way
+    /// any more.
+    pub(crate) fn is_unapproved(&self) -> bool {
+        self.run()
+            .map_or_else(|| is_of_run(&self.scope), |run| !run.is_approved())
     }
 
     /// Exchanges that have begun under it; counted for runs only.

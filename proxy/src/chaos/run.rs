@@ -1,7 +1,7 @@
 //! Runs, as the proxy knows them: whose an exchange is, whether all of them are there, and what cut a run
 //! short.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
@@ -14,6 +14,7 @@ pub struct RunMark {
     lost: AtomicU64,
     cut: CancellationToken,
     why: OnceLock<String>,
+    approved: AtomicBool,
     /// Each exchange of it is to have a connection of its own.
     anew: CancellationToken,
     /// The same, or the run is over.
@@ -30,6 +31,7 @@ impl RunMark {
             lost: AtomicU64::new(0),
             cut: CancellationToken::new(),
             why: OnceLock::new(),
+            approved: AtomicBool::new(false),
             anew,
             over,
         })
@@ -48,6 +50,16 @@ impl RunMark {
     /// An exchange of the run did not get into the journal or the store.
     pub fn lose_one(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Somebody has approved the run: it may reach the hosts that need approval.
+    pub fn approve(&self) {
+        self.approved.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody has approved it.
+    pub fn is_approved(&self) -> bool {
+        self.approved.load(Ordering::Acquire)
     }
 
     /// Somebody else ended its chaos; the first word counts.

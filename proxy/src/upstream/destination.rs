@@ -4,12 +4,15 @@
 //! that address is dialled. `deny` wins over `allow`. Link-local and cloud metadata addresses are
 //! denied unless `allow` names them by address. Squall's own listeners are never a destination.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use ipnet::IpNet;
 
-use super::origin::host_and_port;
-use super::patterns::{Pattern, canonical_ip, is_all_numbers, is_localhost, literal, plain_name};
+use super::origin::{Origin, host_and_port};
+use super::patterns::{
+    HostPatterns, LOOPBACK, Pattern, canonical_ip, is_all_numbers, is_localhost, literal,
+    plain_name,
+};
 use super::settings::SettingsError;
 use crate::config::ProxyConfig;
 
@@ -32,11 +35,12 @@ const METADATA_NETS: [&str; 7] = [
     "168.63.129.16/32",   // Azure
 ];
 
-/// `allow` and `deny` of one configuration, compiled.
+/// `allow`, `deny` and `approval` of one configuration, compiled.
 #[derive(Debug)]
 pub struct Destinations {
     allow: Vec<Pattern>,
     deny: Vec<Pattern>,
+    approval: HostPatterns,
     metadata: Vec<IpNet>,
 }
 
@@ -68,6 +72,10 @@ impl Destinations {
         Ok(Self {
             allow,
             deny: patterns("proxy.deny", &config.deny)?,
+            approval: HostPatterns::new(&config.approval).map_err(|error| {
+                let key = "approval";
+                SettingsError::Pattern { key, error }
+            })?,
             metadata: METADATA_NETS
                 .iter()
                 .filter_map(|net| net.parse().ok())
@@ -116,6 +124,30 @@ impl Destinations {
                 rule.text()
             )),
             None => Ok(()),
+        }
+    }
+
+    /// Whether `approval` has an entry.
+    pub(super) fn has_approval(&self) -> bool {
+        !self.approval.is_empty()
+    }
+
+    /// Judges a host, or an address, that `origin` leads to: runs reach some only once they are approved.
+    pub(super) fn check_approval(
+        &self,
+        origin: &Origin,
+        host: &str,
+        port: Option<u16>,
+    ) -> Result<(), String> {
+        if !origin.is_unapproved() {
+            return Ok(());
+        }
+        match self.approval.covering(host, port) {
+            None => Ok(()),
+            Some(entry) => Err(format!(
+                "`approval` has `{entry}`, and the run of this scope was not approved for {host}; name the host in \
+                 the suite, for example under `tools`, start the run again and call `squall runs approve`"
+            )),
         }
     }
 
@@ -177,7 +209,7 @@ impl OwnListeners {
     pub(crate) fn reached_as(&self, host: &str, port: u16) -> bool {
         let reaches = |ip| self.reached_by(SocketAddr::new(ip, port)).is_some();
         if is_localhost(host) {
-            return reaches(Ipv4Addr::LOCALHOST.into()) || reaches(Ipv6Addr::LOCALHOST.into());
+            return LOOPBACK.into_iter().any(reaches);
         }
         literal(host.trim_start_matches('[').trim_end_matches(']')).is_some_and(reaches)
     }

@@ -68,7 +68,7 @@ pub(super) async fn dial(
         (Err(Cause::Dns(_)), Standing::ByName) if settings.proxy.is_some() => Vec::new(),
         (resolved, _) => resolved?,
     };
-    let (addresses, denied) = judge_each(shared, settings, standing, resolved)?;
+    let (addresses, denied) = judge_each(shared, settings, origin, standing, resolved)?;
     // The other proxy takes whichever address it likes, and both of localhost's are one machine.
     let is_one = matches!(standing, Standing::ByName) && is_localhost(host);
     if let Some(why) = denied.filter(|_| addresses.is_empty() || settings.proxy.is_some() || is_one)
@@ -90,6 +90,7 @@ pub(super) async fn dial(
 fn judge_each(
     shared: &Shared,
     settings: &Settings,
+    origin: &Origin,
     standing: Standing,
     resolved: Vec<SocketAddr>,
 ) -> Result<(Vec<SocketAddr>, Option<String>), Cause> {
@@ -97,8 +98,10 @@ fn judge_each(
     let mut denied = None;
     for address in resolved {
         shared.refuse_own(address)?;
-        let checked = (settings.destinations).check_address(standing, address.ip(), address.port());
-        match checked {
+        let (ip, port) = (address.ip(), address.port());
+        let lists = &settings.destinations;
+        let approved = lists.check_approval(origin, &ip.to_string(), Some(port));
+        match approved.and_then(|()| lists.check_address(standing, ip, port)) {
             Ok(()) => addresses.push(address),
             Err(why) => denied = Some(why),
         }
@@ -116,7 +119,7 @@ pub(super) async fn addresses(
     let (host, port) = (origin.host(), origin.port());
     let standing = judge_name(shared, settings, origin)?;
     let resolved = shared.resolver.resolve(host, port).await?;
-    match judge_each(shared, settings, standing, resolved)? {
+    match judge_each(shared, settings, origin, standing, resolved)? {
         (addresses, Some(why)) if addresses.is_empty() => Err(Cause::Denied(why)),
         (addresses, _) => Ok(addresses),
     }
@@ -132,7 +135,9 @@ pub(super) fn judge_name(
     if let Some(ip) = literal(host) {
         shared.refuse_own(SocketAddr::new(ip, port))?;
     }
-    let checked = settings.destinations.check_name(host, port);
+    let lists = &settings.destinations;
+    let approved = lists.check_approval(origin, host, Some(port));
+    let checked = approved.and_then(|()| lists.check_name(host, port));
     checked.map_err(Cause::Denied)
 }
 
@@ -150,11 +155,16 @@ pub(super) fn judge(
             .check_denied_name(origin.server_name(), port)
             .map_err(Cause::Denied)?;
     }
-    let (target, port) = settings.connect_to.target(host, port);
-    if let Some(ip) = literal(target) {
-        shared.refuse_own(SocketAddr::new(ip, port))?;
+    let dialled @ (target, target_port) = settings.connect_to.target(host, port);
+    for (host, port) in [(host, port), (origin.server_name(), port), dialled] {
         lists
-            .check_address(standing, ip, port)
+            .check_approval(origin, host, Some(port))
+            .map_err(Cause::Denied)?;
+    }
+    if let Some(ip) = literal(target) {
+        shared.refuse_own(SocketAddr::new(ip, target_port))?;
+        lists
+            .check_address(standing, ip, target_port)
             .map_err(Cause::Denied)?;
     }
     Ok(standing)

@@ -115,7 +115,14 @@ pub(super) async fn learn_alpn<B: OutgoingBody>(
     let deadline = deadline(endpoint);
     let dialled = match dialled {
         Some(dialled) => {
-            judge(shared, &endpoint.settings, &endpoint.origin)?;
+            let (settings, origin) = (&endpoint.settings, &endpoint.origin);
+            judge(shared, settings, origin)?;
+            // It may have been dialled for another scope.
+            let (ip, port) = (dialled.address().ip().to_string(), dialled.address().port());
+            let approved = settings
+                .destinations
+                .check_approval(origin, &ip, Some(port));
+            approved.map_err(Cause::Denied)?;
             dialled
         }
         None => dial_for(shared, endpoint, deadline).await?,

@@ -17,6 +17,9 @@ pub struct Origin {
     host: Arc<str>,
     /// The name asked for in TLS when it is not the host.
     server_name: Option<Arc<str>>,
+    /// It is asked for by a run that nobody has approved. Connections that others made are not its own: they may lead
+    /// where it may not.
+    unapproved: bool,
 }
 
 /// How an origin is spoken to.
@@ -54,6 +57,7 @@ impl Origin {
             port,
             host: canonical_host(host),
             server_name: None,
+            unapproved: false,
         }
     }
 
@@ -89,6 +93,18 @@ impl Origin {
         let name = canonical_host(name);
         self.server_name = (name != self.host).then_some(name);
         self
+    }
+
+    /// The same place, asked for by a run that nobody has approved, or by anybody else.
+    #[must_use]
+    pub fn unapproved(mut self, unapproved: bool) -> Self {
+        self.unapproved = unapproved;
+        self
+    }
+
+    /// Whether a run asks for it that nobody has approved.
+    pub(crate) fn is_unapproved(&self) -> bool {
+        self.unapproved
     }
 
     /// How it is spoken to.

@@ -6,6 +6,12 @@ use ipnet::IpNet;
 
 use super::origin::split_host_and_port;
 
+/// The addresses of `localhost`.
+pub(super) const LOOPBACK: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];
+
 /// Text that is no pattern over hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -18,8 +24,8 @@ pub struct PatternError {
     pub why: String,
 }
 
-/// A list of patterns over hosts, whatever the port.
-#[derive(Debug)]
+/// A list of patterns over hosts.
+#[derive(Debug, Default)]
 pub struct HostPatterns(Vec<Pattern>);
 
 impl HostPatterns {
@@ -32,7 +38,30 @@ impl HostPatterns {
             .map(Self)
     }
 
-    /// True when one of them covers `host`, a name or an IP literal without brackets.
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entry that covers `host`, as text or as the address that it is in any form: `localhost` is both loopback
+    /// addresses, in the list too. Without a port, any port of an entry is covered.
+    pub fn covering(&self, host: &str, port: Option<u16>) -> Option<&str> {
+        let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
+        let addresses: Vec<_> = match literal(&host) {
+            None if is_localhost(&host) => LOOPBACK.to_vec(),
+            ip => ip.map(canonical_ip).into_iter().collect(),
+        };
+        let covers = |rule: &&Pattern| {
+            port.is_none_or(|port| rule.covers_port(port))
+                && (rule.covers_host(plain_name(&host))
+                    || addresses
+                        .iter()
+                        .any(|&ip| rule.covers_ip(ip) || rule.is_loopback(ip)))
+        };
+        self.0.iter().find(covers).map(Pattern::text)
+    }
+
+    /// True when one of them covers `host`, a name or an IP literal without brackets, whatever the port.
     pub fn matches(&self, host: &str) -> bool {
         match literal(host) {
             Some(ip) => self
@@ -135,6 +164,11 @@ impl Pattern {
             What::Net(net) => net.contains(&ip),
             What::Name(glob) => glob.contains('*') && glob_matches(glob, &ip.to_string()),
         }
+    }
+
+    /// Whether it is `localhost`, and `ip` an address of that.
+    fn is_loopback(&self, ip: IpAddr) -> bool {
+        matches!(&self.what, What::Name(name) if is_localhost(name)) && LOOPBACK.contains(&ip)
     }
 
     fn covers_port(&self, port: u16) -> bool {
@@ -318,6 +352,47 @@ mod tests {
         ] {
             assert_eq!(list.matches(host), covered, "{host}");
         }
+    }
+
+    #[test]
+    fn a_list_covers_a_host_in_every_form() {
+        for (entry, host, port, covered) in [
+            ("*.Prod.example", "API.prod.example.", 80, true),
+            ("*.prod.example", "prod.example", 80, false),
+            ("api.example:443", "api.example", 443, true),
+            ("api.example:443", "api.example", 80, false),
+            ("127.0.0.1", "127.1", 80, true),
+            ("127.0.0.1", "0x7f000001", 80, true),
+            ("127.0.0.1", "2130706433.", 80, true),
+            ("127.0.0.1", "[::ffff:127.0.0.1]", 80, true),
+            ("127.0.0.1", "::ffff:7f00:1", 80, true),
+            ("127.0.0.1", "0.0.0.0", 80, true),
+            ("127.0.0.1", "localhost", 80, true),
+            ("127.0.0.1", "::1", 80, false),
+            ("127.1:80", "127.0.0.1", 80, true),
+            ("2130706433", "localhost.", 80, true),
+            ("[::ffff:127.0.0.1]:80", "127.0.0.1", 80, true),
+            ("::1", "LocalHost", 80, true),
+            ("[::1]", "[0:0:0:0:0:0:0:1]", 80, true),
+            ("localhost", "127.0.0.1", 80, true),
+            ("localhost:80", "[::1]", 80, true),
+            ("localhost:80", "[::1]", 81, false),
+            ("db.localhost", "127.1", 80, true),
+            ("localhost", "127.0.0.2", 80, false),
+            ("localhost", "up.example", 80, false),
+            ("127.0.0.0/8", "127.2", 80, true),
+            ("10.*", "167772161", 80, true),
+            ("20*", "2024", 80, true),
+        ] {
+            let list = HostPatterns::new(&[entry.to_owned()]).unwrap();
+            let found = list.covering(host, Some(port));
+            assert_eq!(found, covered.then_some(entry), "{entry}: {host}:{port}");
+        }
+        let list = HostPatterns::new(&["api.example:443".to_owned()]).unwrap();
+        assert!(
+            list.covering("api.example", None).is_some(),
+            "a port that nobody knows"
+        );
     }
 
     #[test]

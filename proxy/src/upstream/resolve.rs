@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::error::Cause;
-use super::patterns::{is_localhost, literal, plain_name};
+use super::patterns::{LOOPBACK, is_localhost, literal, plain_name};
 
 /// Threads that ask the system at once.
 const AT_ONCE: usize = 64;
@@ -40,8 +40,7 @@ impl Resolver {
             return Ok(vec![SocketAddr::new(ip, port)]);
         }
         if is_localhost(host) {
-            let both: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-            return Ok(both.map(|ip| SocketAddr::new(ip, port)).into());
+            return Ok(LOOPBACK.map(|ip| SocketAddr::new(ip, port)).into());
         }
         let found = match self {
             Self::System(lookups) => lookups.find(host).await.map_err(Cause::Dns)?,
@@ -173,7 +172,7 @@ mod tests {
         let busy = Arc::clone(&lookups.threads).acquire_owned().await.unwrap();
         let look = |_: &str| {
             ASKED.fetch_add(1, Ordering::SeqCst);
-            Ok(vec![Ipv4Addr::LOCALHOST.into()])
+            Ok(vec![LOOPBACK[0]])
         };
         // Those that give up while they wait leave nothing behind.
         for host in ["a.example", "b.example"] {
@@ -193,7 +192,7 @@ mod tests {
         }
         drop(busy);
         for found in all {
-            assert_eq!(found.await.unwrap(), Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+            assert_eq!(found.await.unwrap(), Ok(vec![LOOPBACK[0]]));
         }
         assert_eq!(ASKED.load(Ordering::SeqCst), 1);
         assert_eq!(lookups.threads.available_permits(), 1);

@@ -1,5 +1,6 @@
 //! Real sockets, an upstream scripted byte by byte where bytes matter.
 
+mod approval;
 mod http1;
 mod http2;
 mod reach;

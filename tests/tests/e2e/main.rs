@@ -8,6 +8,7 @@
 mod accounting;
 mod anthropic;
 mod api;
+mod approval;
 mod asking_again;
 mod breaks;
 mod canaries;

@@ -66,6 +66,7 @@ impl Runs {
             tell: run,
             shared_scope: workspace_scope(&run.workspace).to_owned(),
             exclusive: Arc::clone(&lane.exclusive),
+            approved: run.mark.is_approved(),
         };
         let working = AssertUnwindSafe(runner.run(&run.order, tools)).catch_unwind();
         let in_time = async {

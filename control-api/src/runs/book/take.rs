@@ -1,7 +1,7 @@
 //! How a run is taken: checked, written down, queued.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
@@ -11,12 +11,12 @@ use squall_journal::quota::{OverQuota, Quota};
 use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRecord};
 
 use super::super::agent_name::agent_name;
+use super::super::approval;
 use super::super::life::{Life, Queued};
 use super::super::ongoing::{Ongoing, Parts, event_of};
 use super::super::order::{FailOn, Wish};
 use super::super::runner::{Order, Runner};
 use super::super::scope_of;
-use super::super::suites::touched;
 use super::Runs;
 use super::lease::lease_ms;
 use crate::problem::Detail;
@@ -83,8 +83,8 @@ impl Runs {
         record: RunRecord,
         runner: Arc<dyn Runner>,
     ) -> Result<RunRecord, NotAdded> {
+        let waits = self.needs_approval(&order, &record.name).await;
         let mark = self.reach.open(&order.id, &workspace);
-        let waits = self.needs_a_yes(&order, &record.name);
         let (life, states) = beginning(waits);
         let events: Vec<_> = states
             .iter()
@@ -233,11 +233,9 @@ impl Runs {
         )
     }
 
-    fn needs_a_yes(&self, order: &Order, name: &str) -> bool {
-        let approval = self.approval.read().unwrap_or_else(PoisonError::into_inner);
-        let touched = touched(name, &order.suite);
-        let touched = touched.iter().map(String::as_str);
-        approval.wanted_for(touched).is_some()
+    async fn needs_approval(&self, order: &Order, name: &str) -> bool {
+        let approval = self.approval.load_full();
+        approval::is_wanted(&approval, name, &order.suite).await
     }
 }
 

@@ -132,6 +132,45 @@ async fn what_the_config_lists_waits_for_a_yes() {
 }
 
 #[tokio::test]
+async fn a_suite_that_names_a_listed_host_in_any_form_awaits_approval() {
+    let listed = ["127.0.0.1:8000", "*.prod.example"];
+    let bench = Bench::with(Store::in_memory(), Defaults::default(), &listed).await;
+    for (field, url, waits) in [
+        ("endpoint", "http://127.0.0.1:8000/", true),
+        ("endpoint", "http://localhost:8000/", true),
+        ("endpoint", "http://LOCALHOST.:8000/", true),
+        ("endpoint", "http://127.1:8000/", true),
+        ("endpoint", "http://0x7f000001:8000/", true),
+        ("endpoint", "http://2130706433:8000/", true),
+        ("endpoint", "http://[::ffff:127.0.0.1]:8000/", true),
+        ("endpoint", "http://127.0.0.1:8001/", false),
+        ("endpoint", "http://192.0.2.1:8000/", false),
+        ("reset_endpoint", "http://api.PROD.example./", true),
+        ("model", "http://api.prod.example/v1", true),
+        ("embeddings", "http://127.1:8000/v1", true),
+        ("tools", "http://0x7f.1:8000/book*", true),
+        ("tools", "https://*.prod.example/book*", true),
+        ("tools", "https://*.staging.example/book*", false),
+    ] {
+        let mut wish = wish();
+        let suite = &mut wish["suite"];
+        suite["agent"]["endpoint"] = json!("http://192.0.2.1/");
+        match field {
+            "tools" => suite["tools"] = json!({ "shop": { "match_url": [url] } }),
+            "model" | "embeddings" => suite[field] = json!({ "name": "m", "base_url": url }),
+            _ => suite["agent"][field] = json!(url),
+        }
+        let taken = bench.api.post("/v1/runs", wish).await;
+        assert_eq!(taken.status, 201, "{field} {url}: {taken:?}");
+        let run = taken.json();
+        let state = if waits { "awaiting_approval" } else { "queued" };
+        assert_eq!(run["state"], state, "{field} {url}");
+        let cancel = format!("/v1/runs/{}/cancel", run["id"].as_str().expect("an id"));
+        assert_eq!(bench.api.post(&cancel, json!({})).await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn a_run_that_is_approved_says_so_while_it_waits_for_its_turn_and_who_did() {
     let bench = Bench::with(Store::in_memory(), Defaults::default(), &["weather"]).await;
     let boss = Token::new("boss", Role::Admin, "hunter2");

@@ -53,7 +53,7 @@ pub struct Surroundings {
     pub variables: ProxyVariables,
     /// Invocations at once, each in a slot of its own; so many processes are kept warm. At least 1.
     pub slots: usize,
-    /// How often an asking is tried again that reached nobody: `advanced.retries`.
+    /// How often an invocation is tried again that reached nobody: `advanced.retries`.
     pub retries: u64,
     /// What dials for it.
     pub dialler: Dialler,
@@ -85,10 +85,10 @@ pub fn driver(agent: &Agent, surroundings: &Surroundings) -> Box<dyn Driver> {
 /// Where an agent is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The slot: one asking follows the other in it. A process that stays knows this name only, which stands for
+    /// The slot: one invocation follows the other in it. A process that stays knows this name only, which stands for
     /// the scope.
     pub slot: String,
-    /// The scope that the agent's own calls are to fall into, of this asking alone.
+    /// The scope that the agent's own calls are to fall into, of this invocation alone.
     pub scope: String,
 }
 
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-/// One asking.
+/// One invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// What is asked.

@@ -196,29 +196,29 @@ impl<'a> Outside<'a> {
         let model = self
             .model
             .map(|model| ModelClient::new(model, &self.dialler));
-        let (mut askings, mut texts): (Vec<Pending<'_, Vec<Asked>>>, Vec<String>) =
+        let (mut invocations, mut texts): (Vec<Pending<'_, Vec<Asked>>>, Vec<String>) =
             Default::default();
         for question in questions {
             match question {
                 Question::Embedding(text) => texts.push(text),
                 question @ Question::Model { .. } => {
-                    askings.push(Box::pin(ask_model(model.as_ref(), question)));
+                    invocations.push(Box::pin(ask_model(model.as_ref(), question)));
                 }
                 question @ Question::Program { .. } => {
-                    askings.push(Box::pin(program::ask(question)));
+                    invocations.push(Box::pin(program::ask(question)));
                 }
             }
         }
         if let Some(endpoint) = self.embeddings {
             for some in texts.chunks(embeddings::AT_A_TIME) {
-                askings.push(Box::pin(embeddings::ask(
+                invocations.push(Box::pin(embeddings::ask(
                     endpoint,
                     &self.dialler,
                     some.to_vec(),
                 )));
             }
         }
-        let mut replies = stream::iter(askings).buffer_unordered(AT_ONCE);
+        let mut replies = stream::iter(invocations).buffer_unordered(AT_ONCE);
         while let Some(some) = replies.next().await {
             told.replies.extend(some);
         }

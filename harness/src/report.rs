@@ -198,7 +198,7 @@ pub fn wanted(run: &RunRecord) -> Vec<String> {
 
 fn ids<'a>(cells: impl Iterator<Item = &'a CellRecord>) -> impl Iterator<Item = &'a str> {
     let evidence = cells.flat_map(|cell| &cell.evidence);
-    evidence.flat_map(|asking| asking.exchanges.iter().map(String::as_str))
+    evidence.flat_map(|invocation| invocation.exchanges.iter().map(String::as_str))
 }
 
 /// How much a state has to say: the worst first.
@@ -222,10 +222,10 @@ pub fn exercised(run: &RunRecord) -> BTreeSet<&str> {
     judged.map(|cell| cell.invariant.as_str()).collect()
 }
 
-/// The askings that made a cell what it is; all of them, where a run does not say.
+/// The invocations that made a cell what it is; all of them, where a run does not say.
 fn telling(cell: &CellRecord) -> impl Iterator<Item = &EvidenceRecord> {
     let evidence = cell.evidence.iter();
-    evidence.filter(|asking| asking.state.is_none_or(|state| state == cell.state))
+    evidence.filter(|invocation| invocation.state.is_none_or(|state| state == cell.state))
 }
 
 fn redact(run: &mut RunRecord, redactor: &Redactor) {
@@ -243,10 +243,10 @@ fn redact(run: &mut RunRecord, redactor: &Redactor) {
     run.made_of().for_each(&mut clean);
     for cell in &mut run.cells {
         cell.reason.iter_mut().for_each(&mut clean);
-        for asking in &mut cell.evidence {
-            clean(&mut asking.prompt);
-            asking.answer.iter_mut().for_each(&mut clean);
-            asking.reason.iter_mut().for_each(&mut clean);
+        for invocation in &mut cell.evidence {
+            clean(&mut invocation.prompt);
+            invocation.answer.iter_mut().for_each(&mut clean);
+            invocation.reason.iter_mut().for_each(&mut clean);
         }
     }
 }

@@ -5,11 +5,11 @@
 //! scenarios × prompts ── reset, begin, ask, see ──▶ judged by every invariant ──▶ cells ──▶ matrix
 //! ```
 //!
-//! A scenario is judged, and its cells are told, as soon as all its askings are done and those before it are
+//! A scenario is judged, and its cells are told, as soon as all its invocations are done and those before it are
 //! judged, while later ones are being tried.
 //!
-//! Each asking is an activation of its own, in a scope of its own: what it calls when it is over is still its own.
-//! As many askings go on at once as there are slots. Nothing that is judged hangs on which slot it was or on what else went
+//! Each invocation is an activation of its own, in a scope of its own: what it calls when it is over is still its own.
+//! As many invocations go on at once as there are slots. Nothing that is judged hangs on which slot it was or on what else went
 //! on, so that two runs with one seed give the same cells at any concurrency.
 
 mod ask;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use squall_journal::reach::{Pending, Reach, ReachError};
 use squall_journal::run::{CellRecord, CoverageRecord, DemandRecord};
 
-use self::ask::{Asked, Asking};
+use self::ask::{Asked, Invoker};
 use self::jobs::Job;
 pub use self::plan::{Component, Part, Plan, Trial};
 pub use self::probe::Scopes;
@@ -42,7 +42,7 @@ use crate::scores::{Matrix, Recovery, Share, Stability};
 
 /// Is told how a run goes.
 pub trait Tell: Send + Sync {
-    /// So many of so many askings are done.
+    /// So many of so many invocations are done.
     fn progress(&self, done: u64, of: u64) -> Pending<'_, ()>;
     /// A cell was judged. It becomes part of the run.
     fn cell(&self, cell: CellRecord) -> Pending<'_, ()>;
@@ -126,8 +126,8 @@ async fn carried_out(
     let clean_jobs = jobs::clean(plan);
     let jobs = jobs::under_chaos(plan);
     let invocations = (clean_jobs.len() + jobs.iter().map(Vec::len).sum::<usize>()) as u64;
-    let asking = Asking::new(plan, driver, reach, tell, invocations);
-    let probed = probe::probe(&asking, clean_jobs, scopes).await?;
+    let invoker = Invoker::new(plan, driver, reach, tell, invocations);
+    let probed = probe::probe(&invoker, clean_jobs, scopes).await?;
     let down = |(_, asked): &Tried<'_>| asked.unreachable.clone();
     if probed.clean.iter().all(|one| down(one).is_some())
         && let Some(why) = probed.clean.first().and_then(down)
@@ -137,21 +137,21 @@ async fn carried_out(
     if let Some(why) = unwell::never_answers(&probed.clean) {
         return Err(RunError::NeverAnswers(why));
     }
-    let mut scenarios = Scenarios::new(plan, &probed.clean, asking.tally());
-    let askings = jobs::by_scenario(&jobs);
+    let mut scenarios = Scenarios::new(plan, &probed.clean, invoker.tally());
+    let invocations = jobs::by_scenario(&jobs);
     let (done, tried) = ask::done(&jobs);
     // Scenarios are judged while later ones are tried. When those cannot go on, nothing is judged any more.
     let judging = async {
-        scenarios.judge(&askings, tried, tell).await;
+        scenarios.judge(&invocations, tried, tell).await;
         Ok(())
     };
     let (beside, jobs) = jobs.into_iter().partition(|unit: &Vec<Job<'_>>| {
         probed.beside.is_some() && unit.iter().any(|job| plan.is_met_beside(job))
     });
     let working = async {
-        asking.work(jobs, &probed.slots, done.clone()).await?;
+        invoker.work(jobs, &probed.slots, done.clone()).await?;
         match probed.beside.filter(|_| !beside.is_empty()) {
-            Some(shared) => scopes.work_beside(&asking, shared, beside, done).await,
+            Some(shared) => scopes.work_beside(&invoker, shared, beside, done).await,
             None => Ok(()),
         }
     };
@@ -181,5 +181,5 @@ async fn carried_out(
     })
 }
 
-/// An asking, and what came of it.
+/// An invocation, and what came of it.
 type Tried<'p> = (Job<'p>, Arc<Asked>);

@@ -7,17 +7,17 @@ use squall_journal::record::RuleRecord;
 const CAUSES: [(&str, &str); 10] = [
     (
         "`after_calls: ",
-        "`after_calls` lets more calls pass than were made; lower it, or have one asking make more calls (counters begin \
+        "`after_calls` lets more calls pass than were made; lower it, or have one invocation make more calls (counters begin \
          at zero with each, unless `advanced.counters` is `run`)",
     ),
     (
         "`every: ",
-        "`every` counts to more calls than were made; lower it, or have one asking make more calls (counters begin at \
+        "`every` counts to more calls than were made; lower it, or have one invocation make more calls (counters begin at \
          zero with each, unless `advanced.counters` is `run`)",
     ),
     (
         "`calls: [",
-        "none of the calls that were made is one of its `calls`; list others, or have one asking make more calls",
+        "none of the calls that were made is one of its `calls`; list others, or have one invocation make more calls",
     ),
     ("its `limit`", "its `limit` was used up; raise it"),
     (

@@ -25,7 +25,7 @@ use crate::model::{ModelClient, ModelError, Wish};
 use crate::suite::agent::{Reset, Way};
 use crate::suite::{Prompt, Suite};
 
-/// How long the last exchanges of the asking may take to end once the agent has answered.
+/// How long the last exchanges of the invocation may take to end once the agent has answered.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// What is verified, and with what.
@@ -112,7 +112,7 @@ fn doubts(suite: &Suite, checks: &mut Checks<'_>) {
     }
 }
 
-/// What came of the one asking.
+/// What came of the one invocation.
 struct Asked {
     invocation: Invocation,
     told: Result<Answer, AskError>,

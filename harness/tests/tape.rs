@@ -190,7 +190,7 @@ fn no_secret_is_left_in_an_export() {
 }
 
 /// Which answer a request gets.
-mod asking {
+mod invocation {
     use http::Method;
     use squall_journal::tape::{Content, Found, Question, Tape};
 

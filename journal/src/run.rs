@@ -357,9 +357,9 @@ pub struct ScenarioRecord {
 pub struct RecoveryRecord {
     /// `network_faults`, `tool_faults`, `llm_faults` or `context_attacks`.
     pub family: String,
-    /// Askings in which it was applied and all invariants hold.
+    /// Invocations in which it was applied and all invariants hold.
     pub passed: u64,
-    /// Askings in which it was applied and that could be judged.
+    /// Invocations in which it was applied and that could be judged.
     pub judged: u64,
     /// `passed` of `judged`, 0 to 100.
     pub rate: f64,
@@ -369,7 +369,7 @@ pub struct RecoveryRecord {
     pub high: f64,
 }
 
-/// How far repeats of the same asking agree.
+/// How far repeats of the same invocation agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Stability")]
 pub struct StabilityRecord {
@@ -431,7 +431,7 @@ pub struct CellChange {
     pub after: Option<CellState>,
 }
 
-/// One asking of the agent.
+/// One invocation of the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Evidence")]
 pub struct EvidenceRecord {
@@ -450,7 +450,7 @@ pub struct EvidenceRecord {
     /// there is none.
     #[serde(default)]
     pub telling: Option<String>,
-    /// What the invariant said of this asking alone; `null` in runs of before there was this member.
+    /// What the invariant said of this invocation alone; `null` in runs of before there was this member.
     #[serde(default)]
     pub state: Option<CellState>,
     /// Why.

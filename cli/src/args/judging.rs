@@ -65,7 +65,7 @@ pub(crate) struct Trial {
         allow_negative_numbers = true
     )]
     pub(crate) seed: Option<u64>,
-    /// Askings of the agent at once, 1 to 100 [default: the suite's, else 10]
+    /// Invocations of the agent at once, 1 to 100 [default: the suite's, else 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) concurrency: Option<u64>,
     /// A single cell that proves nothing makes the run inconclusive

@@ -251,7 +251,7 @@ pub(crate) struct Export {
         conflicts_with = "run"
     )]
     pub(crate) recording: Option<String>,
-    /// Every asking that failed in this run, a session each; where no daemon is named, of the store
+    /// Every invocation that failed in this run, a session each; where no daemon is named, of the store
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
     /// Of a recording the file (FILE.har is an HTTP archive, any other a replay session), of a run the directory

@@ -136,7 +136,7 @@ fn summary(suite: &Suite) -> String {
         Isolation::Cell => invariants,
     };
     format!(
-        "contract `{}`: {} in {}, {}; asks the agent {} times, the clean baseline and probes apart",
+        "contract `{}`: {} in {}, {}; {} invocations, without the clean baseline and probes",
         contract.name,
         count(invariants, "invariant"),
         count(scenarios, "scenario"),
@@ -204,13 +204,13 @@ mod tests {
             ),
             (
                 contract(""),
-                "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; asks the agent 4 times, \
-                 the clean baseline and probes apart",
+                "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; 4 invocations, \
+                 without the clean baseline and probes",
             ),
             (
                 contract("isolation: cell,"),
-                "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; asks the agent 8 times, \
-                 the clean baseline and probes apart",
+                "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; 8 invocations, \
+                 without the clean baseline and probes",
             ),
         ] {
             let text = format!(

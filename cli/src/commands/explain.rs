@@ -101,7 +101,7 @@ fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
     if record.upstream_status != record.status {
         parts.push(match record.upstream_status {
             Some(status) => format!("the upstream said {status}"),
-            None => "the upstream was not asked".to_owned(),
+            None => "no request was sent to the upstream".to_owned(),
         });
     }
     if record.injected_ms > 0.0 {

@@ -86,7 +86,7 @@ async fn recording(export: &Export) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An asking that failed, as the API lists it.
+/// An invocation that failed, as the API lists it.
 #[derive(Debug, Deserialize)]
 struct Incident {
     id: String,

@@ -122,7 +122,7 @@ fn line(name: &str, data: &Value, paint: Paint) -> Option<String> {
             let state = RunState::parse(text("state"))?;
             Some(render::state(state, paint))
         }
-        "progress" => Some(format!("asked {} of {}", data["done"], data["of"])),
+        "progress" => Some(format!("invocation {} of {}", data["done"], data["of"])),
         "cell" => Some(format!(
             "{} under {}: {}",
             paint.name(text("invariant")),
@@ -165,7 +165,7 @@ mod tests {
             (
                 "progress",
                 json!({ "done": 1, "of": 3 }),
-                Some("asked 1 of 3"),
+                Some("invocation 1 of 3"),
             ),
             (
                 "cell",

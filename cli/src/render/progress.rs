@@ -10,7 +10,7 @@ use crate::client::Event;
 /// Characters of the bar.
 const WIDTH: u64 = 24;
 
-/// Plain lines that tell of askings, at most.
+/// Plain lines that tell of invocations, at most.
 const LINES: u64 = 10;
 
 /// What is known of a run that is under way.
@@ -96,7 +96,7 @@ impl Progress {
                 let tenth = self.done * LINES / self.of.max(1);
                 let is_new = tenth > self.told;
                 self.told = tenth.max(self.told);
-                is_new.then(|| format!("asked {} of {}", self.done, self.of))
+                is_new.then(|| format!("invocation {} of {}", self.done, self.of))
             }
             "cell" => self.cell(data),
             _ => None,
@@ -135,13 +135,13 @@ impl Progress {
     fn bar(&self) -> String {
         let paint = self.paint;
         if self.of == 0 {
-            let state = self.state.map_or("asked for", RunState::as_str);
+            let state = self.state.map_or("requested", RunState::as_str);
             return paint.faint(state.replace('_', " "));
         }
         let full = (self.done * WIDTH / self.of).min(WIDTH);
         let blocks = |count: u64, block: &str| (0..count).map(|_| block).collect::<String>();
         let mut line = format!(
-            "{}{} asked {} of {}",
+            "{}{} invocation {} of {}",
             blocks(full, "█"),
             paint.faint(blocks(WIDTH - full, "░")),
             self.done,

@@ -119,9 +119,9 @@ fn head(run: &RunRecord, paint: Paint) -> String {
 
 fn times(run: &RunRecord) -> String {
     let times = [
-        ("asked for", Some(&run.created_at)),
+        ("requested", Some(&run.created_at)),
         ("started", run.started_at.as_ref()),
-        ("over", run.finished_at.as_ref()),
+        ("ended", run.finished_at.as_ref()),
     ];
     let times = times
         .into_iter()

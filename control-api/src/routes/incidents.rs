@@ -23,7 +23,7 @@ struct Before(#[schemars(range(min = 0, max = FURTHEST))] u32);
 /// How far behind the first a page may begin.
 const FURTHEST: usize = 1_000_000_000;
 
-/// The askings of a run that failed, in the order of its cells.
+/// The invocations of a run that failed, in the order of its cells.
 pub(super) async fn list(
     State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
@@ -56,10 +56,10 @@ pub(super) async fn list(
 pub(super) fn list_operation() -> Operation {
     Operation::new("list_run_incidents", "What failed in a run, as replay sessions")
         .about(
-            "One for each asking that failed: what the agent was asked, what it was answered on the way (answers that \
+            "One for each invocation that failed: what the agent was asked, what it was answered on the way (answers that \
              faults made are among them), and which demands it did not meet. Of a run that is not over, those so far.",
         )
-        .pages_by::<Before, Incident>("Its failed askings")
+        .pages_by::<Before, Incident>("Its failed invocations")
         .problems([404])
         .asks_store()
 }

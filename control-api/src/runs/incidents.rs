@@ -11,7 +11,7 @@ use squall_journal::tape::{Recorded, Session};
 
 use super::documents::ReplayDocument;
 
-/// An asking that failed, to be played again.
+/// An invocation that failed, to be played again.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Incident {
     /// Its session's: the run's id, and which of its incidents it is, from 1.
@@ -28,41 +28,41 @@ pub(crate) struct Incident {
     session: Value,
 }
 
-/// One asking, in every cell that judged it.
-struct Asking<'r> {
+/// One invocation, in every cell that judged it.
+struct Invocation<'r> {
     scenario: &'r str,
     evidence: &'r EvidenceRecord,
     failed: Vec<(&'r CellRecord, &'r EvidenceRecord)>,
 }
 
-/// The askings of a run that failed, in the order of its cells. `recorded`: what is kept of their exchanges.
+/// The invocations of a run that failed, in the order of its cells. `recorded`: what is kept of their exchanges.
 pub(crate) fn of(run: &RunRecord, recorded: &[Recorded]) -> Vec<Incident> {
     let recorded: BTreeMap<&str, &Recorded> = recorded.iter().map(|one| (&*one.id, one)).collect();
-    let askings = askings(run).into_iter().zip(1..);
-    let incident = |(asking, number): (Asking<'_>, usize)| {
-        let session = session(run, &asking, number, &recorded);
-        let exchanges = asking.evidence.exchanges.len();
+    let invocations = invocations(run).into_iter().zip(1..);
+    let incident = |(invocation, number): (Invocation<'_>, usize)| {
+        let session = session(run, &invocation, number, &recorded);
+        let exchanges = invocation.evidence.exchanges.len();
         Incident {
             id: session.id.clone(),
-            scenario: asking.scenario.to_owned(),
-            invariants: (asking.failed.iter())
+            scenario: invocation.scenario.to_owned(),
+            invariants: (invocation.failed.iter())
                 .map(|(cell, _)| cell.invariant.clone())
                 .collect(),
             missing: exchanges.saturating_sub(session.exchanges.len()) as u64,
             session: session.to_value(),
         }
     };
-    askings.map(incident).collect()
+    invocations.map(incident).collect()
 }
 
-/// Every asking that failed, once.
-fn askings(run: &RunRecord) -> Vec<Asking<'_>> {
-    let mut askings: Vec<Asking<'_>> = Vec::new();
+/// Every invocation that failed, once.
+fn invocations(run: &RunRecord) -> Vec<Invocation<'_>> {
+    let mut invocations: Vec<Invocation<'_>> = Vec::new();
     let mut places = BTreeMap::new();
     for cell in &run.cells {
         let failed = cell.evidence.iter();
-        for evidence in failed.filter(|asking| asking.state == Some(CellState::Failed)) {
-            // Two askings with the same words differ in their exchanges, or at least in how long they took.
+        for evidence in failed.filter(|invocation| invocation.state == Some(CellState::Failed)) {
+            // Two invocations with the same words differ in their exchanges, or at least in how long they took.
             let same = (
                 &cell.scenario,
                 &evidence.prompt,
@@ -70,26 +70,26 @@ fn askings(run: &RunRecord) -> Vec<Asking<'_>> {
                 evidence.latency_ms.to_bits(),
             );
             let place = *places.entry(same).or_insert_with(|| {
-                askings.push(Asking {
+                invocations.push(Invocation {
                     scenario: &cell.scenario,
                     evidence,
                     failed: Vec::new(),
                 });
-                askings.len() - 1
+                invocations.len() - 1
             });
-            askings[place].failed.push((cell, evidence));
+            invocations[place].failed.push((cell, evidence));
         }
     }
-    askings
+    invocations
 }
 
 fn session(
     run: &RunRecord,
-    asking: &Asking<'_>,
+    invocation: &Invocation<'_>,
     number: usize,
     recorded: &BTreeMap<&str, &Recorded>,
 ) -> Session {
-    let mut ids: Vec<_> = asking.evidence.exchanges.iter().collect();
+    let mut ids: Vec<_> = invocation.evidence.exchanges.iter().collect();
     ids.sort_unstable();
     let kept = ids.into_iter().filter_map(|id| recorded.get(&**id));
     let (mut first, mut exchanges) = (None, Vec::new());
@@ -102,18 +102,18 @@ fn session(
     let contract = contract.filter(|one| one.kind == "contract" && one.version.is_some());
     Session {
         id: format!("{}-{number:03}", run.id),
-        name: Some(format!("{}: {}", run.name, asking.scenario)),
+        name: Some(format!("{}: {}", run.name, invocation.scenario)),
         source: Some(format!("run {}", run.id)),
         captured_at: first.map(squall_journal::timestamp::rfc3339),
-        input: Some(asking.evidence.prompt.clone()),
+        input: Some(invocation.evidence.prompt.clone()),
         exchanges,
-        expected_failure: Some(asking.why()),
+        expected_failure: Some(invocation.why()),
         contract: contract.map(|one| one.name.clone()).next(),
         ..Session::default()
     }
 }
 
-impl Asking<'_> {
+impl Invocation<'_> {
     /// Which demands it did not meet, and why.
     fn why(&self) -> String {
         let said = self.failed.iter().map(|(cell, evidence)| {
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn asking(prompt: &str, latency_ms: f64, exchanges: &[&str], state: &str) -> Value {
+    fn invocation(prompt: &str, latency_ms: f64, exchanges: &[&str], state: &str) -> Value {
         json!({ "prompt": prompt, "answer": "no", "latency_ms": latency_ms, "exchanges": exchanges,
             "state": state, "reason": format!("{prompt} is wrong"), "faults_applied": 1 })
     }
@@ -167,18 +167,18 @@ mod tests {
     }
 
     #[test]
-    fn g36_an_asking_that_failed_is_one_session_whatever_it_failed() {
-        let rome = |state| asking("Rome", 1.0, &["b", "a", "tunnel", "gone"], state);
-        let again = asking("Rome", 2.0, &["c"], "failed");
+    fn g36_an_invocation_that_failed_is_one_session_whatever_it_failed() {
+        let rome = |state| invocation("Rome", 1.0, &["b", "a", "tunnel", "gone"], state);
+        let again = invocation("Rome", 2.0, &["c"], "failed");
         let run = run(&[
             cell(
                 "honest",
-                &[rome("failed"), asking("Oslo", 1.0, &[], "passed")],
+                &[rome("failed"), invocation("Oslo", 1.0, &[], "passed")],
             ),
             cell("short", &[rome("failed"), again]),
             cell(
                 "completes",
-                &[rome("passed"), asking("Oslo", 1.0, &[], "failed")],
+                &[rome("passed"), invocation("Oslo", 1.0, &[], "failed")],
             ),
         ]);
         let kept = [

@@ -1,4 +1,4 @@
-//! What a run keeps of the traffic of askings that failed.
+//! What a run keeps of the traffic of invocations that failed.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +17,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// The exchanges of a cell's failed askings that nobody has asked for yet.
+    /// The exchanges of a cell's failed invocations that nobody has asked for yet.
     pub(super) fn wanted(&mut self, cell: &CellRecord) -> Vec<ExchangeId> {
         let failed = cell.evidence.iter();
-        let failed = failed.filter(|asking| asking.state == Some(CellState::Failed));
-        let ids = failed.flat_map(|asking| &asking.exchanges);
+        let failed = failed.filter(|invocation| invocation.state == Some(CellState::Failed));
+        let ids = failed.flat_map(|invocation| &invocation.exchanges);
         let ids = ids.filter_map(|id| id.parse().ok());
         ids.filter(|id| self.looked_at.insert(*id)).collect()
     }

@@ -60,7 +60,7 @@ pub(crate) struct RunRequest {
 struct OptionsRequest {
     /// Seed of every draw; the daemon's if absent.
     seed: Option<u64>,
-    /// Askings of the agent at once.
+    /// Invocations of the agent at once.
     #[schemars(range(min = 1, max = 100))]
     concurrency: Option<u64>,
     /// Whether a single cell that proves nothing makes the run inconclusive.

@@ -2,7 +2,7 @@
 //!
 //! It lives in a child process in the user's own interpreter, since the variables that point it at the
 //! proxy belong to a process: one warm worker for each slot, whose calls name the slot and so are those of the
-//! asking that is under way there.
+//! invocation that is under way there.
 //!
 //! ```text
 //! ask(slot) ──▶ worker of that slot, started where there is none ──▶ a line each way ──▶ kept warm

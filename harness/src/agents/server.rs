@@ -31,11 +31,11 @@ const NOTICED: Duration = Duration::from_secs(1);
 const ENDING: Duration = Duration::from_secs(5);
 
 /// How often what was begun is begun anew because the process had ended before it took the connection: its last
-/// answer, or another asking, may have been its end.
+/// answer, or another invocation, may have been its end.
 const ANEW: u64 = 5;
 
 /// An agent that is started before it is first asked, and again when it has ended: a crash is the
-/// failure of the asking in which it came, not of all that follow.
+/// failure of the invocation in which it came, not of all that follow.
 pub(super) struct Started {
     agent: Box<dyn Driver>,
     start: Start,
@@ -147,7 +147,7 @@ impl Started {
         }
     }
 
-    /// After a failure: where nobody listens any more, its end is waited for, so that the next asking does
+    /// After a failure: where nobody listens any more, its end is waited for, so that the next invocation does
     /// not meet a process that is just going. How the one of that number has ended.
     async fn notice_its_end(&self, number: u64) -> Ended {
         let request = self.client.get(&self.start.ready_url).timeout(NOTICED);

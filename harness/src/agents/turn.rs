@@ -87,7 +87,7 @@ pub(super) struct Caller {
     pub(super) instead: Option<&'static str>,
     /// Of a whole invocation.
     pub(super) timeout: Duration,
-    /// How often an asking is tried again that reached nobody.
+    /// How often an invocation is tried again that reached nobody.
     pub(super) retries: u64,
 }
 

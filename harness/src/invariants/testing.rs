@@ -67,9 +67,6 @@ pub(crate) fn reason(written: &str, prompt: &str, answer: &str) -> String {
     }
 }
 
-/// What is said of an asking's traffic.
-pub(crate) use super::wire::testing::reason as reason_on_the_wire;
-
 pub(crate) fn judged_answer(written: &str, answer: &Answer) -> Outcome {
     judgement(written, "hello", answer, None)
 }

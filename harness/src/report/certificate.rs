@@ -72,7 +72,7 @@ pub struct Statement {
     pub cells: CellCounts,
     /// Suite, contract and profiles, with versions and digests.
     pub documents: Vec<DocumentVersion>,
-    /// What was demanded.
+    /// Invariants and scenarios.
     #[serde(default)]
     pub demands: Vec<DemandRecord>,
     /// Under which scenarios, with their rules.
@@ -133,7 +133,7 @@ impl Form {
 /// Why there is no certificate of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotIssued {
-    /// It is not over.
+    /// The run is not finished.
     #[error("the run {run} is {}; a certificate is of a run that is over", .state.as_str())]
     NotOver {
         /// Its id.

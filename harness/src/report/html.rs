@@ -3,9 +3,9 @@
 //! It has no script. Its policy allows its own style sheet, known by its digest, and nothing else: not even
 //! what an answer might smuggle in would run or be asked for.
 
-mod askings;
 mod cells;
 mod facts;
+mod invocations;
 mod matrix;
 mod summary;
 mod timeline;
@@ -101,25 +101,25 @@ fn parts(report: &Report) -> Vec<Part> {
         ),
         (
             "errors",
-            "What could not be judged",
+            "Errors",
             cells::errors,
             has(cells::in_error(run).len()),
         ),
         (
             "baseline",
-            "What fails without chaos too",
+            "Failed without chaos too",
             cells::baseline,
             has(cells::of_the_baseline(run).len()),
         ),
         (
             "unproved",
-            "What was exercised nowhere",
+            "Not exercised",
             cells::unproved,
             has(cells::not_exercised(run).len()),
         ),
         (
             "demands",
-            "What was demanded",
+            "Invariants and scenarios",
             facts::demands,
             !run.demands.is_empty() || run.scenarios.iter().any(|one| !one.rules.is_empty()),
         ),
@@ -131,11 +131,11 @@ fn parts(report: &Report) -> Vec<Part> {
         ),
         (
             "comparison",
-            "Beside the earlier run",
+            "Compared with the earlier run",
             facts::comparison,
             run.comparison.is_some(),
         ),
-        ("origin", "What this is made of", facts::origin, true),
+        ("origin", "Sources", facts::origin, true),
     ];
     parts
         .into_iter()

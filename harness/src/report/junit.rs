@@ -3,8 +3,8 @@
 //! A test suite for each scenario, a test case for each cell. A failed cell is a `failure`, one that could
 //! not be judged an `error`, one that was not exercised or is not applicable is `skipped`. What a run says
 //! beyond its cells — it was errored, cancelled, or proves nothing — is a test case of its own.
-//! The time of a case is that of the askings it was judged by, which cases of a suite share; that of a suite
-//! counts each asking once; that of the whole is the run's, from beginning to end.
+//! The time of a case is that of the invocations it was judged by, which cases of a suite share; that of a suite
+//! counts each invocation once; that of the whole is the run's, from beginning to end.
 //! Readers of such files have little room (GitLab takes 30 MB): texts are cut, and once all of them together are
 //! many, a case says no more than its reason.
 //! Shape: the schema of Jenkins' xUnit plug-in, `junit-10.xsd`.
@@ -29,10 +29,10 @@ const MOST_TEXT: usize = 4_000;
 /// Most characters of a message, which is shown in lists.
 const MOST_MESSAGE: usize = 1_000;
 
-/// Most askings told of a case.
-const MOST_ASKINGS: usize = 5;
+/// Most invocations told of a case.
+const MOST_INVOCATIONS: usize = 5;
 
-/// Most calls told of an asking.
+/// Most calls told of an invocation.
 const MOST_CALLS: usize = 40;
 
 /// Most bytes of what is told of all cases together, before they are escaped.
@@ -45,7 +45,7 @@ struct Count {
     failures: u64,
     errors: u64,
     skipped: u64,
-    /// What its askings took.
+    /// What its invocations took.
     ms: f64,
 }
 
@@ -101,7 +101,7 @@ fn suites(cells: &[CellRecord]) -> Vec<(&str, Vec<&CellRecord>)> {
 impl Count {
     fn of(cells: &[&CellRecord]) -> Self {
         let mut count = Self {
-            ms: of_askings(cells),
+            ms: of_invocations(cells),
             ..Self::default()
         };
         for cell in cells {
@@ -266,7 +266,7 @@ fn case(xml: &mut Markup, cell: &CellRecord, name: &str, wire: &Wire<'_>, room: 
         let mut story = story(cell, wire);
         match room.checked_sub(story.len()) {
             Some(left) => *room = left,
-            None => "What happened is left out here: the JSON form has it.".clone_into(&mut story),
+            None => "Details are left out here: the JSON form has them.".clone_into(&mut story),
         }
         ending.with("message", reason).text(&story);
     });
@@ -274,16 +274,18 @@ fn case(xml: &mut Markup, cell: &CellRecord, name: &str, wire: &Wire<'_>, room: 
 
 /// What happened, as lines.
 fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
-    let stories: Vec<_> = telling(cell).map(|asking| wire.story(asking)).collect();
+    let stories: Vec<_> = telling(cell)
+        .map(|invocation| wire.story(invocation))
+        .collect();
     let mut lines = Vec::new();
-    for (asking, story) in telling(cell).zip(&stories).take(MOST_ASKINGS) {
-        lines.extend(asking.repeat.map(|repeat| format!("repeat: {repeat}")));
-        lines.push(format!("prompt: {}", short(&asking.prompt, MOST_TEXT)));
-        lines.push(match &asking.answer {
+    for (invocation, story) in telling(cell).zip(&stories).take(MOST_INVOCATIONS) {
+        lines.extend(invocation.repeat.map(|repeat| format!("repeat: {repeat}")));
+        lines.push(format!("prompt: {}", short(&invocation.prompt, MOST_TEXT)));
+        lines.push(match &invocation.answer {
             Some(answer) => format!("answer: {}", short(answer, MOST_TEXT)),
             None => "no answer".to_owned(),
         });
-        if let Some(reason) = &asking.reason {
+        if let Some(reason) = &invocation.reason {
             lines.push(format!("reason: {}", short(reason, MOST_TEXT)));
         }
         lines.extend(story.injections().iter().map(injected));
@@ -301,8 +303,13 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
         lines.extend(more(story.calls.len(), MOST_CALLS, "call", "calls"));
         lines.push(String::new());
     }
-    lines.extend(more(stories.len(), MOST_ASKINGS, "asking", "askings"));
-    lines.extend(advice(cell, &stories).map(|advice| format!("to do: {advice}")));
+    lines.extend(more(
+        stories.len(),
+        MOST_INVOCATIONS,
+        "invocation",
+        "invocations",
+    ));
+    lines.extend(advice(wire, cell, &stories).map(|advice| format!("to do: {advice}")));
     lines.join("\n")
 }
 
@@ -342,25 +349,28 @@ fn wall(run: &RunRecord) -> f64 {
     took.map_or(0.0, |(from, to)| to.saturating_sub(from) as f64)
 }
 
-/// What the askings behind these cells took, each counted once however many invariants judge it, ms.
-fn of_askings(cells: &[&CellRecord]) -> f64 {
+/// What the invocations behind these cells took, each counted once however many invariants judge it, ms.
+fn of_invocations(cells: &[&CellRecord]) -> f64 {
     let mut known: Vec<&EvidenceRecord> = Vec::new();
-    for asking in cells.iter().flat_map(|cell| &cell.evidence) {
+    for invocation in cells.iter().flat_map(|cell| &cell.evidence) {
         let is_same = |other: &&EvidenceRecord| {
-            (other.repeat, &other.prompt) == (asking.repeat, &asking.prompt)
-                && other.exchanges == asking.exchanges
-                && other.latency_ms.to_bits() == asking.latency_ms.to_bits()
+            (other.repeat, &other.prompt) == (invocation.repeat, &invocation.prompt)
+                && other.exchanges == invocation.exchanges
+                && other.latency_ms.to_bits() == invocation.latency_ms.to_bits()
         };
         if !known.iter().any(is_same) {
-            known.push(asking);
+            known.push(invocation);
         }
     }
-    known.iter().map(|asking| asking.latency_ms).sum()
+    known.iter().map(|invocation| invocation.latency_ms).sum()
 }
 
-/// What the askings of a cell took, ms.
+/// What the invocations of a cell took, ms.
 fn ms(cell: &CellRecord) -> f64 {
-    cell.evidence.iter().map(|asking| asking.latency_ms).sum()
+    cell.evidence
+        .iter()
+        .map(|invocation| invocation.latency_ms)
+        .sum()
 }
 
 /// `xs:dateTime` without fractions, as some readers want it.

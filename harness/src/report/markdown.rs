@@ -28,8 +28,8 @@ const MOST_NAME: usize = 120;
 /// Most characters of the matrix.
 const MOST_MATRIX: usize = 20_000;
 
-/// Most askings told of a cell.
-const MOST_ASKINGS: usize = 2;
+/// Most invocations told of a cell.
+const MOST_INVOCATIONS: usize = 2;
 
 /// The report as Markdown.
 pub(super) fn document(report: &Report) -> String {
@@ -245,7 +245,7 @@ fn demands(report: &Report, room: usize) -> String {
             .map(move |rule| format!("- scenario {name}: {}\n", span(&line(rule, MOST_TEXT))))
     });
     let all: Vec<_> = invariants.chain(rules).collect();
-    let mut text = "<details><summary>What was demanded</summary>\n\n".to_owned();
+    let mut text = "<details><summary>Invariants and scenarios</summary>\n\n".to_owned();
     let end = "\n</details>\n\n";
     if all.is_empty() || length(&text) + length(end) + 100 > room {
         return String::new();
@@ -282,13 +282,19 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
         html(&cell.scenario),
         html(&cell.severity)
     );
-    let stories: Vec<_> = telling(cell).map(|asking| wire.story(asking)).collect();
+    let stories: Vec<_> = telling(cell)
+        .map(|invocation| wire.story(invocation))
+        .collect();
     if let Some(reason) = &cell.reason {
         text += &format!("<code>{}</code>\n\n", numbered(&line(reason, MOST_TEXT)));
     }
-    for (asking, story) in telling(cell).zip(&stories).take(MOST_ASKINGS) {
-        text += &format!("{}\n{}", words::prompt_of(asking), fence(&asking.prompt));
-        text += &match &asking.answer {
+    for (invocation, story) in telling(cell).zip(&stories).take(MOST_INVOCATIONS) {
+        text += &format!(
+            "{}\n{}",
+            words::prompt_of(invocation),
+            fence(&invocation.prompt)
+        );
+        text += &match &invocation.answer {
             Some(answer) => format!("Answer\n{}", fence(answer)),
             None => "No answer.\n\n".to_owned(),
         };
@@ -304,12 +310,12 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
         }
         text.push('\n');
     }
-    if stories.len() > MOST_ASKINGS {
-        let more = (stories.len() - MOST_ASKINGS) as u64;
-        let askings = words::counted(more, "more asking", "more askings");
-        text += &format!("{askings} alike.\n\n");
+    if stories.len() > MOST_INVOCATIONS {
+        let more = (stories.len() - MOST_INVOCATIONS) as u64;
+        let invocations = words::counted(more, "more invocation", "more invocations");
+        text += &format!("{invocations} alike.\n\n");
     }
-    if let Some(advice) = advice(cell, &stories) {
+    if let Some(advice) = advice(wire, cell, &stories) {
         text += &format!("**To do:** {}\n\n", plain(&advice));
     }
     text + "</details>\n\n"

@@ -12,7 +12,7 @@ pub fn next_step(run: &RunRecord) -> Option<String> {
         return None;
     }
     let evidence = || run.cells.iter().flat_map(|cell| &cell.evidence);
-    if evidence().all(|asking| asking.exchanges.is_empty()) {
+    if evidence().all(|invocation| invocation.exchanges.is_empty()) {
         return Some(
             "Next: let the agent's calls pass the proxy. Start it with the variables that `squall env` prints, or \
              by `agent.start`; a client that heeds no proxy variable takes the proxy as its base URL. \
@@ -66,8 +66,8 @@ mod tests {
         run.cells.push(idle);
         assert_eq!(begin(&run).as_deref(), Some("Next: have the rules of "));
         for cell in &mut run.cells {
-            for asking in &mut cell.evidence {
-                asking.exchanges.clear();
+            for invocation in &mut cell.evidence {
+                invocation.exchanges.clear();
             }
         }
         assert_eq!(begin(&run).as_deref(), Some("Next: let the agent's ca"));

@@ -1,9 +1,9 @@
-//! What happened in one asking of the agent: its calls in their order, and what was done to them.
+//! What happened in one invocation of the agent: its calls in their order, and what was done to them.
 
 use std::collections::HashMap;
 
 use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome, RuleRecord};
-use squall_journal::run::EvidenceRecord;
+use squall_journal::run::{CellRecord, EvidenceRecord, RunRecord};
 use squall_journal::timestamp;
 
 use super::Report;
@@ -12,9 +12,10 @@ use super::Report;
 #[derive(Debug)]
 pub(super) struct Wire<'r> {
     by_id: HashMap<&'r str, &'r ExchangeRecord>,
+    run: &'r RunRecord,
 }
 
-/// One asking of the agent with its calls.
+/// One invocation of the agent with its calls.
 #[derive(Debug)]
 pub(super) struct Story<'r> {
     /// Wire that the report holds, oldest first.
@@ -54,17 +55,25 @@ impl<'r> Wire<'r> {
         let exchanges = report.exchanges.iter();
         Self {
             by_id: exchanges.map(|one| (one.id.as_str(), one)).collect(),
+            run: &report.run,
         }
     }
 
-    pub(super) fn story(&self, asking: &'r EvidenceRecord) -> Story<'r> {
-        let ids = asking.exchanges.iter();
+    /// The type of a cell's invariant: as the run lists it, else its id, which is the type where no other is given.
+    pub(super) fn type_of<'c>(&'c self, cell: &'c CellRecord) -> &'c str {
+        let mut demands = self.run.demands.iter();
+        let demand = demands.find(|one| one.invariant == cell.invariant);
+        demand.map_or(&cell.invariant, |one| &one.r#type)
+    }
+
+    pub(super) fn story(&self, invocation: &'r EvidenceRecord) -> Story<'r> {
+        let ids = invocation.exchanges.iter();
         let found = ids.filter_map(|id| self.by_id.get(id.as_str()).copied());
         let begun = |exchange: &ExchangeRecord| timestamp::parse(&exchange.started_at).unwrap_or(0);
         let mut found: Vec<_> = found.map(|exchange| (begun(exchange), exchange)).collect();
         found.sort_by_key(|(at, exchange)| (*at, exchange.id.as_str()));
         let first = found.first().map_or(0, |(at, _)| *at);
-        let missing = asking.exchanges.len().saturating_sub(found.len());
+        let missing = invocation.exchanges.len().saturating_sub(found.len());
         let calls = found.into_iter().map(|(at, exchange)| Call {
             exchange,
             at_ms: at - first,
@@ -77,7 +86,7 @@ impl<'r> Wire<'r> {
 }
 
 impl<'r> Story<'r> {
-    /// What was injected, by rule and what it was applied to, in the order in which it first was.
+    /// Injected faults, by rule and what it was applied to, in the order in which it first was.
     pub(super) fn injections(&self) -> Vec<Injection<'r>> {
         let mut found: Vec<Injection<'r>> = Vec::new();
         for (place, call) in self.calls.iter().enumerate() {

@@ -85,7 +85,7 @@ fn sentence(said: &str) -> String {
 pub(super) fn why(run: &RunRecord) -> String {
     let mut said = Vec::new();
     if let Some(error) = &run.error {
-        said.push(format!("It could not be carried to its end: {error}."));
+        said.push(format!("The run failed: {error}."));
     }
     if let Some(reason) = &run.reason {
         said.push(sentence(reason));
@@ -103,7 +103,7 @@ pub(super) fn why(run: &RunRecord) -> String {
         let beside = if score < least { "below" } else { "not below" };
         let score = told_beside(score, least);
         said.push(format!(
-            "The score {score} is {beside} the {least} that were asked for."
+            "The score {score} is {beside} the {least} required."
         ));
     }
     let failed = run
@@ -117,12 +117,12 @@ pub(super) fn why(run: &RunRecord) -> String {
                 "{} of what is demanded failed. None of it is critical and no score is demanded.",
                 counted(failed, "cell", "cells")
             ),
-            RunState::Passed => "The agent did what is demanded of it.".to_owned(),
-            RunState::Failed => "The agent did not do what is demanded of it.".to_owned(),
-            RunState::Inconclusive => "Nothing is proved.".to_owned(),
-            RunState::Errored | RunState::Cancelled => "It did not come to its end.".to_owned(),
+            RunState::Passed => "The agent passed.".to_owned(),
+            RunState::Failed => "The agent failed.".to_owned(),
+            RunState::Inconclusive => "Inconclusive.".to_owned(),
+            RunState::Errored | RunState::Cancelled => "The run did not finish.".to_owned(),
             RunState::Queued | RunState::AwaitingApproval | RunState::Running => {
-                "It is not over.".to_owned()
+                "The run is not finished.".to_owned()
             }
         });
     }
@@ -137,7 +137,7 @@ pub(super) fn coverage(run: &RunRecord) -> String {
         coverage.exercised,
         counted(coverage.chaos_cells, "cell", "cells"),
         counted(coverage.rules_applied, "fault", "faults"),
-        counted(coverage.agent_invocations, "asking", "askings"),
+        counted(coverage.agent_invocations, "invocation", "invocations"),
     )
 }
 
@@ -163,9 +163,9 @@ pub(super) fn cell(cell: &CellRecord) -> String {
     format!("{} in {}{mutation}", cell.invariant, cell.scenario)
 }
 
-/// What stands over the prompt of an asking.
-pub(super) fn prompt_of(asking: &EvidenceRecord) -> String {
-    asking.repeat.map_or_else(
+/// What stands over the prompt of an invocation.
+pub(super) fn prompt_of(invocation: &EvidenceRecord) -> String {
+    invocation.repeat.map_or_else(
         || "Prompt".to_owned(),
         |repeat| format!("Prompt, in repeat {repeat}"),
     )

@@ -1,4 +1,4 @@
-//! One asking after the other, in as many slots as go on at once.
+//! One invocation after the other, in as many slots as go on at once.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,13 +25,13 @@ use crate::scores::PromptSample;
 use crate::suite::Prompt;
 use crate::trace::Trace;
 
-/// How long the last exchanges of an asking may take to end once the agent has answered.
+/// How long the last exchanges of an invocation may take to end once the agent has answered.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// Longest part of a text that is kept as evidence, bytes.
 const KEPT: usize = 64 << 10;
 
-/// What came of an asking.
+/// What came of an invocation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Asked {
     pub(super) answer: Answer,
@@ -185,7 +185,7 @@ impl Asked {
     }
 }
 
-/// Activations of the asking before.
+/// Activations of the invocation before.
 #[derive(Debug, Default)]
 struct Before {
     own: Option<String>,
@@ -212,8 +212,8 @@ impl Tally {
     }
 }
 
-/// What all askings of a run share.
-pub(super) struct Asking<'r> {
+/// What all invocations of a run share.
+pub(super) struct Invoker<'r> {
     plan: &'r Plan<'r>,
     driver: &'r dyn Driver,
     reach: &'r dyn Reach,
@@ -221,11 +221,11 @@ pub(super) struct Asking<'r> {
     of: u64,
     done: AtomicU64,
     tally: Tally,
-    /// Scopes so far that were an asking's own.
+    /// Scopes so far that were an invocation's own.
     scopes: AtomicU64,
 }
 
-impl<'r> Asking<'r> {
+impl<'r> Invoker<'r> {
     pub(super) fn new(
         plan: &'r Plan<'r>,
         driver: &'r dyn Driver,
@@ -256,7 +256,7 @@ impl<'r> Asking<'r> {
         Ok(std::iter::from_fn(|| tried.try_recv().ok()).collect())
     }
 
-    /// Does all units, each whole in one slot, and hands on what came of each asking as soon as it is done.
+    /// Does all units, each whole in one slot, and hands on what came of each invocation as soon as it is done.
     pub(super) async fn work<'p>(
         &self,
         units: Vec<Vec<Job<'p>>>,
@@ -296,7 +296,7 @@ impl<'r> Asking<'r> {
         self.driver.ask(invocation).await
     }
 
-    /// What came of an asking, its faults counted.
+    /// What came of an invocation, its faults counted.
     fn counted(&self, told: Result<Answer, AskError>, seen: Seen) -> Asked {
         let asked = Asked::of(told, seen);
         let applied = asked.faults_applied;
@@ -312,7 +312,7 @@ impl<'r> Asking<'r> {
         self.tell.tried(tally.invocations(), tally.rules_applied());
     }
 
-    /// One more asking is done.
+    /// One more invocation is done.
     async fn one_more(&self) {
         let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         self.tell.progress(number, self.of).await;
@@ -325,7 +325,7 @@ impl<'r> Asking<'r> {
         is_bad_luck && asked.tries <= self.plan.retries
     }
 
-    /// `before`: the asking before, where the unit has one.
+    /// `before`: the invocation before, where the unit has one.
     async fn asked(
         &self,
         slot: &Slot,
@@ -446,7 +446,7 @@ impl<'r> Asking<'r> {
         Ok((asked, at))
     }
 
-    /// What was seen of an asking that is over.
+    /// What was seen of an invocation that is over.
     async fn seen(&self, activation: Option<&str>) -> Result<Seen, RunError> {
         let activation = activation.unwrap_or_default();
         self.reach.close(activation).await?;
@@ -459,7 +459,7 @@ impl<'r> Asking<'r> {
         Ok(())
     }
 
-    /// What is to be in force for an asking, in a scope that its trace and its slot stand for.
+    /// What is to be in force for an invocation, in a scope that its trace and its slot stand for.
     fn wanted(&self, job: &Job<'_>, invocation: &Invocation) -> Wanted {
         let Place { slot, scope } = &invocation.place;
         Wanted {
@@ -516,12 +516,12 @@ impl<'r> Asking<'r> {
     }
 }
 
-/// Where askings are handed on, with room for these.
+/// Where invocations are handed on, with room for these.
 pub(super) fn done<'p>(
     units: &[Vec<Job<'p>>],
 ) -> (mpsc::Sender<Tried<'p>>, mpsc::Receiver<Tried<'p>>) {
-    let askings = units.iter().map(Vec::len).sum::<usize>();
-    mpsc::channel(askings.max(1))
+    let invocations = units.iter().map(Vec::len).sum::<usize>();
+    mpsc::channel(invocations.max(1))
 }
 
 /// In which of two scopes the agent's calls came.

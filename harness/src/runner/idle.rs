@@ -1,4 +1,4 @@
-//! Why no planned fault was applied in an asking: what is known best comes last.
+//! Why no planned fault was applied in an invocation: what is known best comes last.
 
 use std::fmt;
 

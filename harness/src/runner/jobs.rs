@@ -1,4 +1,4 @@
-//! The askings of a run.
+//! The invocations of a run.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::plan::{Part, Plan};
 use crate::invariants::Invariant;
 use crate::suite::{Counters, Isolation, Prompt};
 
-/// One asking.
+/// One invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Job<'p> {
     /// Its place among all, by which results are put in order.
@@ -15,8 +15,8 @@ pub(super) struct Job<'p> {
     pub(super) trial: Option<InPart>,
     /// What is asked.
     pub(super) prompt: &'p Prompt,
-    /// Its place among the askings of its scenario, the same in every repeat.
-    pub(super) asking: usize,
+    /// Its place among the invocations of its scenario, the same in every repeat.
+    pub(super) invocation: usize,
     /// In which repeat of it, from 1.
     pub(super) repeat: u64,
     /// The invariant it is for; `None`: all that judge golden prompts.
@@ -25,7 +25,7 @@ pub(super) struct Job<'p> {
     is_probe: bool,
     /// Stands for the scope in the draws.
     pub(super) key: String,
-    /// It goes on under the activation of the asking before it.
+    /// It goes on under the activation of the invocation before it.
     pub(super) goes_on: bool,
 }
 
@@ -43,7 +43,7 @@ impl<'p> Job<'p> {
             number,
             trial: None,
             prompt,
-            asking: number,
+            invocation: number,
             repeat: 1,
             only: None,
             is_probe: false,
@@ -98,12 +98,12 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
                 trial: place,
             };
             for repeat in 1..=plan.repeat {
-                let askings = askings(plan, part).into_iter().enumerate();
-                let jobs = askings.map(|(asking, (prompt, only, is_probe, name))| Job {
+                let invocations = invocations(plan, part).into_iter().enumerate();
+                let jobs = invocations.map(|(invocation, (prompt, only, is_probe, name))| Job {
                     number: numbers.next().unwrap_or(usize::MAX),
                     trial: Some(at),
                     prompt,
-                    asking,
+                    invocation,
                     repeat,
                     only,
                     is_probe,
@@ -111,7 +111,7 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
                         Counters::Invocation => format!("{}/{name}/{repeat}", scenario.name),
                         Counters::Run => format!("{}/{repeat}", scenario.name),
                     }),
-                    goes_on: plan.counters == Counters::Run && asking > 0,
+                    goes_on: plan.counters == Counters::Run && invocation > 0,
                 });
                 match plan.counters {
                     Counters::Invocation => units.extend(jobs.map(|job| vec![job])),
@@ -123,27 +123,27 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
     units
 }
 
-/// How many askings each scenario has.
+/// How many invocations each scenario has.
 pub(super) fn by_scenario(units: &[Vec<Job<'_>>]) -> BTreeMap<InPart, usize> {
-    let mut askings = BTreeMap::new();
+    let mut invocations = BTreeMap::new();
     for at in units.iter().flatten().filter_map(|job| job.trial) {
-        *askings.entry(at).or_default() += 1;
+        *invocations.entry(at).or_default() += 1;
     }
-    askings
+    invocations
 }
 
-type Asking<'p> = (&'p Prompt, Option<usize>, bool, String);
+type JobKey<'p> = (&'p Prompt, Option<usize>, bool, String);
 
-fn askings<'p>(plan: &Plan<'p>, part: &Part<'p>) -> Vec<Asking<'p>> {
-    let mut askings: Vec<Asking<'p>> = Vec::new();
+fn invocations<'p>(plan: &Plan<'p>, part: &Part<'p>) -> Vec<JobKey<'p>> {
+    let mut invocations: Vec<JobKey<'p>> = Vec::new();
     let invariants = || part.invariants.iter().enumerate();
     for (number, prompt) in golden(plan, part).iter().enumerate() {
         let name = format!("prompt-{}", number + 1);
         match part.isolation {
-            Isolation::Scenario => askings.push((prompt, None, false, name)),
+            Isolation::Scenario => invocations.push((prompt, None, false, name)),
             Isolation::Cell => {
                 let judging = invariants().filter(|(_, one)| one.probes.is_empty());
-                askings.extend(judging.map(|(place, one)| {
+                invocations.extend(judging.map(|(place, one)| {
                     (prompt, Some(place), false, format!("{name}/{}", one.id))
                 }));
             }
@@ -151,12 +151,12 @@ fn askings<'p>(plan: &Plan<'p>, part: &Part<'p>) -> Vec<Asking<'p>> {
     }
     for (place, invariant) in invariants() {
         let probes = invariant.probes.iter().enumerate();
-        askings.extend(probes.map(|(number, prompt)| {
+        invocations.extend(probes.map(|(number, prompt)| {
             let name = format!("probe-{}/{}", number + 1, invariant.id);
             (prompt, Some(place), true, name)
         }));
     }
-    askings
+    invocations
 }
 
 /// Longest key, bytes.

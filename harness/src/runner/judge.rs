@@ -1,4 +1,4 @@
-//! What came of the askings of a scenario, judged: its cells, and what is said of each asking.
+//! What came of the invocations of a scenario, judged: its cells, and what is said of each invocation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,15 +34,15 @@ pub(super) struct Judged {
     pub(super) column: Column,
     /// One for each invariant.
     pub(super) cells: Vec<CellRecord>,
-    /// What all invariants said of each asking, in the askings' order.
+    /// What all invariants said of each invocation, in the invocations' order.
     pub(super) prompts: Vec<(Repeated, PromptSample)>,
 }
 
-/// An asking by its scenario and its place there: what its repeats have in common.
+/// An invocation by its scenario and its place there: what its repeats have in common.
 pub(super) type Repeated = (InPart, usize);
 
 impl<'r, 'p> Judge<'r, 'p> {
-    /// One that compares with these askings without chaos.
+    /// One that compares with these invocations without chaos.
     pub(super) fn new(plan: &'r Plan<'p>, clean: &[Tried<'p>]) -> Self {
         let was_seen = clean.iter().any(|(_, asked)| asked.was_seen());
         let clean = clean.iter();
@@ -61,7 +61,7 @@ impl<'r, 'p> Judge<'r, 'p> {
         self.told.absent()
     }
 
-    /// Judges a scenario of which these are all the askings. Asks whatever its invariants want to know and no
+    /// Judges a scenario of which these are all the invocations. Asks whatever its invariants want to know and no
     /// scenario before it did.
     pub(super) async fn scenario(
         &mut self,
@@ -86,7 +86,7 @@ impl<'r, 'p> Judge<'r, 'p> {
             cells: Vec::new(),
             prompts: tried
                 .iter()
-                .map(|(job, asked)| ((at, job.asking), asked.not_judged_yet()))
+                .map(|(job, asked)| ((at, job.invocation), asked.not_judged_yet()))
                 .collect(),
         };
         for (place, invariant) in invariants.iter().enumerate() {
@@ -109,7 +109,7 @@ impl<'r, 'p> Judge<'r, 'p> {
         judged
     }
 
-    /// What invariants want to know of these askings that nobody was asked yet. Whoever takes too long to say
+    /// What invariants want to know of these invocations that nobody was asked yet. Whoever takes too long to say
     /// so asks nothing, and takes too long to judge.
     async fn questions(
         &self,
@@ -151,7 +151,7 @@ impl<'r, 'p> Judge<'r, 'p> {
     }
 }
 
-/// One asking and the invariant that judges it, with all that it judges by: a thread of its own judges it.
+/// One invocation and the invariant that judges it, with all that it judges by: a thread of its own judges it.
 #[derive(Clone)]
 struct Case {
     invariant: Arc<Invariant>,
@@ -229,7 +229,7 @@ impl Case {
         }
     }
 
-    /// The asking as the invariant sees it; `None`: it cannot be judged.
+    /// The invocation as the invariant sees it; `None`: it cannot be judged.
     fn subject(&self) -> Option<Subject<'_>> {
         let can_be_judged = self.asked.wrong.is_none();
         can_be_judged.then(|| self.subject_of(&self.asked, self.active))
@@ -269,7 +269,7 @@ impl Case {
     }
 }
 
-/// Why no planned fault was applied in a whole scenario, by the asking that came nearest to one.
+/// Why no planned fault was applied in a whole scenario, by the invocation that came nearest to one.
 fn idle(tried: &[Tried<'_>]) -> Option<String> {
     let idle: Option<Vec<_>> = tried.iter().map(|(_, asked)| asked.idle.as_ref()).collect();
     Some(idle?.into_iter().max()?.to_string())

@@ -1,4 +1,4 @@
-//! Calls that came when the asking they are of was over.
+//! Calls that came when the invocation they are of was over.
 
 use squall_journal::reach::Late;
 
@@ -29,7 +29,7 @@ pub(super) fn calls_late<'r>(
         more => format!("{more} calls"),
     };
     Some(format!(
-        "{calls} came when the asking was over{}: what comes so late meets no chaos and is not judged",
+        "{calls} came when the invocation was over{}: what comes so late meets no chaos and is not judged",
         first.unwrap_or_default()
     ))
 }

@@ -33,11 +33,11 @@ pub struct Plan<'a> {
     pub counters: Counters,
     /// How often everything is done, at least 1.
     pub repeat: u64,
-    /// How often an asking is done again whose answer broke off before any fault was applied.
+    /// How often an invocation is done again whose answer broke off before any fault was applied.
     pub retries: u64,
-    /// Whether the agent is reset before each asking.
+    /// Whether the agent is reset before each invocation.
     pub resets: bool,
-    /// Whether the agent's CONNECTs are in the scope of its asking: it is a program that is told of the proxy by
+    /// Whether the agent's CONNECTs are in the scope of its invocation: it is a program that is told of the proxy by
     /// variables, with the scope in them.
     pub connects_in_scope: bool,
 }

@@ -1,15 +1,15 @@
 //! In which scopes the agent's calls can be told apart, found out while it is asked without chaos.
 //!
 //! The agent is told a scope in every way there is. Calls that come in that scope can be told from those
-//! of other askings, and as many askings go on at once as there are slots. Calls that come in the scope of
-//! what names none cannot: then one asking follows the other, while this run has that scope for itself.
+//! of other invocations, and as many invocations go on at once as there are slots. Calls that come in the scope of
+//! what names none cannot: then one invocation follows the other, while this run has that scope for itself.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard, mpsc};
 
-use super::ask::{Asking, In};
+use super::ask::{In, Invoker};
 use super::jobs::Job;
 use super::slot::Slot;
 use super::unwell::fails_always;
@@ -21,7 +21,7 @@ pub struct Scopes<'s> {
     /// Its own are called so, with `-1`, `-2` and so on; with `-slot-1` and so on what stands for one after the
     /// other.
     pub own: &'s str,
-    /// How many askings go on at once.
+    /// How many invocations go on at once.
     pub at_once: NonZeroUsize,
     /// The scope of what names none. What others have in force there is suspended while it is this run's.
     pub shared: &'s str,
@@ -30,10 +30,10 @@ pub struct Scopes<'s> {
 }
 
 impl Scopes<'_> {
-    /// Does units in the scope of what names none, too, one asking after the other.
+    /// Does units in the scope of what names none, too, one invocation after the other.
     pub(super) async fn work_beside<'p>(
         &self,
-        asking: &Asking<'_>,
+        invoker: &Invoker<'_>,
         shared: &str,
         units: Vec<Vec<Job<'p>>>,
         done: mpsc::Sender<Tried<'p>>,
@@ -44,8 +44,8 @@ impl Scopes<'_> {
             scopes: self.own.to_owned(),
             shared: shared.to_owned(),
         };
-        asking.work(units, &[slot], done).await?;
-        asking.leave(shared).await
+        invoker.work(units, &[slot], done).await?;
+        invoker.leave(shared).await
     }
 
     fn slot(&self, number: usize) -> Slot {
@@ -62,7 +62,7 @@ pub(super) struct Probed<'s, 'p> {
     /// The slots to go on in, at least one.
     pub(super) slots: Vec<Slot>,
     pub(super) warnings: Vec<String>,
-    /// The scope of what names none, where it is free and calls of an asking name their own: CONNECTs may not.
+    /// The scope of what names none, where it is free and calls of an invocation name their own: CONNECTs may not.
     pub(super) beside: Option<&'s str>,
     /// The shared scope is this run's for as long as this is held.
     _held: Option<MutexGuard<'s, ()>>,
@@ -70,7 +70,7 @@ pub(super) struct Probed<'s, 'p> {
 
 /// Asks everything once without chaos.
 pub(super) async fn probe<'s, 'p>(
-    asking: &Asking<'_>,
+    invoker: &Invoker<'_>,
     jobs: Vec<Job<'p>>,
     scopes: &'s Scopes<'_>,
 ) -> Result<Probed<'s, 'p>, RunError> {
@@ -84,7 +84,7 @@ pub(super) async fn probe<'s, 'p>(
     let mut clean = Vec::new();
     let mut found = In::Neither;
     while let Some(job) = jobs.as_slice().first().filter(|_| found == In::Neither) {
-        let (asked, at) = asking.asked_in_both(&scopes.slot(1), shared, job).await?;
+        let (asked, at) = invoker.asked_in_both(&scopes.slot(1), shared, job).await?;
         // Whoever is not there when everything begins is not waited for again and again.
         if let Some(why) = asked.unreachable.clone().filter(|_| clean.is_empty()) {
             return Err(RunError::Unreachable(why));
@@ -99,9 +99,9 @@ pub(super) async fn probe<'s, 'p>(
         In::Neither => (own(), Some(NOTHING.to_owned()), None),
     };
     if held.is_none() {
-        asking.leave(shared).await?;
+        invoker.leave(shared).await?;
     }
-    clean.extend(asking.work_through(rest, &slots).await?);
+    clean.extend(invoker.work_through(rest, &slots).await?);
     // What fails before it calls anybody says nothing of where its calls would go.
     let warning = warning.filter(|_| found != In::Neither || !fails_always(&clean));
     Ok(Probed {

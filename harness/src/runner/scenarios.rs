@@ -19,14 +19,14 @@ pub(super) struct Scenarios<'r, 'p> {
     plan: &'r Plan<'p>,
     judge: Judge<'r, 'p>,
     judged: BTreeMap<InPart, Judged>,
-    /// Askings of scenarios that are judged.
+    /// Invocations of scenarios that are judged.
     tried: Vec<Tried<'p>>,
     /// What was done so far, judged or not.
     tally: &'r Tally,
 }
 
 impl<'r, 'p> Scenarios<'r, 'p> {
-    /// None judged yet, after these askings without chaos. What is done meanwhile is counted in `tally`.
+    /// None judged yet, after these invocations without chaos. What is done meanwhile is counted in `tally`.
     pub(super) fn new(plan: &'r Plan<'p>, clean: &[Tried<'p>], tally: &'r Tally) -> Self {
         Self {
             plan,
@@ -37,18 +37,18 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         }
     }
 
-    /// Judges each scenario as soon as all its askings are `done`, and those before it are judged. `askings`
+    /// Judges each scenario as soon as all its invocations are `done`, and those before it are judged. `invocations`
     /// is how many each has. Ends early when no more are done: then the run has failed.
     pub(super) async fn judge(
         &mut self,
-        askings: &BTreeMap<InPart, usize>,
+        invocations: &BTreeMap<InPart, usize>,
         mut done: mpsc::Receiver<Tried<'p>>,
         tell: &dyn Tell,
     ) {
         let mut waiting: BTreeMap<InPart, Vec<Tried<'p>>> = BTreeMap::new();
         let plan = self.plan;
         for (at, part, trial) in places(plan) {
-            let expected = askings.get(&at).copied().unwrap_or(0);
+            let expected = invocations.get(&at).copied().unwrap_or(0);
             while waiting.get(&at).map_or(0, Vec::len) < expected {
                 let Some(one) = done.recv().await else {
                     return;
@@ -74,7 +74,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         }
     }
 
-    /// Every asking of the scenarios that are judged, in order.
+    /// Every invocation of the scenarios that are judged, in order.
     pub(super) fn tried(&self) -> &[Tried<'p>] {
         &self.tried
     }
@@ -116,7 +116,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         recoveries(self.prompts().map(|(_, sample)| sample))
     }
 
-    /// How far repeats agree; `None` when everything is done once. An asking under chaos that met no fault was
+    /// How far repeats agree; `None` when everything is done once. An invocation under chaos that met no fault was
     /// not judged.
     pub(super) fn stability(&self) -> Option<Stability> {
         if self.plan.repeat <= 1 {
@@ -124,10 +124,10 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         }
         let mut repeats: BTreeMap<Repeated, Vec<Option<bool>>> = BTreeMap::new();
         for judged in self.judged.values() {
-            for (asking, sample) in &judged.prompts {
+            for (invocation, sample) in &judged.prompts {
                 let is_shown = !judged.column.under_chaos || sample.exercised;
                 let passed = sample.passed().filter(|_| is_shown);
-                repeats.entry(*asking).or_default().push(passed);
+                repeats.entry(*invocation).or_default().push(passed);
             }
         }
         Some(stability(repeats.values().map(Vec::as_slice)))
@@ -140,18 +140,18 @@ impl<'r, 'p> Scenarios<'r, 'p> {
             let part = self.plan.parts.get(at.part);
             part.is_some_and(|part| part.component == Component::Chaos)
         };
-        let (mut askings, mut left_out) = (0, Vec::new());
+        let (mut invocations, mut left_out) = (0, Vec::new());
         for (at, judged) in self.judged.iter().filter(|(at, _)| is_chaos(at)) {
             let tried = self.tried.iter().filter(|(job, _)| job.trial == Some(*at));
             for ((job, _), (_, sample)) in tried.zip(&judged.prompts) {
-                askings += 1;
+                invocations += 1;
                 let state = prompt_state(sample);
                 left_out.extend((state == PromptState::BaselineFailed).then_some(job.prompt));
             }
         }
         let prompt = left_out.first()?.beginning();
         Some(format!(
-            "{} of {askings} askings under chaos fail nothing but what fails without chaos too, and are in no chaos \
+            "{} of {invocations} invocations under chaos fail nothing but what fails without chaos too, and are in no chaos \
              resilience, `{prompt}` the first",
             left_out.len()
         ))

@@ -1,11 +1,11 @@
-//! Where askings follow one another: as many go on at once as there are slots.
+//! Where invocations follow one another: as many go on at once as there are slots.
 
 use crate::agents::Place;
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// Each asking has a scope of its own.
+    /// Each invocation has a scope of its own.
     Own {
         /// What a process is called by that stays for all of them.
         name: String,
@@ -14,7 +14,7 @@ pub(super) enum Slot {
     },
     /// The scope of what names none: all are asked there.
     Shared(String),
-    /// Each asking has a scope of its own, and the scope of what names none beside it.
+    /// Each invocation has a scope of its own, and the scope of what names none beside it.
     Both {
         /// As of [`Self::Own`].
         name: String,
@@ -26,7 +26,7 @@ pub(super) enum Slot {
 }
 
 impl Slot {
-    /// Where the next asking is; `number` tells its scope from all others of the run.
+    /// Where the next invocation is; `number` tells its scope from all others of the run.
     pub(super) fn place(&self, number: impl FnOnce() -> u64) -> Place {
         match self {
             Self::Own { name, scopes } | Self::Both { name, scopes, .. } => Place {
@@ -37,7 +37,7 @@ impl Slot {
         }
     }
 
-    /// A scope that is the asking's too.
+    /// A scope that is the invocation's too.
     pub(super) fn beside(&self) -> Option<&str> {
         match self {
             Self::Both { shared, .. } => Some(shared),

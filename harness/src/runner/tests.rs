@@ -141,7 +141,7 @@ struct Hears<'w> {
     world: &'w World,
     cells: Mutex<Vec<CellRecord>>,
     coverage: Mutex<Vec<CoverageRecord>>,
-    /// Askings and applied rules, as they are told.
+    /// Invocations and applied rules, as they are told.
     tried: Mutex<Vec<(u64, u64)>>,
     /// How many it waits for.
     wanted: usize,
@@ -197,7 +197,7 @@ async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
     let counted: Vec<_> = coverage.iter().map(|one| one.cells).collect();
     assert_eq!(counted, [6, 12, 18, 24, 30]);
     assert_eq!(coverage.last(), Some(&ran.coverage));
-    // Each asking is told of as it begins, also of scenarios that come to no end.
+    // Each invocation is told of as it begins, also of scenarios that come to no end.
     let tried = hears.tried.into_inner().expect("whole");
     assert_eq!(tried.first(), Some(&(1, 0)));
     assert_eq!(tried.iter().max(), Some(&(18, 12)));
@@ -303,7 +303,7 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
         let alone = tokio::sync::Mutex::default();
         let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent).await;
         let ran = ran.expect("a run");
-        let told = "1 of 3 askings under chaos fail nothing but what fails without chaos too, and are in no chaos \
+        let told = "1 of 3 invocations under chaos fail nothing but what fails without chaos too, and are in no chaos \
                     resilience, `two` the first";
         assert_eq!(
             ran.warnings.iter().any(|one| one == told),
@@ -621,7 +621,7 @@ async fn counters_can_go_on_through_a_scenario() {
         assert_eq!(going_on.len(), 5 * 2);
         assert!(going_on.iter().all(|(before, key)| before == key));
     });
-    // Each asking is judged by its own exchanges only.
+    // Each invocation is judged by its own exchanges only.
     let bounded = ran.parts[0]
         .matrix
         .cells
@@ -707,7 +707,11 @@ async fn an_agent_whose_calls_come_in_no_scope_has_the_shared_one_and_is_asked_o
     world.state(|state| {
         let others = state.begun.iter().filter(|(scope, _)| scope != "default");
         let others: Vec<_> = others.map(|(scope, _)| scope.as_str()).collect();
-        assert_eq!(others, ["run-1-1"], "the first asking was watched in both");
+        assert_eq!(
+            others,
+            ["run-1-1"],
+            "the first invocation was watched in both"
+        );
     });
     let blind = World {
         is_blind: true,
@@ -736,7 +740,7 @@ async fn each_activation_of_its_own_scope_has_a_trace_of_its_own() {
 }
 
 #[tokio::test]
-async fn each_asking_has_a_scope_of_its_own_that_is_closed_when_it_is_over() {
+async fn each_invocation_has_a_scope_of_its_own_that_is_closed_when_it_is_over() {
     let world = World::default();
     run_contract(&world, SUITE, 4).await.expect("a run");
     world.state(|state| {
@@ -753,7 +757,7 @@ async fn each_asking_has_a_scope_of_its_own_that_is_closed_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn another_try_of_an_asking_has_another_scope_and_another_trace() {
+async fn another_try_of_an_invocation_has_another_scope_and_another_trace() {
     let world = World {
         breaks_off: Some(("clean/1", Mutex::new(1))),
         ..World::default()
@@ -774,7 +778,7 @@ async fn another_try_of_an_asking_has_another_scope_and_another_trace() {
 }
 
 #[tokio::test]
-async fn a_reset_is_under_no_chaos_and_of_no_asking() {
+async fn a_reset_is_under_no_chaos_and_of_no_invocation() {
     let text = SUITE.replace(
         "agent.test/'",
         "agent.test/', reset_endpoint: 'http://agent.test/reset'",
@@ -789,10 +793,10 @@ async fn a_reset_is_under_no_chaos_and_of_no_asking() {
             .collect();
         assert_eq!(own.len(), 2 * 18);
         for pair in own.chunks(2) {
-            let [(resetting, before), (asking, _)] = pair else {
+            let [(resetting, before), (invocation, _)] = pair else {
                 panic!("pairs");
             };
-            assert_eq!(resetting, asking);
+            assert_eq!(resetting, invocation);
             assert_eq!(before.rules, Rules::Nothing);
             assert!(before.slot.is_some() && before.trace.is_none());
         }
@@ -814,14 +818,14 @@ async fn calls_that_come_late_are_told_with_the_prompt_they_are_of() {
             1,
             None,
             Some(
-                "1 call came when the asking was over: what comes so late meets no chaos and is not judged",
+                "1 call came when the invocation was over: what comes so late meets no chaos and is not judged",
             ),
         ),
         (
             3,
             Some(first),
             Some(
-                "3 calls came when the asking was over, GET https://tool.test/late of `two` the first (exchange \
+                "3 calls came when the invocation was over, GET https://tool.test/late of `two` the first (exchange \
                  0042): what comes so late meets no chaos and is not judged",
             ),
         ),
@@ -921,7 +925,7 @@ contract:
   chaos_matrix: [{name: calm}, {name: down, tool_faults: [{tool: '*', mode: error}]}]
 ";
     for (scenario, times, retries, expected, asked) in [
-        // Three askings: the clean one, and one in each scenario.
+        // Three invocations: the clean one, and one in each scenario.
         ("nowhere", 0, "", CellState::Passed, 3),
         ("calm", 1, "", CellState::Passed, 4),
         ("calm", 2, "", CellState::Passed, 5),
@@ -963,7 +967,7 @@ async fn an_answer_that_keeps_breaking_off_says_how_often() {
 }
 
 #[test]
-fn what_came_of_an_asking_stays_where_nothing_comes_of_the_next() {
+fn what_came_of_an_invocation_stays_where_nothing_comes_of_the_next() {
     let broken = || Asked {
         answer: Answer::of("It is "),
         tries: 1,

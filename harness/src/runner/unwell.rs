@@ -18,16 +18,16 @@ pub(super) fn fails_without_chaos(clean: &[Tried<'_>]) -> Option<String> {
     ))
 }
 
-/// A sentence about askings that were done again because the answer broke off; `None`: there was none.
+/// A sentence about invocations that were done again because the answer broke off; `None`: there was none.
 pub(super) fn breaks_off<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<String> {
-    let (mut askings, mut again) = (0, Vec::new());
+    let (mut invocations, mut again) = (0, Vec::new());
     for (job, asked) in tried {
-        askings += 1;
+        invocations += 1;
         again.extend((asked.tries > 1).then_some(job));
     }
     let prompt = again.first()?.prompt.beginning();
     Some(format!(
-        "{} of {askings} askings were done again, since their answer broke off and no fault had been applied, \
+        "{} of {invocations} invocations were done again, since their answer broke off and no fault had been applied, \
          `{prompt}` the first; `advanced.retries: 0` judges what comes at first",
         again.len()
     ))
@@ -44,22 +44,22 @@ pub(super) fn never_answers(clean: &[Tried<'_>]) -> Option<String> {
 
 /// Why a run that would have passed proves nothing; `None`: nothing speaks against it.
 pub(super) fn proves_nothing<'r>(tried: impl Iterator<Item = &'r Tried<'r>>) -> Option<String> {
-    let (mut askings, mut incomplete, mut gone) = (0, 0, Vec::new());
+    let (mut invocations, mut incomplete, mut gone) = (0, 0, Vec::new());
     for (job, asked) in tried {
-        askings += 1;
+        invocations += 1;
         incomplete += usize::from(!asked.is_complete);
         gone.extend(asked.unreachable.as_ref().map(|why| (job, why)));
     }
     if let Some((job, why)) = gone.first() {
         let prompt = job.prompt.beginning();
         return Some(format!(
-            "the agent was gone in {} of {askings} invocations, `{prompt}` the first: {why}",
+            "the agent was gone in {} of {invocations} invocations, `{prompt}` the first: {why}",
             gone.len()
         ));
     }
     (incomplete > 0).then(|| {
         format!(
-            "in {incomplete} of {askings} invocations exchanges were still open at the end, or were lost"
+            "in {incomplete} of {invocations} invocations exchanges were still open at the end, or were lost"
         )
     })
 }

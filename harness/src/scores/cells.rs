@@ -99,7 +99,7 @@ pub fn cell(
         .partition(|sample| sample.of(under_chaos) == worst);
     let reason = match telling.first() {
         Some(first) => first.reason(under_chaos),
-        None => "nobody was asked".to_owned(),
+        None => "the agent was not called".to_owned(),
     };
     let without_chaos = |sample: &&Sample| sample.fails_without_chaos == Some(true);
     CellRecord {

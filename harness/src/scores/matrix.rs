@@ -142,7 +142,7 @@ impl Matrix {
             return Outcome::Inconclusive(format!(
                 "in scenario `{}` no planned fault was ever applied: {}",
                 column.name,
-                why.unwrap_or("the agent could not be asked")
+                why.unwrap_or("the agent could not be called")
             ));
         }
         let Some(score) = score else {

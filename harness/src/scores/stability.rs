@@ -1,11 +1,11 @@
-//! How far repeats of the same asking agree.
+//! How far repeats of the same invocation agree.
 
 use super::share::Share;
 
 /// What repeats come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stability {
-    /// Askings that could be judged in every repeat, or failed in one: what failed once never passes always.
+    /// Invocations that could be judged in every repeat, or failed in one: what failed once never passes always.
     pub judged: u64,
     /// Those of them that passed every time (pass^k).
     pub always_passed: u64,
@@ -15,10 +15,10 @@ pub struct Stability {
     pub pass_k: Option<f64>,
 }
 
-/// Of every asking what each of its repeats came to; `None`: it could not be judged.
-pub fn stability<'a>(askings: impl IntoIterator<Item = &'a [Option<bool>]>) -> Stability {
+/// Of every invocation what each of its repeats came to; `None`: it could not be judged.
+pub fn stability<'a>(invocations: impl IntoIterator<Item = &'a [Option<bool>]>) -> Stability {
     let mut stability = Stability::default();
-    for repeats in askings {
+    for repeats in invocations {
         let (passes, fails) = (
             repeats.contains(&Some(true)),
             repeats.contains(&Some(false)),
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn what_passes_at_times_is_flaky_and_what_may_have_passed_every_time_counts_nowhere() {
         let (yes, no, nobody) = (Some(true), Some(false), None);
-        let askings: [&[Option<bool>]; 8] = [
+        let invocations: [&[Option<bool>]; 8] = [
             &[no, nobody, no],
             &[nobody, no, yes],
             &[nobody, nobody, nobody],
@@ -51,7 +51,7 @@ mod tests {
             &[yes, nobody, yes],
             &[yes, yes, yes],
         ];
-        let found = stability(askings);
+        let found = stability(invocations);
         assert_eq!((found.judged, found.always_passed, found.flaky), (6, 2, 2));
         assert_eq!(found.pass_k, Some(100.0 / 3.0));
         let nothing: [&[Option<bool>]; 1] = [&[nobody]];

@@ -82,7 +82,7 @@ mod tests {
     use crate::trace::testing::{Sent, exchange};
 
     #[test]
-    fn every_way_of_asking_to_wait_is_understood() {
+    fn every_way_of_invocation_to_wait_is_understood() {
         for (name, value, expected) in [
             ("Retry-After", "2", Some(2000)),
             ("retry-after", "0.5", Some(500)),

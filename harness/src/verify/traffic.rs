@@ -1,4 +1,4 @@
-//! What the proxy saw of the one asking.
+//! What the proxy saw of the one invocation.
 
 use std::collections::BTreeSet;
 

@@ -120,7 +120,7 @@ fn a_run_points_at_the_call_that_failed_and_names_only_what_was_exercised_nowher
     assert!(told.out.contains("backs-off under never"), "{told:#?}");
     let page = std::fs::read_to_string(desk.directory.path().join("out/mine.html")).unwrap();
     for part in [
-        "What was demanded",
+        "Invariants and scenarios",
         "error_code: 503, after_calls: 9",
         "value: unavailable",
     ] {

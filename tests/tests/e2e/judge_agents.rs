@@ -281,7 +281,7 @@ fn the_suite_to_begin_with_tells_a_naive_agent_from_a_good_one() {
         (
             "writes-once",
             "write-done-response-lost",
-            "did it again without a key",
+            "it was called again",
         ),
         ("drops-half-answers", "model-stream-cut", "broke off after"),
         (

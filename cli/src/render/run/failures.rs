@@ -86,10 +86,10 @@ fn at_length(cell: &CellRecord, paint: Paint) -> Vec<String> {
         told.into_iter()
             .map(|line| paint.faint(format!("    {line}")))
     };
-    lines.extend(said("asked", &evidence.prompt));
+    lines.extend(said("prompt", &evidence.prompt));
     match &evidence.answer {
-        Some(answer) => lines.extend(said("answered", answer)),
-        None => lines.extend(said("answered", "nothing")),
+        Some(answer) => lines.extend(said("answer", answer)),
+        None => lines.extend(said("answer", "none")),
     }
     let telling = evidence.telling.as_ref().or(evidence.exchanges.first());
     if let Some(exchange) = telling {
@@ -99,7 +99,7 @@ fn at_length(cell: &CellRecord, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// The asking that the cell failed in.
+/// The invocation that the cell failed in.
 fn guilty(cell: &CellRecord) -> Option<&EvidenceRecord> {
     let failed = |one: &&EvidenceRecord| one.state == Some(CellState::Failed);
     cell.evidence

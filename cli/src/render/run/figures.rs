@@ -45,7 +45,7 @@ fn result(run: &RunRecord, paint: Paint) -> String {
         .min_score
         .map(|bar| format!(" ({} wanted)", score(Some(bar))));
     format!(
-        "{told}{}: {} of {} cells under chaos met a fault; rules were applied {} times in {} askings",
+        "{told}{}: {} of {} cells under chaos met a fault; rules were applied {} times in {} invocations",
         bar.unwrap_or_default(),
         coverage.exercised,
         coverage.chaos_cells,
@@ -78,7 +78,7 @@ fn recovery(recovery: &RecoveryRecord) -> String {
     let [rate, low, high] =
         [recovery.rate, recovery.low, recovery.high].map(|rate| score(Some(rate)));
     format!(
-        "  recovers from {}: {passed} of {judged} askings, {rate} % (95 %: {low} to {high})",
+        "  recovers from {}: {passed} of {judged} invocations, {rate} % (95 %: {low} to {high})",
         family.replace('_', " ")
     )
 }

@@ -278,7 +278,7 @@ async fn a_reset_that_does_not_succeed_is_told() {
 }
 
 #[tokio::test]
-async fn what_the_agent_does_not_survive_is_an_error_of_that_asking_only() {
+async fn what_the_agent_does_not_survive_is_an_error_of_that_invocation_only() {
     let folder = folder();
     let mut told = String::new();
     for (function, prompt) in [
@@ -334,7 +334,7 @@ the agent cannot be reached at broken:agent: ModuleNotFoundError: No module name
 }
 
 #[tokio::test]
-async fn an_asking_that_is_given_up_leaves_no_process() {
+async fn an_invocation_that_is_given_up_leaves_no_process() {
     let folder = folder();
     let driver = driver(&folder, "endpoint: 'my_agent:hangs'");
     let id = asked(&*driver, "a", &["which"]).await.text;

@@ -42,15 +42,15 @@ impl Check for Honours {
                 .count();
         }
         match (waits, asked) {
-            (0, 0) => Verdict::Insufficient("no answer asked for a pause".to_owned()),
+            (0, 0) => Verdict::Insufficient("no response had a `Retry-After`".to_owned()),
             (0, _) => no_retries(&self.0, subject.trace),
             (1, _) => holds(
                 subject.trace,
-                "1 retry waited as it was asked to".to_owned(),
+                "1 retry waited as long as `Retry-After` says".to_owned(),
             ),
             (waits, _) => holds(
                 subject.trace,
-                format!("{waits} retries waited as they were asked to"),
+                format!("{waits} retries waited as long as `Retry-After` says"),
             ),
         }
     }

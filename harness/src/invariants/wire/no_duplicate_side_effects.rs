@@ -97,7 +97,7 @@ impl Check for NoDuplicates {
             };
             let why = attempt.failure.as_ref().map(|failure| failure.why.as_str());
             let told = format!(
-                "{} {}: {}, and {} did it again without a key",
+                "{} {}: {}; it was called again ({}) without an idempotency key",
                 attempt.method,
                 attempt.name(),
                 why.unwrap_or_default(),
@@ -105,12 +105,17 @@ impl Check for NoDuplicates {
             );
             match looked {
                 Looked::Yes => {}
-                Looked::No => return Verdict::Fails(format!("{told} or a look")),
+                Looked::No => {
+                    return Verdict::Fails(format!(
+                        "{told} and without checking whether the first call had succeeded"
+                    ));
+                }
                 Looked::Perhaps => perhaps = perhaps.or(Some(told)),
             }
         }
         if let Some(told) = perhaps {
-            let told = format!("{told}; whether what it read in between shows it was not read");
+            let told =
+                format!("{told}; whether the calls in between checked the first one is not known");
             return Verdict::Insufficient(told);
         }
         match unclear {
@@ -118,7 +123,7 @@ impl Check for NoDuplicates {
             _ if nameless => no_retries(&self.narrow, trace),
             unclear => holds(
                 trace,
-                format!("{unclear} unclear outcomes, and nothing done twice"),
+                format!("{unclear} unclear outcomes, and no call was repeated"),
             ),
         }
     }

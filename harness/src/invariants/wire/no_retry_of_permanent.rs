@@ -24,7 +24,7 @@ impl Check for NoRetry {
                 if is_known(pair[0]) && is_known(pair[1]) {
                     let why = pair[0].failure.as_ref().map(|failure| failure.why.as_str());
                     return Verdict::Fails(format!(
-                        "{}: {}, and {} asked the same again",
+                        "{}: {}; {} repeated the same request",
                         pair[0].name(),
                         why.unwrap_or_default(),
                         pair[1].id
@@ -41,8 +41,7 @@ impl Check for NoRetry {
             return no_retries(&self.0, subject.trace);
         }
         if unknown {
-            let reason =
-                "whether a permanent error was asked again with other credentials is not known";
+            let reason = "whether the request was repeated with other credentials is not known";
             return Verdict::Insufficient(reason.to_owned());
         }
         match failures {

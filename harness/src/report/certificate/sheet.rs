@@ -44,10 +44,10 @@ pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
         verdict: statement.state.as_str().to_owned(),
         lead,
         groups: vec![
-            ("What was tested", tested(statement)),
-            ("What was demanded", demanded(statement)),
-            ("What it came to", came_to(statement)),
-            ("What it is made of", made_of(statement)),
+            ("Agent and suite", tested(statement)),
+            ("Invariants and scenarios", demanded(statement)),
+            ("Result", came_to(statement)),
+            ("Sources", made_of(statement)),
             ("Who says so", signed_by(statement, fingerprint)),
         ],
         foot: "The file carries this statement signed with Ed25519. “squall certificate verify FILE” finds any change to \
@@ -111,10 +111,7 @@ fn demanded(statement: &Statement) -> Vec<(String, String)> {
 
 fn came_to(statement: &Statement) -> Vec<(String, String)> {
     let threshold = statement.min_score;
-    let threshold = threshold.map_or_else(
-        || "none was asked for".to_owned(),
-        |least| least.to_string(),
-    );
+    let threshold = threshold.map_or_else(|| "none required".to_owned(), |least| least.to_string());
     let mut rows = vec![
         row("Score", words::score_or_none(statement.score)),
         row("Pass threshold", threshold),
@@ -138,8 +135,8 @@ fn came_to(statement: &Statement) -> Vec<(String, String)> {
             cells.error
         ),
     ));
-    let askings = statement.coverage.agent_invocations;
-    rows.push(row("Askings of the agent", askings.to_string()));
+    let invocations = statement.coverage.agent_invocations;
+    rows.push(row("Invocations of the agent", invocations.to_string()));
     rows
 }
 

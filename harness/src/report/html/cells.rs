@@ -2,7 +2,7 @@
 
 use squall_journal::run::{CellRecord, CellState, RunRecord};
 
-use super::{askings, scrolled, tag};
+use super::{invocations, scrolled, tag};
 use crate::report::advice::advice;
 use crate::report::markup::Markup;
 use crate::report::story::{Story, Wire};
@@ -86,7 +86,7 @@ pub(super) fn errors(section: &mut Markup, report: &Report, wire: &Wire<'_>) {
 }
 
 pub(super) fn baseline(section: &mut Markup, report: &Report, wire: &Wire<'_>) {
-    let about = "Asked the same without chaos, the agent fails alike. A contract counts these cells; chaos resilience \
+    let about = "The agent fails these without chaos too. Contract compliance counts these cells; chaos resilience \
                  leaves them out.";
     section.element("p").with("class", "soft").text(about);
     articles(section, &of_the_baseline(&report.run), wire);
@@ -137,14 +137,17 @@ fn article(section: &mut Markup, number: usize, cell: &CellRecord, wire: &Wire<'
                 article.element("p").with("class", "reason").prose(reason);
             }
             let told: Vec<_> = telling(cell).collect();
-            let stories: Vec<_> = told.iter().map(|asking| wire.story(asking)).collect();
-            to_do(article, cell, &stories);
-            askings::write(article, &id, &told, &stories, cell);
+            let stories: Vec<_> = told
+                .iter()
+                .map(|invocation| wire.story(invocation))
+                .collect();
+            to_do(article, wire, cell, &stories);
+            invocations::write(article, &id, &told, &stories, cell);
         });
 }
 
-fn to_do(inner: &mut Markup, cell: &CellRecord, stories: &[Story<'_>]) {
-    if let Some(advice) = advice(cell, stories) {
+fn to_do(inner: &mut Markup, wire: &Wire<'_>, cell: &CellRecord, stories: &[Story<'_>]) {
+    if let Some(advice) = advice(wire, cell, stories) {
         inner.element("p").with("class", "do").holding(|p| {
             p.with_text("strong", "To do");
             p.prose(&advice);
@@ -154,7 +157,8 @@ fn to_do(inner: &mut Markup, cell: &CellRecord, stories: &[Story<'_>]) {
 
 /// Cells that prove nothing: why, and what to do about it.
 pub(super) fn unproved(section: &mut Markup, report: &Report, wire: &Wire<'_>) {
-    let about = "Invariants that were exercised in no scenario. Such cells prove nothing, and are in no score.";
+    let about =
+        "Invariants that were exercised in no scenario. They do not count towards the score.";
     section.element("p").with("class", "soft").text(about);
     let cells = not_exercised(&report.run);
     scrolled(section, "Cells that were not exercised", |region| {
@@ -164,15 +168,16 @@ pub(super) fn unproved(section: &mut Markup, report: &Report, wire: &Wire<'_>) {
                 for (number, cell) in cells.iter().take(MOST) {
                     let row = tbody.element("tr").with("id", format!("cell-{number}"));
                     row.holding(|row| {
-                        let stories: Vec<_> =
-                            telling(cell).map(|asking| wire.story(asking)).collect();
+                        let stories: Vec<_> = telling(cell)
+                            .map(|invocation| wire.story(invocation))
+                            .collect();
                         row.element("th")
                             .with("scope", "row")
                             .text(&words::cell(cell));
                         row.element("td")
                             .prose(cell.reason.as_deref().unwrap_or_default());
                         row.element("td")
-                            .prose(&advice(cell, &stories).unwrap_or_default());
+                            .prose(&advice(wire, cell, &stories).unwrap_or_default());
                     });
                 }
             });

@@ -48,7 +48,7 @@ pub(super) fn recovery(section: &mut Markup, report: &Report, _: &Wire<'_>) {
 fn recoveries(section: &mut Markup, recoveries: &[RecoveryRecord]) {
     scrolled(section, "Recovery by family of faults", |region| {
         region.element("table").holding(|table| {
-            let about = "Askings in which a family was applied and everything held, with the 95 % Wilson interval.";
+            let about = "Invocations under a fault family in which every invariant passed, with the 95 % Wilson interval.";
             table.with_text("caption", about);
             headings(table, &["Family", "Recovered", "Rate", "Interval", "0 to 100 %"]);
             table.element("tbody").holding(|tbody| {
@@ -178,7 +178,7 @@ pub(super) fn comparison(section: &mut Markup, report: &Report, _: &Wire<'_>) {
         ("Changed otherwise", &comparison.changed),
     ];
     if lists.iter().all(|(_, changes)| changes.is_empty()) {
-        section.with_text("p", "No cell came to another state.");
+        section.with_text("p", "No cell changed its state.");
     }
     for (heading, changes) in lists {
         if changes.is_empty() {

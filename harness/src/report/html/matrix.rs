@@ -55,10 +55,7 @@ fn part(
             .element("table")
             .with("class", format!("heat of-{}", columns.len()))
             .holding(|table| {
-                table.with_text(
-                    "caption",
-                    &format!("What is demanded, by the chaos it is demanded under.{which}"),
-                );
+                table.with_text("caption", &format!("Invariants by scenario.{which}"));
                 table.element("thead").holding(|thead| {
                     thead.element("tr").holding(|row| {
                         row.element("th").with("scope", "col").text("Invariant");

@@ -69,8 +69,8 @@ fn score(card: &mut Markup, report: &Report) {
         meter(card, score, class, run.min_score);
     }
     let asked = match run.min_score {
-        Some(least) => format!("{least} were asked for."),
-        None => "No least score is demanded.".to_owned(),
+        Some(least) => format!("{least} required."),
+        None => "No minimum score set.".to_owned(),
     };
     card.element("p").with("class", "soft").text(&asked);
 }
@@ -99,7 +99,7 @@ fn coverage(card: &mut Markup, report: &Report) {
     let did = format!(
         "{}, {} of the agent.",
         words::counted(coverage.rules_applied, "fault applied", "faults applied"),
-        words::counted(coverage.agent_invocations, "asking", "askings")
+        words::counted(coverage.agent_invocations, "invocation", "invocations")
     );
     card.element("p").with("class", "soft").text(&did);
 }

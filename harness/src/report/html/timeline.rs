@@ -1,4 +1,4 @@
-//! The wire of one asking as a picture: a lane for each call, a bar from its begin to its end.
+//! The wire of one invocation as a picture: a lane for each call, a bar from its begin to its end.
 //!
 //! ```text
 //!                 0        100       200 ms
@@ -54,7 +54,7 @@ pub(super) fn write(inner: &mut Markup, id: &str, story: &Story<'_>) {
             for (number, call) in story.calls.iter().take(MOST).enumerate() {
                 #[expect(clippy::cast_precision_loss, reason = "at most 40")]
                 let top = TOP + LANE * number as f64;
-                #[expect(clippy::cast_precision_loss, reason = "milliseconds of an asking")]
+                #[expect(clippy::cast_precision_loss, reason = "milliseconds of an invocation")]
                 let at_ms = call.at_ms as f64;
                 lane(svg, top, at_ms, call.exchange, &scale);
             }
@@ -112,7 +112,7 @@ struct Scale {
 
 impl Scale {
     fn of(story: &Story<'_>) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds of an asking")]
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of an invocation")]
         let ends = story
             .calls
             .iter()

@@ -276,10 +276,10 @@ fn a_junit_file_can_be_read_whatever_there_is_to_say() {
     for number in 0..1_200 {
         let mut cell = failed.clone();
         cell.invariant = format!("demand-{number}");
-        let asking = &mut cell.evidence[0];
-        asking.answer = Some("<&\"".repeat(22_000));
-        asking.reason = Some("r".repeat(65_000));
-        cell.reason = asking.reason.clone();
+        let invocation = &mut cell.evidence[0];
+        invocation.answer = Some("<&\"".repeat(22_000));
+        invocation.reason = Some("r".repeat(65_000));
+        cell.reason = invocation.reason.clone();
         cell.evidence = vec![cell.evidence[0].clone(); 8];
         report.run.cells.push(cell);
     }
@@ -287,8 +287,8 @@ fn a_junit_file_can_be_read_whatever_there_is_to_say() {
     assert!(told.len() < 20 << 20, "{}", told.len());
     assert_eq!(told.matches("<testcase ").count(), report.run.cells.len());
     assert!(told.contains("bytes more in the JSON form"));
-    assert!(told.contains("3 more askings in the JSON form"));
-    assert!(told.contains("left out here: the JSON form has it"));
+    assert!(told.contains("3 more invocations in the JSON form"));
+    assert!(told.contains("left out here: the JSON form has them"));
     skeleton(&told);
 }
 

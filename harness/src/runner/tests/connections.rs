@@ -39,7 +39,7 @@ async fn each_exchange_has_its_connection_where_some_scenario_fails_them() {
 }
 
 #[tokio::test]
-async fn what_only_a_connect_meets_is_in_force_beside_the_scope_of_an_asking_that_connects_cannot_name()
+async fn what_only_a_connect_meets_is_in_force_beside_the_scope_of_an_invocation_that_connects_cannot_name()
  {
     for (agent, expected) in [
         (HTTP, vec!["untrusted/prompt-1/1", "untrusted/prompt-2/1"]),

@@ -80,7 +80,7 @@ async fn g9_and_g29_a_cell_keeps_what_it_was_judged_by() {
 }
 
 #[tokio::test]
-async fn g14_one_seed_governs_every_asking() {
+async fn g14_one_seed_governs_every_invocation() {
     for seed in [1, 2] {
         let world = World::default();
         let text =
@@ -140,7 +140,7 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
 }
 
 #[tokio::test]
-async fn g25_the_agent_is_reset_before_every_asking_and_g27_probes_are_askings() {
+async fn g25_the_agent_is_reset_before_every_invocation_and_g27_probes_are_invocations() {
     let world = World::default();
     let probed = "{id: a, type: completes}, {id: b, type: completes, probes: [leak, leak twice]}";
     let ran = run_contract(&world, &contract(probed, DOWN), 1)
@@ -288,7 +288,7 @@ async fn g17_as_many_askings_go_on_at_once_as_there_are_slots() {
 }
 
 #[tokio::test]
-async fn g18_what_an_asking_draws_by_is_the_same_in_every_run_and_stands_apart() {
+async fn g18_what_an_invocation_draws_by_is_the_same_in_every_run_and_stands_apart() {
     let drawn = async |slots| {
         let world = World::default();
         run_everything(&world, slots).await;
@@ -303,7 +303,7 @@ async fn g18_what_an_asking_draws_by_is_the_same_in_every_run_and_stands_apart()
         drawn
     };
     let one = drawn(1).await;
-    assert_eq!(one.len(), 2 + 2 + 4, "each asking has a key of its own");
+    assert_eq!(one.len(), 2 + 2 + 4, "each invocation has a key of its own");
     assert_eq!(one, drawn(5).await);
 }
 

@@ -38,7 +38,7 @@ pub(super) struct World {
     pub(super) fails_at: Option<&'static str>,
     /// In this scenario its answers break off so often.
     pub(super) breaks_off: Option<(&'static str, Mutex<u64>)>,
-    /// From the asking of this key on it is dead: gone, or it hangs.
+    /// From the invocation of this key on it is dead: gone, or it hangs.
     pub(super) dies: Option<(&'static str, Death)>,
     /// Something takes connections in its place, and answers nothing.
     pub(super) is_silent: bool,
@@ -77,7 +77,7 @@ impl World {
         read(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the answer to an asking of this key does, once more.
+    /// Whether the answer to an invocation of this key does, once more.
     fn breaks_off(&self, key: &str) -> bool {
         let Some((_, left)) = self
             .breaks_off
@@ -166,7 +166,7 @@ impl Reach for World {
 impl Driver for World {
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
         Box::pin(async move {
-            // Others get their turn: with several slots askings cross.
+            // Others get their turn: with several slots invocations cross.
             tokio::task::yield_now().await;
             if self.is_down {
                 return Err(AskError::Unreachable {

@@ -186,12 +186,12 @@ pub(super) fn advanced_block() -> Value {
         vec![
             (
                 "concurrency",
-                "Askings at once; default 10.",
+                "Invocations at once; default 10.",
                 whole(1, Some(100)),
             ),
             (
                 "retries",
-                "How often an asking is tried again that never reached the agent, or whose answer broke off without a fault; default 2.",
+                "How often an invocation is tried again that never reached the agent, or whose answer broke off without a fault; default 2.",
                 whole(0, Some(5)),
             ),
             (

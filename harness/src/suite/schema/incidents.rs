@@ -23,7 +23,8 @@ pub(super) fn replays_block() -> Value {
     let over = "Set over what the file says.";
     fields.extend(replays::BESIDE_FILE.map(|name| (name, over, json!({}))));
     let file = block("A session in a file.", &["file"], fields);
-    let asking = json!({ "allOf": [reference("replay_session"), { "required": ["id", "input"] }] });
+    let invocation =
+        json!({ "allOf": [reference("replay_session"), { "required": ["id", "input"] }] });
     let filter = block(
         "Which of its runs.",
         &[],
@@ -45,7 +46,7 @@ pub(super) fn replays_block() -> Value {
         "Incidents and where they come from.",
         &[],
         vec![
-            ("sessions", "Incidents.", list(either([file, asking]))),
+            ("sessions", "Incidents.", list(either([file, invocation]))),
             (
                 "sources",
                 "Where more are fetched from.",

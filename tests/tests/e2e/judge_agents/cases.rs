@@ -222,13 +222,13 @@ pub(super) fn on_the_wire() -> Vec<Case> {
             "no_retry_of_permanent",
             json!({}),
             &["gone"],
-            "asked the same again",
+            "repeated the same request",
         ),
         case(
             "no_duplicate_side_effects",
             json!({ "prompt_filter": "Order" }),
             &["unclear"],
-            "did it again",
+            "it was called again",
         ),
         case(
             "truncated_stream_not_consumed",

@@ -1,4 +1,4 @@
-//! One asking of the agent: what it was asked and answered, what was injected where, what went over the wire.
+//! One invocation of the agent: what it was asked and answered, what was injected where, what went over the wire.
 
 use squall_journal::run::{CellRecord, EvidenceRecord};
 
@@ -10,7 +10,7 @@ use crate::report::shown::cut;
 use crate::report::story::{Story, got};
 use crate::report::words;
 
-/// Most askings told of a cell.
+/// Most invocations told of a cell.
 const MOST: usize = 5;
 
 /// Most characters of a prompt or an answer.
@@ -19,7 +19,7 @@ const MOST_TEXT: usize = 4_000;
 /// Most calls of a table.
 const MOST_CALLS: usize = 200;
 
-/// The askings of a cell that are `told`, with their stories.
+/// The invocations of a cell that are `told`, with their stories.
 pub(super) fn write(
     article: &mut Markup,
     id: &str,
@@ -27,24 +27,24 @@ pub(super) fn write(
     stories: &[Story<'_>],
     cell: &CellRecord,
 ) {
-    for (number, (asking, story)) in told.iter().zip(stories).take(MOST).enumerate() {
+    for (number, (invocation, story)) in told.iter().zip(stories).take(MOST).enumerate() {
         let id = format!("{id}-{number}");
         article
             .element("div")
-            .with("class", "asking")
-            .holding(|inner| one(inner, &id, asking, cell.reason.as_ref(), story));
+            .with("class", "invocation")
+            .holding(|inner| one(inner, &id, invocation, cell.reason.as_ref(), story));
     }
     let more = told.len().saturating_sub(MOST);
     let others = cell.evidence.len().saturating_sub(told.len());
     let mut said = Vec::new();
     if more > 0 {
-        let askings = words::counted(more as u64, "asking", "askings");
+        let invocations = words::counted(more as u64, "invocation", "invocations");
         said.push(format!(
-            "{askings} more came to the same; the JSON form has them."
+            "{invocations} more had the same result; the JSON form lists them."
         ));
     }
     if others > 0 {
-        let prompts = words::counted(others as u64, "other asking", "other askings");
+        let prompts = words::counted(others as u64, "other invocation", "other invocations");
         said.push(format!("{prompts} of this cell went otherwise."));
     }
     if !said.is_empty() {
@@ -58,42 +58,45 @@ pub(super) fn write(
 fn one(
     inner: &mut Markup,
     id: &str,
-    asking: &EvidenceRecord,
+    invocation: &EvidenceRecord,
     known: Option<&String>,
     story: &Story<'_>,
 ) {
     inner.element("div").with("class", "said").holding(|said| {
         said.element("div").holding(|side| {
-            side.with_text("h4", &words::prompt_of(asking));
-            long(side, "Prompt", &asking.prompt);
+            side.with_text("h4", &words::prompt_of(invocation));
+            long(side, "Prompt", &invocation.prompt);
         });
         said.element("div").holding(|side| {
             side.with_text(
                 "h4",
-                &format!("Answer, after {}", words::milliseconds(asking.latency_ms)),
+                &format!(
+                    "Answer, after {}",
+                    words::milliseconds(invocation.latency_ms)
+                ),
             );
-            match &asking.answer {
+            match &invocation.answer {
                 Some(answer) => long(side, "Answer", answer),
-                None => side.with_text("p", "It gave none."),
+                None => side.with_text("p", "None."),
             }
         });
     });
     // Of the cell it is said already.
-    if let Some(reason) = asking
+    if let Some(reason) = invocation
         .reason
         .as_ref()
         .filter(|reason| Some(*reason) != known)
     {
-        inner.with_text("h4", "What the check says");
+        inner.with_text("h4", "Reason");
         inner.element("p").prose(reason);
     }
     injected(inner, story);
     if story.calls.is_empty() {
         let nothing = match story.missing {
-            0 => "Nothing of this asking went over the wire.".to_owned(),
+            0 => "No call of this invocation was seen on the wire.".to_owned(),
             missing => {
                 let calls = words::counted(missing as u64, "call", "calls");
-                format!("Not in this report any more: {calls} of this asking.")
+                format!("Not in this report any more: {calls} of this invocation.")
             }
         };
         inner.element("p").with("class", "soft").text(&nothing);
@@ -105,7 +108,7 @@ fn one(
     });
     if story.missing > 0 {
         let calls = words::counted(story.missing as u64, "further call", "further calls");
-        let missing = format!("Not in this report any more: {calls} of this asking.");
+        let missing = format!("Not in this report any more: {calls} of this invocation.");
         inner.element("p").with("class", "soft").text(&missing);
     }
     inner.element("details").holding(|details| {
@@ -119,7 +122,7 @@ fn injected(inner: &mut Markup, story: &Story<'_>) {
     if injections.is_empty() {
         return;
     }
-    inner.with_text("h4", "What was injected");
+    inner.with_text("h4", "Injected faults");
     inner.element("ul").with("class", "plain").holding(|list| {
         for injection in &injections {
             let rule = injection.rule;
@@ -154,7 +157,7 @@ fn long(inner: &mut Markup, label: &str, text: &str) {
 }
 
 fn table(details: &mut Markup, story: &Story<'_>) {
-    scrolled(details, "Calls of this asking", |region| {
+    scrolled(details, "Calls of this invocation", |region| {
         region.element("table").holding(|table| {
             headings(
                 table,

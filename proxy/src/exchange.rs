@@ -38,7 +38,7 @@ use crate::live::Live;
 use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
-use crate::request_body::{Outgoing, RequestBody};
+use crate::request_body::RequestBody;
 use crate::route::{self, Target};
 use crate::tape::Playing;
 use crate::upstream::Received;
@@ -337,8 +337,8 @@ impl Exchange {
         shape: &Shape,
     ) -> impl Future<Output = Result<Forwarded, Broken>> {
         let request = request.map(|body| match shape.up {
-            None => Outgoing::Passing(body),
-            Some(_) => shape::upload(shape, body, &self.context()),
+            None => Box::pin(body),
+            Some(_) => shape::upload(shape, Box::pin(body), &self.context()),
         });
         // Boxed: handed down through futures, of which each would keep room for all of it.
         let request = Box::new(request);
@@ -393,7 +393,7 @@ impl Exchange {
     /// anything else could be done to.
     async fn switch(
         &self,
-        answer: Response<Received<Outgoing>>,
+        answer: Response<Received>,
         mut decision: Decision,
     ) -> Result<Response<Observed>, Broken> {
         match decision.plan.afterwards.take() {

@@ -14,15 +14,14 @@ use crate::h1::FramingError;
 use crate::headers::{self, Passage};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::request_body::Outgoing;
 use crate::route::Target;
 use crate::tunnel::Takeover;
-use crate::upstream::{Cause, Origin, Received, Scheme, ToAgent, UpstreamError};
+use crate::upstream::{Cause, Origin, Outgoing, Received, Scheme, ToAgent, UpstreamError};
 
 /// What came of forwarding.
 pub(crate) enum Forwarded {
     /// The upstream's answer, ready to be passed on; a 101 grants an upgrade that was asked for.
-    Answer(Response<Received<Outgoing>>),
+    Answer(Response<Received>),
     /// The upstream could not be used.
     Problem(Problem),
 }
@@ -84,7 +83,7 @@ async fn prepare(
 
 /// The upstream's answer as it is passed on.
 fn answered(
-    mut answer: Response<Received<Outgoing>>,
+    mut answer: Response<Received>,
     agent: Version,
     upgrade: bool,
     log: &Rc<ExchangeLog>,
@@ -119,7 +118,7 @@ fn uri_for(target: &Target, agent: Version) -> Uri {
 /// Ties both sides of an upgrade together once hyper has passed the 101 on.
 pub(crate) fn take_over(
     connection: &Connection,
-    answer: Response<Received<Outgoing>>,
+    answer: Response<Received>,
     log: &Rc<ExchangeLog>,
 ) -> Response<AgentBody> {
     let (head, upstream) = answer.into_parts();

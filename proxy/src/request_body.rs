@@ -12,13 +12,10 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::carry_out::shape::Upload;
 use crate::carry_out::whole::{Inspect, TooMuch};
 use crate::exchange_log::ExchangeLog;
 use crate::headers;
-
-/// What upstream connections are given: the body, throttled where a rule says so.
-pub(crate) type Outgoing = Upload<RequestBody>;
+use crate::upstream::BodyError;
 
 /// The body that is sent upstream.
 pub(crate) struct RequestBody {
@@ -47,12 +44,12 @@ impl RequestBody {
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         if let Some(bytes) = this.ahead.take() {
             // Logged when it was read.

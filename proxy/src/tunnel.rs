@@ -22,7 +22,6 @@ use crate::connect;
 use crate::connection::{Entry, serve_h1, serve_h2};
 use crate::exchange_log::ExchangeLog;
 use crate::listener::Door;
-use crate::request_body::Outgoing;
 use crate::splice;
 use crate::stage::Stage;
 use crate::tape::Playing;
@@ -44,7 +43,7 @@ pub(crate) struct Tunnel {
     /// The rules that were asked at the CONNECT whether it fails.
     pub(crate) decided_by: Weak<RuleSet>,
     /// What the CONNECT dialled and no exchange has used yet.
-    pub(crate) dialled: Reserve<Outgoing>,
+    pub(crate) dialled: Reserve,
 }
 
 impl Tunnel {
@@ -73,7 +72,7 @@ pub(crate) enum Takeover {
     /// An upgrade was granted: the upstream's side of it.
     Upgrade {
         /// The upstream's side.
-        upstream: Received<Outgoing>,
+        upstream: Received,
         /// The upgrade's account, which ends with it.
         log: Rc<ExchangeLog>,
     },

@@ -33,20 +33,17 @@ mod transport;
 mod trust;
 
 use std::cell::RefCell;
-use std::error::Error;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
-use bytes::Bytes;
 use futures_util::future::Either;
 use http::uri::Authority;
 use http::{HeaderValue, Request, Response, Version, uri};
-use http_body::Body;
 use tokio::time::Instant;
 
-pub use self::body::Received;
+pub use self::body::{BodyError, Outgoing, Received};
 pub use self::destination::{Destinations, OwnListeners, Standing};
 pub use self::error::{Cause, REASONS, ToAgent, UpstreamError};
 pub use self::http1::Switched;
@@ -142,7 +139,7 @@ impl Shared {
     }
 
     /// What `endpoint`'s origin is believed to speak; a worker asks here once and remembers.
-    fn recall<B: OutgoingBody>(&self, endpoint: &Endpoint<B>) -> Option<Alpn> {
+    fn recall(&self, endpoint: &Endpoint) -> Option<Alpn> {
         let now = std::time::Instant::now();
         if let Some(alpn) = endpoint.speaks(now) {
             return Some(alpn);
@@ -152,7 +149,7 @@ impl Shared {
         Some(alpn)
     }
 
-    fn forget<B: OutgoingBody>(&self, endpoint: &Endpoint<B>) {
+    fn forget(&self, endpoint: &Endpoint) {
         self.speaks.forget(&endpoint.origin);
         endpoint.forget_speaks();
     }
@@ -179,37 +176,17 @@ fn prepare_tls(settings: Arc<Settings>) {
     }
 }
 
-/// What a request's body must be to be sent.
-pub trait OutgoingBody:
-    Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin + 'static
-{
-}
-
-impl<B> OutgoingBody for B where
-    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin + 'static
-{
-}
-
 /// One worker's way to upstreams. Cloning is cheap; clones share their connections.
 ///
 /// To be used inside a `LocalSet`: connections are driven by local tasks.
-pub struct Upstreams<B: OutgoingBody> {
+#[derive(Clone)]
+pub struct Upstreams {
     shared: Arc<Shared>,
     settings: Rc<RefCell<Cache<ByRef, Arc<Settings>>>>,
-    pool: Rc<Pool<B>>,
+    pool: Rc<Pool>,
 }
 
-impl<B: OutgoingBody> Clone for Upstreams<B> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: self.shared.clone(),
-            settings: self.settings.clone(),
-            pool: self.pool.clone(),
-        }
-    }
-}
-
-impl<B: OutgoingBody> Upstreams<B> {
+impl Upstreams {
     /// A worker's upstreams, without connections yet.
     pub fn new(shared: Arc<Shared>) -> Self {
         let settings = Rc::new(RefCell::new(Cache::new(ByRef(shared.clone()))));
@@ -232,9 +209,9 @@ impl<B: OutgoingBody> Upstreams<B> {
     pub fn send<'a>(
         &'a self,
         origin: &'a Origin,
-        request: Request<B>,
+        request: Request<Outgoing>,
         spelt: &Spelt,
-    ) -> impl Future<Output = Result<Response<Received<B>>, UpstreamError>> + 'a {
+    ) -> impl Future<Output = Result<Response<Received>, UpstreamError>> + 'a {
         let (exchange, request) = Exchange::begin(&self.shared, self.endpoint(origin), request);
         let sending = if request.version() == Version::HTTP_2 {
             Either::Left(Box::pin(exchange.on_best(Box::new(request))))
@@ -300,7 +277,7 @@ impl<B: OutgoingBody> Upstreams<B> {
     }
 
     /// Holds what was dialled until an exchange needs it; if none does, the next CONNECT may.
-    pub fn reserve(&self, dialled: Option<Dialled>) -> Reserve<B> {
+    pub fn reserve(&self, dialled: Option<Dialled>) -> Reserve {
         self.pool.note_period(&self.settings());
         Reserve::new(dialled, Rc::clone(&self.pool))
     }
@@ -355,7 +332,7 @@ impl<B: OutgoingBody> Upstreams<B> {
         &self.shared
     }
 
-    fn endpoint(&self, origin: &Origin) -> Rc<Endpoint<B>> {
+    fn endpoint(&self, origin: &Origin) -> Rc<Endpoint> {
         self.pool
             .endpoint(origin, self.settings.borrow_mut().load())
     }
@@ -365,7 +342,7 @@ impl<B: OutgoingBody> Upstreams<B> {
     }
 }
 
-impl<B: OutgoingBody> std::fmt::Debug for Upstreams<B> {
+impl std::fmt::Debug for Upstreams {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Upstreams")
             .field("shared", &self.shared)

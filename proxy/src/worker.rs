@@ -21,7 +21,6 @@ use crate::engine::Engine;
 use crate::exchange_log::ExchangeLog;
 use crate::listener::{Door, Listener};
 use crate::metrics::Side;
-use crate::request_body::Outgoing;
 use crate::upstream::Upstreams;
 use crate::wire::Control;
 
@@ -109,7 +108,7 @@ impl Workers {
 /// What connections and exchanges of one worker share.
 pub(crate) struct Worker {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) upstreams: Upstreams<Outgoing>,
+    pub(crate) upstreams: Upstreams,
     pub(crate) draining: CancellationToken,
     connections: RefCell<slab::Slab<Watched>>,
     open: RefCell<slab::Slab<Weak<ExchangeLog>>>,

@@ -9,7 +9,6 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::flush::{AgentSide, Breaking};
 use crate::broken::Broken;
-use crate::request_body::Outgoing;
 use crate::upstream::Received;
 
 /// A body on its way to an agent.
@@ -20,7 +19,7 @@ pub struct AgentBody(Kind);
 
 enum Kind {
     Full(Bytes),
-    Passing(Breaking<Received<Outgoing>>),
+    Passing(Breaking<Received>),
     Boxed(Boxed),
 }
 
@@ -39,7 +38,7 @@ impl AgentBody {
 
     /// An upstream's body as it comes, at no cost but a match. If it breaks off, it does so towards
     /// the agent in the same way.
-    pub(crate) fn passing(body: Received<Outgoing>, agent: AgentSide) -> Self {
+    pub(crate) fn passing(body: Received, agent: AgentSide) -> Self {
         Self(Kind::Passing(Breaking::new(body, agent)))
     }
 

@@ -12,18 +12,17 @@ mod pace;
 mod slice;
 mod slow_close;
 
-use bytes::Bytes;
 use http::{Response, header};
 use http_body::{Body, SizeHint};
 use squall_profiles::plan::Shape;
 
 use self::cut::Cutting;
-pub use self::pace::Upload;
 use self::pace::{Paced, Pacing};
 use self::slice::Sliced;
 use self::slow_close::SlowClose;
 use super::body::AgentBody;
 use super::{Context, Report, declared_length, has_body};
+use crate::upstream::Outgoing;
 
 /// Shapes an answer on its way to the agent.
 ///
@@ -87,12 +86,9 @@ pub fn apply(
 /// Shapes a request's body on its way to the upstream: `up`, a bandwidth, and nothing else.
 ///
 /// When one rule throttles both ways, only the answer's way reports it bypassed.
-pub fn upload<B>(shape: &Shape, body: B, context: &Context) -> Upload<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
+pub fn upload(shape: &Shape, body: Outgoing, context: &Context) -> Outgoing {
     let Some((verdict, throttle)) = shape.up else {
-        return Upload::Passing(body);
+        return body;
     };
     let mut report = Report::new(context, verdict);
     let both_ways = shape.down.is_some_and(|(down, _)| down == verdict);
@@ -101,9 +97,9 @@ where
     }
     if body.is_end_stream() {
         report.bypassed("the request has no body");
-        return Upload::Passing(body);
+        return body;
     }
-    Upload::paced(body, Pacing::new(throttle, report))
+    Box::pin(Paced::new(body, Pacing::new(throttle, report)))
 }
 
 fn bypass_all(shape: &Shape, context: &Context, why: &str) {

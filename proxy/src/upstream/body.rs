@@ -15,21 +15,26 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
-use super::OutgoingBody;
 use super::error::break_of;
 use super::http1::{Http1, Switched};
 use super::pool::{Endpoint, Stream};
 use crate::broken::Broken;
 
+/// A request's body.
+pub type Outgoing = Pin<Box<dyn Body<Data = Bytes, Error = BodyError>>>;
+
+/// Why a request's body broke off.
+pub type BodyError = Box<dyn Error + Send + Sync>;
+
 /// The agent's body as an upstream connection takes it.
-pub(super) struct Sent<B> {
-    body: B,
+pub(super) struct Sent {
+    body: Outgoing,
     /// Dropped at the body's end, which its receiver hears.
     ended: Option<oneshot::Sender<()>>,
 }
 
-impl<B: Body> Sent<B> {
-    pub(super) fn new(body: B) -> Self {
+impl Sent {
+    pub(super) fn new(body: Outgoing) -> Self {
         Self { body, ended: None }
     }
 
@@ -41,12 +46,7 @@ impl<B: Body> Sent<B> {
     }
 }
 
-type BodyError = Box<dyn Error + Send + Sync>;
-
-impl<B> Body for Sent<B>
-where
-    B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin,
-{
+impl Body for Sent {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -59,7 +59,7 @@ where
         if this.body.is_end_stream() || !matches!(&frame, Some(Ok(frame)) if frame.is_data()) {
             this.ended = None;
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -71,42 +71,42 @@ where
     }
 }
 
-/// An upstream's body. `B` is the type of the requests' bodies.
+/// An upstream's body.
 ///
 /// Dropping it before its end closes the HTTP/1.1 connection, or resets the HTTP/2 stream.
-pub struct Received<B: OutgoingBody>(Source<B>);
+pub struct Received(Source);
 
-enum Source<B: OutgoingBody> {
+enum Source {
     /// A connection of its own, given back at the end.
-    Http1(Rc<Endpoint<B>>, Http1<B>),
+    Http1(Rc<Endpoint>, Http1),
     /// One stream of a shared connection.
     H2(
         Incoming,
-        #[expect(dead_code, reason = "held for its drop")] Stream<B>,
+        #[expect(dead_code, reason = "held for its drop")] Stream,
     ),
     /// Behind a 101: the connection in its new protocol.
-    Switching(Http1<B>),
+    Switching(Http1),
     /// Nothing comes any more.
     Over,
 }
 
-impl<B: OutgoingBody> Received<B> {
+impl Received {
     /// The body of the answer that `connection` has given the head of.
-    pub(super) fn http1(endpoint: Rc<Endpoint<B>>, connection: Http1<B>) -> Self {
+    pub(super) fn http1(endpoint: Rc<Endpoint>, connection: Http1) -> Self {
         let mut received = Self(Source::Http1(endpoint, connection));
         received.release_at_end();
         received
     }
 
     /// The body of an answer on HTTP/2.
-    pub(super) fn h2(body: Incoming, stream: Stream<B>) -> Self {
+    pub(super) fn h2(body: Incoming, stream: Stream) -> Self {
         let mut received = Self(Source::H2(body, stream));
         received.release_at_end();
         received
     }
 
     /// The body of a 101: none, and the connection in its new protocol.
-    pub(super) fn switching(connection: Http1<B>) -> Self {
+    pub(super) fn switching(connection: Http1) -> Self {
         Self(Source::Switching(connection))
     }
 
@@ -133,7 +133,7 @@ impl<B: OutgoingBody> Received<B> {
     }
 }
 
-impl<B: OutgoingBody> Body for Received<B> {
+impl Body for Received {
     type Data = Bytes;
     type Error = Broken;
 
@@ -189,7 +189,7 @@ impl<B: OutgoingBody> Body for Received<B> {
     }
 }
 
-impl<B: OutgoingBody> fmt::Debug for Received<B> {
+impl fmt::Debug for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Received")
             .field("over", &matches!(self.0, Source::Over))

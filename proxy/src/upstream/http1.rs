@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::spawn_local;
 
 use self::wire::Wire;
-use super::OutgoingBody;
+
 use super::error::{Break, Cause};
 use super::settings::Settings;
 use super::transport::Transport;
@@ -33,19 +33,19 @@ use crate::wire::Rewind;
 pub(super) use self::upload::Upload;
 
 /// A connection, for one exchange at a time.
-pub(super) struct Http1<B: OutgoingBody> {
+pub(super) struct Http1 {
     /// Shared with the task that sends a request on.
-    wire: Rc<RefCell<Wire<B>>>,
+    wire: Rc<RefCell<Wire>>,
 }
 
 /// A request without an answer.
-pub(super) struct NotSent<B> {
+pub(super) struct NotSent {
     pub(super) cause: Cause,
     /// The request, when not a byte of it was written.
-    pub(super) unsent: Option<Box<Upload<B>>>,
+    pub(super) unsent: Option<Box<Upload>>,
 }
 
-impl<B> From<Cause> for NotSent<B> {
+impl From<Cause> for NotSent {
     fn from(cause: Cause) -> Self {
         let unsent = None;
         Self { cause, unsent }
@@ -56,7 +56,7 @@ impl<B> From<Cause> for NotSent<B> {
 #[derive(Debug)]
 pub struct Switched(Rewind<Transport>);
 
-impl<B: OutgoingBody> Http1<B> {
+impl Http1 {
     /// Takes over a transport on which nothing has been said yet.
     pub(super) fn open(transport: Transport, settings: &Settings, shapes: &Rc<Shapes>) -> Self {
         let limits = Limits {
@@ -70,10 +70,7 @@ impl<B: OutgoingBody> Http1<B> {
     }
 
     /// Sends a request and waits for the answer's head.
-    pub(super) async fn send(
-        &mut self,
-        upload: Box<Upload<B>>,
-    ) -> Result<Response<()>, NotSent<B>> {
+    pub(super) async fn send(&mut self, upload: Box<Upload>) -> Result<Response<()>, NotSent> {
         self.wire.borrow_mut().begin(upload);
         poll_fn(|cx| self.wire.borrow_mut().poll_head(cx)).await
     }

@@ -13,7 +13,6 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 
-use super::OutgoingBody;
 use super::body::Sent;
 use super::error::{Cause, cause_of};
 use super::settings::Settings;
@@ -30,13 +29,13 @@ const CONNECTION_WINDOW: u32 = 128 << 20;
 const STREAMS_AT_FIRST: usize = 100;
 
 /// The client's end of a connection.
-pub(super) struct Http2<B> {
-    pub(super) sender: SendRequest<Sent<B>>,
+pub(super) struct Http2 {
+    pub(super) sender: SendRequest<Sent>,
     /// The upstream's limit of streams, kept up to date while the connection lives.
     pub(super) limit: Rc<Cell<usize>>,
 }
 
-impl<B: OutgoingBody> Http2<B> {
+impl Http2 {
     /// Takes over a stream on which nothing has been said yet.
     pub(super) async fn open<T>(io: T, settings: &Settings) -> Result<Self, Cause>
     where
@@ -47,7 +46,7 @@ impl<B: OutgoingBody> Http2<B> {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .initial_max_send_streams(STREAMS_AT_FIRST)
             .max_header_list_size(settings.header_bytes)
-            .handshake::<TokioIo<T>, Sent<B>>(TokioIo::new(io))
+            .handshake::<TokioIo<T>, Sent>(TokioIo::new(io))
             .await
             .map_err(|error| cause_of(&error))?;
         let limit = Rc::new(Cell::new(STREAMS_AT_FIRST));

@@ -5,6 +5,7 @@ use std::time::Instant as Moment;
 
 use tokio::time::{Instant, timeout};
 
+use super::Shared;
 use super::dial::{Carries, dial, in_time, judge};
 use super::error::Cause;
 use super::http1::Http1;
@@ -14,35 +15,31 @@ use super::pool::{Endpoint, SharedH2};
 use super::speaks::{FirstFrame, PROBE_PATIENCE};
 use super::tls::{Alpn, Offer};
 use super::transport::{Dialled, Transport};
-use super::{OutgoingBody, Shared};
 
 /// What a connection for an HTTP/2 exchange turned out to be.
-pub(super) enum Opened<B: OutgoingBody> {
+pub(super) enum Opened {
     /// HTTP/2, already in the pool.
-    H2(Rc<SharedH2<B>>),
+    H2(Rc<SharedH2>),
     /// HTTP/1.1, for this exchange.
-    Http1(Http1<B>),
+    Http1(Http1),
     /// The upstream speaks HTTP/1.1 only, and this was found out on a connection that is of no
     /// more use.
     NotH2,
 }
 
 /// Dials for an HTTP/1.1 exchange.
-pub(super) async fn open_http1<B: OutgoingBody>(
-    shared: &Shared,
-    endpoint: &Endpoint<B>,
-) -> Result<Http1<B>, Cause> {
+pub(super) async fn open_http1(shared: &Shared, endpoint: &Endpoint) -> Result<Http1, Cause> {
     let deadline = deadline(endpoint);
     let dialled = dial_for(shared, endpoint, deadline).await?;
     finish_http1(endpoint, dialled, deadline).await
 }
 
 /// Makes a dialled socket an HTTP/1.1 connection.
-pub(super) async fn finish_http1<B: OutgoingBody>(
-    endpoint: &Endpoint<B>,
+pub(super) async fn finish_http1(
+    endpoint: &Endpoint,
     dialled: Dialled,
     deadline: Instant,
-) -> Result<Http1<B>, Cause> {
+) -> Result<Http1, Cause> {
     let transport = match endpoint.origin.scheme() {
         Scheme::Http => Transport::clear(dialled),
         Scheme::Https => {
@@ -55,11 +52,11 @@ pub(super) async fn finish_http1<B: OutgoingBody>(
 }
 
 /// Dials for an HTTP/2 exchange, and learns what the upstream speaks.
-pub(super) async fn open_any<B: OutgoingBody>(
+pub(super) async fn open_any(
     shared: &Shared,
-    endpoint: &Rc<Endpoint<B>>,
+    endpoint: &Rc<Endpoint>,
     deadline: Instant,
-) -> Result<Opened<B>, Cause> {
+) -> Result<Opened, Cause> {
     // Another proxy takes clear requests in absolute form, on HTTP/1.1.
     if endpoint.origin.scheme() == Scheme::Http && endpoint.settings.proxy.is_some() {
         learn(shared, endpoint, Alpn::Http1);
@@ -73,13 +70,13 @@ pub(super) async fn open_any<B: OutgoingBody>(
 }
 
 /// Does the handshake on a dialled socket; what was agreed on says what it becomes.
-pub(super) async fn finish_tls<B: OutgoingBody>(
+pub(super) async fn finish_tls(
     shared: &Shared,
-    endpoint: &Endpoint<B>,
+    endpoint: &Endpoint,
     offer: Offer,
     dialled: Dialled,
     deadline: Instant,
-) -> Result<Opened<B>, Cause> {
+) -> Result<Opened, Cause> {
     let (transport, alpn) = handshake(endpoint, offer, dialled, deadline).await?;
     if offer == Offer::Both {
         learn(shared, endpoint, alpn);
@@ -98,9 +95,9 @@ pub(super) async fn finish_tls<B: OutgoingBody>(
 }
 
 /// Finds out what a TLS upstream speaks, and leaves a connection in the pool.
-pub(super) async fn learn_alpn<B: OutgoingBody>(
+pub(super) async fn learn_alpn(
     shared: &Shared,
-    endpoint: &Rc<Endpoint<B>>,
+    endpoint: &Rc<Endpoint>,
     dialled: Option<Dialled>,
     offer: Offer,
 ) -> Result<Alpn, Cause> {
@@ -138,16 +135,12 @@ pub(super) async fn learn_alpn<B: OutgoingBody>(
 }
 
 /// When connecting has to be done that begins now.
-pub(super) fn deadline<B: OutgoingBody>(endpoint: &Endpoint<B>) -> Instant {
+pub(super) fn deadline(endpoint: &Endpoint) -> Instant {
     Instant::now() + endpoint.settings.connect_timeout
 }
 
 /// Speaks HTTP/2 to a clear-text upstream and looks at what it answers first.
-async fn probe<B: OutgoingBody>(
-    shared: &Shared,
-    endpoint: &Endpoint<B>,
-    dialled: Dialled,
-) -> Result<Opened<B>, Cause> {
+async fn probe(shared: &Shared, endpoint: &Endpoint, dialled: Dialled) -> Result<Opened, Cause> {
     let (io, verdict) = FirstFrame::watch(Transport::clear(dialled));
     let connection = Http2::open(io, &endpoint.settings).await?;
     let alpn = match timeout(PROBE_PATIENCE, verdict).await {
@@ -163,8 +156,8 @@ async fn probe<B: OutgoingBody>(
     })
 }
 
-async fn handshake<B: OutgoingBody>(
-    endpoint: &Endpoint<B>,
+async fn handshake(
+    endpoint: &Endpoint,
     offer: Offer,
     dialled: Dialled,
     deadline: Instant,
@@ -181,9 +174,9 @@ async fn handshake<B: OutgoingBody>(
     Ok((Transport::tls(stream, open), alpn))
 }
 
-async fn dial_for<B: OutgoingBody>(
+async fn dial_for(
     shared: &Shared,
-    endpoint: &Endpoint<B>,
+    endpoint: &Endpoint,
     deadline: Instant,
 ) -> Result<Dialled, Cause> {
     let origin = &endpoint.origin;
@@ -198,7 +191,7 @@ async fn dial_for<B: OutgoingBody>(
     .await
 }
 
-fn learn<B: OutgoingBody>(shared: &Shared, endpoint: &Endpoint<B>, alpn: Alpn) {
+fn learn(shared: &Shared, endpoint: &Endpoint, alpn: Alpn) {
     let now = Moment::now();
     let until = shared.speaks.learn(&endpoint.origin, alpn, now);
     endpoint.note_speaks(alpn, until);

@@ -15,7 +15,6 @@ use hyper::client::conn::http2;
 use tokio::sync::Notify;
 use tokio::task::{spawn_local, yield_now};
 
-use super::OutgoingBody;
 use super::body::Sent;
 use super::http1::Http1;
 use super::http2::Http2;
@@ -37,10 +36,10 @@ const TICKS: u32 = 4;
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 /// One worker's connections.
-pub(super) struct Pool<B: OutgoingBody> {
-    endpoints: RefCell<HashMap<Origin, Rc<Endpoint<B>>>>,
+pub(super) struct Pool {
+    endpoints: RefCell<HashMap<Origin, Rc<Endpoint>>>,
     /// The one that was asked for last: most exchanges of a worker go where the one before went.
-    latest: RefCell<Weak<Endpoint<B>>>,
+    latest: RefCell<Weak<Endpoint>>,
     shapes: Rc<Shapes>,
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
@@ -48,7 +47,7 @@ pub(super) struct Pool<B: OutgoingBody> {
     pub(super) spares: Spares,
 }
 
-impl<B: OutgoingBody> Pool<B> {
+impl Pool {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             endpoints: RefCell::default(),
@@ -66,8 +65,8 @@ impl<B: OutgoingBody> Pool<B> {
         self: &Rc<Self>,
         origin: &Origin,
         settings: &Arc<Settings>,
-    ) -> Rc<Endpoint<B>> {
-        let holds = |endpoint: &Rc<Endpoint<B>>| {
+    ) -> Rc<Endpoint> {
+        let holds = |endpoint: &Rc<Endpoint>| {
             Arc::ptr_eq(&endpoint.settings, settings) && !endpoint.retired.get()
         };
         let latest = self.latest.borrow().upgrade();
@@ -80,7 +79,7 @@ impl<B: OutgoingBody> Pool<B> {
         endpoint
     }
 
-    fn new_endpoint(self: &Rc<Self>, origin: &Origin, settings: &Arc<Settings>) -> Rc<Endpoint<B>> {
+    fn new_endpoint(self: &Rc<Self>, origin: &Origin, settings: &Arc<Settings>) -> Rc<Endpoint> {
         let endpoint = Rc::new(Endpoint {
             origin: origin.clone(),
             settings: settings.clone(),
@@ -118,11 +117,7 @@ impl<B: OutgoingBody> Pool<B> {
     }
 
     /// The connections to `origin`, if there ever were any under `settings`.
-    pub(super) fn known(
-        &self,
-        origin: &Origin,
-        settings: &Arc<Settings>,
-    ) -> Option<Rc<Endpoint<B>>> {
+    pub(super) fn known(&self, origin: &Origin, settings: &Arc<Settings>) -> Option<Rc<Endpoint>> {
         let endpoints = self.endpoints.borrow();
         endpoints
             .get(origin)
@@ -181,14 +176,14 @@ impl<B: OutgoingBody> Pool<B> {
 }
 
 /// One worker's connections to one origin.
-pub(super) struct Endpoint<B: OutgoingBody> {
+pub(super) struct Endpoint {
     pub(super) origin: Origin,
     pub(super) settings: Arc<Settings>,
     /// What was seen of answers' heads.
     pub(super) shapes: Rc<Shapes>,
     tick: Rc<Cell<u32>>,
-    idle: RefCell<Vec<Idle<B>>>,
-    h2: RefCell<Vec<Rc<SharedH2<B>>>>,
+    idle: RefCell<Vec<Idle>>,
+    h2: RefCell<Vec<Rc<SharedH2>>>,
     /// What it speaks and until when that is believed, so that the shared table is seldom asked.
     speaks: Cell<Option<(Alpn, Instant)>>,
     probing: Cell<bool>,
@@ -197,26 +192,26 @@ pub(super) struct Endpoint<B: OutgoingBody> {
     retired: Cell<bool>,
 }
 
-struct Idle<B: OutgoingBody> {
-    connection: Http1<B>,
+struct Idle {
+    connection: Http1,
     since: u32,
 }
 
 /// An HTTP/2 connection and how busy it is.
-pub(super) struct SharedH2<B: OutgoingBody> {
-    sender: http2::SendRequest<Sent<B>>,
+pub(super) struct SharedH2 {
+    sender: http2::SendRequest<Sent>,
     streams: Cell<usize>,
     limit: Rc<Cell<usize>>,
     used: Cell<u32>,
 }
 
-impl<B: OutgoingBody> Endpoint<B> {
+impl Endpoint {
     /// An idle connection that is ready for a request.
     ///
     /// Nobody watches idle connections: they are looked at here, and once a tick. One that has been
     /// idle for a while is looked at after the reactor has had its turn, so that a FIN that came
     /// meanwhile is seen.
-    pub(super) async fn take_idle(&self, counters: &Counters) -> Option<Http1<B>> {
+    pub(super) async fn take_idle(&self, counters: &Counters) -> Option<Http1> {
         loop {
             let Idle {
                 mut connection,
@@ -243,7 +238,7 @@ impl<B: OutgoingBody> Endpoint<B> {
     }
 
     /// Keeps a connection for the next request, as soon as it is ready for one.
-    pub(super) fn keep(self: &Rc<Self>, mut connection: Http1<B>) {
+    pub(super) fn keep(self: &Rc<Self>, mut connection: Http1) {
         if connection.is_ready() {
             self.push(connection);
         } else if !connection.is_closed() {
@@ -260,7 +255,7 @@ impl<B: OutgoingBody> Endpoint<B> {
     }
 
     /// Keeps a connection for the next request, which it is ready for.
-    pub(super) fn push(&self, mut connection: Http1<B>) {
+    pub(super) fn push(&self, mut connection: Http1) {
         connection.rest();
         let mut idle = self.idle.borrow_mut();
         let kept = !self.retired.get() && !self.settings.idle_timeout.is_zero();
@@ -273,7 +268,7 @@ impl<B: OutgoingBody> Endpoint<B> {
     }
 
     /// An HTTP/2 connection with room for another stream.
-    pub(super) fn h2_with_room(&self) -> Option<Rc<SharedH2<B>>> {
+    pub(super) fn h2_with_room(&self) -> Option<Rc<SharedH2>> {
         let mut shared = self.h2.borrow_mut();
         shared.retain(|connection| !connection.sender.is_closed());
         shared
@@ -283,7 +278,7 @@ impl<B: OutgoingBody> Endpoint<B> {
     }
 
     /// Keeps an HTTP/2 connection for all exchanges to come.
-    pub(super) fn keep_h2(&self, connection: Http2<B>) -> Rc<SharedH2<B>> {
+    pub(super) fn keep_h2(&self, connection: Http2) -> Rc<SharedH2> {
         let shared = Rc::new(SharedH2 {
             sender: connection.sender,
             streams: Cell::new(0),
@@ -314,7 +309,7 @@ impl<B: OutgoingBody> Endpoint<B> {
 
     /// Waits for the dial that finds out what this origin speaks, or becomes that dial: then the
     /// guard ends the others' wait when it is dropped, however the dial went.
-    pub(super) async fn probe(self: &Rc<Self>) -> Option<Probing<B>> {
+    pub(super) async fn probe(self: &Rc<Self>) -> Option<Probing> {
         if self.probing.replace(true) {
             self.probed.notified().await;
             return None;
@@ -346,18 +341,18 @@ impl<B: OutgoingBody> Endpoint<B> {
 }
 
 /// See [`Endpoint::probe`].
-pub(super) struct Probing<B: OutgoingBody>(Rc<Endpoint<B>>);
+pub(super) struct Probing(Rc<Endpoint>);
 
-impl<B: OutgoingBody> Drop for Probing<B> {
+impl Drop for Probing {
     fn drop(&mut self) {
         self.0.probing.set(false);
         self.0.probed.notify_waiters();
     }
 }
 
-impl<B: OutgoingBody> SharedH2<B> {
+impl SharedH2 {
     /// A sender of its own for one request.
-    pub(super) fn sender(&self) -> http2::SendRequest<Sent<B>> {
+    pub(super) fn sender(&self) -> http2::SendRequest<Sent> {
         self.sender.clone()
     }
 
@@ -367,13 +362,13 @@ impl<B: OutgoingBody> SharedH2<B> {
 }
 
 /// A stream that counts as open until dropped.
-pub(super) struct Stream<B: OutgoingBody> {
-    connection: Rc<SharedH2<B>>,
+pub(super) struct Stream {
+    connection: Rc<SharedH2>,
     tick: Rc<Cell<u32>>,
 }
 
-impl<B: OutgoingBody> Stream<B> {
-    pub(super) fn open(connection: Rc<SharedH2<B>>, endpoint: &Endpoint<B>) -> Self {
+impl Stream {
+    pub(super) fn open(connection: Rc<SharedH2>, endpoint: &Endpoint) -> Self {
         connection.streams.set(connection.streams.get() + 1);
         Self {
             connection,
@@ -382,7 +377,7 @@ impl<B: OutgoingBody> Stream<B> {
     }
 }
 
-impl<B: OutgoingBody> Drop for Stream<B> {
+impl Drop for Stream {
     fn drop(&mut self) {
         self.connection
             .streams

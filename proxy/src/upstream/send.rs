@@ -8,7 +8,8 @@ use http::{Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::body::{Received, Sent};
+use super::Shared;
+use super::body::{Outgoing, Received, Sent};
 use super::error::{Cause, cause_of};
 use super::form;
 use super::http1::{Http1, NotSent, Upload};
@@ -16,14 +17,13 @@ use super::open::{Opened, deadline, open_any, open_http1};
 use super::origin::Scheme;
 use super::pool::{Endpoint, SharedH2, Stream};
 use super::tls::Alpn;
-use super::{OutgoingBody, Shared};
 use crate::h1::framing::Spelt;
 use crate::headers;
 
 /// A request that waits for its answer's head.
-pub(super) struct Exchange<'a, B: OutgoingBody> {
+pub(super) struct Exchange<'a> {
     shared: &'a Shared,
-    endpoint: Rc<Endpoint<B>>,
+    endpoint: Rc<Endpoint>,
     limit: Option<Limit>,
     /// The request asks for another protocol.
     upgrade: bool,
@@ -35,13 +35,13 @@ struct Limit {
     ended: Option<oneshot::Receiver<()>>,
 }
 
-impl<'a, B: OutgoingBody> Exchange<'a, B> {
+impl<'a> Exchange<'a> {
     /// Prepares `request` to be sent; the body is wrapped, everything else left alone.
     pub(super) fn begin(
         shared: &'a Shared,
-        endpoint: Rc<Endpoint<B>>,
-        request: Request<B>,
-    ) -> (Self, Request<Sent<B>>) {
+        endpoint: Rc<Endpoint>,
+        request: Request<Outgoing>,
+    ) -> (Self, Request<Sent>) {
         let mut request = request.map(Sent::new);
         let limit = endpoint.settings.response_timeout.map(|after| Limit {
             after,
@@ -61,9 +61,9 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     /// The request as it goes out on HTTP/1.1.
     pub(super) fn for_http1(
         self,
-        mut request: Request<Sent<B>>,
+        mut request: Request<Sent>,
         spelt: &Spelt,
-    ) -> (Self, Box<Upload<B>>) {
+    ) -> (Self, Box<Upload>) {
         let Endpoint {
             origin, settings, ..
         } = &*self.endpoint;
@@ -79,9 +79,9 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     /// Sends it on HTTP/1.1.
     pub(super) async fn on_http1(
         mut self,
-        upload: Box<Upload<B>>,
-        opened: Option<Http1<B>>,
-    ) -> Result<Response<Received<B>>, Cause> {
+        upload: Box<Upload>,
+        opened: Option<Http1>,
+    ) -> Result<Response<Received>, Cause> {
         let (mut connection, pooled) = match opened {
             Some(connection) => (connection, false),
             None => self.take_or_open().await?,
@@ -103,9 +103,9 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     /// written: replaced, not retried.
     async fn on_another(
         mut self,
-        mut failed: NotSent<B>,
+        mut failed: NotSent,
         mut pooled: bool,
-    ) -> Result<Response<Received<B>>, Cause> {
+    ) -> Result<Response<Received>, Cause> {
         loop {
             let Some(unsent) = failed.unsent.filter(|_| pooled) else {
                 return Err(failed.cause);
@@ -127,8 +127,8 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     /// Sends it on HTTP/2 where the upstream speaks it, on HTTP/1.1 elsewhere.
     pub(super) async fn on_best(
         mut self,
-        mut request: Box<Request<Sent<B>>>,
-    ) -> Result<Response<Received<B>>, Cause> {
+        mut request: Box<Request<Sent>>,
+    ) -> Result<Response<Received>, Cause> {
         loop {
             let (shared_connection, pooled) = match self.best().await? {
                 Best::Pooled(connection) => (connection, true),
@@ -160,7 +160,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
         }
     }
 
-    async fn take_or_open(&self) -> Result<(Http1<B>, bool), Cause> {
+    async fn take_or_open(&self) -> Result<(Http1, bool), Cause> {
         match self.endpoint.take_idle(&self.shared.counters).await {
             Some(connection) => Ok((connection, true)),
             // Boxed: most exchanges find a connection, and would keep room for a dial.
@@ -174,8 +174,8 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
     fn received(
         &self,
         response: Response<()>,
-        mut connection: Http1<B>,
-    ) -> Result<Response<Received<B>>, Cause> {
+        mut connection: Http1,
+    ) -> Result<Response<Received>, Cause> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if !self.upgrade {
                 let why = "101 Switching Protocols, which the request did not ask for";
@@ -188,7 +188,7 @@ impl<'a, B: OutgoingBody> Exchange<'a, B> {
         Ok(response.map(|()| Received::http1(endpoint, connection)))
     }
 
-    async fn best(&self) -> Result<Best<B>, Cause> {
+    async fn best(&self) -> Result<Best, Cause> {
         let endpoint = &self.endpoint;
         let deadline = deadline(endpoint);
         let mut waited = false;
@@ -258,11 +258,11 @@ impl Limit {
     }
 }
 
-enum Best<B: OutgoingBody> {
+enum Best {
     /// From the pool.
-    Pooled(Rc<SharedH2<B>>),
+    Pooled(Rc<SharedH2>),
     /// Made for this exchange.
-    Opened(Rc<SharedH2<B>>),
+    Opened(Rc<SharedH2>),
     /// HTTP/1.1, perhaps on a connection just made.
-    Http1(Option<Http1<B>>),
+    Http1(Option<Http1>),
 }

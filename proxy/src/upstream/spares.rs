@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use super::OutgoingBody;
 use super::pool::Pool;
 use super::transport::Dialled;
 
@@ -83,13 +82,13 @@ impl Spares {
 }
 
 /// What a CONNECT dialled and no exchange has used yet. Dropped unused, it is a spare.
-pub struct Reserve<B: OutgoingBody> {
+pub struct Reserve {
     dialled: Cell<Option<Dialled>>,
-    pool: Rc<Pool<B>>,
+    pool: Rc<Pool>,
 }
 
-impl<B: OutgoingBody> Reserve<B> {
-    pub(super) fn new(dialled: Option<Dialled>, pool: Rc<Pool<B>>) -> Self {
+impl Reserve {
+    pub(super) fn new(dialled: Option<Dialled>, pool: Rc<Pool>) -> Self {
         Self {
             dialled: Cell::new(dialled),
             pool,
@@ -102,7 +101,7 @@ impl<B: OutgoingBody> Reserve<B> {
     }
 }
 
-impl<B: OutgoingBody> Drop for Reserve<B> {
+impl Drop for Reserve {
     fn drop(&mut self) {
         if let Some(dialled) = self.dialled.take().filter(Dialled::is_unused) {
             self.pool.keep_spare(dialled);
@@ -110,7 +109,7 @@ impl<B: OutgoingBody> Drop for Reserve<B> {
     }
 }
 
-impl<B: OutgoingBody> std::fmt::Debug for Reserve<B> {
+impl std::fmt::Debug for Reserve {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reserve").finish_non_exhaustive()
     }

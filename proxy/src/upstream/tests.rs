@@ -9,7 +9,6 @@ mod tls;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,9 +20,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::*;
-
-type AnyBody = Pin<Box<dyn Body<Data = Bytes, Error = io::Error>>>;
-type TestUpstreams = Upstreams<AnyBody>;
 
 /// Runs a test the way a worker runs: one thread, local tasks.
 fn on_worker<T>(test: impl Future<Output = T>) -> T {
@@ -38,16 +34,16 @@ fn config() -> ProxyConfig {
     ProxyConfig::with_home("/nowhere".into())
 }
 
-fn upstreams() -> TestUpstreams {
+fn upstreams() -> Upstreams {
     upstreams_of(&config())
 }
 
-fn upstreams_of(config: &ProxyConfig) -> TestUpstreams {
+fn upstreams_of(config: &ProxyConfig) -> Upstreams {
     Upstreams::new(Shared::new(config).unwrap())
 }
 
 /// Upstreams for which names mean these addresses and nothing else exists.
-fn upstreams_where(config: &ProxyConfig, names: &[(&str, &[&str])]) -> TestUpstreams {
+fn upstreams_where(config: &ProxyConfig, names: &[(&str, &[&str])]) -> Upstreams {
     let ips = |ips: &[&str]| {
         ips.iter()
             .map(|ip| ip.parse().unwrap())
@@ -60,15 +56,15 @@ fn upstreams_where(config: &ProxyConfig, names: &[(&str, &[&str])]) -> TestUpstr
     Upstreams::new(Shared::with_resolver(config, Resolver::Fixed(names)).unwrap())
 }
 
-fn whole(text: &'static str) -> AnyBody {
+fn whole(text: &'static str) -> Outgoing {
     Box::pin(Full::new(Bytes::from_static(text.as_bytes())).map_err(|never| match never {}))
 }
 
-fn none() -> AnyBody {
+fn none() -> Outgoing {
     Box::pin(Empty::new().map_err(|never| match never {}))
 }
 
-fn get(version: Version) -> Request<AnyBody> {
+fn get(version: Version) -> Request<Outgoing> {
     Request::builder()
         .uri("/path?query")
         .version(version)
@@ -76,7 +72,7 @@ fn get(version: Version) -> Request<AnyBody> {
         .unwrap()
 }
 
-fn post(body: AnyBody) -> Request<AnyBody> {
+fn post(body: Outgoing) -> Request<Outgoing> {
     Request::builder()
         .method("POST")
         .uri("/")
@@ -94,10 +90,10 @@ where
 
 /// Sends in the background, so that the test can play the upstream meanwhile.
 fn send(
-    upstreams: &TestUpstreams,
+    upstreams: &Upstreams,
     origin: &Origin,
-    request: Request<AnyBody>,
-) -> JoinHandle<Result<Response<Received<AnyBody>>, UpstreamError>> {
+    request: Request<Outgoing>,
+) -> JoinHandle<Result<Response<Received>, UpstreamError>> {
     let (upstreams, origin) = (upstreams.clone(), origin.clone());
     spawn_local(async move { upstreams.send(&origin, request, &Spelt::default()).await })
 }

@@ -61,7 +61,7 @@ impl Pacing {
 }
 
 /// A body at a bandwidth: every piece waits as long as it would take on such a line.
-pub struct Paced<B> {
+pub(super) struct Paced<B> {
     body: B,
     pacing: Pacing,
     /// What came and is not sent yet.
@@ -124,51 +124,5 @@ where
 
     fn size_hint(&self) -> SizeHint {
         super::and(self.waiting.len(), &self.body.size_hint())
-    }
-}
-
-/// A request's body on its way to the upstream.
-pub enum Upload<B> {
-    /// As it comes.
-    Passing(B),
-    /// At a bandwidth. Boxed: few are, and every request would be moved about with room for it.
-    Paced(Box<Paced<B>>),
-}
-
-impl<B> Upload<B> {
-    pub(super) fn paced(body: B, pacing: Pacing) -> Self {
-        Self::Paced(Box::new(Paced::new(body, pacing)))
-    }
-}
-
-impl<B> Body for Upload<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.get_mut() {
-            Self::Passing(body) => Pin::new(body).poll_frame(cx),
-            Self::Paced(body) => Pin::new(body).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Passing(body) => body.is_end_stream(),
-            Self::Paced(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Passing(body) => body.size_hint(),
-            Self::Paced(body) => body.size_hint(),
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use proptest::prelude::*;
@@ -10,11 +11,13 @@ use squall_profiles::plan::{Cut, Ending, Shape};
 use tokio::io::AsyncWriteExt as _;
 
 use super::{apply, upload};
+use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
 use crate::carry_out::testing::{
     context, dechunk, drain, http1, http2, let_others_run, on_the_wire, paused, pieces,
     read_to_end, split,
 };
+use crate::upstream::Outgoing;
 
 fn down(bytes_per_second: u64) -> Shape {
     Shape {
@@ -129,6 +132,10 @@ fn an_upstream_that_is_slower_than_the_line_is_not_slowed_twice() {
     });
 }
 
+fn outgoing(body: impl http_body::Body<Data = Bytes, Error = Broken> + 'static) -> Outgoing {
+    Box::pin(body.map_err(Into::into))
+}
+
 #[test]
 fn uploads_are_paced_and_keep_their_length() {
     paused(async {
@@ -142,9 +149,13 @@ fn uploads_are_paced_and_keep_their_length() {
             )),
             ..Shape::default()
         };
-        let body = upload(&shape, pieces([vec![b'x'; 2000]]).with_length(), &context);
+        let body = upload(
+            &shape,
+            outgoing(pieces([vec![b'x'; 2000]]).with_length()),
+            &context,
+        );
         assert_eq!(http_body::Body::size_hint(&body).exact(), Some(2000));
-        let drained = drain(body).await;
+        let drained = drain(body.map_err(|error| *error.downcast().unwrap())).await;
         assert!(drained.took >= Duration::from_secs(2));
         ledger.only_applied(2);
     });
@@ -176,7 +187,7 @@ fn an_upload_without_a_body_is_left_to_the_answer_to_report() {
             down,
             ..Shape::default()
         };
-        drop(upload(&shape, AgentBody::empty(), &context));
+        drop(upload(&shape, outgoing(AgentBody::empty()), &context));
         assert_eq!(ledger.bypassed.borrow().len(), bypassed);
     }
 }

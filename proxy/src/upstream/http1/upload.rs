@@ -15,7 +15,6 @@ use http_body::{Body as _, Frame};
 use tokio::io::AsyncWrite;
 use tokio::time::Sleep;
 
-use super::super::OutgoingBody;
 use super::super::body::Sent;
 use super::super::error::innermost;
 use super::head::{Framing, write_fields, write_head};
@@ -33,7 +32,7 @@ const SMALL: usize = 4 * 1024;
 const GATHERED: usize = 16 * 1024;
 
 /// A request that is being written.
-pub(in crate::upstream) struct Upload<B> {
+pub(in crate::upstream) struct Upload {
     method: Method,
     /// What is written next: the head, small frames, what frames a chunk.
     copied: BytesMut,
@@ -41,7 +40,7 @@ pub(in crate::upstream) struct Upload<B> {
     large: Bytes,
     after: &'static [u8],
     /// Gone when all of it is above.
-    body: Option<Sent<B>>,
+    body: Option<Sent>,
     framing: Framing,
     hold: Hold,
     begun: bool,
@@ -65,9 +64,9 @@ enum Hold {
     Unwanted,
 }
 
-impl<B: OutgoingBody> Upload<B> {
+impl Upload {
     /// `request` as it goes out, the fields spelt as the agent spelt them.
-    pub(in crate::upstream) fn new(request: Request<Sent<B>>, spelt: &Spelt) -> Box<Self> {
+    pub(in crate::upstream) fn new(request: Request<Sent>, spelt: &Spelt) -> Box<Self> {
         let (head, body) = request.into_parts();
         let framing = Framing::of(&head.headers, &body);
         let mut copied = BytesMut::with_capacity(512);

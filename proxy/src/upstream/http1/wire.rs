@@ -12,7 +12,6 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
 
-use super::super::OutgoingBody;
 use super::super::error::{Break, Cause};
 use super::super::transport::Transport;
 use super::upload::{Unwritten, Upload};
@@ -31,7 +30,7 @@ const GREATEST_READ: usize = 256 * 1024;
 const MOST_INTERIM: u32 = 100;
 
 /// A connection, and what is on its way in both directions.
-pub(super) struct Wire<B: OutgoingBody> {
+pub(super) struct Wire {
     /// `None` once it has ended.
     transport: Option<Transport>,
     /// Read, and not taken yet.
@@ -40,7 +39,7 @@ pub(super) struct Wire<B: OutgoingBody> {
     answers: Answers,
     /// Interim answers to the request in work.
     interim: u32,
-    upload: Option<Box<Upload<B>>>,
+    upload: Option<Box<Upload>>,
     /// Sends a request on while its answer is read, or not read.
     pub(super) uploading: Option<JoinHandle<()>>,
     /// Waits for the answer's body meanwhile.
@@ -49,7 +48,7 @@ pub(super) struct Wire<B: OutgoingBody> {
     unwritable: Option<Break>,
 }
 
-impl<B: OutgoingBody> Wire<B> {
+impl Wire {
     pub(super) fn new(transport: Transport, limits: Limits, shapes: Rc<Shapes>) -> Self {
         Self {
             transport: Some(transport),
@@ -65,7 +64,7 @@ impl<B: OutgoingBody> Wire<B> {
     }
 
     /// Begins an exchange.
-    pub(super) fn begin(&mut self, upload: Box<Upload<B>>) {
+    pub(super) fn begin(&mut self, upload: Box<Upload>) {
         self.answers.expect(upload.method());
         self.upload = Some(upload);
         self.interim = 0;
@@ -75,7 +74,7 @@ impl<B: OutgoingBody> Wire<B> {
     pub(super) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Response<()>, NotSent<B>>> {
+    ) -> Poll<Result<Response<()>, NotSent>> {
         loop {
             match self.poll_upload(cx) {
                 Poll::Ready(Err(Unwritten::Body(why))) => {
@@ -305,7 +304,7 @@ impl<B: OutgoingBody> Wire<B> {
     }
 }
 
-impl<B: OutgoingBody> Drop for Wire<B> {
+impl Drop for Wire {
     fn drop(&mut self) {
         if let Some(uploading) = self.uploading.take() {
             uploading.abort();

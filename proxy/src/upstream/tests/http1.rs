@@ -459,8 +459,11 @@ fn large_bodies_and_trailers_are_sent_in_chunks() {
 type Frames = mpsc::UnboundedSender<io::Result<http_body::Frame<Bytes>>>;
 
 /// A body whose frames the test sends; it ends when the sender is dropped.
-fn body_by_hand() -> (AnyBody, Frames) {
+fn body_by_hand() -> (Outgoing, Frames) {
     let (frames, mut receiver) = mpsc::unbounded_channel();
     let stream = futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx));
-    (Box::pin(StreamBody::new(stream)), frames)
+    (
+        Box::pin(StreamBody::new(stream).map_err(Into::into)),
+        frames,
+    )
 }

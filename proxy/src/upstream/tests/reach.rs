@@ -284,7 +284,7 @@ fn an_upstream_that_begins_with_settings_waits_for_the_preface() {
     });
 }
 
-async fn behind_a_proxy(credentials: &str) -> (Script, TestUpstreams) {
+async fn behind_a_proxy(credentials: &str) -> (Script, Upstreams) {
     let script = Script::listen().await;
     let mut config = config();
     config.upstream_proxy = Some(format!("http://{credentials}{}", script.address()));

@@ -77,7 +77,7 @@ fn serving(certificate: CertificateDer<'static>, key: &KeyPair, alpn: &[Alpn]) -
 }
 
 /// Upstreams that trust `ca` and find up.example at this address.
-fn trusting(ca: &Ca, script: &Script) -> (TestUpstreams, Origin) {
+fn trusting(ca: &Ca, script: &Script) -> (Upstreams, Origin) {
     let mut config = config();
     config.upstream_ca = vec![ca.path()];
     config.upstream.connect = Duration::from_secs(5);

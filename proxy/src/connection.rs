@@ -137,7 +137,7 @@ where
             header_bytes: limits.header_bytes,
             header_count: limits.header_count,
         };
-        let io = RequestGuard::new(io, heads, Some(limits.header_timeout));
+        let io = RequestGuard::new(io, heads, limits.header_timeout);
         let guard = io.state();
         let socket = Rc::clone(&control) as Rc<dyn ResetOnClose>;
         let (agent, io) = AgentSide::http1(socket, TokioIo::new(io));

@@ -5,9 +5,9 @@
 //! no farewell before it) and an idle connection can be ended from outside.
 //!
 //! ```text
-//! hyper ── Guard ── TLS ── Rewind ── Wire ── socket
-//!                                      │
-//!   service ───────────────────────► Control
+//! hyper ── RequestGuard ── TLS ── Rewind ── Wire ── socket
+//!                                             │
+//!   service ──────────────────────────────► Control
 //! ```
 
 mod rewind;

@@ -43,9 +43,10 @@ pub enum Next {
 }
 
 /// Where a connection is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Position {
     /// Before a message.
+    #[default]
     Between,
     /// Within a head.
     Head,

@@ -1,7 +1,7 @@
-//! The checkpoint between a byte stream and hyper.
+//! The checkpoint between the byte stream on which requests come and hyper.
 //!
-//! A [`Guard`] lets through what its tracker passes. In the common case (whole heads in a read) the
-//! bytes go from the socket straight into hyper's buffer and are only looked at; only the beginning
+//! A [`RequestGuard`] lets through what its tracker passes. In the common case (whole heads in a read)
+//! the bytes go from the socket straight into hyper's buffer and are only looked at; only the beginning
 //! of a head that is not complete yet is held back, so that hyper never sees part of a bad head.
 //!
 //! A refused *request head* cannot be answered on the spot, for earlier requests of the connection
@@ -9,23 +9,24 @@
 //! the service recognises when its turn comes ([`RequestState::take_rejection`]) and answers.
 //! Everything else that is refused fails the read, with the [`FramingError`] inside.
 
-mod requests;
+mod state;
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
-use super::FramingError;
-use super::framing::{Next, Progress};
+use super::framing::{Next, Position, Progress, Requests};
+use super::{FramingError, Limits};
 use crate::wire::Rewind;
 
-pub use self::requests::{Rejection, RequestSide, RequestState};
+pub use self::state::{Rejection, RequestState};
 
 /// How long a connection on which something was refused is still read after its last answer, so
 /// that unread bytes do not turn the close into an RST that overtakes the answer (RFC 9112 §9.6).
@@ -34,23 +35,20 @@ const LINGER: Duration = Duration::from_secs(1);
 /// What is read (and thrown away) at a time while lingering.
 const DRAIN_BYTES: usize = 8 * 1024;
 
-/// A stream whose incoming HTTP/1.1 messages are checked.
+/// The agent's side of the proxy: a stream whose incoming HTTP/1.1 requests are checked.
 #[derive(Debug)]
-pub struct Guard<T, S> {
+pub struct RequestGuard<T> {
     inner: T,
-    side: S,
+    tracker: Requests,
+    state: Rc<RequestState>,
     /// Bytes read and not yet given on: first `ready` bytes that may go, then a partial head.
     held: BytesMut,
     ready: usize,
-    /// What the next read fails with.
-    failure: Option<FramingError>,
+    head_timeout: Duration,
     /// Runs while a head has begun and not ended.
     head_timer: Option<Pin<Box<Sleep>>>,
     closing: Closing,
 }
-
-/// The agent's side of the proxy: a stream on which requests come.
-pub type RequestGuard<T> = Guard<T, RequestSide>;
 
 /// How far a shutdown has come.
 #[derive(Debug)]
@@ -60,55 +58,27 @@ enum Closing {
     Done,
 }
 
-/// What a guard does with the next read.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Gate {
-    /// Look at it.
-    Check,
-    /// Look at what is held first: what was not HTTP for sure now is.
-    Recheck,
-    /// Let it pass.
-    Open,
-    /// Keep it until the side's state says how to go on; the reader is parked there.
-    Hold,
-    /// Leave it unread.
-    Shut,
-}
-
-/// The direction-specific half of a guard.
-pub trait Side: Unpin {
-    /// Shows bytes to the tracker.
-    fn advance(&mut self, bytes: &[u8]) -> Progress;
-    /// What to do with the next read.
-    fn gate(&mut self, context: &Context<'_>) -> Gate;
-    /// What begins with `rest` is refused: what is read in its place, or `None` when the read fails.
-    fn refused(&mut self, error: FramingError, rest: &[u8]) -> Option<Bytes>;
-    /// The stream ended or failed.
-    fn ended(&mut self, how: Result<(), &io::Error>);
-    /// When a head that begins now has to be complete.
-    fn head_deadline(&self) -> Option<Instant>;
-    /// Makes the tracker refuse what is not passed yet.
-    fn time_out(&mut self) -> FramingError;
-    /// Whether something was refused that the peer is told about.
-    fn lingers(&self) -> bool;
-}
-
-impl<T, S> Guard<T, S> {
-    fn with_side(inner: T, side: S) -> Self {
+impl<T> RequestGuard<T> {
+    /// Checks the requests that come on `inner`.
+    ///
+    /// A head that has begun must be complete within `head_timeout`, or it is refused with 408.
+    /// Needs a runtime with a clock.
+    pub fn new(inner: T, limits: Limits, head_timeout: Duration) -> Self {
         Self {
             inner,
-            side,
+            tracker: Requests::new(limits),
+            state: Rc::default(),
             held: BytesMut::new(),
             ready: 0,
-            failure: None,
+            head_timeout,
             head_timer: None,
             closing: Closing::Open,
         }
     }
 
-    /// The stream below.
-    pub fn get_ref(&self) -> &T {
-        &self.inner
+    /// What the service is told.
+    pub fn state(&self) -> Rc<RequestState> {
+        Rc::clone(&self.state)
     }
 
     /// Ends the checking and gives the stream back for the new protocol after an upgrade, with the
@@ -116,28 +86,30 @@ impl<T, S> Guard<T, S> {
     pub fn into_rewind(self) -> Rewind<T> {
         Rewind::new(self.inner, self.held.freeze())
     }
-}
 
-impl<T, S: Side> Guard<T, S> {
-    /// Acts on what the tracker said about the bytes behind those it passed.
+    /// Acts on what the tracker said about some bytes; what it did not pass is held.
     fn note(&mut self, progress: Progress) {
-        match progress.next {
-            Next::More | Next::Undecided => {}
-            Next::Refused(error) => {
-                let instead = self.side.refused(error, &self.held[self.ready..]);
-                self.held.truncate(self.ready);
-                match instead {
-                    Some(instead) => {
-                        self.held.extend_from_slice(&instead);
-                        self.ready = self.held.len();
-                    }
-                    None => self.failure = Some(error),
-                }
+        let position = self.tracker.position();
+        self.state.passed(self.tracker.spelt(), position);
+        if let Next::Refused(error) = progress.next {
+            let rest = self.held.split_off(self.ready);
+            if self.tracker.is_head_refused() {
+                let instead = self.state.reject_head(error, &rest);
+                self.held.extend_from_slice(instead.as_bytes());
+                self.ready = self.held.len();
+            } else {
+                self.state.reject_body(error);
             }
         }
         if progress.passed > 0 || self.held.len() == self.ready {
             self.head_timer = None;
         }
+    }
+
+    fn check_held(&mut self) {
+        let progress = self.tracker.advance(&self.held);
+        self.ready = progress.passed;
+        self.note(progress);
     }
 
     fn release(&mut self, buffer: &mut ReadBuf<'_>) {
@@ -150,9 +122,26 @@ impl<T, S: Side> Guard<T, S> {
             self.held = BytesMut::new();
         }
     }
+
+    /// Parks a read that found nothing: until the next bytes, or until the head is late.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.tracker.position() != Position::Head || self.held.is_empty() {
+            return Poll::Pending;
+        }
+        let timer = self
+            .head_timer
+            .get_or_insert_with(|| Box::pin(sleep(self.head_timeout)));
+        ready!(timer.as_mut().poll(context));
+        self.tracker.refuse_head(FramingError::HeadTimeout);
+        self.note(Progress {
+            passed: 0,
+            next: Next::Refused(FramingError::HeadTimeout),
+        });
+        Poll::Ready(())
+    }
 }
 
-impl<T: AsyncRead + Unpin, S: Side> Guard<T, S> {
+impl<T: AsyncRead + Unpin> RequestGuard<T> {
     /// Reads into `buffer` and takes out of it again what may not be passed on yet.
     fn poll_direct(
         &mut self,
@@ -164,7 +153,7 @@ impl<T: AsyncRead + Unpin, S: Side> Guard<T, S> {
         let new = &buffer.filled()[before..];
         let read = new.len();
         if read > 0 {
-            let progress = self.side.advance(new);
+            let progress = self.tracker.advance(new);
             if progress.passed < read {
                 self.held.extend_from_slice(&new[progress.passed..]);
                 buffer.set_filled(before + progress.passed);
@@ -185,34 +174,6 @@ impl<T: AsyncRead + Unpin, S: Side> Guard<T, S> {
             self.check_held();
         }
         Poll::Ready(Ok(read))
-    }
-
-    fn check_held(&mut self) {
-        let progress = self.side.advance(&self.held);
-        self.ready = progress.passed;
-        self.note(progress);
-    }
-
-    /// Parks a read that found nothing: until the next bytes, or until the head is late.
-    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.head_timer.is_none() && !self.held.is_empty() {
-            self.head_timer = self
-                .side
-                .head_deadline()
-                .map(|at| Box::pin(sleep_until(at)));
-        }
-        match &mut self.head_timer {
-            None => Poll::Pending,
-            Some(timer) => {
-                ready!(timer.as_mut().poll(context));
-                let error = self.side.time_out();
-                self.note(Progress {
-                    passed: 0,
-                    next: Next::Refused(error),
-                });
-                Poll::Ready(())
-            }
-        }
     }
 
     /// Reads until the stream ends, an error or the end of [`LINGER`], and throws it away.
@@ -240,7 +201,7 @@ impl<T: AsyncRead + Unpin, S: Side> Guard<T, S> {
     }
 }
 
-impl<T: AsyncRead + Unpin, S: Side> AsyncRead for Guard<T, S> {
+impl<T: AsyncRead + Unpin> AsyncRead for RequestGuard<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -253,38 +214,31 @@ impl<T: AsyncRead + Unpin, S: Side> AsyncRead for Guard<T, S> {
                 this.release(buffer);
                 return Poll::Ready(Ok(()));
             }
-            if let Some(error) = this.failure {
+            if let Some(error) = this.state.body_error() {
                 return Poll::Ready(Err(error.into_io()));
             }
-            let read = match this.side.gate(context) {
-                Gate::Shut => return Poll::Pending,
-                Gate::Recheck => {
-                    this.check_held();
-                    continue;
-                }
-                Gate::Open if this.held.is_empty() => Pin::new(&mut this.inner)
-                    .poll_read(context, buffer)
-                    .map_ok(|()| buffer.filled().len() - before),
-                Gate::Open => {
-                    this.ready = this.held.len();
-                    continue;
-                }
-                // One read at most: it tells whether the peer is still there.
-                Gate::Hold if !this.held.is_empty() => return Poll::Pending,
-                Gate::Hold => poll_read_buf(Pin::new(&mut this.inner), context, &mut this.held),
-                Gate::Check if this.held.is_empty() => this.poll_direct(context, buffer),
-                Gate::Check => this.poll_held(context),
+            let read = match this.tracker.position() {
+                Position::Refused => return Poll::Pending,
+                Position::Undecided => match this.state.decision(context) {
+                    Some(granted) => {
+                        if granted {
+                            this.tracker.upgraded();
+                        } else {
+                            this.tracker.not_upgraded();
+                        }
+                        this.check_held();
+                        continue;
+                    }
+                    // One read at most: it tells whether the peer is still there.
+                    None if !this.held.is_empty() => return Poll::Pending,
+                    None => poll_read_buf(Pin::new(&mut this.inner), context, &mut this.held),
+                },
+                _ if this.held.is_empty() => this.poll_direct(context, buffer),
+                _ => this.poll_held(context),
             };
             match read {
-                Poll::Ready(Ok(0)) => {
-                    this.side.ended(Ok(()));
-                    return Poll::Ready(Ok(()));
-                }
-                Poll::Ready(Err(error)) => {
-                    this.side.ended(Err(&error));
-                    return Poll::Ready(Err(error));
-                }
-                Poll::Ready(Ok(_)) if buffer.filled().len() > before => {
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(read)) if read == 0 || buffer.filled().len() > before => {
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Ready(Ok(_)) => {}
@@ -294,7 +248,7 @@ impl<T: AsyncRead + Unpin, S: Side> AsyncRead for Guard<T, S> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin, S: Side> AsyncWrite for Guard<T, S> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestGuard<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -324,7 +278,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin, S: Side> AsyncWrite for Guard<T, S> {
         if let Closing::Open = this.closing {
             ready!(Pin::new(&mut this.inner).poll_shutdown(context))?;
         }
-        if this.side.lingers() {
+        if this.tracker.position() == Position::Refused {
             ready!(this.poll_linger(context));
         }
         Poll::Ready(Ok(()))

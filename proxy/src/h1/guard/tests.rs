@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
@@ -10,22 +11,24 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::Instant;
 
 use super::*;
-use crate::h1::Limits;
 
 const LIMITS: Limits = Limits {
     header_bytes: 4096,
     header_count: 20,
 };
 
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Serves requests on `stream` as the proxy does: a refused head with its status and reason, a
 /// refused body with 400, anything else with its own path and body.
-async fn serve<T>(stream: T, head_timeout: Option<Duration>) -> hyper::Result<()>
+async fn serve<T>(stream: T) -> hyper::Result<()>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let guard = RequestGuard::new(stream, LIMITS, head_timeout);
+    let guard = RequestGuard::new(stream, LIMITS, HEAD_TIMEOUT);
     let state = guard.state();
     let service = service_fn(move |request: Request<Incoming>| {
         let state = Rc::clone(&state);
@@ -72,7 +75,7 @@ async fn talk(input: &[u8], step: usize) -> String {
     let ((), output) = tokio::join!(
         async {
             // How the connection ended is seen from the client's side.
-            let _ = serve(server, None).await;
+            let _ = serve(server).await;
         },
         async move {
             for piece in input.chunks(step) {
@@ -141,7 +144,7 @@ async fn a_bad_chunk_fails_the_read_of_its_body() {
 
 #[tokio::test]
 async fn nobody_can_ask_for_a_refusal() {
-    let guard = RequestGuard::new(tokio::io::empty(), LIMITS, None);
+    let guard = RequestGuard::new(tokio::io::empty(), LIMITS, HEAD_TIMEOUT);
     assert_eq!(guard.state().take_rejection("/"), None);
     let output = talk(CLOSING.as_bytes(), 10_000).await;
     assert_eq!(answers(&output), [(200, "/last=")]);
@@ -171,7 +174,7 @@ async fn behind_a_refused_upgrade_the_next_request_is_served_and_checked() {
 #[tokio::test]
 async fn behind_a_granted_connect_every_byte_is_kept_and_passes() {
     let (mut client, server) = duplex(1 << 16);
-    let guard = RequestGuard::new(server, LIMITS, None);
+    let guard = RequestGuard::new(server, LIMITS, HEAD_TIMEOUT);
     let state = guard.state();
     let service = service_fn(move |_: Request<Incoming>| {
         state.upgrade_granted();
@@ -198,7 +201,7 @@ async fn a_head_that_does_not_end_is_refused_in_time() {
     let (mut client, server) = duplex(1 << 16);
     let ((), ()) = tokio::join!(
         async {
-            let _ = serve(server, Some(Duration::from_secs(30))).await;
+            let _ = serve(server).await;
         },
         async move {
             // Silence before a head is no late head.
@@ -229,7 +232,7 @@ async fn the_answer_to_a_refused_head_survives_unread_bytes() {
     let (server, _) = listener.accept().await.unwrap();
     let ((), ()) = tokio::join!(
         async {
-            let _ = serve(server, None).await;
+            let _ = serve(server).await;
         },
         async move {
             // More than the kernel's buffers take: the client is still writing when it is refused.
@@ -291,7 +294,7 @@ proptest! {
             pieces.push_back(piece.to_vec());
             rest = more;
         }
-        let mut guard = RequestGuard::new(Pieces(RefCell::new(pieces)), LIMITS, None);
+        let mut guard = RequestGuard::new(Pieces(RefCell::new(pieces)), LIMITS, HEAD_TIMEOUT);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let output = runtime.block_on(async {
             let (mut output, mut buffer) = (Vec::new(), vec![0; capacity]);
@@ -309,7 +312,7 @@ proptest! {
 #[tokio::test]
 async fn an_idle_guard_holds_no_buffer() {
     let (near, mut far): (DuplexStream, DuplexStream) = duplex(1024);
-    let mut guard = RequestGuard::new(near, LIMITS, None);
+    let mut guard = RequestGuard::new(near, LIMITS, HEAD_TIMEOUT);
     for piece in [&b"GET / HT"[..], b"TP/1.1\r\nHost: h\r\n\r\n"] {
         far.write_all(piece).await.unwrap();
         let mut buffer = [0; 100];

@@ -44,7 +44,7 @@ use crate::live::Live;
 use crate::observed::Observed;
 use crate::problem::Problem;
 use crate::recorder::ExchangeNote;
-use crate::route::{self, LastPlace, Target};
+use crate::route::{self, Target};
 use crate::scope;
 use crate::stage::Stage;
 use crate::tunnel::{Takeover, Tunnel};
@@ -63,8 +63,6 @@ pub(crate) struct Connection {
     pub(crate) control: Rc<Control>,
     /// Where its requests go.
     pub(crate) entry: Entry,
-    /// Where the latest of them went.
-    pub(crate) last_place: LastPlace,
     /// Whose traffic it carries.
     pub(crate) carried: Carried,
     /// The framing guard; none on HTTP/2.
@@ -145,7 +143,6 @@ where
             worker: Rc::clone(&worker),
             control: Rc::clone(&control),
             entry,
-            last_place: LastPlace::default(),
             carried: Carried::default(),
             guard: Some(guard),
             spelt: Cell::default(),
@@ -212,7 +209,6 @@ where
             worker: Rc::clone(&worker),
             control,
             entry,
-            last_place: LastPlace::default(),
             carried: Carried::default(),
             guard: None,
             spelt: Cell::default(),

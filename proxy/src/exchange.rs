@@ -86,7 +86,7 @@ impl Exchange {
         let started = Instant::now();
         let engine = &connection.worker.engine;
         let live = engine.live();
-        let target = route::target(&live, &connection.entry, &connection.last_place, request)?;
+        let target = route::target(&live, &connection.entry, request)?;
         let scope = connection.scope_of(&live, request, &target)?;
         let chaos = engine.chaos.scope(scope.as_deref());
         connection.carried.set(&chaos);

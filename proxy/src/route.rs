@@ -1,7 +1,5 @@
 //! Where a request goes: forward mode, a reverse route, or the tunnel it came through.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::{HOST, HeaderValue};
@@ -53,58 +51,6 @@ impl Target {
     }
 }
 
-/// The place that a connection's latest request in absolute form named: what goes through one
-/// connection to a forward proxy goes to one place for the most part.
-#[derive(Default)]
-pub(crate) struct LastPlace(RefCell<Option<Rc<Place>>>);
-
-/// A place as requests name it.
-struct Place {
-    scheme: uri::Scheme,
-    written: Authority,
-    origin: Origin,
-    authority: String,
-    host: HeaderValue,
-}
-
-impl LastPlace {
-    /// The place that `uri` names, read again only if it is another one.
-    fn of(&self, uri: &Uri) -> Result<Rc<Place>, Problem> {
-        let names_last = |last: &&Rc<Place>| {
-            let authority = uri.authority().map(Authority::as_str);
-            uri.scheme() == Some(&last.scheme) && authority == Some(last.written.as_str())
-        };
-        if let Some(last) = self.0.borrow().as_ref().filter(names_last) {
-            return Ok(Rc::clone(last));
-        }
-        let place = Rc::new(Place::of(uri)?);
-        *self.0.borrow_mut() = Some(Rc::clone(&place));
-        Ok(place)
-    }
-}
-
-impl Place {
-    fn of(uri: &Uri) -> Result<Self, Problem> {
-        let named = Origin::of_uri(uri).zip(uri.scheme().zip(uri.authority()));
-        let Some((origin, (scheme, written))) = named else {
-            let why = "only http:// and https:// URLs can be reached";
-            return Err(unreachable(uri, why));
-        };
-        if let Some(flaw) = flaw(written) {
-            return Err(unreachable(uri, flaw));
-        }
-        let authority = origin.authority();
-        let host = HeaderValue::from_str(&authority).map_err(|_| bad_path(uri))?;
-        Ok(Self {
-            scheme: scheme.clone(),
-            written: written.clone(),
-            origin,
-            authority,
-            host,
-        })
-    }
-}
-
 fn unreachable(uri: &Uri, why: &str) -> Problem {
     Problem::new(
         StatusCode::BAD_REQUEST,
@@ -118,7 +64,6 @@ fn unreachable(uri: &Uri, why: &str) -> Problem {
 pub(crate) fn target<B>(
     live: &Live,
     entry: &Entry,
-    last: &LastPlace,
     request: &Request<B>,
 ) -> Result<Target, Problem> {
     match entry {
@@ -138,7 +83,7 @@ pub(crate) fn target<B>(
             let (scope, path) = scoped_path(path_and_query(request.uri()))?;
             reverse(route, path, scope, request.uri())
         }
-        Entry::Door(Door::Main) if asks_to_forward(live, request) => absolute(request.uri(), last),
+        Entry::Door(Door::Main) if asks_to_forward(live, request) => absolute(request.uri()),
         Entry::Door(Door::Main) => {
             let (scope, path) = scoped_path(path_and_query(request.uri()))?;
             let (route, rest) = live
@@ -194,12 +139,19 @@ fn has_route(live: &Live, uri: &Uri) -> bool {
         })
 }
 
-fn absolute(uri: &Uri, last: &LastPlace) -> Result<Target, Problem> {
-    let place = last.of(uri)?;
-    let host = place.host.clone();
+fn absolute(uri: &Uri) -> Result<Target, Problem> {
+    let Some((origin, written)) = Origin::of_uri(uri).zip(uri.authority()) else {
+        let why = "only http:// and https:// URLs can be reached";
+        return Err(unreachable(uri, why));
+    };
+    if let Some(flaw) = flaw(written) {
+        return Err(unreachable(uri, flaw));
+    }
+    let authority = origin.authority();
+    let host = HeaderValue::from_str(&authority).map_err(|_| bad_path(uri))?;
     Ok(Target {
         is_forward: true,
-        ..forward(place.origin.clone(), &place.authority, host, uri, None)
+        ..forward(origin, &authority, host, uri, None)
     })
 }
 

@@ -20,7 +20,6 @@
 mod answering;
 mod calls;
 mod capture;
-mod clean_urls;
 mod collector;
 mod decoding;
 mod mcp;

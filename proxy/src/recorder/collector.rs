@@ -10,7 +10,6 @@ use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
 
-use super::clean_urls::CleanUrls;
 use super::{BATCH, Event, ExchangeNote, IDLE, Shared, lock};
 use crate::metrics::Direction;
 
@@ -25,7 +24,6 @@ type Sort = (Kind, Option<&'static str>, Outcome);
 
 pub(super) struct Collector {
     shared: Arc<Shared>,
-    urls: CleanUrls,
     /// Handles looked up once; the sorts of exchanges are few.
     exchanges: Vec<(Sort, IntCounter)>,
     taken: Vec<Arc<ExchangeNote>>,
@@ -35,7 +33,6 @@ impl Collector {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            urls: CleanUrls::default(),
             exchanges: Vec::new(),
             taken: Vec::with_capacity(AT_ONCE),
         }
@@ -121,7 +118,7 @@ impl Collector {
             Some(capture) => capture.redactor(&raw.redactor),
             None => raw.redactor.clone(),
         };
-        raw.redact(&redactor, &mut self.urls, TEXT);
+        raw.redact(&redactor, TEXT);
         if let Some(capture) = capture {
             raw.recorded = capture.finish(raw, &redactor, &self.shared.redactor);
         }

@@ -22,7 +22,6 @@ use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
-use super::clean_urls::CleanUrls;
 use super::{McpTraffic, ModelTraffic, Traffic};
 use crate::chaos::{Origin, RunMark, ScopeChaos};
 
@@ -203,13 +202,9 @@ impl ExchangeNote {
         }
     }
 
-    /// Takes secrets out of its texts. `known` are URLs that hold none; texts and URLs are cut to `most` bytes.
-    pub(super) fn redact(&mut self, redactor: &Redactor, known: &mut CleanUrls, most: usize) {
-        if redactor.has_values() {
-            redactor.url(&mut self.url, most);
-        } else {
-            known.redact(&mut self.url, |url| redactor.url(url, most));
-        }
+    /// Takes secrets out of its texts. Texts and URLs are cut to `most` bytes.
+    pub(super) fn redact(&mut self, redactor: &Redactor, most: usize) {
+        redactor.url(&mut self.url, most);
         if let Some(error) = &mut self.error {
             redactor.text(error, most);
         }

@@ -38,8 +38,6 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 /// One worker's connections.
 pub(super) struct Pool {
     endpoints: RefCell<HashMap<Origin, Rc<Endpoint>>>,
-    /// The one that was asked for last: most exchanges of a worker go where the one before went.
-    latest: RefCell<Weak<Endpoint>>,
     shapes: Rc<Shapes>,
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
@@ -51,7 +49,6 @@ impl Pool {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             endpoints: RefCell::default(),
-            latest: RefCell::default(),
             shapes: Rc::default(),
             tick: Rc::default(),
             sweeping: Cell::new(false),
@@ -69,14 +66,8 @@ impl Pool {
         let holds = |endpoint: &Rc<Endpoint>| {
             Arc::ptr_eq(&endpoint.settings, settings) && !endpoint.retired.get()
         };
-        let latest = self.latest.borrow().upgrade();
-        if let Some(latest) = latest.filter(|latest| latest.origin == *origin && holds(latest)) {
-            return latest;
-        }
         let known = self.endpoints.borrow().get(origin).cloned().filter(holds);
-        let endpoint = known.unwrap_or_else(|| self.new_endpoint(origin, settings));
-        *self.latest.borrow_mut() = Rc::downgrade(&endpoint);
-        endpoint
+        known.unwrap_or_else(|| self.new_endpoint(origin, settings))
     }
 
     fn new_endpoint(self: &Rc<Self>, origin: &Origin, settings: &Arc<Settings>) -> Rc<Endpoint> {

@@ -53,7 +53,8 @@ impl Opening for RequestLine {
                 limit: LONGEST_TARGET,
             });
         }
-        if !is_target(&rest[..target]) {
+        // What hyper would refuse is refused here, in our words.
+        if http::Uri::try_from(&rest[..target]).is_err() {
             return Err(FramingError::RequestLine);
         }
         Ok(Self {
@@ -93,33 +94,6 @@ fn status(version: &[u8], digits: [u8; 3]) -> Result<StatusLine, FramingError> {
         .iter()
         .fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
     Ok(StatusLine { minor, status })
-}
-
-/// Whether hyper will take `target`; so that what it would refuse is refused here, in our words.
-fn is_target(target: &[u8]) -> bool {
-    is_usual_target(target) || http::Uri::try_from(target).is_ok()
-}
-
-/// Whether it is a path of usual characters, alone or behind `http://` and a host: that needs no
-/// parser.
-fn is_usual_target(target: &[u8]) -> bool {
-    let all = |bytes: &[u8], table: &[bool; 256]| bytes.iter().all(|b| table[usize::from(*b)]);
-    let path = match target.strip_prefix(b"http://") {
-        None => target,
-        Some(rest) => {
-            let (authority, path) = rest.split_at(memchr::memchr(b'/', rest).unwrap_or(rest.len()));
-            let port = memchr::memchr(b':', authority).unwrap_or(authority.len());
-            let (host, port) = authority.split_at(port);
-            let digits = port.get(1..).unwrap_or_default();
-            let is_port =
-                port.is_empty() || (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit));
-            if host.is_empty() || !all(host, &HOST) || !is_port {
-                return false;
-            }
-            path
-        }
-    };
-    path.first() == Some(&b'/') && all(path, &PATH)
 }
 
 fn minor_version(version: &[u8]) -> Option<u8> {
@@ -367,12 +341,6 @@ fn is_token(byte: u8) -> bool {
 
 static TOKEN: [bool; 256] = alphanumeric_and(b"!#$%&'*+-.^_`|~");
 
-/// What a path and query are made of nearly always (RFC 3986 §3.3, §3.4).
-static PATH: [bool; 256] = alphanumeric_and(b"/?-._~%!$&'()*+,;=:@|");
-
-/// What the name of a host is made of nearly always.
-static HOST: [bool; 256] = alphanumeric_and(b"-._");
-
 const fn alphanumeric_and(others: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -386,40 +354,4 @@ const fn alphanumeric_and(others: &[u8]) -> [bool; 256] {
         index += 1;
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn what_needs_no_parser_would_pass_it(
-            target in "(http://[A-Za-z0-9._-]{0,12}(:[0-9]{0,9})?)?[/?a-zA-Z0-9._~%!$&'()*+,;=:@|#<-]{0,20}"
-        ) {
-            let target = target.as_bytes();
-            prop_assert!(!is_usual_target(target) || http::Uri::try_from(target).is_ok());
-        }
-    }
-
-    #[test]
-    fn usual_targets_are_known_as_such() {
-        for (target, usual) in [
-            ("/", true),
-            ("/v1/x?a=b", true),
-            ("http://h/", true),
-            ("http://tools.example:8080/search?q=a%20b", true),
-            ("http://h", false),
-            ("http://h:/", false),
-            ("http://u@h/", false),
-            ("http://[::1]/", false),
-            ("https://h/", false),
-            ("*", false),
-            ("/a b", false),
-        ] {
-            assert_eq!(is_usual_target(target.as_bytes()), usual, "{target}");
-        }
-    }
 }

@@ -28,10 +28,6 @@ use tokio::net::TcpStream;
 
 pub use self::rewind::Rewind;
 
-/// Slices that are no longer than this together are copied into one: `send` on one piece costs less
-/// than `writev` on several. A small answer's head and body fit.
-const JOINED: usize = 1024;
-
 /// How long an agent is silent before the system asks whether it is still there.
 const SILENT_FOR: Duration = Duration::from_mins(2);
 
@@ -235,17 +231,6 @@ impl Drop for Waits {
 #[error("the connection was ended from within the proxy")]
 pub struct Aborted;
 
-/// Copies `slices`, which fit, into the beginning of `joined`.
-fn join<'j>(slices: &[IoSlice<'_>], joined: &'j mut [u8; JOINED]) -> &'j [u8] {
-    let mut length = 0;
-    for slice in slices {
-        let end = length + slice.len();
-        joined[length..end].copy_from_slice(slice);
-        length = end;
-    }
-    &joined[..length]
-}
-
 fn wake(parked: &RefCell<Option<Waker>>) {
     // Taken out first: a waker may run code that comes back here.
     let waker = parked.borrow_mut().take();
@@ -322,13 +307,8 @@ impl AsyncWrite for Wire {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let length = slices.iter().map(|slice| slice.len()).sum();
-        self.poll_write_with(context, length, |stream, cx| match slices {
-            [whole] => stream.poll_write(cx, whole),
-            _ if length <= JOINED => {
-                let mut joined = [0; JOINED];
-                stream.poll_write(cx, join(slices, &mut joined))
-            }
-            _ => stream.poll_write_vectored(cx, slices),
+        self.poll_write_with(context, length, |stream, cx| {
+            stream.poll_write_vectored(cx, slices)
         })
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -85,9 +85,9 @@ pub(crate) struct Counter {
     fired: AtomicU64,
     armed: AtomicBool,
     /// Of a rule with an allowance: what is left of it.
-    buckets: OnceLock<Box<Mutex<Buckets>>>,
+    buckets: Mutex<Buckets>,
     /// Of a rule with a budget: what the calls that it matches have used up.
-    spending: OnceLock<Arc<Spending>>,
+    pub(crate) spending: Arc<Spending>,
 }
 
 impl Counter {
@@ -111,15 +111,9 @@ impl Counter {
         tokens: u64,
         elapsed: Duration,
     ) -> Result<(), Over> {
-        let buckets = self.buckets.get_or_init(Box::default);
         // Nothing panics while it is held.
-        let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.take(allowance, tokens, elapsed)
-    }
-
-    /// What the calls that the rule matches have used up.
-    pub(crate) fn spending(&self) -> &Arc<Spending> {
-        self.spending.get_or_init(Arc::default)
     }
 
     pub(crate) fn arm(&self) {

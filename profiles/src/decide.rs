@@ -289,7 +289,7 @@ impl Snapshot {
         };
         let read = self.live.observe != Observe::Headers;
         if rule.fault.budget().is_some() && read {
-            decision.charged.push(counter.spending().clone());
+            decision.charged.push(counter.spending.clone());
         }
         let used = match rule.trigger.permits(call, elapsed, counter.is_armed()) {
             Ok(()) => use_so_far(rule, counter, asked, elapsed, read),
@@ -466,7 +466,7 @@ fn use_so_far(
                    `observe: model`";
         return Use::Bypassed(why.to_owned(), None);
     }
-    let spent = Box::new(counter.spending().now());
+    let spent = Box::new(counter.spending.now());
     match budget.standing(&spent, asked.model()) {
         Standing::Exhausted => Use::Fires(None, Some(spent)),
         Standing::Within => Use::NotDrawn(within(budget, &spent), Some(spent)),

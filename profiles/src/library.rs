@@ -2,7 +2,7 @@
 
 mod builtin;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::{ProfileError, did_you_mean};
@@ -16,9 +16,7 @@ use crate::variables::Variables;
 /// their profiles.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
-    /// Whether the built-in ones are there: each is read when it is first asked for.
-    has_builtin: bool,
-    /// Those from files and from the API.
+    /// Those that are built in, from files and from the API.
     profiles: BTreeMap<String, Vec<(Source, Arc<Profile>)>>,
     /// Those that the API put for a workspace, by workspace and name: nobody else sees them.
     workspaces: BTreeMap<String, BTreeMap<String, Arc<Profile>>>,
@@ -77,12 +75,13 @@ pub enum RemoveError {
 }
 
 impl Library {
-    /// The profiles that are part of Squall. They are read when they are first asked for.
+    /// The profiles that are part of Squall.
     pub fn builtin() -> Self {
-        Self {
-            has_builtin: true,
-            ..Self::default()
+        let mut library = Self::default();
+        for (name, profile) in builtin::all() {
+            library.put(name.to_owned(), Source::Builtin, Arc::new(profile));
         }
+        library
     }
 
     /// This library with a profile file added, in place of what the same file gave before. The name
@@ -114,7 +113,6 @@ impl Library {
     #[must_use]
     pub fn of_workspace(&self, workspace: &str) -> Self {
         let mut view = Self {
-            has_builtin: self.has_builtin,
             profiles: self.profiles.clone(),
             workspaces: BTreeMap::new(),
         };
@@ -213,18 +211,14 @@ impl Library {
 
     /// The profile that holds under a name, and where it comes from.
     pub fn get(&self, name: &str) -> Option<(Source, &Arc<Profile>)> {
-        let held = self.profiles.get(name).into_iter().flatten();
-        match held.max_by_key(|(source, _)| *source) {
-            Some((source, profile)) => Some((*source, profile)),
-            None if self.has_builtin => Some((Source::Builtin, builtin::get(name)?)),
-            None => None,
-        }
+        let held = self.profiles.get(name)?.iter();
+        let (source, profile) = held.max_by_key(|(source, _)| *source)?;
+        Some((*source, profile))
     }
 
     /// Every name with the profile that holds under it, by name.
     pub fn list(&self) -> Vec<Listed> {
-        let names = self.names().into_iter();
-        names
+        self.names()
             .filter_map(|name| {
                 let (source, profile) = self.get(name)?;
                 Some(Listed {
@@ -238,10 +232,8 @@ impl Library {
     }
 
     /// Every name, in order.
-    fn names(&self) -> BTreeSet<&str> {
-        let builtin = self.has_builtin.then(builtin::names);
-        let others = self.profiles.keys().map(String::as_str);
-        builtin.into_iter().flatten().chain(others).collect()
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.profiles.keys().map(String::as_str)
     }
 
     /// The rules of a profile and of all it extends, compiled. `none` is the empty set.
@@ -264,8 +256,8 @@ impl Library {
 
     /// What is wrong between profiles: names that are extended and not there, and cycles.
     pub fn check(&self) -> Vec<ProfileError> {
-        let names = self.names().into_iter();
-        names.filter_map(|name| self.rules_of(name).err()).collect()
+        let broken = self.names().filter_map(|name| self.rules_of(name).err());
+        broken.collect()
     }
 
     fn rules_of(&self, name: &str) -> Result<Vec<Arc<Rule>>, ProfileError> {

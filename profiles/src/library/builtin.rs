@@ -1,28 +1,16 @@
-//! The profiles that are part of Squall: each is read when it is first asked for, since most daemons
-//! use one or none.
-
-use std::sync::{Arc, OnceLock};
+//! The profiles that are part of Squall.
 
 use crate::profile::{self, Profile};
 
-/// A profile that is part of Squall.
-struct Builtin {
-    name: &'static str,
-    text: &'static str,
-    read: OnceLock<Arc<Profile>>,
-}
-
-/// A file of `profiles/src/builtin`.
+/// The text of each file of `profiles/src/builtin`, with its name.
 macro_rules! builtin {
-    ($($name:literal)*) => { [$( Builtin {
-        name: $name,
-        text: include_str!(concat!("../builtin/", $name, ".yaml")),
-        read: OnceLock::new(),
-    } ),*] };
+    ($($name:literal)*) => { [$(
+        ($name, include_str!(concat!("../builtin/", $name, ".yaml")))
+    ),*] };
 }
 
-/// All of them, in order of their names.
-static ALL: [Builtin; 12] = builtin! {
+/// Names and texts.
+const ALL: [(&str, &str); 12] = builtin! {
     "api_outage"
     "brownout"
     "cascading_failure"
@@ -37,21 +25,10 @@ static ALL: [Builtin; 12] = builtin! {
     "rate_limit_storm"
 };
 
-/// Their names.
-pub(super) fn names<'a>() -> impl Iterator<Item = &'a str> {
-    ALL.iter().map(|builtin| builtin.name)
-}
-
-/// The one of that name.
-pub(super) fn get(name: &str) -> Option<&'static Arc<Profile>> {
-    let builtin = ALL.iter().find(|builtin| builtin.name == name)?;
-    Some(builtin.read.get_or_init(|| builtin.parse()))
-}
-
-impl Builtin {
-    fn parse(&self) -> Arc<Profile> {
-        let file = format!("{}.yaml", self.name);
-        let profile = profile::parse(&file, self.text).expect("built-in profiles are sound");
-        Arc::new(profile)
-    }
+/// All of them, with their names.
+pub(super) fn all() -> impl Iterator<Item = (&'static str, Profile)> {
+    ALL.iter().map(|(name, text)| {
+        let profile = profile::parse(&format!("{name}.yaml"), text);
+        (*name, profile.expect("built-in profiles are sound"))
+    })
 }

@@ -18,6 +18,7 @@ pub mod codec;
 pub mod dialect;
 mod documents;
 pub mod endpoint;
+mod errors;
 mod figures;
 mod gemini;
 pub mod json;

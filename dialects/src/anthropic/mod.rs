@@ -5,7 +5,6 @@
 //! have no names. Source: Anthropic's API reference and its official Python client.
 
 mod answer;
-mod error;
 mod made;
 mod request;
 #[cfg(test)]
@@ -14,6 +13,7 @@ mod tests;
 use http::Method;
 
 use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
+use crate::errors::{self, Given};
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{
     Conversation, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying, Saying,
@@ -134,7 +134,7 @@ impl Dialect for Anthropic {
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        error::reply(error, context)
+        errors::ANTHROPIC.reply(Given::new(error, context))
     }
 
     fn error_event(
@@ -143,6 +143,6 @@ impl Dialect for Anthropic {
         context: &ErrorContext<'_>,
         _after: Option<Event<'_>>,
     ) -> Option<Made> {
-        Some(Made::event("error", error::event(error, context)))
+        errors::ANTHROPIC.event(Given::new(error, context))
     }
 }

@@ -13,7 +13,6 @@
 //! `bedrock-runtime` (2023-09-30) that the AWS SDKs are made from.
 
 mod answer;
-mod error;
 mod made;
 mod request;
 #[cfg(test)]
@@ -26,6 +25,7 @@ use http::{HeaderMap, Method};
 use crate::dialect::{
     AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
 };
+use crate::errors::{self, Given};
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{
     Conversation, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying, Saying,
@@ -333,7 +333,7 @@ impl Dialect for Bedrock {
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        error::reply(error, context)
+        errors::BEDROCK.reply(Given::new(error, context))
     }
 
     fn error_event(
@@ -342,6 +342,14 @@ impl Dialect for Bedrock {
         context: &ErrorContext<'_>,
         _after: Option<Event<'_>>,
     ) -> Option<Made> {
-        error::event(error, context)
+        let operation = call(context.target).map(|(_, operation)| operation);
+        let conditions: &[_] = match operation {
+            Some(Operation::InvokeStream) => &["invoke_stream"],
+            _ => &[],
+        };
+        errors::BEDROCK.event(Given {
+            conditions,
+            ..Given::new(error, context)
+        })
     }
 }

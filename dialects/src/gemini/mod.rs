@@ -6,7 +6,6 @@
 //! and its official Python client.
 
 mod answer;
-mod error;
 mod made;
 mod request;
 #[cfg(test)]
@@ -17,6 +16,7 @@ use http::{HeaderMap, Method};
 use crate::dialect::{
     AnswerForm, Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply,
 };
+use crate::errors::{self, Given, Term};
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{
     Conversation, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying, Saying,
@@ -144,7 +144,7 @@ impl Dialect for Gemini {
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        error::reply(error, context)
+        with_given(error, context, |given| errors::GEMINI.reply(given))
     }
 
     fn error_event(
@@ -153,7 +153,7 @@ impl Dialect for Gemini {
         context: &ErrorContext<'_>,
         _after: Option<Event<'_>>,
     ) -> Option<Made> {
-        error::event(error, context).map(Made::data)
+        with_given(error, context, |given| errors::GEMINI.event(given))
     }
 }
 
@@ -179,6 +179,38 @@ impl<'a> Call<'a> {
     fn streams(self) -> bool {
         self.method == "streamGenerateContent"
     }
+}
+
+/// What the templates of errors are filled from: the path names model, version and method.
+fn with_given<T>(
+    error: &ModelError,
+    context: &ErrorContext<'_>,
+    render: impl FnOnce(Given<'_>) -> T,
+) -> T {
+    let target = context.target;
+    let call = Call::of(target);
+    let context = ErrorContext {
+        model: context.model.or(call.map(|call| call.model)),
+        ..*context
+    };
+    // The first segment may be a gateway's.
+    let mut segments = target.path().split('/');
+    let version = segments.find(|segment| matches!(*segment, "v1" | "v1beta" | "v1alpha"));
+    let method = call.map_or("generateContent", |call| call.method);
+    let text = |text: &str| Term::Text(text.to_owned());
+    let conditions: &[_] = match call.is_some_and(Call::streams) {
+        true if streams_a_list(target) => &["listed"],
+        true => &["server_sent_events"],
+        false => &[],
+    };
+    render(Given {
+        conditions,
+        values: &[
+            ("version", text(version.unwrap_or("v1beta"))),
+            ("method", text(method)),
+        ],
+        ..Given::new(error, &context)
+    })
 }
 
 /// Whether the answer to `target` is a JSON list whose items arrive one by one.

@@ -6,7 +6,6 @@
 //! official Python client.
 
 mod answer;
-mod error;
 mod made;
 mod request;
 #[cfg(test)]
@@ -15,6 +14,7 @@ mod tests;
 use http::Method;
 
 use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
+use crate::errors::{self, Given};
 use crate::json::{Document, Edits, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
 use crate::stream::{Framing, Made};
@@ -105,7 +105,7 @@ impl Dialect for Ollama {
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        error::reply(error, context)
+        errors::OLLAMA.reply(Given::new(error, context))
     }
 
     fn error_event(
@@ -114,6 +114,6 @@ impl Dialect for Ollama {
         context: &ErrorContext<'_>,
         _after: Option<Event<'_>>,
     ) -> Option<Made> {
-        Some(Made::data(error::event(error, context)))
+        errors::OLLAMA.event(Given::new(error, context))
     }
 }

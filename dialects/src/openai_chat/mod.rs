@@ -4,7 +4,6 @@
 //! with `[DONE]`. Source: OpenAI's API reference and its official Python client.
 
 mod answer;
-pub(crate) mod error;
 mod made;
 mod request;
 #[cfg(test)]
@@ -13,8 +12,8 @@ mod variation;
 
 use http::Method;
 
-use self::error::Endpoint;
 use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
+use crate::errors::{self, Given, Templates};
 use crate::json::{Document, Edits, Kind, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
 use crate::stream::{Framing, Made};
@@ -54,6 +53,11 @@ impl OpenAiChat {
     fn variation(self, context: &ErrorContext<'_>) -> Option<Variation> {
         self.variation
             .or_else(|| Variation::of(context.target, context.model))
+    }
+
+    fn templates(self, context: &ErrorContext<'_>) -> &'static Templates {
+        self.variation(context)
+            .map_or(&errors::OPENAI, Variation::templates)
     }
 }
 
@@ -146,10 +150,7 @@ impl Dialect for OpenAiChat {
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        match self.variation(context) {
-            Some(variation) => variation.error(error, context),
-            None => error::reply(error, context, Endpoint::Chat),
-        }
+        self.templates(context).reply(Given::new(error, context))
     }
 
     fn error_event(
@@ -158,12 +159,9 @@ impl Dialect for OpenAiChat {
         context: &ErrorContext<'_>,
         after: Option<Event<'_>>,
     ) -> Option<Made> {
-        let told = self.variation(context);
-        let told = told.and_then(|variation| variation.error_event(error, context, after));
-        let plain = || {
-            let error = error::object(error, context, Endpoint::Chat);
-            Made::data(format!("{{\"error\":{error}}}"))
-        };
-        Some(told.unwrap_or_else(plain))
+        self.templates(context).event(Given {
+            last: after,
+            ..Given::new(error, context)
+        })
     }
 }

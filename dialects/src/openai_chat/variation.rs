@@ -8,22 +8,10 @@
 //! | `OpenRouter` | `…/api/v1/chat/completions`, models with a `/` | `{"error": {"code": 429, "message", "metadata"}}` |
 //!
 //! Where a provider hands on the model's own error, it is OpenAI's. Answers need no variation: what
-//! the providers add is read from all of them. Sources: the providers' error pages, their official
-//! clients, and errors that users report.
+//! the providers add is read from all of them.
 
-mod azure;
-mod groq;
-mod mistral;
-mod openrouter;
-
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-
-use crate::dialect::{ErrorContext, Event, Target, WireReply};
-use crate::model::ModelError;
-use crate::stream::Made;
-use crate::waits::whole_seconds;
+use crate::dialect::Target;
+use crate::errors::{self, Templates};
 
 /// The domain whose hosts serve Mistral's API.
 const MISTRAL: &str = "mistral.ai";
@@ -39,13 +27,6 @@ pub(crate) enum Variation {
     Mistral,
     /// `OpenRouter`.
     OpenRouter,
-}
-
-/// An error as one provider tells it.
-struct Told {
-    status: u16,
-    body: String,
-    headers: Vec<(&'static str, String)>,
 }
 
 impl Variation {
@@ -79,64 +60,13 @@ impl Variation {
         }
     }
 
-    /// The reply with which this provider reports `error`.
-    pub(super) fn error(self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        let told = match self {
-            Self::Azure => azure::told(error, context),
-            Self::Groq => groq::told(error, context),
-            Self::Mistral => mistral::told(error, context),
-            Self::OpenRouter => openrouter::told(error, context),
-        };
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        for (name, value) in told.headers {
-            if let Ok(value) = HeaderValue::try_from(value) {
-                headers.insert(HeaderName::from_static(name), value);
-            }
-        }
-        WireReply {
-            status: StatusCode::from_u16(told.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            headers,
-            body: Bytes::from(told.body),
-        }
-    }
-
-    /// The event with which this provider reports `error` in a stream; `None`: as OpenAI does.
-    pub(super) fn error_event(
-        self,
-        error: &ModelError,
-        context: &ErrorContext<'_>,
-        after: Option<Event<'_>>,
-    ) -> Option<Made> {
+    /// The templates of its errors.
+    pub(super) fn templates(self) -> &'static Templates {
         match self {
-            Self::Azure => match error {
-                // The model's own errors are OpenAI's.
-                ModelError::ContextLength | ModelError::Timeout => None,
-                ModelError::RateLimit { .. }
-                | ModelError::QuotaExhausted
-                | ModelError::ContentFilter
-                | ModelError::Auth
-                | ModelError::ModelNotFound
-                | ModelError::ServerError { .. }
-                | ModelError::Overloaded => Some(Made::data(azure::told(error, context).body)),
-            },
-            Self::Groq => Some(Made::event(
-                "error",
-                groq::told(error, context).body.trim_end(),
-            )),
-            Self::Mistral => Some(Made::data(mistral::told(error, context).body)),
-            Self::OpenRouter => Some(Made::data(openrouter::chunk(error, after))),
+            Self::Azure => &errors::AZURE,
+            Self::Groq => &errors::GROQ,
+            Self::Mistral => &errors::MISTRAL,
+            Self::OpenRouter => &errors::OPENROUTER,
         }
-    }
-}
-
-/// The wait of a rate limit, as a header of whole seconds.
-fn retry_after(error: &ModelError) -> Option<(&'static str, String)> {
-    match error {
-        ModelError::RateLimit {
-            retry_after: Some(wait),
-            ..
-        } => Some(("retry-after", whole_seconds(*wait).to_string())),
-        _ => None,
     }
 }

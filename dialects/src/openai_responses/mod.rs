@@ -15,9 +15,9 @@ mod tests;
 use http::Method;
 
 use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
+use crate::errors::{self, Given, Term};
 use crate::json::{Document, Edits, NodeId, Value, quote};
 use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
-use crate::openai_chat::error::{self, Endpoint};
 use crate::stream::{Framing, Made};
 
 /// The dialect `openai-responses`.
@@ -118,7 +118,10 @@ impl Dialect for OpenAiResponses {
     }
 
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        error::reply(error, context, Endpoint::Responses)
+        errors::OPENAI.reply(Given {
+            conditions: &["responses"],
+            ..Given::new(error, context)
+        })
     }
 
     fn error_event(
@@ -127,10 +130,11 @@ impl Dialect for OpenAiResponses {
         context: &ErrorContext<'_>,
         after: Option<Event<'_>>,
     ) -> Option<Made> {
-        let error = error::object(error, context, Endpoint::Responses);
         let number = after.map_or(0, |after| made::number(after.root()) + 1);
-        // The reference shows these fields without an object of their own; the API sends one.
-        let data = format!("{{\"type\":\"error\",\"error\":{error},\"sequence_number\":{number}}}");
-        Some(Made::event("error", data))
+        errors::OPENAI.event(Given {
+            conditions: &["responses"],
+            values: &[("next_number", Term::Number(number))],
+            ..Given::new(error, context)
+        })
     }
 }

@@ -8,6 +8,10 @@ use crate::limits::{Limited, Limits, OverLimit};
 const LONGEST: usize = 1_000;
 /// Most values that alternative selectors may multiply one to.
 const MOST_SELECTED: usize = 16;
+/// What a path costs beside its length: the body is parsed for it.
+const COST: usize = 200;
+/// What it costs where it looks at many values of the body: `..`, `*`, a slice, a filter.
+const COST_OF_MANY: usize = 1_000;
 
 /// Why a text is no `JSONPath` here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,15 +32,19 @@ pub fn parse(written: &str, limits: &Limits) -> Result<JsonPath, PathError> {
     if written.len() > LONGEST {
         return Err(PathError::TooDear("it is longer than 1,000 bytes"));
     }
-    let times = times(written).map_err(PathError::TooDear)?;
-    limits.take(Limited::PathBytes, written.len() * times)?;
+    let bare = without_texts(written);
+    let times = times(&bare).map_err(PathError::TooDear)?;
+    let cost = match bare.contains(['*', '?', ':']) || bare.contains("..") {
+        true => COST_OF_MANY,
+        false => COST,
+    };
+    limits.take(Limited::PathBytes, cost + written.len() * times)?;
     JsonPath::parse(written).map_err(|error| PathError::Syntax(error.to_string()))
 }
 
 /// How many times a path may look at one value in each of its parts. Two descents look at a value once for
 /// each that it stands in, a query from the root once for each other value; a pattern is compiled each time.
-fn times(written: &str) -> Result<usize, &'static str> {
-    let bare = without_texts(written);
+fn times(bare: &str) -> Result<usize, &'static str> {
     if bare.matches("..").count() > 1 {
         return Err("`..` may stand in it once");
     }
@@ -107,9 +115,16 @@ mod tests {
 
     #[test]
     fn a_document_has_so_many_paths_and_no_more() {
-        let limits = Limits::default();
-        let path = "$['a','b','c','d']";
-        let taken = (0..1_000).take_while(|_| parse(path, &limits).is_ok());
-        assert_eq!(taken.count(), 20_000 / (path.len() * 4));
+        for (path, most) in [
+            ("$['a','b','c','d']", 20_000 / (COST + 18 * 4)),
+            ("$..a", 20_000 / (COST_OF_MANY + 4)),
+            ("$[*]", 20_000 / (COST_OF_MANY + 4)),
+            ("$[?@.a]", 20_000 / (COST_OF_MANY + 7)),
+            ("$['..*']", 20_000 / (COST + 8)),
+        ] {
+            let limits = Limits::default();
+            let taken = (0..1_000).take_while(|_| parse(path, &limits).is_ok());
+            assert_eq!(taken.count(), most, "{path}");
+        }
     }
 }

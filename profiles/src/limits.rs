@@ -18,7 +18,7 @@ pub enum Limited {
     Patterns,
     /// Bytes that they compile to.
     PatternBytes,
-    /// Bytes of `JSONPath`s, those of alternative selectors counted for each.
+    /// Bytes of `JSONPath`s, those of alternative selectors counted for each, and a cost for each path.
     PathBytes,
     /// Parts of JSON Schemas, what is referred to counted for each reference.
     SchemaParts,
@@ -44,7 +44,11 @@ const ALL: [(Limited, usize, &str); 7] = [
         12 << 20,
         "bytes of compiled regular expressions",
     ),
-    (Limited::PathBytes, 20_000, "bytes of JSONPaths"),
+    (
+        Limited::PathBytes,
+        20_000,
+        "bytes of JSONPaths, each with 200 more, or with 1,000 where it has `..`, `*`, a slice or a filter",
+    ),
     (
         Limited::SchemaParts,
         20_000,

@@ -75,6 +75,8 @@ def profiles():
     yield "JSONPath of many selectors", lambda: profile({"json": {"$" + "[*,*,*,*]" * 12: 1}})
     yield "JSONPath with patterns", lambda: profile({"json": {"$..[?search(@, '(a{999}){999}')]": 1}})
     yield "many JSONPaths", lambda: filled(lambda n: profile({"json": {"$..a": 1}}, n), 9000)
+    yield "JSONPaths with descents that fit", lambda: profile({"json": {"$..a": 1}}, 19)
+    yield "plain JSONPaths that fit", lambda: profile({"json": {"$.a": 1}}, 90)
     yield "long JSONPath", lambda: profile({"json": {"$" + ".a" * 500000: 1}})
     yield "nested JSONPath", lambda: profile({"json": {"$[?" + "(" * 400000 + "@" + ")" * 400000 + "]": 1}})
     yield "rules", lambda: filled(lambda n: profile({}, n), 9999)
@@ -197,7 +199,8 @@ def put(daemon, kind, text):
         in_force, told = daemon.call("PUT", "/v1/chaos", {"profile": "a"})
         said = f"in force: {in_force} {told[:200]}"
         if in_force < 300:
-            slowest = sends(daemon, ("[" * 100 + "]" * 100).encode())
+            bodies = [b"[" * 100 + b"]" * 100, json.dumps([{"b": [1] * 20}] * 800).encode()]
+            slowest = max(sends(daemon, body) for body in bodies)
             daemon.call("DELETE", "/v1/chaos")
     return status, said, slowest
 

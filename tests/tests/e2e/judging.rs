@@ -18,12 +18,12 @@ fn an_agent_that_owns_up_passes_and_everything_is_told() {
     for arguments in [&["chaos"][..], &["contract", "run"]] {
         let told = desk.run(arguments, &suite);
         assert_eq!(told.code, Some(0), "{told:#?}");
-        let (listening, asked) = told.err.split_once("asked 1 of ").expect("progress");
+        let (listening, asked) = told.err.split_once("invocation 1 of ").expect("progress");
         assert!(
             listening.contains("proxy on http://127.0.0.1:"),
             "{told:#?}"
         );
-        assert!(asked.contains("asked "), "{told:#?}");
+        assert!(asked.contains("invocation "), "{told:#?}");
         let closing = format!("squall {}: passed score=100 ", arguments[0]);
         assert!(told.closing().starts_with(&closing), "{told:#?}");
         assert!(
@@ -88,7 +88,7 @@ fn an_agent_that_makes_things_up_fails() {
     for part in [
         "1 cell failed:",
         "says-so under outage (critical)",
-        "answered: the weather is unavailable",
+        "answer: the weather is unavailable",
         "failed=1",
     ] {
         assert!(told.out.contains(part), "{part}: {told:#?}");

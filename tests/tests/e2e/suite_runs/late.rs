@@ -52,7 +52,7 @@ fn a_call_for_an_asking_that_is_over_is_still_that_askings_at_any_concurrency() 
             let warning = run["warnings"][0].as_str().unwrap_or_default();
             assert!(
                 warning.starts_with(
-                    "6 calls came when the asking was over, GET http://tool.test/json?q=LATE-OF-"
+                    "6 calls came when the invocation was over, GET http://tool.test/json?q=LATE-OF-"
                 ),
                 "{told}: {run:#}"
             );
@@ -138,7 +138,7 @@ fn a_call_of_a_warm_worker_between_two_askings_is_told_of_and_judged_as_neithers
     held.late.lock().unwrap().send(()).unwrap();
     let run = over(&daemon, answer.header("location").unwrap());
     assert_eq!(run["state"], "passed", "{run:#}");
-    let told = "1 call came when the asking was over, GET http://tool.test/json?q=LATE of `Paris` the first";
+    let told = "1 call came when the invocation was over, GET http://tool.test/json?q=LATE of `Paris` the first";
     let warning = run["warnings"][0].as_str().unwrap_or_default();
     assert!(warning.starts_with(told), "{run:#}");
     let scope_of = |query: &str| {

@@ -34,10 +34,8 @@ pub fn parse(written: &str, limits: &Limits) -> Result<JsonPath, PathError> {
     }
     let bare = without_texts(written);
     let times = times(&bare).map_err(PathError::TooDear)?;
-    let cost = match bare.contains(['*', '?', ':']) || bare.contains("..") {
-        true => COST_OF_MANY,
-        false => COST,
-    };
+    let looks_at_many = bare.contains(['*', '?', ':']) || bare.contains("..");
+    let cost = if looks_at_many { COST_OF_MANY } else { COST };
     limits.take(Limited::PathBytes, cost + written.len() * times)?;
     JsonPath::parse(written).map_err(|error| PathError::Syntax(error.to_string()))
 }

@@ -155,18 +155,6 @@ fn groqs_client_takes_each_fault_for_the_provider_s() {
         cut("RemoteProtocolError"),
         refused(WHOLE),
         refused(STREAM),
-        Case {
-            arguments: &["--tools"],
-            rule: json!({ "mode": "malformed_tool_call" }),
-            told: json!({ "ok": false, "error": "BadRequestError", "status": 400 }),
-            attempts: 1,
-        },
-        Case {
-            arguments: &["--tools", "--stream"],
-            rule: json!({ "mode": "malformed_tool_call" }),
-            told: json!({ "ok": false, "error": "APIError" }),
-            attempts: 1,
-        },
     ];
     GROQ.tells(&stage(), Path::Reverse, &cases);
 }

@@ -128,7 +128,7 @@ pub(super) fn daemon_id(config: &Config, api: SocketAddr) -> Result<DaemonId, Fa
         Place::Memory => None,
         // The name belongs to the daemon that lives here, which would take these runs for its own.
         _ if config.passing => None,
-        Place::Sqlite(_) | Place::Postgres(_) => Some(config.home.as_path()),
+        Place::Sqlite(_) | Place::Postgres { .. } => Some(config.home.as_path()),
     };
     let written = DaemonId::of(home).and_then(|mut id| {
         id.write_address(reachable(api))?;

@@ -1,7 +1,12 @@
 //! The audit log as rows.
 
-use sqlx::{Database, Encode, QueryBuilder, Type};
+use sqlx::AnyConnection;
 
+use super::document::signed;
+use super::error::Cause;
+use super::statement::sql;
+use super::{Store, StoreError, at_most};
+use crate::ledger::chain::Head;
 use crate::ledger::{Draft, Entry};
 
 /// Which entries are wanted; every part that is given must hold.
@@ -21,8 +26,8 @@ pub struct AuditFilter {
     pub since_ms: Option<u64>,
 }
 
-/// What a row of `audit` is read as.
-pub(super) type Row = (
+/// A row of `audit`.
+type Row = (
     i64,
     i64,
     String,
@@ -39,11 +44,8 @@ pub(super) type Row = (
 );
 
 /// The columns of [`Row`].
-pub(super) const COLUMNS: &str = "number, at, workspace, actor, source, action, target, before, after, \
-                                  outcome, detail, previous, hash";
-
-/// The end of the chain: its number and hash.
-pub(super) const HEAD: &str = "SELECT number, hash FROM audit_head WHERE one = 1";
+const COLUMNS: &str = "number, at, workspace, actor, source, action, target, before, after, outcome, \
+                       detail, previous, hash";
 
 impl From<Row> for Entry {
     fn from(
@@ -81,53 +83,32 @@ impl From<Row> for Entry {
     }
 }
 
-/// What a database must be able to take.
-pub(super) trait TakesAudit: Database
-where
-    for<'v> &'v str: Encode<'v, Self> + Type<Self>,
-    for<'v> Option<&'v str>: Encode<'v, Self> + Type<Self>,
-    for<'v> String: Encode<'v, Self> + Type<Self>,
-    for<'v> i64: Encode<'v, Self> + Type<Self>,
-{
-    /// The statement that writes entries.
-    fn append(entries: &[Entry]) -> QueryBuilder<Self> {
-        let mut query = QueryBuilder::new(format!("INSERT INTO audit ({COLUMNS}) "));
-        query.push_values(entries, |mut values, entry| {
-            values
-                .push_bind(entry.number)
-                .push_bind(entry.at)
-                .push_bind(entry.workspace.as_str())
-                .push_bind(entry.actor.as_str())
-                .push_bind(entry.source.as_str())
-                .push_bind(entry.action.as_str())
-                .push_bind(entry.target.as_str())
-                .push_bind(entry.before.as_deref())
-                .push_bind(entry.after.as_deref())
-                .push_bind(entry.outcome.as_str())
-                .push_bind(entry.detail.as_str())
-                .push_bind(entry.previous.as_str())
-                .push_bind(entry.hash.as_str());
-        });
-        query
+impl Store {
+    /// Appends entries to the audit log, in their order, all of them or none.
+    pub async fn append_audit(&self, drafts: &[Draft]) -> Result<(), StoreError> {
+        self.bounded(async {
+            let mut transaction = self.begin().await?;
+            append(&mut transaction, drafts).await?;
+            transaction.commit().await?;
+            Ok(())
+        })
+        .await
     }
 
-    /// The statement that moves the head behind an entry.
-    fn move_head(last: &Entry) -> QueryBuilder<Self> {
-        let mut query = QueryBuilder::new("UPDATE audit_head SET number = ");
-        query.push_bind(last.number).push(", hash = ");
-        query.push_bind(last.hash.as_str()).push(" WHERE one = 1");
-        query
-    }
-
-    /// The statement that reads entries, newest first.
-    fn entries(filter: &AuditFilter, before: Option<i64>, limit: i64) -> QueryBuilder<Self> {
-        let mut query = QueryBuilder::new(format!("SELECT {COLUMNS} FROM audit WHERE TRUE"));
+    /// At most `limit` entries of the audit log that `filter` wants, newest first, all with a number less
+    /// than `before`.
+    pub async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let mut page = sql(format!("SELECT {COLUMNS} FROM audit WHERE TRUE"));
         if let Some(before) = before {
-            query.push(" AND number < ").push_bind(before);
+            page.push(" AND number < ").push_bind(before);
         }
         if let Some(since) = filter.since_ms {
-            let since = i64::try_from(since).unwrap_or(i64::MAX);
-            query.push(" AND at >= ").push_bind(since);
+            page.push(" AND at >= ").push_bind(signed(since));
         }
         for (column, wanted) in [
             ("workspace", &filter.workspace),
@@ -137,35 +118,70 @@ where
             ("outcome", &filter.outcome),
         ] {
             if let Some(wanted) = wanted {
-                query.push(format!(" AND {column} = "));
-                query.push_bind(wanted.replace('\0', "\u{fffd}"));
+                page.push(" AND ").push(column).push(" = ");
+                page.push_bind(wanted.replace('\0', "\u{fffd}"));
             }
         }
-        query.push(" ORDER BY number DESC LIMIT ").push_bind(limit);
-        query
+        page.push(" ORDER BY number DESC LIMIT ")
+            .push_bind(at_most(limit));
+        let rows: Vec<Row> = self.read(page).await?;
+        Ok(rows.into_iter().map(Entry::from).collect())
     }
 
-    /// The statement that reads entries behind a number, oldest first, whatever their numbers are.
-    fn following(number: i64, limit: i64) -> QueryBuilder<Self> {
-        let mut query = QueryBuilder::new(format!("SELECT {COLUMNS} FROM audit WHERE number > "));
-        query.push_bind(number);
-        query.push(" ORDER BY number LIMIT ").push_bind(limit);
-        query
+    /// At most `limit` entries of the audit log with a number greater than `number`, oldest first.
+    pub async fn audit_after(&self, number: i64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let following = sql(format!(
+            "SELECT {COLUMNS} FROM audit WHERE number > $1 ORDER BY number LIMIT $2"
+        ));
+        let rows: Vec<Row> = self
+            .read(following.bind(number).bind(at_most(limit)))
+            .await?;
+        Ok(rows.into_iter().map(Entry::from).collect())
+    }
+
+    /// The end of the audit log's chain, as it is kept apart; `None` when somebody has taken it away.
+    pub async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
+        let head = sql("SELECT number, hash FROM audit_head WHERE one = 1");
+        // Memory that has not been used has one too.
+        let rows = self.bounded(head.rows(&self.reader)).await?.into_iter();
+        let mut heads = rows.map(|(number, hash)| Head { number, hash });
+        Ok(heads.next())
     }
 }
 
-impl TakesAudit for sqlx::Sqlite {}
-
-impl TakesAudit for sqlx::Postgres {}
-
-/// The entries of drafts behind the end of the chain.
-pub(super) fn chained(drafts: &[Draft], (number, hash): (i64, String)) -> Vec<Entry> {
-    let mut head = (number, hash);
-    let mut entries = Vec::with_capacity(drafts.len());
-    for draft in drafts {
-        let entry = Entry::after(draft, head.0, &head.1);
-        head = (entry.number, entry.hash.clone());
-        entries.push(entry);
+/// Appends entries to the audit log. The head's row is written first and so locked until the transaction
+/// is over: entries of several daemons follow one another.
+pub(super) async fn append(connection: &mut AnyConnection, drafts: &[Draft]) -> Result<(), Cause> {
+    if drafts.is_empty() {
+        return Ok(());
     }
-    entries
+    let head = sql("UPDATE audit_head SET number = number WHERE one = 1 RETURNING number, hash");
+    let heads: Vec<(i64, String)> = head.rows(&mut *connection).await?;
+    let (mut number, mut hash) = heads.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+    let insert = format!(
+        "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+    );
+    for draft in drafts {
+        let entry = Entry::after(draft, number, &hash);
+        (number, hash) = (entry.number, entry.hash.clone());
+        sql(&insert)
+            .bind(entry.number)
+            .bind(entry.at)
+            .bind(entry.workspace)
+            .bind(entry.actor)
+            .bind(entry.source)
+            .bind(entry.action)
+            .bind(entry.target)
+            .bind(entry.before)
+            .bind(entry.after)
+            .bind(entry.outcome)
+            .bind(entry.detail)
+            .bind(entry.previous)
+            .bind(entry.hash)
+            .execute(&mut *connection)
+            .await?;
+    }
+    let head = sql("UPDATE audit_head SET number = $1, hash = $2 WHERE one = 1");
+    head.bind(number).bind(hash).execute(connection).await?;
+    Ok(())
 }

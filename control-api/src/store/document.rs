@@ -2,18 +2,15 @@
 
 use ring::digest::{SHA256, digest};
 
-use super::StoreError;
+use super::statement::{Statement, sql};
+use super::{Store, StoreError, at_most, audit, can_be_there};
 use crate::ledger::Draft;
 
 /// The workspace of everybody who has no other.
 pub const DEFAULT_WORKSPACE: &str = "default";
 
 /// Versions of a document that are kept, the newest ones.
-pub(super) const VERSIONS: i64 = 100;
-
-/// Deletes versions of a document up to a number. In the words of both databases.
-pub(super) const FORGET: &str = "DELETE FROM documents WHERE workspace = $1 AND kind = $2 AND name = $3 \
-     AND version <= $4";
+const VERSIONS: i64 = 100;
 
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,19 +64,19 @@ pub enum Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    pub(super) fn body(self) -> &'a str {
+    fn body(self) -> &'a str {
         match self {
             Self::Put { body, .. } => body,
             Self::Delete => "",
         }
     }
 
-    pub(super) fn deletes(self) -> bool {
+    fn deletes(self) -> bool {
         matches!(self, Self::Delete)
     }
 
     /// The entry of the audit log that goes with it, over what is there now.
-    pub(super) fn entry(self, entry: Option<&Draft>, newest: Option<&Document>) -> Option<Draft> {
+    fn entry(self, entry: Option<&Draft>, newest: Option<&Document>) -> Option<Draft> {
         let held = newest.filter(|newest| !newest.deleted);
         Some(Draft {
             before: held.map(|held| held.digest.clone()),
@@ -89,7 +86,7 @@ impl<'a> Change<'a> {
     }
 
     /// The names as a JSON list.
-    pub(super) fn variables(self) -> Option<String> {
+    fn variables(self) -> Option<String> {
         match self {
             Self::Put { variables, .. } => {
                 variables.map(|names| serde_json::json!(names).to_string())
@@ -99,7 +96,7 @@ impl<'a> Change<'a> {
     }
 
     /// SHA-256 of the text, 64 hex digits.
-    pub(super) fn digest(self) -> String {
+    fn digest(self) -> String {
         digest_of(self.body())
     }
 }
@@ -134,8 +131,12 @@ pub struct Document {
     pub deleted: bool,
 }
 
-/// What a row of `documents` is read as: version, body, variables, digest, created at, deleted.
-pub(super) type Row = (String, i64, String, Option<String>, String, i64, bool);
+/// The columns of [`Row`].
+const COLUMNS: &str =
+    "name, version, body, variables, digest, created_at, CAST(deleted AS INTEGER)";
+
+/// A row of `documents`.
+type Row = (String, i64, String, Option<String>, String, i64, i64);
 
 impl From<Row> for Document {
     fn from((name, version, body, variables, digest, created_at, deleted): Row) -> Self {
@@ -147,7 +148,7 @@ impl From<Row> for Document {
             variables: variables.map(|names| serde_json::from_str(&names).unwrap_or_default()),
             digest,
             created_at: u64::try_from(created_at).unwrap_or_default(),
-            deleted,
+            deleted: deleted != 0,
         }
     }
 }
@@ -176,15 +177,9 @@ impl From<(String, i64, String, i64)> for ListedDocument {
     }
 }
 
-/// Reads documents that are not deleted, by name, without their texts. In the words of both databases.
-pub(super) const LISTED: &str = "SELECT name, version, digest, created_at FROM documents AS newest \
-     WHERE workspace = $1 AND kind = $2 AND name > $3 AND NOT deleted AND version = \
-     (SELECT MAX(version) FROM documents WHERE workspace = $1 AND kind = $2 AND name = newest.name) \
-     ORDER BY name LIMIT $4";
-
 impl Document {
     /// Whether `change` would leave it as it is.
-    pub(super) fn is(&self, change: Change<'_>) -> bool {
+    fn is(&self, change: Change<'_>) -> bool {
         let names = |list: &Option<Vec<String>>| {
             list.as_ref()
                 .map(|names| serde_json::json!(names).to_string())
@@ -193,6 +188,168 @@ impl Document {
             && self.body == change.body()
             && names(&self.variables) == change.variables()
     }
+}
+
+impl Store {
+    /// The newest version of every document of a kind in a workspace, deleted ones included, by name.
+    pub async fn documents(
+        &self,
+        workspace: &str,
+        kind: DocumentKind,
+    ) -> Result<Vec<Document>, StoreError> {
+        let newest = sql(format!(
+            "SELECT {COLUMNS} FROM documents AS newest WHERE workspace = $1 AND kind = $2 AND version = \
+             (SELECT MAX(version) FROM documents WHERE workspace = $1 AND kind = $2 AND name = newest.name) \
+             ORDER BY name"
+        ));
+        let rows: Vec<Row> = self
+            .read(newest.bind(workspace).bind(kind.as_str()))
+            .await?;
+        Ok(rows.into_iter().map(Document::from).collect())
+    }
+
+    /// At most `limit` documents of a kind in a workspace that are not deleted, by name, those whose name
+    /// comes after `after` (empty: from the first).
+    pub async fn listed(
+        &self,
+        workspace: &str,
+        kind: DocumentKind,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<ListedDocument>, StoreError> {
+        let listed = sql(
+            "SELECT name, version, digest, created_at FROM documents AS newest \
+             WHERE workspace = $1 AND kind = $2 AND name > $3 AND NOT deleted AND version = \
+             (SELECT MAX(version) FROM documents WHERE workspace = $1 AND kind = $2 AND name = newest.name) \
+             ORDER BY name LIMIT $4",
+        )
+        .bind(workspace)
+        .bind(kind.as_str())
+        .bind(after)
+        .bind(at_most(limit));
+        let rows: Vec<(String, i64, String, i64)> = self.read(listed).await?;
+        Ok(rows.into_iter().map(ListedDocument::from).collect())
+    }
+
+    /// The newest version of a document, which may be its deletion; `None` when it was never put.
+    pub async fn newest(&self, key: Key<'_>) -> Result<Option<Document>, StoreError> {
+        if !can_be_there(key.name) {
+            return Ok(None);
+        }
+        let rows: Vec<Row> = self.read(newest(key)).await?;
+        Ok(rows.into_iter().next().map(Document::from))
+    }
+
+    /// The workspaces that have, or once had, a document of a kind, by name.
+    pub async fn workspaces(&self, kind: DocumentKind) -> Result<Vec<String>, StoreError> {
+        let names =
+            sql("SELECT DISTINCT workspace FROM documents WHERE kind = $1 ORDER BY workspace");
+        let rows: Vec<(String,)> = self.read(names.bind(kind.as_str())).await?;
+        Ok(rows.into_iter().map(|(name,)| name).collect())
+    }
+
+    /// One version of a document; `None` when there never was such a version. A deletion is a version
+    /// too.
+    pub async fn document(
+        &self,
+        key: Key<'_>,
+        version: i64,
+    ) -> Result<Option<Document>, StoreError> {
+        if !can_be_there(key.name) {
+            return Ok(None);
+        }
+        let one = key.select(
+            format!("SELECT {COLUMNS} FROM documents"),
+            " AND version = $4",
+        );
+        let rows: Vec<Row> = self.read(one.bind(version)).await?;
+        Ok(rows.into_iter().next().map(Document::from))
+    }
+
+    /// Writes a new version of a document over version `over` (0: there is none), and gives its
+    /// number. The newest 100 versions stay. What is written already is not written again: the number is
+    /// then `over`. `at` is milliseconds since 1970.
+    pub async fn write(
+        &self,
+        key: Key<'_>,
+        change: Change<'_>,
+        over: i64,
+        at: u64,
+    ) -> Result<i64, WriteError> {
+        self.write_with(key, change, over, at, None).await
+    }
+
+    /// [`Self::write`], with an entry of the audit log in the same transaction; its digests are those of
+    /// the document.
+    pub async fn write_with(
+        &self,
+        key: Key<'_>,
+        change: Change<'_>,
+        over: i64,
+        at: u64,
+        entry: Option<&Draft>,
+    ) -> Result<i64, WriteError> {
+        if change.body().contains('\0') {
+            return Err(WriteError::Nul);
+        }
+        let written = self.bounded(async {
+            let mut transaction = self.begin().await?;
+            let rows: Vec<Row> = newest(key).rows(&mut *transaction).await?;
+            let newest = rows.into_iter().next().map(Document::from);
+            if newest.as_ref().map_or(0, |newest| newest.version) != over {
+                return Ok(None);
+            }
+            let entry = change.entry(entry, newest.as_ref());
+            let is_new = !newest.is_some_and(|newest| newest.is(change));
+            if is_new {
+                // Of two daemons that write the same version at once, one finds it taken.
+                let insert = sql(
+                    "INSERT INTO documents \
+                     (workspace, kind, name, version, body, variables, digest, created_at, deleted) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+                )
+                .bind(key.workspace)
+                .bind(key.kind.as_str())
+                .bind(key.name)
+                .bind(over + 1)
+                .bind(change.body())
+                .bind(change.variables())
+                .bind(change.digest())
+                .bind(signed(at))
+                .bind(change.deletes());
+                if insert.execute(&mut *transaction).await? == 0 {
+                    return Ok(None);
+                }
+                let forget = key.select("DELETE FROM documents", " AND version <= $4");
+                let forget = forget.bind(over + 1 - VERSIONS);
+                forget.execute(&mut *transaction).await?;
+                self.notify(&mut transaction, key.kind.as_str()).await?;
+            }
+            audit::append(&mut transaction, entry.as_slice()).await?;
+            transaction.commit().await?;
+            Ok(Some(over + i64::from(is_new)))
+        });
+        written.await?.ok_or(WriteError::Stale)
+    }
+}
+
+impl Key<'_> {
+    /// A statement about versions of this document; its next value is `$4`.
+    fn select(self, what: impl std::fmt::Display, which: &str) -> Statement {
+        sql(format!(
+            "{what} WHERE workspace = $1 AND kind = $2 AND name = $3{which}"
+        ))
+        .bind(self.workspace)
+        .bind(self.kind.as_str())
+        .bind(self.name)
+    }
+}
+
+fn newest(key: Key<'_>) -> Statement {
+    key.select(
+        format!("SELECT {COLUMNS} FROM documents"),
+        " ORDER BY version DESC LIMIT 1",
+    )
 }
 
 /// Why a document was not written.

@@ -115,7 +115,7 @@ impl StoreError {
         };
         let cause = said.message().to_owned();
         let code = said.code().unwrap_or_default();
-        let sort = if matches!(place, Place::Postgres(_)) {
+        let sort = if place.is_postgres() {
             of_postgres(&code)
         } else {
             of_sqlite(&code)

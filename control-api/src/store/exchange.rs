@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use sqlx::{Database, Encode, QueryBuilder, Type};
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_journal::ring::{Entry, Filter, StatusFilter, Traits, host_and_port};
 use squall_journal::scopes::Scopes;
 
+use super::document::signed;
+use super::statement::{Statement, sql};
+use super::{Store, StoreError, at_most};
+
 /// Rows written by one statement: enough that the way there and back does not count.
-pub(super) const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 64;
 
 /// An exchange on its way into the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +117,7 @@ impl StoredExchange {
     }
 
     /// Reads an entry; `None` for one that this version cannot read.
-    pub(super) fn read(entry: &str) -> Option<Self> {
+    fn read(entry: &str) -> Option<Self> {
         let record: ExchangeRecord = serde_json::from_str(entry)
             .inspect_err(|error| tracing::warn!(%error, "an exchange in the store cannot be read"))
             .ok()?;
@@ -167,166 +170,197 @@ pub struct Keeping {
 
 impl Keeping {
     /// The id that the first exchange of [`Self::since_ms`] could have.
-    pub(super) fn oldest(self) -> String {
+    fn oldest(self) -> String {
         ExchangeId::new(self.since_ms, 0, 0).to_string()
     }
 }
 
 /// Most exchanges that are deleted in one transaction: others wait for it.
-pub(super) const PRUNED_AT_ONCE: i64 = 1_000;
+const PRUNED_AT_ONCE: i64 = 1_000;
 
 /// Most workspaces that a statement names.
 const MOST_NAMED: usize = 64;
 
-/// What a workspace's scopes have in common: its name, alone or with a dot behind it.
-fn of_workspace<D: Takes>(query: &mut QueryBuilder<D>, workspace: &str)
-where
-    for<'v> &'v str: Encode<'v, D> + Type<D>,
-    for<'v> Option<i32>: Encode<'v, D> + Type<D>,
-    for<'v> String: Encode<'v, D> + Type<D>,
-    for<'v> i32: Encode<'v, D> + Type<D>,
-    for<'v> i64: Encode<'v, D> + Type<D>,
-{
-    query.push("(scope = ").push_bind(workspace.to_owned());
-    query
-        .push(" OR (scope >= ")
-        .push_bind(format!("{workspace}."));
-    // The character after the dot.
-    query
-        .push(" AND scope < ")
-        .push_bind(format!("{workspace}/"));
-    query.push("))");
-}
-
-/// What a database must be able to take.
-pub(super) trait Takes: Database
-where
-    for<'v> &'v str: Encode<'v, Self> + Type<Self>,
-    for<'v> Option<i32>: Encode<'v, Self> + Type<Self>,
-    for<'v> String: Encode<'v, Self> + Type<Self>,
-    for<'v> i32: Encode<'v, Self> + Type<Self>,
-    for<'v> i64: Encode<'v, Self> + Type<Self>,
-{
-    /// The position of a text in another, from 1; 0 for none.
-    const POSITION: &'static str;
-    /// The greater of two values.
-    const GREATEST: &'static str;
-
-    /// The statement that writes rows; those that are there already are left as they are.
-    fn insert(rows: &[ExchangeRow]) -> QueryBuilder<Self> {
-        let mut query = QueryBuilder::new(
-            "INSERT INTO exchanges \
-             (id, scope, kind, tools, host, authority, status, faults, entry) ",
-        );
-        query.push_values(rows, |mut values, row| {
-            values
-                .push_bind(row.id.as_str())
-                .push_bind(row.scope.as_str())
-                .push_bind(row.kind)
-                .push_bind(row.tools.as_str())
-                .push_bind(row.host.as_str())
-                .push_bind(row.authority.as_str())
-                .push_bind(row.status)
-                .push_bind(row.faults.as_str())
-                .push_bind(row.entry.as_str());
-        });
-        query.push(" ON CONFLICT (id) DO NOTHING");
-        query
+impl Store {
+    /// Writes exchanges, all of them or none; those that are there already stay as they are. How many
+    /// were new.
+    pub async fn keep(&self, rows: &[ExchangeRow]) -> Result<u64, StoreError> {
+        self.bounded(async {
+            let mut transaction = self.begin().await?;
+            let mut kept = 0;
+            for rows in rows.chunks(AT_ONCE) {
+                kept += insert(rows).execute(&mut *transaction).await?;
+            }
+            transaction.commit().await?;
+            Ok(kept)
+        })
+        .await
     }
 
-    /// The statement that reads entries, newest first: all that `filter` wants, and maybe a few more.
-    fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> QueryBuilder<Self> {
-        let mut query = QueryBuilder::new("SELECT id, entry FROM exchanges WHERE TRUE");
-        if let Some(before) = before {
-            query.push(" AND id < ").push_bind(before.to_string());
+    /// At most `limit` exchanges that `filter` wants, newest first, all older than `before`: of every
+    /// daemon that writes to this store.
+    pub async fn exchanges(
+        &self,
+        filter: &Filter,
+        mut before: Option<ExchangeId>,
+        limit: usize,
+    ) -> Result<Vec<StoredExchange>, StoreError> {
+        if self.is_blank() {
+            return Ok(Vec::new());
         }
-        if let Some(since) = filter.since_ms {
-            let first = ExchangeId::new(since, 0, 0);
-            query.push(" AND id >= ").push_bind(first.to_string());
-        }
-        match &filter.scopes {
-            Scopes::All => {}
-            Scopes::Of(workspace) => {
-                query.push(" AND ");
-                of_workspace(&mut query, workspace);
-            }
-            Scopes::OfNone(workspaces) => {
-                // A database takes no expression of any depth; the rest is left out afterwards.
-                for workspace in workspaces.names().iter().take(MOST_NAMED) {
-                    query.push(" AND NOT ");
-                    of_workspace(&mut query, workspace);
+        self.bounded(async {
+            let mut found = Vec::new();
+            loop {
+                let page = page(filter, before, limit);
+                let rows: Vec<(String, String)> = page.rows(&self.reader).await?;
+                let was_last = rows.len() < limit;
+                before = rows.last().and_then(|(id, _)| id.parse().ok());
+                let read = rows
+                    .iter()
+                    .filter_map(|(_, entry)| StoredExchange::read(entry));
+                found.extend(read.filter(|one| filter.holds(one)));
+                if was_last || found.len() >= limit || before.is_none() {
+                    found.truncate(limit);
+                    return Ok(found);
                 }
             }
-        }
-        if let Some(scope) = &filter.scope {
-            query.push(" AND scope = ").push_bind(storable(scope));
-        }
-        if let Some(kind) = filter.kind {
-            query.push(" AND kind = ").push_bind(kind.as_str());
-        }
-        if let Some(tool) = &filter.tool {
-            query.push(" AND ").push(Self::POSITION).push("(tools, ");
-            query.push_bind(storable(&format!("\n{tool}\n")));
-            query.push(") > 0");
-        }
-        if let Some(host) = &filter.host {
-            let host = storable(&host.to_ascii_lowercase());
-            query.push(" AND (host = ").push_bind(host.clone());
-            query.push(" OR authority = ").push_bind(host).push(")");
-        }
-        match filter.fault.as_deref() {
-            None => {}
-            Some("*") => {
-                query.push(" AND faults <> ''");
-            }
-            Some(fault) => {
-                query.push(" AND faults <> '' AND ").push(Self::POSITION);
-                query.push("(faults, ");
-                query.push_bind(storable(&format!(" {fault} ")));
-                query.push(") > 0");
-            }
-        }
-        match filter.status {
-            None => {}
-            Some(StatusFilter::Exactly(status)) => {
-                query.push(" AND status = ").push_bind(i32::from(status));
-            }
-            Some(StatusFilter::Class(class)) => {
-                let first = i32::from(class) * 100;
-                query.push(" AND status >= ").push_bind(first);
-                query.push(" AND status < ").push_bind(first + 100);
-            }
-            Some(StatusFilter::NoAnswer) => {
-                query.push(" AND status IS NULL");
-            }
-        }
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(limit);
-        query
+        })
+        .await
     }
 
-    /// The statement that deletes the oldest of what is not to be kept any more.
-    fn prune(keeping: Keeping) -> QueryBuilder<Self> {
-        let count = i64::try_from(keeping.exchanges).unwrap_or(i64::MAX);
-        let mut query = QueryBuilder::new(
-            "DELETE FROM exchanges WHERE id IN (SELECT id FROM exchanges WHERE id <= ",
-        );
-        query.push(Self::GREATEST).push("(");
-        query.push_bind(keeping.oldest());
-        query.push(", COALESCE((SELECT id FROM exchanges ORDER BY id DESC LIMIT 1 OFFSET ");
-        query.push_bind(count);
-        query.push("), '')) ORDER BY id LIMIT ");
-        query.push_bind(PRUNED_AT_ONCE).push(")");
-        query
+    /// One exchange; `None` when it is not kept, or not any more.
+    pub async fn exchange(&self, id: ExchangeId) -> Result<Option<StoredExchange>, StoreError> {
+        let one = sql("SELECT entry FROM exchanges WHERE id = $1").bind(id.to_string());
+        let rows: Vec<(String,)> = self.read(one).await?;
+        Ok(rows
+            .first()
+            .and_then(|(entry,)| StoredExchange::read(entry)))
+    }
+
+    /// Deletes exchanges that are not to be kept, the oldest first, at most a thousand, and runs that are
+    /// over, with all that is kept of them; whether there are more.
+    pub async fn prune(&self, keeping: Keeping) -> Result<bool, StoreError> {
+        if self.is_blank() {
+            return Ok(false);
+        }
+        let old = sql(
+            "DELETE FROM exchanges WHERE id IN (SELECT id FROM exchanges WHERE id <= \
+             (SELECT MAX(id) FROM (SELECT $1 AS id UNION ALL SELECT * FROM \
+             (SELECT id FROM exchanges ORDER BY id DESC LIMIT 1 OFFSET $2) AS beyond) AS ends) \
+             ORDER BY id LIMIT $3)",
+        )
+        .bind(keeping.oldest())
+        .bind(signed(keeping.exchanges))
+        .bind(PRUNED_AT_ONCE);
+        let pruned = self.execute(old).await?;
+        let more = pruned >= PRUNED_AT_ONCE.unsigned_abs();
+        Ok(self.prune_runs(keeping.runs).await? || more)
     }
 }
 
-impl Takes for sqlx::Sqlite {
-    const POSITION: &'static str = "instr";
-    const GREATEST: &'static str = "max";
+/// Writes rows; those that are there already are left as they are.
+fn insert(rows: &[ExchangeRow]) -> Statement {
+    let mut query = sql("INSERT INTO exchanges \
+         (id, scope, kind, tools, host, authority, status, faults, entry) VALUES ");
+    for (at, row) in rows.iter().enumerate() {
+        query.push(if at == 0 { "(" } else { ", (" });
+        query.push_bind(row.id.as_str());
+        let (scope, tools) = (row.scope.as_str(), row.tools.as_str());
+        for text in [scope, row.kind, tools, &row.host, &row.authority] {
+            query.push(", ").push_bind(text);
+        }
+        query.push(", ").push_bind(row.status);
+        query.push(", ").push_bind(row.faults.as_str());
+        query.push(", ").push_bind(row.entry.as_str()).push(")");
+    }
+    query.push(" ON CONFLICT (id) DO NOTHING");
+    query.is_kept = rows.len() == AT_ONCE;
+    query
 }
 
-impl Takes for sqlx::Postgres {
-    const POSITION: &'static str = "strpos";
-    const GREATEST: &'static str = "greatest";
+/// Reads entries, newest first: all that `filter` wants, and maybe a few more.
+fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> Statement {
+    let mut query = sql("SELECT id, entry FROM exchanges WHERE TRUE");
+    if let Some(before) = before {
+        query.push(" AND id < ").push_bind(before.to_string());
+    }
+    if let Some(since) = filter.since_ms {
+        let first = ExchangeId::new(since, 0, 0);
+        query.push(" AND id >= ").push_bind(first.to_string());
+    }
+    match &filter.scopes {
+        Scopes::All => {}
+        Scopes::Of(workspace) => {
+            query.push(" AND ");
+            of_workspace(&mut query, workspace);
+        }
+        Scopes::OfNone(workspaces) => {
+            // A database takes no expression of any depth; the rest is left out afterwards.
+            for workspace in workspaces.names().iter().take(MOST_NAMED) {
+                query.push(" AND NOT ");
+                of_workspace(&mut query, workspace);
+            }
+        }
+    }
+    if let Some(scope) = &filter.scope {
+        query.push(" AND scope = ").push_bind(storable(scope));
+    }
+    if let Some(kind) = filter.kind {
+        query.push(" AND kind = ").push_bind(kind.as_str());
+    }
+    if let Some(tool) = &filter.tool {
+        query.push(" AND ");
+        contains(&mut query, "tools", &format!("\n{tool}\n"));
+    }
+    if let Some(host) = &filter.host {
+        let host = storable(&host.to_ascii_lowercase());
+        query.push(" AND (host = ").push_bind(host.clone());
+        query.push(" OR authority = ").push_bind(host).push(")");
+    }
+    match filter.fault.as_deref() {
+        None => {}
+        Some("*") => {
+            query.push(" AND faults <> ''");
+        }
+        Some(fault) => {
+            query.push(" AND faults <> '' AND ");
+            contains(&mut query, "faults", &format!(" {fault} "));
+        }
+    }
+    match filter.status {
+        None => {}
+        Some(StatusFilter::Exactly(status)) => {
+            query.push(" AND status = ").push_bind(i32::from(status));
+        }
+        Some(StatusFilter::Class(class)) => {
+            let first = i32::from(class) * 100;
+            query.push(" AND status >= ").push_bind(first);
+            query.push(" AND status < ").push_bind(first + 100);
+        }
+        Some(StatusFilter::NoAnswer) => {
+            query.push(" AND status IS NULL");
+        }
+    }
+    query.push(" ORDER BY id DESC LIMIT ");
+    query.push_bind(at_most(limit));
+    query
+}
+
+/// Scopes of a workspace: its name, alone or with a dot behind it.
+fn of_workspace(query: &mut Statement, workspace: &str) {
+    query.push("(scope = ").push_bind(workspace);
+    query.push(" OR (scope >= ");
+    query.push_bind(format!("{workspace}."));
+    // The character after the dot.
+    query.push(" AND scope < ");
+    query.push_bind(format!("{workspace}/")).push("))");
+}
+
+/// Both databases find a text in another by other functions, and replace it by the same.
+fn contains(query: &mut Statement, column: &str, text: &str) {
+    query.push("REPLACE(").push(column).push(", ");
+    query
+        .push_bind(storable(text))
+        .push(", '') <> ")
+        .push(column);
 }

@@ -5,9 +5,8 @@
 //! has run out: whether what was asked is done is not known, so the key is not free for a day.
 
 use super::document::signed;
-use super::error::Cause;
-use super::postgres::Postgres;
-use super::sqlite::Sqlite;
+use super::statement::sql;
+use super::{Store, StoreError};
 
 /// A key, as somebody begins to act under it.
 #[derive(Debug, Clone)]
@@ -73,99 +72,87 @@ const ANSWER: &str = "UPDATE idempotency_keys SET until = $3, status = $4, heade
      WHERE id = $1 AND attempt = $2";
 /// Ends the promises of a daemon that is not there any more, by the database's own clock.
 pub(super) const ABANDON: &str = "UPDATE idempotency_keys \
-     SET until = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - 1 \
-     WHERE status IS NULL AND until > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
+     SET until = CAST(unixepoch('subsec') * 1000 AS INTEGER) - 1 \
+     WHERE status IS NULL AND until > CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 const FREE: &str = "DELETE FROM idempotency_keys WHERE id = $1 AND attempt = $2";
 const PRUNE: &str = "DELETE FROM idempotency_keys \
      WHERE until < $1 - CASE WHEN status IS NULL THEN 86400000 ELSE 0 END OR id IN \
      (SELECT id FROM idempotency_keys WHERE status IS NOT NULL ORDER BY until DESC LIMIT 1000 OFFSET $2)";
 
-/// The same of both databases: their SQL does not differ here.
-macro_rules! keys {
-    ($database:ident, $pool:ident) => {
-        impl $database {
-            /// `None` when the key was freed in between.
-            pub(super) async fn begin_key(
-                &self,
-                key: &IdempotencyKey,
-                until: u64,
-                now: u64,
-            ) -> Result<Option<Begun>, Cause> {
-                let taken = sqlx::query(TAKE)
+impl Store {
+    /// Begins to act under a key, or says what there is under it. The attempt is waited for until `until`,
+    /// and `now` is when it begins (milliseconds since 1970).
+    pub async fn begin_key(
+        &self,
+        key: &IdempotencyKey,
+        until: u64,
+        now: u64,
+    ) -> Result<Begun, StoreError> {
+        self.bounded(async {
+            loop {
+                let take = sql(TAKE)
                     .bind(&key.id)
                     .bind(&key.workspace)
                     .bind(&key.request)
                     .bind(&key.attempt)
                     .bind(signed(until))
-                    .bind(signed(now))
-                    .execute(self.$pool())
-                    .await?;
-                if taken.rows_affected() > 0 {
-                    return Ok(Some(Begun::Yours));
+                    .bind(signed(now));
+                if take.execute(&self.writer).await? > 0 {
+                    return Ok(Begun::Yours);
                 }
-                let row: Option<Row> = sqlx::query_as(LOOK)
-                    .bind(&key.id)
-                    .fetch_optional(self.$pool())
-                    .await?;
-                Ok(row.map(|row| read(row, now)))
+                // There is none when the key was freed in between.
+                let look = sql(LOOK).bind(&key.id);
+                let rows: Vec<Row> = look.rows(&self.reader).await?;
+                if let Some(row) = rows.into_iter().next() {
+                    return Ok(read(row, now));
+                }
             }
+        })
+        .await
+    }
 
-            pub(super) async fn prolong_key(
-                &self,
-                key: &IdempotencyKey,
-                until: u64,
-            ) -> Result<(), Cause> {
-                sqlx::query(PROLONG)
-                    .bind(&key.id)
-                    .bind(&key.attempt)
-                    .bind(signed(until))
-                    .execute(self.$pool())
-                    .await?;
-                Ok(())
-            }
+    /// Has an attempt waited for until `until`.
+    pub async fn prolong_key(&self, key: &IdempotencyKey, until: u64) -> Result<(), StoreError> {
+        let prolong = sql(PROLONG).bind(&key.id).bind(&key.attempt);
+        self.execute(prolong.bind(signed(until))).await?;
+        Ok(())
+    }
 
-            pub(super) async fn answer_key(
-                &self,
-                key: &IdempotencyKey,
-                answer: &KeptAnswer,
-                until: u64,
-            ) -> Result<(), Cause> {
-                let (headers, body) = answer.content.clone().unzip();
-                sqlx::query(ANSWER)
-                    .bind(&key.id)
-                    .bind(&key.attempt)
-                    .bind(signed(until))
-                    .bind(i64::from(answer.status))
-                    .bind(headers)
-                    .bind(body)
-                    .execute(self.$pool())
-                    .await?;
-                Ok(())
-            }
+    /// Writes an attempt's answer down, to be given again until `until`. One that has taken too long, so
+    /// that another was begun, writes nothing.
+    pub async fn answer_key(
+        &self,
+        key: &IdempotencyKey,
+        answer: &KeptAnswer,
+        until: u64,
+    ) -> Result<(), StoreError> {
+        let (headers, body) = answer.content.clone().unzip();
+        let answer = sql(ANSWER)
+            .bind(&key.id)
+            .bind(&key.attempt)
+            .bind(signed(until))
+            .bind(i64::from(answer.status))
+            .bind(headers)
+            .bind(body);
+        self.execute(answer).await?;
+        Ok(())
+    }
 
-            pub(super) async fn free_key(&self, key: &IdempotencyKey) -> Result<(), Cause> {
-                sqlx::query(FREE)
-                    .bind(&key.id)
-                    .bind(&key.attempt)
-                    .execute(self.$pool())
-                    .await?;
-                Ok(())
-            }
+    /// Frees a key: its attempt has come to nothing.
+    pub async fn free_key(&self, key: &IdempotencyKey) -> Result<(), StoreError> {
+        let free = sql(FREE).bind(&key.id).bind(&key.attempt);
+        self.execute(free).await?;
+        Ok(())
+    }
 
-            pub(super) async fn prune_keys(&self, now: u64, most: i64) -> Result<(), Cause> {
-                sqlx::query(PRUNE)
-                    .bind(signed(now))
-                    .bind(most)
-                    .execute(self.$pool())
-                    .await?;
-                Ok(())
-            }
-        }
-    };
+    /// Deletes keys whose end is before `now`, and of those that are answered the oldest of more than
+    /// `most`, at most a thousand of them.
+    pub async fn prune_keys(&self, now: u64, most: i64) -> Result<(), StoreError> {
+        self.execute(sql(PRUNE).bind(signed(now)).bind(most))
+            .await?;
+        Ok(())
+    }
 }
-
-keys!(Sqlite, writers);
-keys!(Postgres, pools);
 
 fn read((request, until, status, headers, body): Row, now: u64) -> Begun {
     match status.and_then(|status| u16::try_from(status).ok()) {

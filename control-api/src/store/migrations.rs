@@ -1,85 +1,83 @@
-//! The tables, as they came to be: one script a version, for each database.
+//! The tables: one script for each version, in PostgreSQL's words.
+
+use sqlx::{AnyConnection, Connection as _};
 
 use super::error::Cause;
+use super::statement::sql;
 
-/// A step from one version of the tables to the next.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Migration {
-    /// The version it leads to, from 1 without holes.
-    pub(super) version: i64,
-    pub(super) sqlite: &'static str,
-    pub(super) postgres: &'static str,
-}
-
-/// All of them, in order. A script that has been released is never changed.
-const ALL: [Migration; 8] = [
-    Migration {
-        version: 1,
-        sqlite: include_str!("migrations/sqlite/0001_documents.sql"),
-        postgres: include_str!("migrations/postgres/0001_documents.sql"),
-    },
-    Migration {
-        version: 2,
-        sqlite: include_str!("migrations/sqlite/0002_exchanges.sql"),
-        postgres: include_str!("migrations/postgres/0002_exchanges.sql"),
-    },
-    Migration {
-        version: 3,
-        sqlite: include_str!("migrations/sqlite/0003_tokens.sql"),
-        postgres: include_str!("migrations/postgres/0003_tokens.sql"),
-    },
-    Migration {
-        version: 4,
-        sqlite: include_str!("migrations/sqlite/0004_runs.sql"),
-        postgres: include_str!("migrations/postgres/0004_runs.sql"),
-    },
-    Migration {
-        version: 5,
-        sqlite: include_str!("migrations/sqlite/0005_idempotency.sql"),
-        postgres: include_str!("migrations/postgres/0005_idempotency.sql"),
-    },
-    Migration {
-        version: 6,
-        sqlite: include_str!("migrations/sqlite/0006_audit.sql"),
-        postgres: include_str!("migrations/postgres/0006_audit.sql"),
-    },
-    Migration {
-        version: 7,
-        sqlite: include_str!("migrations/sqlite/0007_recordings.sql"),
-        postgres: include_str!("migrations/postgres/0007_recordings.sql"),
-    },
-    Migration {
-        version: 8,
-        sqlite: include_str!("migrations/sqlite/0008_run_exchanges.sql"),
-        postgres: include_str!("migrations/postgres/0008_run_exchanges.sql"),
-    },
+/// The scripts of versions 1, 2 and so on. A released script is never changed.
+const ALL: [&str; 8] = [
+    include_str!("migrations/0001_documents.sql"),
+    include_str!("migrations/0002_exchanges.sql"),
+    include_str!("migrations/0003_tokens.sql"),
+    include_str!("migrations/0004_runs.sql"),
+    include_str!("migrations/0005_idempotency.sql"),
+    include_str!("migrations/0006_audit.sql"),
+    include_str!("migrations/0007_recordings.sql"),
+    include_str!("migrations/0008_run_exchanges.sql"),
 ];
 
-/// What says which version the tables have.
-pub(super) const TABLE: &str =
-    "CREATE TABLE IF NOT EXISTS squall_schema (version BIGINT PRIMARY KEY)";
+/// Words of the scripts that SQLite does not have, and its own. It compares texts by their bytes anyway.
+const IN_SQLITE: [(&str, &str); 4] = [
+    (" COLLATE \"C\"", ""),
+    ("BIGINT", "INTEGER"),
+    ("BOOLEAN", "INTEGER"),
+    ("BYTEA", "BLOB"),
+];
 
-/// The version of a store; `NULL` when it is new.
-pub(super) const VERSION: &str = "SELECT MAX(version) FROM squall_schema";
+/// Daemons that start at once migrate one after the other.
+const LOCK: i64 = 0x7371_7561_6c6c;
 
-/// What is left to do for a store of version `found`. An error if it is beyond what is known here.
-pub(super) fn after(found: i64) -> Result<&'static [Migration], Cause> {
-    let known = ALL.last().map_or(0, |last| last.version);
-    if found > known {
-        return Err(Cause::Newer { found, known });
+/// Brings the tables up to date, all or nothing.
+pub(super) async fn migrate(
+    connection: &mut AnyConnection,
+    is_postgres: bool,
+) -> Result<(), Cause> {
+    const VERSION: &str = "SELECT MAX(version) FROM squall_schema";
+    // Most stores are up to date and are not written.
+    let found = sql(VERSION).rows::<(Option<i64>,)>(&mut *connection).await;
+    if let Ok(found) = found
+        && missing(newest(&found))?.is_empty()
+    {
+        return Ok(());
     }
-    let done = usize::try_from(found).unwrap_or_default();
-    Ok(ALL.get(done..).unwrap_or_default())
+    let begin = super::begin_to_write(is_postgres);
+    let mut transaction = connection.begin_with(begin).await?;
+    if is_postgres {
+        let lock = sql("SELECT pg_advisory_xact_lock($1)").bind(LOCK);
+        lock.execute(&mut *transaction).await?;
+    }
+    sql("CREATE TABLE IF NOT EXISTS squall_schema (version BIGINT PRIMARY KEY)")
+        .execute(&mut *transaction)
+        .await?;
+    let found = sql(VERSION).rows(&mut *transaction).await?;
+    for (version, script) in (newest(&found) + 1..).zip(missing(newest(&found))?) {
+        let mut script = (*script).to_owned();
+        for (word, in_sqlite) in IN_SQLITE.iter().filter(|_| !is_postgres) {
+            script = script.replace(word, in_sqlite);
+        }
+        sqlx::raw_sql(sqlx::AssertSqlSafe(script))
+            .execute(&mut *transaction)
+            .await?;
+        sql("INSERT INTO squall_schema (version) VALUES ($1)")
+            .bind(version)
+            .execute(&mut *transaction)
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The version of a store; 0 when it is new.
+fn newest(found: &[(Option<i64>,)]) -> i64 {
+    found.first().and_then(|(version,)| *version).unwrap_or(0)
+}
 
-    #[test]
-    fn versions_count_from_one_without_holes() {
-        let versions: Vec<i64> = ALL.iter().map(|one| one.version).collect();
-        let counted: Vec<i64> = (1..).take(ALL.len()).collect();
-        assert_eq!(versions, counted);
-    }
+/// The scripts that a store of version `found` lacks. Fails for a version that is not known here.
+fn missing(found: i64) -> Result<&'static [&'static str], Cause> {
+    let done = usize::try_from(found).unwrap_or_default();
+    ALL.get(done..).ok_or(Cause::Newer {
+        found,
+        known: i64::try_from(ALL.len()).unwrap_or(i64::MAX),
+    })
 }

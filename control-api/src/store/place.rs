@@ -4,20 +4,27 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
+use sqlx::ConnectOptions as _;
+use sqlx::any::AnyConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
 /// The file in `$SQUALL_HOME` unless another is named.
 const FILE: &str = "squall.db";
 
 /// Where a store is. Printing it shows no password.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Place {
     /// In this process, and gone with it.
     Memory,
-    /// A file of SQLite's.
+    /// A SQLite file.
     Sqlite(PathBuf),
-    /// A database of PostgreSQL's.
-    Postgres(Box<PgConnectOptions>),
+    /// A PostgreSQL database.
+    Postgres {
+        /// With its password.
+        url: String,
+        /// Server and database, without a password.
+        shown: String,
+    },
 }
 
 /// A text that names no store; it is not repeated, as it may hold a password.
@@ -43,17 +50,36 @@ impl Place {
                 Ok(Self::Sqlite(base.join(path).components().collect()))
             }
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
-                let options = PgConnectOptions::from_str(text)
-                    .map_err(|_| BadStoreUrl(" that PostgreSQL could be reached by".to_owned()))?;
-                Ok(Self::Postgres(Box::new(options.application_name("squall"))))
+                Self::postgres(text)
+                    .map_err(|_| BadStoreUrl(" that PostgreSQL could be reached by".to_owned()))
             }
             _ => Err(BadStoreUrl(String::new())),
         }
     }
 
-    /// The file in `home`: what holds when nothing is said.
+    fn postgres(text: &str) -> Result<Self, sqlx::Error> {
+        let mut url = AnyConnectOptions::from_str(text)?.database_url;
+        let options = PgConnectOptions::from_url(&url)?;
+        url.query_pairs_mut()
+            .append_pair("application_name", "squall");
+        let server = match options.get_socket() {
+            Some(socket) => socket.display().to_string(),
+            None => format!("{}:{}", options.get_host(), options.get_port()),
+        };
+        let database = options.get_database();
+        Ok(Self::Postgres {
+            url: url.into(),
+            shown: server + &database.map_or(String::new(), |name| format!("/{name}")),
+        })
+    }
+
+    /// The file in `home`, which is the default.
     pub fn in_home(home: &Path) -> Self {
         Self::Sqlite(home.join(FILE))
+    }
+
+    pub(super) fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres { .. })
     }
 }
 
@@ -62,17 +88,7 @@ impl fmt::Display for Place {
         match self {
             Self::Memory => f.write_str("in memory"),
             Self::Sqlite(path) => write!(f, "SQLite, {}", path.display()),
-            Self::Postgres(options) => {
-                write!(f, "PostgreSQL at ")?;
-                match options.get_socket() {
-                    Some(socket) => write!(f, "{}", socket.display())?,
-                    None => write!(f, "{}:{}", options.get_host(), options.get_port())?,
-                }
-                match options.get_database() {
-                    Some(database) => write!(f, "/{database}"),
-                    None => Ok(()),
-                }
-            }
+            Self::Postgres { shown, .. } => write!(f, "PostgreSQL at {shown}"),
         }
     }
 }
@@ -80,18 +96,6 @@ impl fmt::Display for Place {
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Place({self})")
-    }
-}
-
-impl PartialEq for Place {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Memory, Self::Memory) => true,
-            (Self::Sqlite(one), Self::Sqlite(two)) => one == two,
-            // The options compare by nothing of their own; their password counts too.
-            (Self::Postgres(one), Self::Postgres(two)) => format!("{one:?}") == format!("{two:?}"),
-            (Self::Memory | Self::Sqlite(_) | Self::Postgres(_), _) => false,
-        }
     }
 }
 

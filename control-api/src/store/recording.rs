@@ -4,7 +4,8 @@ use serde::Serialize;
 use squall_journal::tape::Recorded;
 
 use super::document::signed;
-use super::{Database, Store, StoreError, bounded, can_be_there};
+use super::statement::{Statement, sql};
+use super::{Store, StoreError, at_most, can_be_there};
 
 /// How a recording is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -82,13 +83,28 @@ impl Store {
         recording: &StoredRecording,
         most: u64,
     ) -> Result<(), StoreError> {
-        bounded(&self.place, async {
-            match &self.database {
-                Database::Sqlite(sqlite) => sqlite.add_recording(recording, most).await,
-                Database::Postgres(postgres) => postgres.add_recording(recording, most).await,
-            }
-        })
-        .await
+        for (table, key) in [("recorded", "recording"), ("recordings", "id")] {
+            let prune = sql(format!(
+                "DELETE FROM {table} WHERE {key} IN (SELECT id FROM recordings WHERE workspace = $1 \
+                 AND state <> 'recording' ORDER BY id DESC LIMIT 1000 OFFSET $2)"
+            ));
+            let prune = prune.bind(&recording.workspace);
+            self.execute(prune.bind(signed(most.saturating_sub(1))))
+                .await?;
+        }
+        let insert = sql(format!(
+            "INSERT INTO recordings ({COLUMNS}) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+        ))
+        .bind(&recording.id)
+        .bind(&recording.workspace)
+        .bind(&recording.name)
+        .bind(&recording.scope)
+        .bind(recording.state.as_str())
+        .bind(&recording.daemon)
+        .bind(signed(recording.started_at));
+        self.execute(progress(insert, recording)).await?;
+        Ok(())
     }
 
     /// Writes down exchanges of a recording and how it is doing with them, all of it or nothing.
@@ -97,11 +113,23 @@ impl Store {
         recording: &StoredRecording,
         rows: &[RecordedRow],
     ) -> Result<(), StoreError> {
-        bounded(&self.place, async {
-            match &self.database {
-                Database::Sqlite(sqlite) => sqlite.keep_recorded(recording, rows).await,
-                Database::Postgres(postgres) => postgres.keep_recorded(recording, rows).await,
+        self.bounded(async {
+            let mut transaction = self.begin().await?;
+            for row in rows {
+                row.insert("recorded (recording, exchange, entry)", &recording.id)
+                    .execute(&mut *transaction)
+                    .await?;
             }
+            let update = sql(
+                "UPDATE recordings SET state = $2, seen_at = $3, ended_at = $4, exchanges = $5, \
+                 bytes = $6, left_out = $7 WHERE id = $1",
+            );
+            let update = update.bind(&recording.id).bind(recording.state.as_str());
+            progress(update, recording)
+                .execute(&mut *transaction)
+                .await?;
+            transaction.commit().await?;
+            Ok(())
         })
         .await
     }
@@ -114,14 +142,12 @@ impl Store {
         before: &str,
         limit: usize,
     ) -> Result<Vec<StoredRecording>, StoreError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = bounded(&self.place, async {
-            match &self.database {
-                Database::Sqlite(sqlite) => sqlite.recordings(workspace, before, limit).await,
-                Database::Postgres(postgres) => postgres.recordings(workspace, before, limit).await,
-            }
-        });
-        let rows = rows.await?.into_iter();
+        let page = sql(format!(
+            "SELECT {COLUMNS} FROM recordings WHERE workspace = $1 AND ($2 = '' OR id < $2) \
+             ORDER BY id DESC LIMIT $3"
+        ));
+        let page = page.bind(workspace).bind(before).bind(at_most(limit));
+        let rows = self.read(page).await?.into_iter();
         Ok(rows.filter_map(StoredRecording::read).collect())
     }
 
@@ -134,41 +160,40 @@ impl Store {
         if !can_be_there(id) {
             return Ok(None);
         }
-        let row = bounded(&self.place, async {
-            match &self.database {
-                Database::Sqlite(sqlite) => sqlite.recording(workspace, id).await,
-                Database::Postgres(postgres) => postgres.recording(workspace, id).await,
-            }
-        });
-        Ok(row.await?.and_then(StoredRecording::read))
+        let one = sql(format!(
+            "SELECT {COLUMNS} FROM recordings WHERE workspace = $1 AND id = $2"
+        ));
+        let rows = self.read(one.bind(workspace).bind(id)).await?;
+        Ok(rows.into_iter().find_map(StoredRecording::read))
     }
 
     /// The exchanges of a recording, in the order in which they began.
     pub async fn recorded(&self, recording: &str) -> Result<Vec<Recorded>, StoreError> {
+        let page = "SELECT exchange, entry FROM recorded \
+                    WHERE recording = $1 AND exchange > $2 ORDER BY exchange LIMIT $3";
+        self.all_recorded(page, recording).await
+    }
+
+    /// The exchanges that a statement finds page by page: of `$1`, after `$2`, at most `$3`.
+    pub(super) async fn all_recorded(
+        &self,
+        page: &str,
+        of: &str,
+    ) -> Result<Vec<Recorded>, StoreError> {
         const AT_ONCE: usize = 64;
         let mut recorded = Vec::new();
         let mut after = String::new();
         loop {
-            let rows = bounded(&self.place, async {
-                let limit = i64::try_from(AT_ONCE).unwrap_or(i64::MAX);
-                match &self.database {
-                    Database::Sqlite(sqlite) => sqlite.recorded(recording, &after, limit).await,
-                    Database::Postgres(postgres) => {
-                        postgres.recorded(recording, &after, limit).await
-                    }
-                }
-            });
-            let rows = rows.await?;
+            let page = sql(page).bind(of).bind(&after).bind(at_most(AT_ONCE));
+            let rows: Vec<(String, String)> = self.read(page).await?;
             let was_last = rows.len() < AT_ONCE;
-            if let Some((last, _)) = rows.last() {
-                after.clone_from(last);
-            }
             recorded.extend(
                 rows.iter()
                     .filter_map(|(_, entry)| RecordedRow::read(entry)),
             );
-            if was_last {
-                return Ok(recorded);
+            match rows.into_iter().last() {
+                Some((last, _)) if !was_last => after = last,
+                _ => return Ok(recorded),
             }
         }
     }
@@ -176,23 +201,32 @@ impl Store {
     /// Says of recordings that run that their daemon is gone: for a store that only one has. How many
     /// there were.
     pub async fn cut_recordings(&self) -> Result<u64, StoreError> {
-        bounded(&self.place, async {
-            match &self.database {
-                Database::Sqlite(sqlite) if sqlite.has_no_recordings() => Ok(0),
-                Database::Sqlite(sqlite) => sqlite.cut_recordings().await,
-                Database::Postgres(postgres) => postgres.cut_recordings().await,
-            }
-        })
-        .await
+        if self.is_blank() {
+            return Ok(0);
+        }
+        let cut =
+            "UPDATE recordings SET state = 'cut', ended_at = seen_at WHERE state = 'recording'";
+        self.execute(sql(cut)).await
     }
 }
 
-/// The columns of [`Row`].
-pub(super) const COLUMNS: &str = "id, workspace, name, scope, state, daemon, started_at, seen_at, \
-                                  ended_at, exchanges, bytes, left_out";
+/// Binds what changes of a recording while it runs.
+fn progress(statement: Statement, recording: &StoredRecording) -> Statement {
+    let tally = recording.tally;
+    statement
+        .bind(signed(recording.seen_at))
+        .bind(recording.ended_at.map(signed))
+        .bind(signed(tally.exchanges))
+        .bind(signed(tally.bytes))
+        .bind(signed(tally.left_out))
+}
 
-/// What a row of `recordings` is read as.
-pub(super) type Row = (
+/// The columns of [`Row`].
+const COLUMNS: &str = "id, workspace, name, scope, state, daemon, started_at, seen_at, ended_at, \
+                       exchanges, bytes, left_out";
+
+/// A row of `recordings`.
+type Row = (
     String,
     String,
     Option<String>,
@@ -210,8 +244,8 @@ pub(super) type Row = (
 /// An exchange of a recording on its way into the store.
 #[derive(Debug, Clone)]
 pub struct RecordedRow {
-    pub(super) exchange: String,
-    pub(super) entry: String,
+    exchange: String,
+    entry: String,
 }
 
 impl RecordedRow {
@@ -223,8 +257,14 @@ impl RecordedRow {
         }
     }
 
+    /// Writes it into a table, beside what it belongs to; nothing if it is there already.
+    pub(super) fn insert(&self, table: &str, of: &str) -> Statement {
+        let insert = format!("INSERT INTO {table} VALUES ($1, $2, $3) ON CONFLICT DO NOTHING");
+        sql(insert).bind(of).bind(&self.exchange).bind(&self.entry)
+    }
+
     /// Reads an entry; `None` for one that this version cannot read.
-    pub(super) fn read(entry: &str) -> Option<Recorded> {
+    fn read(entry: &str) -> Option<Recorded> {
         serde_json::from_str(entry)
             .inspect_err(|error| tracing::warn!(%error, "a recorded exchange cannot be read"))
             .ok()
@@ -233,7 +273,7 @@ impl RecordedRow {
 
 impl StoredRecording {
     /// Reads a row; `None` for one that this version cannot read.
-    pub(super) fn read(row: Row) -> Option<Self> {
+    fn read(row: Row) -> Option<Self> {
         let (
             id,
             workspace,
@@ -267,153 +307,3 @@ impl StoredRecording {
         })
     }
 }
-
-/// How databases say it: the same words, on connections of their own.
-pub(super) const INSERT: &str = "INSERT INTO recordings (id, workspace, name, scope, state, daemon, \
-     started_at, seen_at, ended_at, exchanges, bytes, left_out) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-pub(super) const UPDATE: &str = "UPDATE recordings SET state = $2, seen_at = $3, ended_at = $4, \
-     exchanges = $5, bytes = $6, left_out = $7 WHERE id = $1";
-pub(super) const KEEP: &str = "INSERT INTO recorded (recording, exchange, entry) \
-     VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-pub(super) const CUT: &str = "UPDATE recordings SET state = 'cut', ended_at = seen_at \
-     WHERE state = 'recording'";
-pub(super) const ENTRIES: &str = "SELECT exchange, entry FROM recorded \
-     WHERE recording = $1 AND exchange > $2 ORDER BY exchange LIMIT $3";
-/// The oldest that have ended, beyond so many.
-pub(super) const PRUNE_ENTRIES: &str = "DELETE FROM recorded WHERE recording IN (SELECT id FROM \
-     recordings WHERE workspace = $1 AND state <> 'recording' ORDER BY id DESC LIMIT 1000 OFFSET $2)";
-pub(super) const PRUNE: &str = "DELETE FROM recordings WHERE id IN (SELECT id FROM recordings \
-     WHERE workspace = $1 AND state <> 'recording' ORDER BY id DESC LIMIT 1000 OFFSET $2)";
-
-pub(super) fn page() -> String {
-    format!(
-        "SELECT {COLUMNS} FROM recordings WHERE workspace = $1 AND ($2 = '' OR id < $2) \
-         ORDER BY id DESC LIMIT $3"
-    )
-}
-
-pub(super) fn one() -> String {
-    format!("SELECT {COLUMNS} FROM recordings WHERE workspace = $1 AND id = $2")
-}
-
-/// A time or a number as databases take it.
-pub(super) fn optional(value: Option<u64>) -> Option<i64> {
-    value.map(signed)
-}
-
-/// The questions about recordings, for a database whose connections are found like this.
-macro_rules! recordings {
-    ($database:ident, $write:ident, $read:ident) => {
-        impl $database {
-            pub(in crate::store) async fn add_recording(
-                &self,
-                recording: &crate::store::StoredRecording,
-                most: u64,
-            ) -> Result<(), crate::store::error::Cause> {
-                use crate::store::document::signed;
-                use crate::store::recording::{INSERT, PRUNE, PRUNE_ENTRIES, optional};
-                for prune in [PRUNE_ENTRIES, PRUNE] {
-                    sqlx::query(prune)
-                        .bind(&recording.workspace)
-                        .bind(signed(most.saturating_sub(1)))
-                        .execute(self.$write())
-                        .await?;
-                }
-                sqlx::query(INSERT)
-                    .bind(&recording.id)
-                    .bind(&recording.workspace)
-                    .bind(&recording.name)
-                    .bind(&recording.scope)
-                    .bind(recording.state.as_str())
-                    .bind(&recording.daemon)
-                    .bind(signed(recording.started_at))
-                    .bind(signed(recording.seen_at))
-                    .bind(optional(recording.ended_at))
-                    .bind(signed(recording.tally.exchanges))
-                    .bind(signed(recording.tally.bytes))
-                    .bind(signed(recording.tally.left_out))
-                    .execute(self.$write())
-                    .await?;
-                Ok(())
-            }
-
-            pub(in crate::store) async fn recordings(
-                &self,
-                workspace: &str,
-                before: &str,
-                limit: i64,
-            ) -> Result<Vec<crate::store::recording::Row>, crate::store::error::Cause> {
-                let page = crate::store::recording::page();
-                let rows = sqlx::query_as(sqlx::AssertSqlSafe(page))
-                    .bind(workspace)
-                    .bind(before)
-                    .bind(limit);
-                Ok(rows.fetch_all(self.$read()).await?)
-            }
-
-            pub(in crate::store) async fn recording(
-                &self,
-                workspace: &str,
-                id: &str,
-            ) -> Result<Option<crate::store::recording::Row>, crate::store::error::Cause> {
-                let one = crate::store::recording::one();
-                let row = sqlx::query_as(sqlx::AssertSqlSafe(one))
-                    .bind(workspace)
-                    .bind(id);
-                Ok(row.fetch_optional(self.$read()).await?)
-            }
-
-            pub(in crate::store) async fn recorded(
-                &self,
-                recording: &str,
-                after: &str,
-                limit: i64,
-            ) -> Result<Vec<(String, String)>, crate::store::error::Cause> {
-                let rows = sqlx::query_as(crate::store::recording::ENTRIES)
-                    .bind(recording)
-                    .bind(after)
-                    .bind(limit);
-                Ok(rows.fetch_all(self.$read()).await?)
-            }
-
-            pub(in crate::store) async fn cut_recordings(
-                &self,
-            ) -> Result<u64, crate::store::error::Cause> {
-                let cut = sqlx::query(crate::store::recording::CUT);
-                Ok(cut.execute(self.$write()).await?.rows_affected())
-            }
-        }
-    };
-}
-pub(super) use recordings;
-
-/// Writes exchanges and what the recording holds with them, inside a transaction.
-macro_rules! keep_recorded {
-    ($connection:expr, $recording:expr, $rows:expr) => {{
-        use crate::store::document::signed;
-        use crate::store::recording::{KEEP, UPDATE, optional};
-        let (recording, rows): (&crate::store::StoredRecording, &[crate::store::RecordedRow]) =
-            ($recording, $rows);
-        for row in rows {
-            sqlx::query(KEEP)
-                .bind(&recording.id)
-                .bind(&row.exchange)
-                .bind(&row.entry)
-                .execute(&mut *$connection)
-                .await?;
-        }
-        sqlx::query(UPDATE)
-            .bind(&recording.id)
-            .bind(recording.state.as_str())
-            .bind(signed(recording.seen_at))
-            .bind(optional(recording.ended_at))
-            .bind(signed(recording.tally.exchanges))
-            .bind(signed(recording.tally.bytes))
-            .bind(signed(recording.tally.left_out))
-            .execute(&mut *$connection)
-            .await?;
-        Ok::<(), crate::store::error::Cause>(())
-    }};
-}
-pub(super) use keep_recorded;

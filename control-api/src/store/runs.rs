@@ -1,66 +1,79 @@
-//! Runs, asked of whichever database there is.
+//! Statements about runs.
 
+use sqlx::AnyConnection;
 use squall_journal::run::{RunRecord, RunState};
 use squall_journal::tape::Recorded;
 
 use super::document::signed;
+use super::error::Cause;
 use super::recording::RecordedRow;
 use super::run::{self, Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};
-use super::{Database, Store, StoreError, bounded, can_be_there};
+use super::statement::{Statement, sql};
+use super::{Store, StoreError, at_most, can_be_there};
 
-/// Asks the database inside a transaction that is kept when `$ask` succeeds.
-macro_rules! write {
-    ($store:expr, $function:ident ( $($argument:expr),* )) => {
-        bounded(&$store.place, async {
-            match &$store.database {
-                Database::Sqlite(sqlite) => {
-                    let mut writer = sqlite.begin().await?;
-                    let done = run::sqlite::$function(&mut writer, $($argument),*).await;
-                    super::sqlite::finish(writer, done).await
-                }
-                Database::Postgres(postgres) => {
-                    let mut transaction = postgres.begin().await?;
-                    let done = run::postgres::$function(&mut transaction, $($argument),*).await?;
-                    transaction.commit().await?;
-                    Ok(done)
-                }
-            }
-        })
-        .await
-    };
-}
+/// Runs of a workspace that keep the exchanges of what failed in them; those of older ones are deleted.
+const KEEPING_EXCHANGES: i64 = 100;
 
-/// Asks the database for what there is; `$nothing` where nobody has written yet.
-macro_rules! read {
-    ($store:expr, $nothing:expr, $function:ident ( $($argument:expr),* )) => {
-        bounded(&$store.place, async {
-            match &$store.database {
-                Database::Sqlite(sqlite) if sqlite.is_blank() => Ok($nothing),
-                Database::Sqlite(sqlite) => {
-                    let mut reader = sqlite.reader().await?;
-                    run::sqlite::$function(&mut reader, $($argument),*).await
-                }
-                Database::Postgres(postgres) => {
-                    let mut reader = postgres.reader().await?;
-                    run::postgres::$function(&mut reader, $($argument),*).await
-                }
-            }
-        })
-        .await
-    };
-}
+/// Most runs that are deleted in one transaction: each may have 32 MiB of exchanges.
+const PRUNED_AT_ONCE: usize = 20;
 
 impl Store {
     /// Writes a run for the first time. Of all but the newest 100 runs of its workspace the exchanges that
-    /// were kept go.
+    /// were kept are deleted.
     pub async fn add_run(&self, run: NewRun<'_>) -> Result<(), StoreError> {
-        write!(self, add(&run))
+        let (record, cells) = run::written(run.record);
+        let forget = sql(
+            "DELETE FROM run_exchanges WHERE run IN (SELECT id FROM runs WHERE workspace = $1 \
+             AND lease_until IS NULL ORDER BY id DESC LIMIT 1000 OFFSET $2)",
+        )
+        .bind(run.workspace)
+        .bind(KEEPING_EXCHANGES - 1);
+        let insert = sql(format!(
+            "INSERT INTO runs (id, workspace, kind, name, state, daemon, lease_until, record, cells) \
+             VALUES ($1, $2, $3, $4, $5, $6, {} + $7, $8, $9)",
+            self.now()
+        ))
+        .bind(&run.record.id)
+        .bind(run.workspace)
+        .bind(run.record.kind.as_str())
+        // PostgreSQL accepts no NUL in a text; the record has it escaped.
+        .bind(run.record.name.replace('\0', "\u{fffd}"))
+        .bind(run.record.state.as_str())
+        .bind(&run.record.daemon)
+        .bind(run.lease_ms)
+        .bind(record)
+        .bind(cells);
+        self.bounded(async {
+            let mut transaction = self.begin().await?;
+            forget.execute(&mut *transaction).await?;
+            insert.execute(&mut *transaction).await?;
+            add_events(&mut transaction, &run.record.id, run.events).await?;
+            transaction.commit().await?;
+            Ok(())
+        })
+        .await
     }
 
     /// Writes that a run has come further, with what happened. `false`, and nothing is written, when it
     /// is in another state than was thought, or not its daemon's any more.
     pub async fn advance_run(&self, step: RunStep<'_>) -> Result<bool, StoreError> {
-        write!(self, advance(&step))
+        let (record, cells) = run::written(step.record);
+        let lease = if step.record.state.is_over() {
+            "NULL"
+        } else {
+            "lease_until"
+        };
+        let advance = sql(format!(
+            "UPDATE runs SET state = $4, record = $5, cells = $6, lease_until = {lease} \
+             WHERE id = $1 AND daemon = $2 AND state = $3 AND lease_until IS NOT NULL"
+        ))
+        .bind(&step.record.id)
+        .bind(&step.record.daemon)
+        .bind(step.from.as_str())
+        .bind(step.record.state.as_str())
+        .bind(record)
+        .bind(cells);
+        self.move_run(advance, &step.record.id, step.events).await
     }
 
     /// Writes what happened in a run, and heads and bodies of exchanges that show why. `false`, and nothing
@@ -72,27 +85,33 @@ impl Store {
         events: &[RunEventRow],
         exchanges: &[RecordedRow],
     ) -> Result<bool, StoreError> {
-        write!(self, tell(run, daemon, events, exchanges))
+        let own =
+            sql("SELECT id FROM runs WHERE id = $1 AND daemon = $2 AND lease_until IS NOT NULL")
+                .bind(run)
+                .bind(daemon);
+        self.bounded(async {
+            let mut transaction = self.begin().await?;
+            let own: Vec<(String,)> = own.rows(&mut *transaction).await?;
+            if own.is_empty() {
+                return Ok(false);
+            }
+            add_events(&mut transaction, run, events).await?;
+            for row in exchanges {
+                row.insert("run_exchanges (run, exchange, entry)", run)
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
     }
 
     /// Heads and bodies of the exchanges that are kept of a run, in the order in which they began.
     pub async fn run_exchanges(&self, run: &str) -> Result<Vec<Recorded>, StoreError> {
-        const AT_ONCE: usize = 64;
-        let mut found = Vec::new();
-        let mut after = String::new();
-        loop {
-            let limit = i64::try_from(AT_ONCE).unwrap_or(i64::MAX);
-            let rows = read!(self, Vec::new(), exchanges(run, &after, limit))?;
-            let was_last = rows.len() < AT_ONCE;
-            found.extend(
-                rows.iter()
-                    .filter_map(|(_, entry)| RecordedRow::read(entry)),
-            );
-            match rows.into_iter().last() {
-                Some((last, _)) if !was_last => after = last,
-                _ => return Ok(found),
-            }
-        }
+        let page = "SELECT exchange, entry FROM run_exchanges \
+                    WHERE run = $1 AND exchange > $2 ORDER BY exchange LIMIT $3";
+        self.all_recorded(page, run).await
     }
 
     /// Promises for every run of a daemon that it is there for so long from now on. The ids of its runs.
@@ -100,10 +119,17 @@ impl Store {
         if self.is_blank() {
             return Ok(Vec::new());
         }
-        write!(self, renew(daemon, lease_ms))
+        let renew = sql(format!(
+            "UPDATE runs SET lease_until = {} + $2 \
+             WHERE daemon = $1 AND lease_until IS NOT NULL RETURNING id",
+            self.now()
+        ));
+        let renewed = renew.bind(daemon).bind(lease_ms).rows(&self.writer);
+        let ids: Vec<(String,)> = self.bounded(renewed).await?;
+        Ok(ids.into_iter().map(|(id,)| id).collect())
     }
 
-    /// Marks runs that nobody executes any more as errored. `why` is told, `at` is milliseconds since
+    /// Marks runs that nobody executes any more as errored. `why` is reported, `at` is milliseconds since
     /// 1970; `events` says in events what has become of a run. The runs that were marked.
     pub async fn give_up_runs(
         &self,
@@ -112,7 +138,18 @@ impl Store {
         at: &str,
         events: impl Fn(&RunRecord, i64) -> Vec<RunEventRow> + Send + Sync,
     ) -> Result<Vec<GivenUp>, StoreError> {
-        let found = read!(self, Vec::new(), abandoned(which))?;
+        // Another daemon may be faster, or the run's own may be there after all.
+        let (of_daemon, expired) = match which {
+            Abandoned::OfDaemon(daemon) => (daemon, String::new()),
+            Abandoned::Expired => ("", format!(" AND lease_until < {}", self.now())),
+        };
+        let abandoned = sql(format!(
+            "SELECT workspace, record, cells, \
+             (SELECT COALESCE(MAX(ordinal), 0) FROM run_events WHERE run = runs.id) FROM runs \
+             WHERE lease_until IS NOT NULL AND ($1 = '' OR daemon = $1){expired} ORDER BY id"
+        ));
+        let found: Vec<(String, String, String, i64)> =
+            self.read(abandoned.bind(of_daemon)).await?;
         let mut given_up = Vec::new();
         for (workspace, record, cells, last) in found {
             let Some(before) = run::read(&record, &cells) else {
@@ -123,8 +160,19 @@ impl Store {
             after.passed = None;
             after.error = Some(why.to_owned());
             after.finished_at = Some(at.to_owned());
-            let happened = events(&after, last);
-            if write!(self, give_up(which, &after, &happened))? {
+            let (record, cells) = run::written(&after);
+            let mark = sql(format!(
+                "UPDATE runs SET state = $2, record = $3, cells = $4, lease_until = NULL \
+                 WHERE id = $1 AND lease_until IS NOT NULL{expired}"
+            ))
+            .bind(&after.id)
+            .bind(after.state.as_str())
+            .bind(record)
+            .bind(cells);
+            if self
+                .move_run(mark, &after.id, &events(&after, last))
+                .await?
+            {
                 given_up.push(GivenUp {
                     workspace,
                     before,
@@ -135,11 +183,48 @@ impl Store {
         Ok(given_up)
     }
 
+    /// Executes `update` and writes what happened; `false`, and nothing is written, when it finds no run.
+    async fn move_run(
+        &self,
+        update: Statement,
+        run: &str,
+        events: &[RunEventRow],
+    ) -> Result<bool, StoreError> {
+        self.bounded(async {
+            let mut transaction = self.begin().await?;
+            if update.execute(&mut *transaction).await? == 0 {
+                return Ok(false);
+            }
+            add_events(&mut transaction, run, events).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
+    }
+
     /// Deletes runs that are over, of each workspace those beyond the newest so many, a few at a time: whether
-    /// there are more.
+    /// there are more. Their events are deleted with them.
     pub(super) async fn prune_runs(&self, most: u64) -> Result<bool, StoreError> {
-        let pruned = write!(self, prune(signed(most)))?;
-        Ok(pruned >= run::PRUNED_AT_ONCE)
+        let prune = sql(format!(
+            "DELETE FROM runs WHERE id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER \
+             (PARTITION BY workspace ORDER BY id DESC) AS place FROM runs \
+             WHERE lease_until IS NULL) AS ended WHERE place > $1 \
+             ORDER BY id LIMIT {PRUNED_AT_ONCE}) RETURNING id"
+        ))
+        .bind(signed(most));
+        self.bounded(async {
+            let mut transaction = self.begin().await?;
+            let pruned: Vec<(String,)> = prune.rows(&mut *transaction).await?;
+            for (run,) in &pruned {
+                sql("DELETE FROM run_exchanges WHERE run = $1")
+                    .bind(run)
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+            transaction.commit().await?;
+            Ok(pruned.len() >= PRUNED_AT_ONCE)
+        })
+        .await
     }
 
     /// At most `limit` runs of a workspace, newest first, without their cells: of every daemon that
@@ -150,9 +235,17 @@ impl Store {
         filter: &RunFilter,
         limit: usize,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let page = read!(self, Vec::new(), page(workspace, filter, limit))?;
-        Ok(page.iter().filter_map(|one| run::read(one, "[]")).collect())
+        let page = sql("SELECT record FROM runs WHERE workspace = $1 \
+             AND ($2 = '' OR state = $2) AND ($3 = '' OR kind = $3) AND ($4 = '' OR id < $4) \
+             ORDER BY id DESC LIMIT $5")
+        .bind(workspace)
+        .bind(filter.state.map_or("", |state| state.as_str()))
+        .bind(filter.kind.map_or("", |kind| kind.as_str()))
+        .bind(filter.before.as_deref().unwrap_or(""))
+        .bind(at_most(limit));
+        let rows: Vec<(String,)> = self.read(page).await?;
+        let runs = rows.iter().filter_map(|(record,)| run::read(record, "[]"));
+        Ok(runs.collect())
     }
 
     /// One run of a workspace.
@@ -160,8 +253,11 @@ impl Store {
         if !can_be_there(id) {
             return Ok(None);
         }
-        let one = read!(self, None, one(workspace, id))?;
-        Ok(one.and_then(|(record, cells)| run::read(&record, &cells)))
+        let one = sql("SELECT record, cells FROM runs WHERE workspace = $1 AND id = $2");
+        let rows: Vec<(String, String)> = self.read(one.bind(workspace).bind(id)).await?;
+        Ok(rows
+            .first()
+            .and_then(|(record, cells)| run::read(record, cells)))
     }
 
     /// At most `limit` things that happened in a run after number `after`, in order.
@@ -171,13 +267,36 @@ impl Store {
         after: i64,
         limit: usize,
     ) -> Result<Vec<RunEventRow>, StoreError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let events = read!(self, Vec::new(), events(run, after, limit))?;
+        let events = sql(
+            "SELECT ordinal, type, data FROM run_events WHERE run = $1 AND ordinal > $2 \
+             ORDER BY ordinal LIMIT $3",
+        )
+        .bind(run)
+        .bind(after)
+        .bind(at_most(limit));
+        let rows = self.read(events).await?.into_iter();
         let row = |(ordinal, name, data)| RunEventRow {
             ordinal,
             name,
             data,
         };
-        Ok(events.into_iter().map(row).collect())
+        Ok(rows.map(row).collect())
     }
+}
+
+async fn add_events(
+    connection: &mut AnyConnection,
+    run: &str,
+    events: &[RunEventRow],
+) -> Result<(), Cause> {
+    for event in events {
+        sql("INSERT INTO run_events (run, ordinal, type, data) VALUES ($1, $2, $3, $4)")
+            .bind(run)
+            .bind(event.ordinal)
+            .bind(&event.name)
+            .bind(&event.data)
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(())
 }

@@ -1,6 +1,10 @@
 //! Tokens that were made by the API: what the store keeps of them, which is never the secret.
 
+use super::document::signed;
+use super::statement::{Statement, sql};
+use super::{Store, StoreError, audit, can_be_there};
 use crate::credential::{Digest, Role};
+use crate::ledger::Draft;
 
 /// A token that is good.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,15 +21,18 @@ pub struct StoredToken {
     pub created_at: u64,
 }
 
-/// What a row of `tokens` is read as.
-pub(super) type Row = (String, String, String, String, i64);
+/// A row of `tokens`.
+type Row = (String, String, String, String, i64);
 
 /// The columns of [`Row`].
-pub(super) const COLUMNS: &str = "workspace, name, role, digest, created_at";
+const COLUMNS: &str = "workspace, name, role, digest, created_at";
+
+/// What a notice of a change to tokens says.
+const NOTICE: &str = "token";
 
 impl StoredToken {
     /// `None` for a row that was written by hand and makes no sense: it opens nothing.
-    pub(super) fn read((workspace, name, role, digest, created_at): Row) -> Option<Self> {
+    fn read((workspace, name, role, digest, created_at): Row) -> Option<Self> {
         Some(Self {
             workspace,
             name,
@@ -33,5 +40,86 @@ impl StoredToken {
             digest: Digest::from_hex(&digest)?,
             created_at: u64::try_from(created_at).unwrap_or_default(),
         })
+    }
+}
+
+impl Store {
+    /// Every token that is valid, by workspace and name.
+    pub async fn tokens(&self) -> Result<Vec<StoredToken>, StoreError> {
+        let valid = sql(format!(
+            "SELECT {COLUMNS} FROM tokens WHERE revoked_at IS NULL ORDER BY workspace, name"
+        ));
+        let rows = self.read(valid).await?.into_iter();
+        Ok(rows.filter_map(StoredToken::read).collect())
+    }
+
+    /// Adds a token; `false` when a valid one of its workspace has its name.
+    pub async fn add_token(&self, token: &StoredToken) -> Result<bool, StoreError> {
+        self.add_token_with(token, None).await
+    }
+
+    /// [`Self::add_token`], with an entry of the audit log in the same transaction.
+    pub async fn add_token_with(
+        &self,
+        token: &StoredToken,
+        entry: Option<&Draft>,
+    ) -> Result<bool, StoreError> {
+        let insert = sql(format!(
+            "INSERT INTO tokens ({COLUMNS}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"
+        ))
+        .bind(&token.workspace)
+        .bind(&token.name)
+        .bind(token.role.as_str())
+        .bind(token.digest.to_hex())
+        .bind(signed(token.created_at));
+        self.change_tokens(insert, entry).await
+    }
+
+    /// Revokes a token for ever, from `at` on (milliseconds since 1970); `false` when there is none of that
+    /// name. Its row stays.
+    pub async fn revoke_token(
+        &self,
+        workspace: &str,
+        name: &str,
+        at: u64,
+    ) -> Result<bool, StoreError> {
+        self.revoke_token_with(workspace, name, at, None).await
+    }
+
+    /// [`Self::revoke_token`], with an entry of the audit log in the same transaction.
+    pub async fn revoke_token_with(
+        &self,
+        workspace: &str,
+        name: &str,
+        at: u64,
+        entry: Option<&Draft>,
+    ) -> Result<bool, StoreError> {
+        if !can_be_there(name) {
+            return Ok(false);
+        }
+        let revoke = sql("UPDATE tokens SET revoked_at = $3 \
+             WHERE workspace = $1 AND name = $2 AND revoked_at IS NULL")
+        .bind(workspace)
+        .bind(name)
+        .bind(signed(at));
+        self.change_tokens(revoke, entry).await
+    }
+
+    async fn change_tokens(
+        &self,
+        statement: Statement,
+        entry: Option<&Draft>,
+    ) -> Result<bool, StoreError> {
+        self.bounded(async {
+            let mut transaction = self.begin().await?;
+            if statement.execute(&mut *transaction).await? == 0 {
+                return Ok(false);
+            }
+            audit::append(&mut transaction, entry.map_or(&[], std::slice::from_ref)).await?;
+            self.notify(&mut transaction, NOTICE).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
     }
 }

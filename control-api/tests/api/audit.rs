@@ -88,7 +88,8 @@ async fn change_things(api: &Api) {
 
 #[tokio::test]
 async fn entries_of_tapes_and_recordings_say_which_and_what_became_of_them() {
-    let api = open(Ground::sqlite().open().await).await;
+    let ground = Ground::sqlite();
+    let api = open(ground.open().await).await;
     let begun = ask(
         &api,
         SECRET,

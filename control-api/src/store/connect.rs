@@ -1,0 +1,242 @@
+//! Connections: how a store is opened.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _};
+
+use super::error::Cause;
+use super::migrations::migrate;
+use super::statement::sql;
+use super::{Place, Store, StoreError, Tenure, bounded, idempotency};
+use crate::claim::Claim;
+
+/// How long a connection is waited for when all are in use, or none can be made.
+const ACQUIRE: Duration = Duration::from_secs(2);
+
+/// Connections that read a file.
+const READERS: u32 = 4;
+
+/// Most connections to PostgreSQL.
+const CONNECTIONS: u32 = 5;
+
+/// How long an unused connection to PostgreSQL is kept.
+const IDLE: Duration = Duration::from_mins(1);
+
+/// Wait two seconds for another process that writes the same file. After a power cut the last transactions
+/// may be lost, but the file is whole; a killed process loses nothing.
+const PRAGMAS: &str =
+    "PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
+
+impl Store {
+    /// A store that ends with the process. It takes no memory until it is first used.
+    pub fn in_memory() -> Self {
+        let pool = memory();
+        Self {
+            place: Place::Memory,
+            writer: pool.clone(),
+            reader: pool,
+            _claim: None,
+        }
+    }
+
+    pub(super) async fn open_as(tenure: Tenure, place: Place) -> Result<Self, StoreError> {
+        if place == Place::Memory {
+            return Ok(Self::in_memory());
+        }
+        bounded(&place.clone(), Self::connect(tenure, place)).await
+    }
+
+    async fn connect(tenure: Tenure, place: Place) -> Result<Self, Cause> {
+        let claim = match &place {
+            Place::Sqlite(path) => {
+                make_file(path)?;
+                (tenure == Tenure::Resident)
+                    .then(|| claim(path))
+                    .transpose()?
+            }
+            Place::Memory | Place::Postgres { .. } => None,
+        };
+        let options = place.options("")?;
+        // A pool tries again until its time is over and then forgets why; this connection reports why.
+        let mut first = options.connect().await?;
+        if !place.is_postgres() {
+            prepare(&mut first).await?;
+        }
+        migrate(&mut first, place.is_postgres()).await?;
+        if claim.is_some() {
+            // Whoever acted under a key before this start is gone.
+            sql(idempotency::ABANDON).execute(&mut first).await?;
+        }
+        first.close().await?;
+        let (writer, reader) = if place.is_postgres() {
+            let pool = AnyPoolOptions::new()
+                .max_connections(CONNECTIONS)
+                .acquire_timeout(ACQUIRE)
+                .idle_timeout(IDLE)
+                .connect_lazy_with(options);
+            (pool.clone(), pool)
+        } else {
+            let reader = sqlite(READERS).connect_lazy_with(place.options("?mode=ro")?);
+            (sqlite(1).connect_lazy_with(options), reader)
+        };
+        Ok(Self {
+            place,
+            writer,
+            reader,
+            _claim: claim.map(Arc::new),
+        })
+    }
+}
+
+impl Place {
+    /// How it is connected to.
+    fn options(&self, parameters: &str) -> Result<AnyConnectOptions, sqlx::Error> {
+        sqlx::any::install_default_drivers();
+        match self {
+            Self::Memory => "sqlite::memory:".parse(),
+            Self::Sqlite(path) => {
+                let path = path.as_os_str().as_encoded_bytes();
+                // Encoded as a whole, so that no reader of URLs changes it.
+                let path =
+                    percent_encoding::percent_encode(path, percent_encoding::NON_ALPHANUMERIC);
+                format!("sqlite:{path}{parameters}").parse()
+            }
+            Self::Postgres { url, .. } => url.parse(),
+        }
+    }
+}
+
+/// One connection that is the whole database.
+fn memory() -> AnyPool {
+    let options = Place::Memory.options("").expect("its URL is constant");
+    sqlite(1)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                migrate(connection, false)
+                    .await
+                    .map_err(|cause| match cause {
+                        Cause::Sql(error) => error,
+                        other => sqlx::Error::Protocol(format!("{other:?}")),
+                    })
+            })
+        })
+        .connect_lazy_with(options)
+}
+
+/// Connections that are kept as long as the store: opening one costs more than keeping it.
+fn sqlite(most: u32) -> AnyPoolOptions {
+    AnyPoolOptions::new()
+        .max_connections(most)
+        .acquire_timeout(ACQUIRE)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        .after_connect(|connection, _| Box::pin(prepare(connection)))
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                // When the disk is full, SQLite ends a transaction by itself and sqlx still counts it: such
+                // a connection would never write again. A ping comes behind a rollback that is under way.
+                connection.ping().await?;
+                Ok(!connection.is_in_transaction())
+            })
+        })
+}
+
+async fn prepare(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(PRAGMAS).execute(connection).await?;
+    Ok(())
+}
+
+/// The journal shows who called whom: its file is its owner's alone, and so are those beside it, which
+/// SQLite makes with the same permissions.
+fn make_file(path: &Path) -> io::Result<()> {
+    let mut directory = DirBuilder::new();
+    let mut file = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+        directory.mode(0o700);
+        file.mode(0o600);
+    }
+    if let Some(parent) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        directory.recursive(true).create(parent)?;
+    }
+    file.append(true).create(true).open(path)?;
+    Ok(())
+}
+
+/// The lock of the daemon that owns a file. It is beside the file: SQLite has locks of its own on it.
+fn claim(path: &Path) -> Result<Claim, Cause> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("-lock");
+    Claim::on(Path::new(&beside))?.ok_or(Cause::Occupied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Change, DEFAULT_WORKSPACE, DocumentKind, Key, WriteError};
+
+    #[tokio::test]
+    async fn a_full_disk_leaves_what_was_there_and_nothing_half_written() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("squall.db");
+        let store = Store::open(Place::Sqlite(path)).await.expect("it opens");
+        let key = |name| Key {
+            workspace: DEFAULT_WORKSPACE,
+            kind: DocumentKind::Profile,
+            name,
+        };
+        let put = |body| Change::Put {
+            body,
+            variables: None,
+        };
+        store
+            .write(key("small"), put("x"), 0, 1)
+            .await
+            .expect("room");
+        // A file that may not grow is what a full disk looks like from here.
+        let limit = sql("PRAGMA max_page_count = 1");
+        store.execute(limit).await.expect("a limit");
+        let long = "x".repeat(100_000);
+        let error = store
+            .write(key("big"), put(&long), 0, 1)
+            .await
+            .expect_err("full");
+        let is_full = matches!(error, WriteError::Store(StoreError::Full { .. }));
+        assert!(is_full, "{error:?}");
+        assert!(error.to_string().contains("make room"), "{error}");
+        let held = store
+            .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
+            .await;
+        let names: Vec<_> = held
+            .expect("an answer")
+            .into_iter()
+            .map(|one| one.name)
+            .collect();
+        assert_eq!(names, ["small"]);
+        let written = store.write(key("big"), put(&long), 0, 1).await;
+        assert_eq!(written.expect("room again"), 1);
+    }
+
+    #[tokio::test]
+    async fn a_file_may_have_any_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a b%20c?mode=ro#d/../über.db");
+        let place = Place::Sqlite(path.clone());
+        let store = Store::open(place).await.expect("it opens");
+        store.prune_keys(0, 0).await.expect("it can be written");
+        let tokens = store.tokens().await.expect("it can be read");
+        assert_eq!(tokens, []);
+        store.close().await;
+        assert!(path.metadata().expect("the file").len() > 0);
+    }
+}

@@ -1,8 +1,0 @@
-CREATE TABLE run_exchanges (
-    run      TEXT NOT NULL,
-    -- Sorts by start, as text too.
-    exchange TEXT NOT NULL,
-    -- Heads and bodies as JSON, secrets taken out.
-    entry    TEXT NOT NULL,
-    PRIMARY KEY (run, exchange)
-);

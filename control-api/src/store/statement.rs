@@ -1,0 +1,77 @@
+//! Statements in SQL that both databases read.
+
+use std::fmt::Write as _;
+
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::{Any, Arguments as _, AssertSqlSafe, Encode, Executor, FromRow, Type};
+
+use super::error::Cause;
+
+/// A statement and the values of its `$1`, `$2` and so on.
+pub(super) struct Statement {
+    text: String,
+    values: AnyArguments,
+    /// Whether connections keep it prepared.
+    pub(super) is_kept: bool,
+}
+
+/// A statement whose text is always the same.
+pub(super) fn sql(text: impl Into<String>) -> Statement {
+    Statement {
+        text: text.into(),
+        values: AnyArguments::default(),
+        is_kept: true,
+    }
+}
+
+impl Statement {
+    /// Binds the next value.
+    pub(super) fn bind<'t>(mut self, value: impl Encode<'t, Any> + Type<Any>) -> Self {
+        self.add(value);
+        self
+    }
+
+    /// Appends to the text, which differs from one use to the next.
+    pub(super) fn push(&mut self, text: &str) -> &mut Self {
+        self.is_kept = false;
+        self.text.push_str(text);
+        self
+    }
+
+    /// Appends the placeholder of a value and binds it.
+    pub(super) fn push_bind<'t>(&mut self, value: impl Encode<'t, Any> + Type<Any>) -> &mut Self {
+        self.add(value);
+        self.is_kept = false;
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "${}", self.values.len());
+        self
+    }
+
+    fn add<'t>(&mut self, value: impl Encode<'t, Any> + Type<Any>) {
+        self.values
+            .add(value)
+            .expect("numbers, texts and bytes can be encoded");
+    }
+
+    /// Executes it; how many rows it wrote.
+    pub(super) async fn execute<'e>(
+        self,
+        on: impl Executor<'e, Database = Any>,
+    ) -> Result<u64, Cause> {
+        let query = sqlx::query_with(AssertSqlSafe(self.text), self.values);
+        let done = query.persistent(self.is_kept).execute(on).await?;
+        Ok(done.rows_affected())
+    }
+
+    /// Executes it; the rows that it returns.
+    pub(super) async fn rows<'e, R>(
+        self,
+        on: impl Executor<'e, Database = Any>,
+    ) -> Result<Vec<R>, Cause>
+    where
+        R: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
+    {
+        let query = sqlx::query_as_with(AssertSqlSafe(self.text), self.values);
+        Ok(query.persistent(self.is_kept).fetch_all(on).await?)
+    }
+}

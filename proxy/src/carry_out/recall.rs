@@ -1,7 +1,8 @@
 //! Answers that rules may give again: `stale` and `swapped`.
 //!
 //! An answer is copied while it passes, never held back, and kept when its body has ended as it
-//! should. Per rule and scope two are kept: the latest, and the latest to another call than that
+//! should, or in a stream of events when the reply to an MCP call has passed: the agent may send its next call
+//! before the stream ends. Per rule and scope two are kept: the latest, and the latest to another call than that
 //! one; more is never needed.
 //!
 //! ```text
@@ -19,6 +20,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use squall_dialects::stream::Splitter;
 
 use super::body::AgentBody;
 use super::whole::{Collected, Inspect, Lease, collect};
@@ -77,6 +79,7 @@ impl Recall {
         response: Response<AgentBody>,
     ) -> Response<AgentBody> {
         let (head, body) = response.into_parts();
+        let events = reply::events(&head.headers, self.copies.limit());
         let copy = Copying {
             recall: self.clone(),
             owner,
@@ -90,6 +93,7 @@ impl Recall {
             pieces: Vec::new(),
             length: 0,
             lease: self.copies.lease(),
+            events,
         };
         if body.is_end_stream() {
             copy.keep();
@@ -315,6 +319,8 @@ struct Copying {
     pieces: Vec<Bytes>,
     length: u64,
     lease: Lease,
+    /// Reads a stream of events, in which the reply may pass before the end.
+    events: Option<Splitter>,
 }
 
 impl Copying {
@@ -349,6 +355,13 @@ impl Noted {
                         return;
                     }
                     copy.pieces.push(data.clone());
+                    if copy
+                        .events
+                        .as_mut()
+                        .is_some_and(|events| reply::passed(events, data))
+                    {
+                        return copy.keep();
+                    }
                 }
                 if let Some(trailers) = frame.trailers_ref() {
                     copy.kept.trailers = Some(trailers.clone());

@@ -1,7 +1,7 @@
 //! Whether an earlier answer of an MCP server can be given again.
 
-use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
 use squall_dialects::json::Document;
 use squall_dialects::mcp;
 use squall_dialects::stream::{self, Framing, Splitter};
@@ -12,17 +12,30 @@ impl Kept {
     /// Whether it holds the reply to a call; true where a content coding hides that. It holds none
     /// where the reply arrived on another stream of the session.
     pub(crate) fn holds_reply(&self) -> bool {
-        if self.headers.contains_key(CONTENT_ENCODING) {
-            return true;
+        match events(&self.headers, self.body.len() as u64) {
+            Some(mut events) => passed(&mut events, &self.body),
+            None => {
+                self.headers.contains_key(CONTENT_ENCODING) || self.status != StatusCode::ACCEPTED
+            }
         }
-        let kind = self.headers.get(CONTENT_TYPE);
-        if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
-            return self.status != StatusCode::ACCEPTED;
-        }
-        let frames = Splitter::new(Framing::Sse, self.body.len()).push(&self.body);
-        let mut data = frames.iter().filter_map(stream::Frame::data);
-        data.any(|data| is_reply(&data))
     }
+}
+
+/// A reader of the events of at most `limit` bytes in a response with these headers; `None`: it has no events that
+/// can be read.
+pub(super) fn events(headers: &HeaderMap, limit: u64) -> Option<Splitter> {
+    let kind = headers.get(CONTENT_TYPE)?;
+    let has_events = kind.as_bytes().starts_with(b"text/event-stream");
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    (has_events && !headers.contains_key(CONTENT_ENCODING))
+        .then(|| Splitter::new(Framing::Sse, limit))
+}
+
+/// Whether the reply to a call ends in these bytes of a stream of events.
+pub(super) fn passed(events: &mut Splitter, bytes: &[u8]) -> bool {
+    let frames = events.push(bytes);
+    let mut data = frames.iter().filter_map(stream::Frame::data);
+    data.any(|data| is_reply(&data))
 }
 
 /// Whether an event's data is the reply to a call.
@@ -35,7 +48,7 @@ fn is_reply(data: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderMap, HeaderValue};
+    use http::HeaderValue;
 
     use super::*;
 

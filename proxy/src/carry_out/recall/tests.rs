@@ -1,6 +1,7 @@
 //! Answers given again.
 
 use http::{Method, Response, StatusCode};
+use http_body_util::BodyExt as _;
 
 use super::{Owner, Recall};
 use crate::carry_out::body::AgentBody;
@@ -55,6 +56,25 @@ fn stale_is_the_previous_answer_and_swapped_the_latest_to_another_call() {
             }
         }
         assert!(recall.stale(&owner("another rule")).is_none());
+    });
+}
+
+#[test]
+fn the_reply_of_a_stream_is_kept_before_the_stream_ends() {
+    paused(async {
+        let recall = Recall::new(100, 1000);
+        let reply = "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n";
+        let mut response = pieces(["data: \n\n", reply, ": the end\n\n"]).response();
+        let events = http::HeaderValue::from_static("text/event-stream");
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_TYPE, events);
+        let mut body = recall.note(owner("r"), 1, response).into_body();
+        body.frame().await.unwrap().unwrap();
+        assert!(recall.stale(&owner("r")).is_none());
+        body.frame().await.unwrap().unwrap();
+        let kept = text(recall.stale(&owner("r"))).await;
+        assert_eq!(kept, Some(format!("data: \n\n{reply}")));
     });
 }
 

@@ -1,13 +1,18 @@
 //! Addresses at which nobody answers.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 
 use socket2::{Domain, Socket, Type};
 
-/// An address that refuses connections: a port that was free a moment ago.
+/// An address that refuses connections. The port is bound, and never listened on, until the process
+/// ends: no other test's program can get it, and the requests meant for nobody.
 pub fn refusing() -> SocketAddr {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("a bound listener")
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&any_port.into()).expect("a free port");
+    let address = socket.local_addr().ok().and_then(|bound| bound.as_socket());
+    std::mem::forget(socket);
+    address.expect("a bound socket")
 }
 
 /// An address at which connections are never completed: its queue is full, so the kernel drops

@@ -30,19 +30,19 @@ fn is_page(name: &str, text: &str) {
 fn the_page_of_prices_lists_what_budgets_go_by() {
     let mut text = format!(
         "# Prices\n\n\
-         What `after_usd` of [`quota_exhausted`](faults.md#budgets) and `usd` in \
-         [`GET /v1/scopes`](api.md#chaos) go\nby. This page is written by the code that uses it.\n\n\
-         Dollars for a million tokens of text, standard list prices as published, collected in {}:\n\
+         Prices that `after_usd` of [`quota_exhausted`](faults.md#budgets) and `usd` in \
+         [`GET /v1/scopes`](api.md#chaos) use, in US\ndollars per million tokens of text. They are \
+         estimates for tests, not a bill.\n\n\
+         The source is the standard list prices in {}: \
          [OpenAI](https://developers.openai.com/api/docs/pricing),\n\
          [Anthropic](https://platform.claude.com/docs/en/about-claude/pricing) and\n\
-         [Google](https://ai.google.dev/gemini-api/docs/pricing). What costs more or less than that \
-         is counted as if\nit did not: long prompts, cached input, batches, priority, audio and \
-         images, other clouds. Gemini 3.6 to\n3.8 Flash are at the price that holds until the end of 2026. So `usd` is a figure to test with, \
-         not a bill.\n\n\
-         A model is known by this name with a date, a version, `latest` or `preview` behind it \
-         and a vendor or\nregion before it: `gpt-4o-2024-08-06`, `openai/gpt-4o`, \
-         `us.anthropic.claude-sonnet-4-5-20250929-v1:0`. Any\nother model has no price, and none \
-         is guessed.\n\n\
+         [Google](https://ai.google.dev/gemini-api/docs/pricing). Discounts and surcharges are ignored: \
+         long prompts, cached\ninput, batches, priority, audio, images, other clouds. Gemini 3.6 to 3.8 \
+         Flash have the price that is valid until the\nend of 2026.\n\n\
+         A name matches with a date, a version, `latest` or `preview` after it, and a vendor or region \
+         before it:\n`gpt-4o-2024-08-06`, `openai/gpt-4o`, \
+         `us.anthropic.claude-sonnet-4-5-20250929-v1:0`. Other models have no price.\n\
+         This page is generated.\n\n\
          | model | in | out |\n|---|--:|--:|\n",
         squall_profiles::prices::AS_OF
     );

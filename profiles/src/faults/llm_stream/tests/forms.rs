@@ -250,13 +250,13 @@ fn page() -> String {
     let samples = samples();
     let modes: Vec<_> = modes::of_family(Family::Llm).collect();
     let mut page = "# Model faults by provider\n\n\
-        What each mode of `llm_faults` becomes in each dialect. This page is written by the code that \
-        it describes: every\nfault is carried out on samples of every provider's answers.\n\n\
-        A word in `code` is what the provider says there: the status and the word of its error, the \
-        reason with which\nthe answer ends, the error event in a stream. *yes*: it is done, and no \
-        word tells of it. Where whole answers and\nstreams differ, the first is for whole answers, \
-        the second for streams; – means that there is none: the\nrule is *bypassed*, and \
-        [below](#what-there-is-not) is why.\n\n| mode |"
+        What each mode of `llm_faults` becomes in each dialect. This page is generated: every fault is \
+        applied to sample\nanswers of every provider.\n\n\
+        | cell | meaning |\n|---|---|\n\
+        | a word in `code` | the status and word of the error, the finish reason, or the error event |\n\
+        | yes | the fault is applied, without such a word |\n\
+        | A / B | A in whole answers, B in streams |\n\
+        | – | the rule is bypassed: [not supported](#not-supported) |\n\n| mode |"
         .to_owned();
     for dialect in ALL {
         write!(page, " `{}` |", dialect.name()).expect("text");
@@ -286,7 +286,7 @@ fn page() -> String {
         page.push('\n');
     }
     page.push_str(&variations(&modes));
-    page.push_str("\n## What there is not\n\n| mode | of | dialects | why |\n|---|---|---|---|\n");
+    page.push_str("\n## Not supported\n\n| mode | in | dialects | why |\n|---|---|---|---|\n");
     for (at, (mode, form, dialect, why)) in whys.iter().enumerate() {
         let first = whys
             .iter()
@@ -313,7 +313,7 @@ fn variations(modes: &[&modes::Mode]) -> String {
         .filter(|name| name.contains('/'))
         .collect();
     let mut table = "\n## Providers with errors of their own\n\n\
-        They speak `openai-chat`, and what is not in this table is as there.\n\n| mode |"
+        These speak `openai-chat`; all other modes are as in that column.\n\n| mode |"
         .to_owned();
     for name in &names {
         write!(table, " `{name}` |").expect("text");

@@ -36,24 +36,22 @@ A draw selects a category, then a payload. New payloads in one category do not c
 `{canary}` is replaced by a [canary](canaries.md). A payload without it gets an additional sentence with one.
 
 The payloads are test strings, written for Squall. They ask only for a canary to be repeated, for a tool to be called, or
-for a host under `.example` to be contacted. The library has version VERSION; ids are never reused.
+for a host under `.example` to be contacted. The linked files have the texts, and the terms of OWASP and MITRE ATLAS for
+the technique. Ids are never reused.
 
 ";
 
 fn page() -> Result<String, fmt::Error> {
-    let mut page = BEFORE.replace("VERSION", &VERSION.to_string());
+    let mut page = BEFORE.to_owned();
     let all = library().iter().map(|category| category.payloads.len());
     let total: usize = all.sum();
     writeln!(
         page,
-        "{total} payloads in {} categories.\n",
+        "{total} payloads in {} categories, version {VERSION}.\n",
         library().len()
     )?;
-    writeln!(
-        page,
-        "| category | texts | languages | what they do | terms |"
-    )?;
-    writeln!(page, "|---|--:|---|---|---|")?;
+    writeln!(page, "| category | texts | languages | what they do |")?;
+    writeln!(page, "|---|--:|---|---|")?;
     for category in library() {
         let languages: BTreeSet<_> = category
             .payloads
@@ -64,14 +62,14 @@ fn page() -> Result<String, fmt::Error> {
         let Category {
             name,
             description,
-            terms,
             payloads,
+            ..
         } = category;
-        let (count, terms) = (payloads.len(), terms.join(", "));
+        let count = payloads.len();
         let file = format!("../profiles/src/payloads/{name}.yaml");
         writeln!(
             page,
-            "| [`{name}`]({file}) | {count} | {languages} | {description} | {terms} |"
+            "| [`{name}`]({file}) | {count} | {languages} | {description} |"
         )?;
     }
     Ok(page)

@@ -3,6 +3,7 @@
 //! It is asked directly and never through the proxy: chaos lands on the agent's own calls. What is sent
 //! is made by [`template`](super::template), the answer is read by [`extract`](super::extract).
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use reqwest::header::CONTENT_TYPE;
@@ -76,7 +77,8 @@ impl HttpDriver {
         let payload = self.payload(turn, invocation, &values, in_url)?;
         if in_url {
             let asked = in_query(payload);
-            parameters.retain(|(known, _)| asked.iter().all(|(name, _)| name != known));
+            let names: BTreeSet<_> = asked.iter().map(|(name, _)| name).collect();
+            parameters.retain(|(known, _)| !names.contains(known));
             parameters.extend(asked);
             append(&mut url, &parameters);
             return Ok(self.builder(url));

@@ -3,7 +3,8 @@
 //! Everything is put in its place in one pass, so that nothing in a prompt is ever taken for a place.
 //! In a JSON template a value is escaped: it stays inside the string it stands in, whatever it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -12,6 +13,10 @@ use super::AskError;
 
 /// What stands for the prompt.
 const PROMPT: &str = "prompt";
+/// What stands for the id of the conversation.
+const CONVERSATION: &str = "conversation_id";
+/// Most bytes that the values of a prompt add to a template.
+const MOST_FILLED: usize = 4 << 20;
 
 /// Names and what they stand for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,21 +31,13 @@ impl Values {
                 values.entry(name).or_insert(value);
             }
         }
-        values.insert("conversation_id".to_owned(), conversation.to_owned());
+        values.insert(CONVERSATION.to_owned(), conversation.to_owned());
         values.insert(PROMPT.to_owned(), prompt.to_owned());
         Self(values)
     }
 
-    /// As it is written, then in any case, then without what is neither letter nor digit.
     fn find(&self, name: &str) -> Option<&str> {
-        let exact = self.0.get(name);
-        let any_case = || {
-            let mut pairs = self.0.iter();
-            let found = pairs.find(|(known, _)| known.eq_ignore_ascii_case(name));
-            found.map(|(_, value)| value)
-        };
-        let plain = || self.0.get(&plain(name));
-        exact.or_else(any_case).or_else(plain).map(String::as_str)
+        self.0.get(&key(name)).map(String::as_str)
     }
 
     fn names(&self) -> String {
@@ -56,6 +53,14 @@ fn line(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once(separator)?;
     let name = plain(name);
     (!name.is_empty()).then(|| (name, value.trim().to_owned()))
+}
+
+/// By what the value of a place is found: its name in lower case, without what is neither letter nor digit.
+fn key(name: &str) -> String {
+    if name.eq_ignore_ascii_case(CONVERSATION) {
+        return CONVERSATION.to_owned();
+    }
+    plain(name)
 }
 
 fn plain(name: &str) -> String {
@@ -78,18 +83,19 @@ pub(super) enum Payload {
 /// Fills a template.
 pub(super) fn fill(template: &str, values: &Values) -> Result<Payload, AskError> {
     if is_json(template) {
-        let text = filled(template, values, escaped)?;
+        let text = filled(template, values, escaped, &mut { MOST_FILLED })?;
         if let Ok(document) = serde_json::from_str(&text) {
             return Ok(Payload::Json(document));
         }
     }
-    filled(template, values, |value, _| value.to_owned()).map(Payload::Text)
+    let plain = |value: &str, _| value.to_owned();
+    filled(template, values, plain, &mut { MOST_FILLED }).map(Payload::Text)
 }
 
 /// Fills the template of a form: what is put into it stays in its own value.
 pub(super) fn fill_form(template: &str, values: &Values) -> Result<Payload, AskError> {
     let encoded = |value: &str, _| utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
-    filled(template, values, encoded).map(Payload::Text)
+    filled(template, values, encoded, &mut { MOST_FILLED }).map(Payload::Text)
 }
 
 /// A template of names and values as in a URL, filled pair by pair; `None`: it is none.
@@ -101,23 +107,31 @@ pub(super) fn fill_query(
         return Ok(None);
     }
     let pairs = template.trim().trim_start_matches('?').split('&');
+    let mut room = MOST_FILLED;
     let filled = pairs.map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = filled(value, values, |value, _| value.to_owned())?;
+        let value = filled(value, values, |value, _| value.to_owned(), &mut room)?;
         Ok((name.to_owned(), value))
     });
     filled.collect::<Result<_, _>>().map(Some)
 }
 
-/// The first place for which a prompt has nothing; `None`: it fills them all.
-pub(crate) fn left_over(template: &str, prompt: &str, structured: bool) -> Option<String> {
-    let values = Values::of(prompt, "", structured);
-    put(template, |name| values.find(name), escaped).err()
+/// The places of a template, each that has another value once, by its name.
+pub(crate) fn places(template: &str) -> Vec<&str> {
+    let (mut places, mut known) = (Vec::new(), BTreeSet::new());
+    emptied(template, |name| {
+        if known.insert(key(name)) {
+            places.push(name);
+        }
+    });
+    places
 }
 
-/// Whether there is a place for anything in a template.
-pub(crate) fn has_a_place(template: &str) -> bool {
-    put(template, |_| None, escaped).is_err()
+/// The first of these places for which a prompt has nothing; `None`: it fills them all.
+pub(crate) fn left_over<'p>(places: &[&'p str], prompt: &str, structured: bool) -> Option<&'p str> {
+    let values = Values::of(prompt, "", structured);
+    let mut places = places.iter().copied();
+    places.find(|name| values.find(name).is_none())
 }
 
 /// Why a template is no JSON that surely is meant to be: it begins like an object with a name in quotes, or
@@ -131,17 +145,14 @@ pub(crate) fn no_json(template: &str) -> Option<String> {
     if !is_meant || is_json(template) {
         return None;
     }
-    let any = |_: &str| Some("");
-    let text = put(template, any, escaped).ok()?;
-    let error = serde_json::from_str::<Value>(&text).err()?;
+    let error = serde_json::from_str::<Value>(&emptied(template, |_| ())).err()?;
     Some(error.to_string())
 }
 
 /// Whether it is an object or a list of JSON, whatever the values are.
 fn is_json(template: &str) -> bool {
-    let any = |_: &str| Some("");
-    let document = put(template, any, escaped).map(|text| serde_json::from_str(&text));
-    matches!(document, Ok(Ok(Value::Object(_) | Value::Array(_))))
+    let document = serde_json::from_str(&emptied(template, |_| ()));
+    matches!(document, Ok(Value::Object(_) | Value::Array(_)))
 }
 
 /// A value as it stands inside a JSON string, or by itself.
@@ -154,23 +165,45 @@ fn escaped(value: &str, inside_a_string: bool) -> String {
     }
 }
 
+/// The template with nothing in its places, each of which is seen.
+fn emptied<'t>(template: &'t str, mut seen: impl FnMut(&'t str)) -> String {
+    let empty = put(template, |name, inside_a_string| {
+        seen(name);
+        Ok::<_, Infallible>(escaped("", inside_a_string))
+    });
+    let Ok(text) = empty;
+    text
+}
+
+/// The template with values in its places, which take as much of `room`.
 fn filled(
     template: &str,
     values: &Values,
     write: impl Fn(&str, bool) -> String,
+    room: &mut usize,
 ) -> Result<String, AskError> {
-    put(template, |name| values.find(name), write).map_err(|name| AskError::Placeholder {
-        name,
-        known: values.names(),
+    put(template, |name, inside_a_string| {
+        let value = values.find(name).ok_or_else(|| AskError::Placeholder {
+            name: name.to_owned(),
+            known: values.names(),
+        })?;
+        let written = write(value, inside_a_string);
+        let left = room.checked_sub(written.len());
+        *room = left.ok_or_else(too_long)?;
+        Ok(written)
     })
 }
 
-/// Puts values in their places. The error is the name of a place that has none.
-fn put<'v>(
-    template: &str,
-    find: impl Fn(&str) -> Option<&'v str>,
-    write: impl Fn(&str, bool) -> String,
-) -> Result<String, String> {
+fn too_long() -> AskError {
+    let why = "the prompt fills the template with more than 4 MiB; write fewer placeholders";
+    AskError::Request(why.to_owned())
+}
+
+/// Puts what `write` gives for their names in the places.
+fn put<'t, E>(
+    template: &'t str,
+    mut write: impl FnMut(&'t str, bool) -> Result<String, E>,
+) -> Result<String, E> {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     let mut inside_a_string = false;
@@ -185,8 +218,7 @@ fn put<'v>(
             continue;
         }
         if let Some(name) = place(rest) {
-            let value = find(name).ok_or_else(|| name.to_owned())?;
-            text.push_str(&write(value, inside_a_string));
+            text.push_str(&write(name, inside_a_string)?);
             rest = &rest[name.len() + 2..];
             continue;
         }
@@ -199,12 +231,12 @@ fn put<'v>(
 
 /// The name of the place that a text begins with: `{name}`.
 fn place(text: &str) -> Option<&str> {
-    let (name, _) = text.strip_prefix('{')?.split_once('}')?;
-    let mut letters = name.bytes();
-    let begins = letters
-        .next()
-        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-    (begins && letters.all(|b| b.is_ascii_alphanumeric() || b == b'_')).then_some(name)
+    let text = text.strip_prefix('{')?;
+    let is_of_a_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let end = text.bytes().position(|b| !is_of_a_name(b))?;
+    let (name, rest) = text.split_at(end);
+    let begins_with_a_letter = !name.starts_with(|c: char| c.is_ascii_digit());
+    (rest.starts_with('}') && !name.is_empty() && begins_with_a_letter).then_some(name)
 }
 
 #[cfg(test)]
@@ -302,8 +334,40 @@ mod tests {
         ] {
             assert_eq!(no_json(template).is_some(), is_told, "{template}");
         }
-        assert_eq!(left_over("{promt}", "x", true).as_deref(), Some("promt"));
-        assert_eq!(left_over("{city} {prompt}", "City: Rome", true), None);
+        for (template, prompt, left) in [
+            ("{promt}", "x", Some("promt")),
+            ("{city} {prompt}", "City: Rome", None),
+            (r#"{"a": "\{b}", "c": "{c}"}"#, "x", Some("c")),
+        ] {
+            assert_eq!(
+                left_over(&places(template), prompt, true),
+                left,
+                "{template}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_template_is_filled_with_so_much_and_no_more() {
+        let prompt = "a".repeat(400_000);
+        let places = |many: usize| format!(r#"{{"m": "{}"}}"#, "{prompt}".repeat(many));
+        assert!(fill(&places(10), &values(&prompt)).is_ok());
+        for filled in [
+            fill(&places(11), &values(&prompt)),
+            fill_form(&places(11), &values(&prompt)),
+        ] {
+            assert!(matches!(filled, Err(AskError::Request(_))), "too long");
+        }
+        let query = ["q={prompt}"; 11].join("&");
+        assert!(fill_query(&query, &values(&prompt)).is_err());
+    }
+
+    #[test]
+    fn a_place_is_looked_for_once_however_it_is_spelt() {
+        let spelt = "{prompt}{PROMPT}{prompt_}{city}{conversation_id}{conversationid}";
+        let expected = ["prompt", "city", "conversation_id", "conversationid"];
+        assert_eq!(places(spelt), expected);
+        assert_eq!(places(&"{".repeat(100_000)), [""; 0]);
     }
 
     #[test]

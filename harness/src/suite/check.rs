@@ -223,11 +223,14 @@ pub(super) fn template(
     };
     let place = written.nearest(TEMPLATE).position;
     let turns: Vec<_> = prompts.iter().flat_map(Prompt::turns).collect();
-    let left_over = |turn: &&String| {
-        let name = template::left_over(template, turn, http.parse_structured_input)?;
-        Some(((*turn).clone(), name))
-    };
-    let left: Vec<_> = turns.iter().filter_map(left_over).collect();
+    let places = template::places(template);
+    let left: Vec<_> = turns
+        .iter()
+        .filter_map(|turn| {
+            let structured = http.parse_structured_input;
+            Some((turn, template::left_over(&places, turn, structured)?))
+        })
+        .collect();
     let fits_none = left.len() == turns.len();
     fields.reader.below_pointer(TEMPLATE, |reader| {
         if let Some((_, name)) = left.first().filter(|_| fits_none) {
@@ -245,7 +248,7 @@ pub(super) fn template(
                 turns.len()
             );
             reader.note(place, message);
-        } else if !template::has_a_place(template) {
+        } else if places.is_empty() {
             let message = "the template has no place for the prompt, so that the agent is always asked the same; \
                            write `{prompt}` where it belongs";
             reader.note(place, message);

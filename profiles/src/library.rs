@@ -3,7 +3,7 @@
 mod builtin;
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::error::{ProfileError, did_you_mean};
 use crate::profile::{self, Extends, NONE, Profile, is_profile_name, stem};
@@ -77,11 +77,14 @@ pub enum RemoveError {
 impl Library {
     /// The profiles that are part of Squall.
     pub fn builtin() -> Self {
-        let mut library = Self::default();
-        for (name, profile) in builtin::all() {
-            library.put(name.to_owned(), Source::Builtin, Arc::new(profile));
-        }
-        library
+        static BUILTIN: LazyLock<Library> = LazyLock::new(|| {
+            let mut library = Library::default();
+            for (name, profile) in builtin::all() {
+                library.put(name.to_owned(), Source::Builtin, Arc::new(profile));
+            }
+            library
+        });
+        BUILTIN.clone()
     }
 
     /// This library with a profile file added, in place of what the same file gave before. The name

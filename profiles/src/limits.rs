@@ -22,12 +22,14 @@ pub enum Limited {
     PathBytes,
     /// Parts of JSON Schemas, what is referred to counted for each reference.
     SchemaParts,
-    /// Rules of profiles and scenarios, and invariants.
+    /// Rules of profiles and scenarios, scenarios and invariants.
     Rules,
+    /// What a run judges: invariants × scenarios × prompts × repeats.
+    Verdicts,
 }
 
 /// Each with the most of it and its name in messages.
-const ALL: [(Limited, usize, &str); 7] = [
+const ALL: [(Limited, usize, &str); 8] = [
     (
         Limited::Globs,
         25_000,
@@ -54,7 +56,12 @@ const ALL: [(Limited, usize, &str); 7] = [
         20_000,
         "parts of JSON Schemas, each reference counted as what it refers to",
     ),
-    (Limited::Rules, 10_000, "rules and invariants"),
+    (Limited::Rules, 10_000, "rules, scenarios and invariants"),
+    (
+        Limited::Verdicts,
+        100_000,
+        "verdicts to reach: invariants × scenarios × prompts × repeats",
+    ),
 ];
 
 /// What is left for the rest of one document; clones share it.

@@ -473,6 +473,43 @@ mod tests {
     }
 
     #[test]
+    fn a_run_reaches_so_many_verdicts_and_no_more() {
+        let list = |one: &str, many: usize| {
+            let all = (0..many).map(|number| one.replace('#', &number.to_string()));
+            all.collect::<Vec<_>>().join(", ")
+        };
+        for (prompts, invariants, scenarios, repeat, is_too_much) in [
+            (1, 200, 500, 1, false),
+            (1, 201, 500, 1, true),
+            (10, 20, 50, 10, false),
+            (10, 20, 51, 10, true),
+        ] {
+            let text = format!(
+                "{{agent: {{endpoint: 'http://agent.test/'}}, golden_prompts: [{}], contract: {{name: c, \
+                 invariants: [{}], chaos_matrix: [{}]}}}}",
+                list("p#", prompts),
+                list("{id: i#, type: completes}", invariants),
+                list("{name: s#}", scenarios),
+            );
+            let suite = suite::parse("suite.yaml", &text, Variables::Refused).expect("valid");
+            let order = Order {
+                kind: RunKind::Contract,
+                suite: Arc::new(suite),
+                repeat,
+                ..order(None)
+            };
+            let wrong = plan::wrong(&order);
+            let told = wrong
+                .iter()
+                .any(|one| one.detail.contains("100000 verdicts"));
+            assert_eq!(
+                told, is_too_much,
+                "{prompts} × {invariants} × {scenarios} × {repeat}: {wrong:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_baseline_of_another_suite_is_told_of() {
         let mut order = order(None);
         assert_eq!(of_another(&order), None);

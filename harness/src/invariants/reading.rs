@@ -26,10 +26,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_, '_>, ids: bool) -> Option<Vec<Inv
     let mut seen = BTreeSet::new();
     let mut ordinals = Ordinals::default();
     let list = fields.each("invariants", "a list of invariants", |reader, node| {
-        if let Err(over) = reader.limits.take(Limited::Rules, 1) {
-            reader.error(node.position, over.to_string());
-            return None;
-        }
+        reader.take(Limited::Rules, node)?;
         let invariant = invariant(reader, node, ids, &mut ordinals)?;
         if !seen.insert(invariant.id.clone()) {
             let message = format!(

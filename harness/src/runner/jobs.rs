@@ -1,6 +1,6 @@
 //! The invocations of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{Part, Plan};
 use crate::invariants::Invariant;
@@ -63,11 +63,11 @@ impl<'p> Job<'p> {
 
 /// Every prompt and probe once, without chaos.
 pub(super) fn clean<'p>(plan: &Plan<'p>) -> Vec<Job<'p>> {
-    let mut prompts: Vec<&Prompt> = Vec::new();
+    let (mut prompts, mut known) = (Vec::new(), BTreeSet::new());
     for part in &plan.parts {
         let probes = part.invariants.iter().flat_map(|one| &one.probes);
         for prompt in golden(plan, part).iter().chain(probes) {
-            if !prompts.contains(&prompt) {
+            if known.insert(prompt) {
                 prompts.push(prompt);
             }
         }

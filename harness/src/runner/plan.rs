@@ -157,6 +157,16 @@ impl<'a> Plan<'a> {
 }
 
 impl<'a> Part<'a> {
+    /// How often an invariant judges an invocation in one repeat.
+    pub fn verdicts(&self, prompts: usize) -> usize {
+        let judged = |one: &Invariant| match one.probes.len() {
+            0 => prompts,
+            probes => probes,
+        };
+        let of_each: usize = self.invariants.iter().map(judged).sum();
+        of_each.saturating_mul(self.trials.len())
+    }
+
     /// What an invariant's cells are called.
     pub(super) fn name_of(&self, invariant: &Invariant) -> String {
         let mut name = invariant.id.clone();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use squall_profiles::document::{At, Tree};
 use squall_profiles::error::Position;
 use squall_profiles::library::Library;
+use squall_profiles::limits::Limited;
 use squall_profiles::profile::Profile;
 use squall_profiles::rule::{Family, Rule};
 use squall_profiles::tools::ToolNames;
@@ -267,6 +268,7 @@ pub(super) fn scenarios(
 }
 
 fn scenario(reader: &mut Reader<'_>, node: &At<Tree>, context: Context<'_>) -> Option<Scenario> {
+    reader.take(Limited::Rules, node)?;
     let name = reader.fields(node, "a scenario, like `- name: clean`", |fields| {
         if !fields.has("name") {
             fields.missing("name", "what reports call the scenario");

@@ -15,7 +15,7 @@ use squall_journal::redact::Redactor;
 use squall_profiles::document::{self, At, ScalarKind, Tree};
 use squall_profiles::error::{self, Position, ProfileError};
 use squall_profiles::glob::Glob;
-use squall_profiles::limits::Limits;
+use squall_profiles::limits::{Limited, Limits};
 use squall_profiles::pattern::PatternError;
 use squall_profiles::pointer::Pointer;
 
@@ -66,6 +66,14 @@ impl<'a> Reader<'a> {
         }
         let error = self.told(position, message);
         error::note(&mut self.errors, error);
+    }
+
+    /// Counts one more among what the document may have.
+    pub(crate) fn take(&mut self, what: Limited, node: &At<Tree>) -> Option<()> {
+        let taken = self.limits.take(what, 1);
+        taken
+            .map_err(|over| self.error(node.position, over.to_string()))
+            .ok()
     }
 
     /// Notes what is no error.

@@ -7,6 +7,7 @@ use squall_harness::runner::{Part, Plan, Trial};
 use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::suite::{Contract, ContractPart, Suite};
 use squall_journal::run::RunKind;
+use squall_profiles::limits::{Limited, Limits};
 
 use super::super::runner::Order;
 use crate::problem::Detail;
@@ -89,6 +90,12 @@ pub(super) fn plan(order: &Order) -> Result<Planned<'_>, Detail> {
         let wanted = "the agent is asked the suite's `golden_prompts`, and it has none";
         return Err(Detail::at("/suite/golden_prompts", wanted));
     }
+    let prompts = suite.golden_prompts.len();
+    let once: usize = parts.iter().map(|part| part.verdicts(prompts)).sum();
+    let repeats = usize::try_from(order.repeat).unwrap_or(usize::MAX);
+    Limits::default()
+        .take(Limited::Verdicts, once.saturating_mul(repeats))
+        .map_err(|over| Detail::at("/suite", over.to_string()))?;
     warnings.extend(order.doubts.iter().cloned());
     Ok(Planned {
         plan: Plan {

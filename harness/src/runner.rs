@@ -35,6 +35,7 @@ use squall_journal::run::{CellRecord, CoverageRecord, DemandRecord};
 use self::ask::{Asked, Invoker};
 use self::jobs::Job;
 pub use self::plan::{Component, Part, Plan, Trial};
+pub(crate) use self::pool::is_late;
 pub use self::probe::Scopes;
 use self::scenarios::Scenarios;
 use crate::agents::{AskError, Driver};

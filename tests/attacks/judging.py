@@ -1,4 +1,4 @@
-"""Suites whose verdicts are never reached: a schema that doubles forty times, and a pattern that looks ahead."""
+"""Suites whose verdicts would hold their threads up for minutes: schemas that double, patterns that look ahead."""
 
 import http.server
 import json
@@ -8,7 +8,16 @@ import time
 
 from attack import BINARY, Daemon, Watch, check, main, until
 
-ANSWERS = {"schema": "{}", "pattern": "a" * 200_000}
+ANSWERS = {
+    "schema": "{}",
+    "pattern": "a" * 200_000,
+    "pattern on the longest text": "a" * 16_384,
+    "list of patterns": "a" * 16_384,
+    "repetition": "a" * 160,
+    "back-reference": "a" * 16_384,
+    "states": "".join(map("ab".__getitem__, (n * n >> 7 & 1 for n in range(1_000_000)))),
+    "pattern of a schema": json.dumps("a" * 200_000),
+}
 PROFILE = "api_outage"
 
 
@@ -38,6 +47,12 @@ def suites(agent):
     invariants = {
         "schema": {"type": "json_schema", "schema": doubling(40)},
         "pattern": {"type": "regex", "pattern": "(?=.*b)a+c"},
+        "pattern on the longest text": {"type": "regex", "pattern": "(?=.*b)a+c"},
+        "list of patterns": {"type": "excludes_pattern", "patterns": [f"(?=.*b{n})a+c" for n in range(100)], "negate": True},
+        "repetition": {"type": "regex", "pattern": "(?:(?:(?=a).{0}){100}){90}b"},
+        "back-reference": {"type": "regex", "pattern": r"(a*)*\1(a*)*\2b"},
+        "states": {"type": "regex", "pattern": "[ab]*a[ab]{2000}c"},
+        "pattern of a schema": {"type": "json_schema", "schema": {"pattern": "(?=.*b)a+c"}},
     }
     for prompt, invariant in invariants.items():
         yield prompt, {

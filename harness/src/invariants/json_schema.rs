@@ -2,14 +2,16 @@
 
 mod cost;
 
-use jsonschema::Validator;
+use jsonschema::{PatternOptions, Validator};
 use squall_profiles::document::Tree;
 
 use self::cost::Cost;
 use super::valid_json::document;
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
-use crate::pattern;
+
+/// What a pattern of a schema may keep between searches, bytes.
+const CACHE: usize = 128 << 10;
 
 /// `schema`: JSON Schema, of the draft it names, else 2020-12. What it refers to must be in it.
 pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
@@ -31,7 +33,7 @@ pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
             })
             .ok()?;
         let validator = jsonschema::options()
-            .with_pattern_options(pattern::of_schemas())
+            .with_pattern_options(PatternOptions::regex().dfa_size_limit(CACHE))
             .build(&schema)
             .map_err(|error| {
                 let place = node.nearest(error.instance_path().as_str()).position;
@@ -61,7 +63,7 @@ impl Check for Schema {
             Ok(document) => document,
             Err(reason) => return Verdict::Fails(reason),
         };
-        if !self.cost.allows(&document) {
+        if !self.cost.allows(&document, subject.answer.text.len()) {
             return Verdict::Error(
                 "the answer is too long and nested too deep for a schema that refers to itself so often"
                     .to_owned(),
@@ -144,4 +146,6 @@ mod tests {
         let errors = errors_of("{type: json_schema, schema: {a: {$id: 'http://x.test/s.json'}}}");
         assert!(errors[0].contains("is not supported"), "{errors:?}");
     }
+        let errors = errors_of("{type: json_schema, schema: {pattern: '(?=.*b)a+c'}}");
+        assert!(errors[0].contains("look-around, including"), "{errors:?}");
 }

@@ -29,16 +29,14 @@ impl Check for Matches {
     }
 }
 
-/// A pattern that takes for ever on this answer.
+/// A pattern that takes for ever.
 pub(super) fn too_hard(error: &TooHard) -> Verdict {
-    Verdict::Error(format!(
-        "the pattern could not be tried on this answer: {error}"
-    ))
+    Verdict::Error(format!("the pattern could not be tried: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::invariants::testing::{Outcome::*, judged};
+    use crate::invariants::testing::{Outcome::*, errors_of, judged};
 
     #[test]
     fn a_pattern_is_searched_anywhere() {
@@ -81,7 +79,35 @@ mod tests {
 
     #[test]
     fn a_pattern_that_takes_for_ever_is_an_error_and_no_pass() {
-        let written = r"{type: regex, pattern: '^(?=((a+)+)+$)b|(a*a*a*a*a*)*\2c$', negate: true}";
-        assert_eq!(judged(written, &"a".repeat(60)), Errs);
+        for (pattern, length) in [
+            // Many steps.
+            (r"^(?=((a+)+)+$)b|(a*a*a*a*a*)*\2c$", 60),
+            // Each step goes over all of the text.
+            ("(?=.*b)a+c", 200_000),
+            ("(?=.*b)a+c", 16_385),
+            ("(?=.*b|c)(?=.*b|d)(?=.*b|e)a+c", 8_193),
+            // One step goes over it again and again.
+            ("(?:(?:(?=a).{0}){100}){90}b", 200),
+            // So many states that the text is gone over byte by byte.
+            ("[ab]*a[ab]{2000}c", 3_000_000),
+        ] {
+            let written = format!("{{type: regex, pattern: '{pattern}', negate: true}}");
+            assert_eq!(judged(&written, &"a".repeat(length)), Errs, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_multiplies_is_rejected() {
+        for (pattern, why) in [
+            (r"(?<a>x)(?<b>\g<a>\g<a>)\g<b>", "calls of groups"),
+            (
+                "(?:(?:(?:(?=a).{0}){1000}){1000}){1000}b",
+                "more than 10000 times",
+            ),
+            (r"(x?)\1{100000000}b", "more than 10000 times"),
+        ] {
+            let errors = errors_of(&format!("{{type: regex, pattern: '{pattern}'}}"));
+            assert!(errors[0].contains(why), "{errors:?}");
+        }
     }
 }

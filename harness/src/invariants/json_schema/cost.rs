@@ -6,9 +6,7 @@ use std::collections::{HashMap, HashSet};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use squall_profiles::limits::{Limited, Limits};
-use squall_profiles::pattern::PatternError;
-
-use crate::pattern::Pattern;
+use squall_profiles::pattern::{self, Searched};
 
 /// How deep references may lead from one to the next.
 const DEEPEST: usize = 100;
@@ -16,6 +14,8 @@ const DEEPEST: usize = 100;
 const NESTED: u32 = 64;
 /// Most parts that are visited for one answer.
 const MOST: u64 = 1_000_000_000;
+/// Most bytes of compiled patterns times those of an answer.
+const MOST_SEARCHED: u64 = crate::pattern::MOST as u64;
 
 /// About how many parts a schema of JSON Schema itself has.
 const META_SCHEMA: u64 = 500;
@@ -25,6 +25,8 @@ const META_SCHEMA: u64 = 500;
 pub(super) struct Cost {
     /// Its parts, those it refers to counted for each reference.
     parts: u64,
+    /// What its patterns compile to, counted likewise, bytes.
+    patterns: u64,
     /// By how many references one value is validated against a schema that it stands in already.
     again: u64,
     /// How many references lead on from one to the next.
@@ -35,16 +37,19 @@ impl Cost {
     fn of_one(again: u64) -> Self {
         Self {
             parts: 1,
+            patterns: 0,
             again,
             steps: 0,
         }
     }
 
-    /// Whether a document may be validated.
-    pub(super) fn allows(self, document: &Value) -> bool {
+    /// Whether a document of so many bytes may be validated.
+    pub(super) fn allows(self, document: &Value, length: usize) -> bool {
         let (values, depth) = size(document);
         let times = self.again.max(1).saturating_pow(depth);
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
         self.parts.saturating_mul(times).saturating_mul(values) <= MOST
+            && self.patterns.saturating_mul(times).saturating_mul(length) <= MOST_SEARCHED
     }
 }
 
@@ -72,6 +77,7 @@ pub(super) fn of(schema: &Value, limits: &Limits) -> Result<Cost, String> {
         anchors: HashMap::new(),
         known: HashMap::from([(std::ptr::from_ref(schema), None)]),
         targets: vec![schema],
+        patterns: HashMap::new(),
         open: 0,
     };
     let written = walk.look_over(schema, limits)?;
@@ -100,6 +106,8 @@ struct Walk<'s> {
     known: HashMap<*const Value, Option<Cost>>,
     /// All of them.
     targets: Vec<&'s Value>,
+    /// What patterns compile to, bytes.
+    patterns: HashMap<&'s str, u64>,
     /// How many are counted now.
     open: usize,
 }
@@ -126,10 +134,10 @@ impl<'s> Walk<'s> {
                         ("id", Value::String(_)) if self.is_draft_4() => {
                             return Err("it is of draft 4 and has an `id`".to_owned());
                         }
-                        ("pattern", Value::String(pattern)) => count_pattern(pattern, limits)?,
+                        ("pattern", Value::String(pattern)) => self.count(pattern, limits)?,
                         ("patternProperties", Value::Object(patterns)) => {
                             for pattern in patterns.keys() {
-                                count_pattern(pattern, limits)?;
+                                self.count(pattern, limits)?;
                             }
                         }
                         _ => {}
@@ -151,6 +159,7 @@ impl<'s> Walk<'s> {
         let mut cost = Cost::of_one(0);
         let mut add = |more: Cost| {
             cost.parts = cost.parts.saturating_add(more.parts);
+            cost.patterns = cost.patterns.saturating_add(more.patterns);
             cost.again = cost.again.saturating_add(more.again);
             cost.steps = cost.steps.max(more.steps);
         };
@@ -178,6 +187,13 @@ impl<'s> Walk<'s> {
                             }
                             add(Cost::of_one(again));
                         }
+                        ("pattern", Value::String(pattern)) => add(self.pattern(pattern)),
+                        ("patternProperties", Value::Object(patterns)) => {
+                            for pattern in patterns.keys() {
+                                add(self.pattern(pattern));
+                            }
+                            add(self.cost(member)?);
+                        }
                         _ => add(self.cost(member)?),
                     }
                 }
@@ -185,6 +201,22 @@ impl<'s> Walk<'s> {
             _ => {}
         }
         Ok(cost)
+    }
+
+    fn pattern(&self, pattern: &str) -> Cost {
+        Cost {
+            patterns: self.patterns.get(pattern).copied().unwrap_or_default(),
+            ..Cost::of_one(0)
+        }
+    }
+
+    /// Compiles a pattern, for what it takes.
+    fn count(&mut self, pattern: &'s str, limits: &Limits) -> Result<(), String> {
+        let compiled = pattern::compile(pattern, Searched::Text, limits)
+            .map_err(|why| format!("the pattern `{pattern:.40}`: {why}"))?;
+        let bytes = u64::try_from(compiled.memory_usage()).unwrap_or(u64::MAX);
+        self.patterns.insert(pattern, bytes);
+        Ok(())
     }
 
     fn referred_to(&mut self, reference: &str) -> Result<Cost, String> {
@@ -294,14 +326,6 @@ fn too_far() -> String {
     format!("its references lead on for more than {DEEPEST} steps")
 }
 
-/// What is wrong with a pattern, the validator says in its own words.
-fn count_pattern(pattern: &str, limits: &Limits) -> Result<(), String> {
-    match Pattern::new("", pattern, limits) {
-        Ok(_) | Err(PatternError::Syntax(_)) => Ok(()),
-        Err(over) => Err(format!("the pattern `{pattern:.40}`: {over}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -334,16 +358,25 @@ mod tests {
         let deep = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({"a": inner}));
         let again = json!({"$ref": "#"});
         let tree = json!({"properties": {"a": again, "b": again}});
-        assert!(cost(&tree).expect("a schema").allows(&deep(100)));
+        assert!(cost(&tree).expect("a schema").allows(&deep(100), 0));
         let twice = json!({"anyOf": [{"properties": {"a": again}}, {"properties": {"a": again}}]});
         let twice = cost(&twice).expect("a schema");
-        assert!(twice.allows(&deep(10)) && !twice.allows(&deep(100)));
+        assert!(twice.allows(&deep(10), 0) && !twice.allows(&deep(100), 0));
+    }
+
+    #[test]
+    fn patterns_are_searched_in_so_much_and_no_more() {
+        let many = json!({"$defs": {"a": {"pattern": "[ab]*a[ab]{2000}c"}}, "allOf": [
+            {"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"},
+        ]});
+        let many = cost(&many).expect("a schema");
+        assert!(many.allows(&json!(""), 100_000) && !many.allows(&json!(""), 1_000_000));
     }
 
     #[test]
     fn patterns_count_among_those_of_the_document() {
         let many: serde_json::Map<_, _> = (0..2_000)
-            .map(|number| (format!("{number}"), json!({"pattern": "(?=a)b"})))
+            .map(|number| (format!("{number}"), json!({"pattern": "a"})))
             .collect();
         let error = cost(&json!({"properties": many})).expect_err("too many");
         assert!(error.contains("regular expressions"), "{error}");

@@ -3,11 +3,12 @@
 //! Both look at requests. Headers by which an agent shows who it is, told by their names, count only where the
 //! suite says which hosts may get secrets; what `patterns` find counts anywhere.
 
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, TooHard};
 use squall_journal::personal;
 use squall_profiles::glob::Glob;
 
 use super::{Narrow, holds, hosts, is_host, wire};
+use crate::invariants::regex_pattern::too_hard;
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::suite::reader::Fields;
 use crate::trace::{Attempt, Trace};
@@ -45,6 +46,7 @@ enum Looked {
     Found(String),
     Nothing,
     Unread,
+    TooHard(TooHard),
 }
 
 impl Check for NoLeaves {
@@ -62,6 +64,7 @@ impl Check for NoLeaves {
                 }
                 Looked::Nothing => {}
                 Looked::Unread => unread = Some(attempt),
+                Looked::TooHard(error) => return too_hard(&error),
             }
         }
         match unread {
@@ -100,11 +103,14 @@ impl NoLeaves {
             .chain(headers)
             .collect();
         for pattern in &self.patterns {
-            if texts
-                .iter()
-                .any(|text| pattern.is_match(text).unwrap_or(true))
-            {
-                return Looked::Found(format!("what `{}` finds", pattern.as_str()));
+            for text in &texts {
+                match pattern.is_match(text) {
+                    Ok(true) => {
+                        return Looked::Found(format!("what `{}` finds", pattern.as_str()));
+                    }
+                    Ok(false) => {}
+                    Err(error) => return Looked::TooHard(error),
+                }
             }
         }
         let Some(detected) = &request.detected else {

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method};
 use libfuzzer_sys::fuzz_target;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
-use squall_profiles::facts::{CanonicalUrl, Facts, Kind, Stage};
+use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind, Stage};
 use squall_profiles::library::Library;
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
@@ -70,7 +70,7 @@ fn decide(scope: &Activation, stage: Stage) {
         model: None,
         stream: None,
         results: None,
-        body: Some(br#"{"a": [1, {"b": "c"}]}"#),
+        body: Some(Body::from(&br#"{"a": [1, {"b": "c"}]}"#[..])),
     };
     let snapshot = scope.snapshot();
     snapshot.nearest_misses(&facts);

@@ -252,7 +252,7 @@ impl Snapshot {
                         &rules.rules()[rule],
                         0,
                         None,
-                        Outcome::Bypassed(unknown(facts).to_owned()),
+                        Outcome::Bypassed(unknown(facts)),
                     );
                 }
                 (Candidate::Rule(_), Holds::Yes) => matching.push(*number),
@@ -424,8 +424,8 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Tokens of the request.
     fn tokens(&self) -> u64 {
-        let body = self.facts.and_then(|facts| facts.body);
-        let text = body.and_then(|body| std::str::from_utf8(body).ok());
+        let body = self.facts.and_then(|facts| facts.body.as_ref());
+        let text = body.and_then(|body| std::str::from_utf8(body.bytes).ok());
         let counting = Counting::of(self.model());
         text.map(|text| tokens::count(counting, text))
             .unwrap_or_default()
@@ -513,14 +513,19 @@ fn draw(
 }
 
 /// Why it is not known whether a rule matches.
-fn unknown(facts: &Facts<'_>) -> &'static str {
-    if facts.brings_nameless_results() {
-        "the request brings results of calls that neither it nor an answer which Squall saw under these \
-         rules names the tools of, so it is not known whether the rule matches; `*` is every tool"
-    } else {
-        "the request's body was not read (it is only up to `inspect_limit`, while `limits.inspect_memory` \
-         lasts, and not compressed), so it is not known whether the rule matches"
-    }
+fn unknown(facts: &Facts<'_>) -> String {
+    let why = match &facts.body {
+        _ if facts.brings_nameless_results() => {
+            return "the request brings results of calls that neither it nor an answer which Squall saw under these \
+                    rules names the tools of, so it is not known whether the rule matches; `*` is every tool"
+                .to_owned();
+        }
+        Some(body) => body.why_not_looked_at(),
+        None => "the request's body was not read (it is only up to `inspect_limit`, while `limits.inspect_memory` \
+                 lasts, and not compressed)"
+            .to_owned(),
+    };
+    format!("{why}, so it is not known whether the rule matches")
 }
 
 /// Whether it is an MCP request whose reply does not come in its response.

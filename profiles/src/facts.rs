@@ -3,7 +3,11 @@
 //! The proxy fills this in as it learns it: URL, method and headers from the request's head, the
 //! rest from the body when some rule asks for it.
 
+use std::cell::{Cell, OnceCell};
+
 use http::{HeaderMap, Method};
+
+use crate::json_tree::{self, JsonTree, NotRead};
 
 /// What an exchange is, as far as faults and metrics are concerned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,7 +65,53 @@ pub struct Facts<'a> {
     /// body is read; empty names for those of which it is not known. `None`: nobody looked.
     pub results: Option<&'a [String]>,
     /// The request's body, decoded, when it was read ahead.
-    pub body: Option<&'a [u8]>,
+    pub body: Option<Body<'a>>,
+}
+
+/// Most values that the `JSONPath`s of all rules look at in one exchange.
+const MOST_LOOKED_AT: usize = 1_000_000;
+
+/// A request's body. It is read as JSON once, when the first rule asks.
+#[derive(Debug, Clone)]
+pub struct Body<'a> {
+    /// The body, decoded.
+    pub bytes: &'a [u8],
+    json: OnceCell<Result<JsonTree, NotRead>>,
+    /// Values that `JSONPath`s may still look at.
+    left: Cell<usize>,
+}
+
+impl<'a> From<&'a [u8]> for Body<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            json: OnceCell::new(),
+            left: Cell::new(MOST_LOOKED_AT),
+        }
+    }
+}
+
+impl Body<'_> {
+    pub(crate) fn json(&self) -> &Result<JsonTree, NotRead> {
+        self.json.get_or_init(|| json_tree::read(self.bytes))
+    }
+
+    /// Whether `JSONPath`s may look at so many values more; once they may not, they never may.
+    pub(crate) fn may_look_at(&self, values: usize) -> bool {
+        let left = self.left.get().checked_sub(values);
+        self.left.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
+    /// Why rules cannot look for values in it.
+    pub(crate) fn why_not_looked_at(&self) -> String {
+        match self.json() {
+            Err(why) => format!("the request's body is {why}"),
+            Ok(_) => format!(
+                "the JSONPaths of all rules would look at more than {MOST_LOOKED_AT} values of the request's body"
+            ),
+        }
+    }
 }
 
 impl Facts<'_> {

@@ -4,8 +4,8 @@
 //! this run or in the next. In a JSON body the order of object members does not count, and these
 //! are left out: members that name a call or a moment (`tool_call_id`, `timestamp` … and the `id`
 //! of a JSON-RPC call or of a tool call), and strings that look made up (UUIDs, RFC 3339 times and,
-//! under `id` and `…_id`, long random ones). Any other body counts byte for byte, and one that was
-//! not read does not count at all. Headers never do, so trace and idempotency headers cannot
+//! under `id` and `…_id`, long random ones). Any other body, and one of more than 100,000 values, counts
+//! byte for byte, and one that was not read does not count at all. Headers never do, so trace and idempotency headers cannot
 //! disturb.
 
 use std::fmt;
@@ -14,7 +14,7 @@ use http::Method;
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::facts::Facts;
+use crate::facts::{Body, Facts};
 
 /// A request without what is volatile, as 64 bits. `Display` gives 16 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,37 +51,30 @@ const VOLATILE: &[&str] = &[
 impl Fingerprint {
     /// The fingerprint of the request that `facts` describe.
     pub fn of(facts: &Facts<'_>) -> Self {
-        Self::of_request(
-            facts.method,
-            facts.url.as_str(),
-            facts.body.unwrap_or_default(),
-        )
+        Self::of_body(facts.method, facts.url.as_str(), facts.body.as_ref())
     }
 
     /// The fingerprint of a request: `url` as [`CanonicalUrl`](crate::facts::CanonicalUrl) writes it,
     /// the body decoded, and empty where it was not read.
     pub fn of_request(method: &Method, url: &str, body: &[u8]) -> Self {
+        Self::of_body(method, url, Some(&body.into()))
+    }
+
+    fn of_body(method: &Method, url: &str, body: Option<&Body<'_>>) -> Self {
         let mut hash = Xxh3::new();
         part(&mut hash, method.as_str().as_bytes());
         part(&mut hash, url.as_bytes());
-        if !body.is_empty() {
-            match document(body) {
-                Some(document) => {
-                    value(&mut hash, &document, is_json_rpc(&document));
+        if let Some(body) = body.filter(|body| !body.bytes.is_empty()) {
+            let document = body.json().as_ref().map(|tree| &tree.value);
+            match document {
+                Ok(document @ (Value::Object(_) | Value::Array(_))) => {
+                    value(&mut hash, document, is_json_rpc(document));
                 }
-                None => part(&mut hash, body),
+                _ => part(&mut hash, body.bytes),
             }
         }
         Self(hash.digest())
     }
-}
-
-/// A body that is a JSON object or list.
-fn document(body: &[u8]) -> Option<Value> {
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace())?;
-    matches!(first, b'{' | b'[')
-        .then(|| serde_json::from_slice(body).ok())
-        .flatten()
 }
 
 /// Hashes with its length, so that neighbours do not run together.

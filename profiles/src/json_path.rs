@@ -1,6 +1,7 @@
 //! `JSONPath`s of documents (RFC 9535), restricted to those that look at each value a few times.
 
-use serde_json_path::JsonPath;
+use serde_json::Value;
+use serde_json_path::{JsonPath, NodeList};
 
 use crate::limits::{Limited, Limits, OverLimit};
 
@@ -12,6 +13,29 @@ const MOST_SELECTED: usize = 16;
 const COST: usize = 200;
 /// What it costs where it looks at many values of the body: `..`, `*`, a slice, a filter.
 const COST_OF_MANY: usize = 1_000;
+
+/// A `JSONPath` of a document.
+#[derive(Debug)]
+pub struct Path {
+    path: JsonPath,
+    /// How often it may look at each value of a document; 0: only at some.
+    looks: usize,
+}
+
+impl Path {
+    /// The values that it selects.
+    pub fn query<'d>(&self, document: &'d Value) -> NodeList<'d> {
+        self.path.query(document)
+    }
+
+    /// How many values it may look at in a document of so many.
+    pub(crate) fn looks_at(&self, values: usize) -> usize {
+        self.looks.saturating_mul(values)
+    }
+}
+
+/// Bytes of a path that looks at many values after which it looks at each once more, as filters do.
+const BYTES_OF_A_LOOK: usize = 16;
 
 /// Why a text is no `JSONPath` here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +52,7 @@ pub enum PathError {
 }
 
 /// Reads a path of a document with these limits.
-pub fn parse(written: &str, limits: &Limits) -> Result<JsonPath, PathError> {
+pub fn parse(written: &str, limits: &Limits) -> Result<Path, PathError> {
     if written.len() > LONGEST {
         return Err(PathError::TooDear("it is longer than 1,000 bytes"));
     }
@@ -37,7 +61,13 @@ pub fn parse(written: &str, limits: &Limits) -> Result<JsonPath, PathError> {
     let looks_at_many = bare.contains(['*', '?', ':']) || bare.contains("..");
     let cost = if looks_at_many { COST_OF_MANY } else { COST };
     limits.take(Limited::PathBytes, cost + written.len() * times)?;
-    JsonPath::parse(written).map_err(|error| PathError::Syntax(error.to_string()))
+    let path = JsonPath::parse(written).map_err(|error| PathError::Syntax(error.to_string()))?;
+    let looks = if looks_at_many {
+        times * (1 + written.len() / BYTES_OF_A_LOOK)
+    } else {
+        0
+    };
+    Ok(Path { path, looks })
 }
 
 /// How many times a path may look at one value in each of its parts. Two descents look at a value once for

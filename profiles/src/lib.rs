@@ -24,6 +24,7 @@ pub mod fingerprint;
 pub mod glob;
 mod index;
 pub mod json_path;
+pub mod json_tree;
 pub mod library;
 pub mod limits;
 mod matching;

@@ -8,11 +8,12 @@ use std::fmt;
 use http::{HeaderName, Method};
 use regex_automata::meta::Regex;
 use serde_json::Value;
-use serde_json_path::JsonPath;
 use squall_dialects::mcp;
 
-use crate::facts::{Facts, Kind};
+use crate::facts::{Body, Facts, Kind};
 use crate::glob::{Glob, UrlGlobs};
+use crate::json_path::Path;
+use crate::json_tree::{JsonTree, NotRead};
 use crate::rule::Family;
 
 /// The conditions of a rule; absent ones hold.
@@ -72,7 +73,7 @@ pub(crate) struct ToolMatch {
 /// A place in a JSON body and the value that must stand there.
 #[derive(Debug)]
 pub(crate) struct JsonCondition {
-    pub(crate) path: JsonPath,
+    pub(crate) path: Path,
     pub(crate) value: Value,
 }
 
@@ -204,11 +205,16 @@ impl Match {
             },
             Condition::Json => match more.map_or(&[][..], |more| &more.json) {
                 [] => Holds::Yes,
-                wanted => when_read(facts, facts.body.map(|body| json_holds(wanted, body))),
+                wanted => {
+                    (facts.body.as_ref()).map_or(Holds::Unknown, |body| json_holds(wanted, body))
+                }
             },
             Condition::Body => match more.and_then(|more| more.body.as_ref()) {
                 None => Holds::Yes,
-                Some(regex) => when_read(facts, facts.body.map(|body| regex.is_match(body))),
+                Some(regex) => when_read(
+                    facts,
+                    facts.body.as_ref().map(|body| regex.is_match(body.bytes)),
+                ),
             },
         }
     }
@@ -362,17 +368,22 @@ fn headers_hold(wanted: &[(HeaderName, Glob)], facts: &Facts<'_>) -> bool {
     })
 }
 
-fn json_holds(wanted: &[JsonCondition], body: &[u8]) -> bool {
-    let Ok(document) = serde_json::from_slice::<Value>(body) else {
-        return false;
+fn json_holds(wanted: &[JsonCondition], body: &Body<'_>) -> Holds {
+    let JsonTree { value, values } = match body.json() {
+        Ok(tree) => tree,
+        Err(NotRead::NotJson(_)) => return Holds::No,
+        Err(NotRead::TooLarge | NotRead::TooDeep) => return Holds::Unknown,
     };
-    wanted.iter().all(|condition| {
-        condition
-            .path
-            .query(&document)
-            .iter()
-            .any(|found| same(found, &condition.value))
-    })
+    for condition in wanted {
+        if !body.may_look_at(condition.path.looks_at(*values)) {
+            return Holds::Unknown;
+        }
+        let found = condition.path.query(value);
+        if !found.iter().any(|found| same(found, &condition.value)) {
+            return Holds::No;
+        }
+    }
+    Holds::Yes
 }
 
 /// Equality that does not tell `1` from `1.0`.

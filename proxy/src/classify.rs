@@ -6,7 +6,7 @@ use http::{Method, Request};
 use squall_dialects::mcp::{Asked, Head, Id, Output, Sign};
 use squall_dialects::model::ModelRequest;
 use squall_dialects::{Dialect, Target, endpoint};
-use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
+use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind};
 use squall_profiles::faults::model_input::{self, Called, Terms};
 use squall_profiles::rule::Rule;
 use squall_profiles::ruleset::RuleSet;
@@ -256,7 +256,7 @@ impl Seen {
             model: self.model(),
             stream: self.call.as_ref().map(|call| call.stream),
             results: self.results.as_deref(),
-            body: self.body.as_deref(),
+            body: self.body.as_deref().map(Body::from),
         }
     }
 

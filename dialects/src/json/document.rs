@@ -74,6 +74,11 @@ impl<'a> Document<'a> {
         (!nodes.is_empty()).then_some(Self { text, nodes })
     }
 
+    /// How many values there are.
+    pub fn values(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// The text.
     pub fn text(&self) -> &'a str {
         self.text

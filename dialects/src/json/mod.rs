@@ -36,6 +36,16 @@ pub struct NotJson {
     pub what: &'static str,
 }
 
+impl NotJson {
+    /// Whether it may be JSON, of more than [`MAX_VALUES`] values.
+    pub fn is_too_large(&self) -> bool {
+        self.what == TOO_LARGE
+    }
+}
+
+/// What is wrong with a text of more than [`MAX_VALUES`] values.
+const TOO_LARGE: &str = "too many values";
+
 /// One member of an object, as spans of the body it was found in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {

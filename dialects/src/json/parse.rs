@@ -1,7 +1,7 @@
 //! The reader behind [`Document`]: one pass, a stack on the heap, no recursion.
 
 use super::document::{Kind, Node};
-use super::{MAX_DEPTH, MAX_VALUES, NotJson};
+use super::{MAX_DEPTH, MAX_VALUES, NotJson, TOO_LARGE};
 
 /// Reads one JSON text into nodes in the order of the text.
 pub(super) struct Parser<'a> {
@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, byte: u8, key: Option<Key>) -> Result<Expect, NotJson> {
         if self.nodes.len() == MAX_VALUES {
-            return self.wrong("too many values");
+            return self.wrong(TOO_LARGE);
         }
         let start = self.at;
         let (kind, expect) = match byte {

@@ -461,6 +461,51 @@ fn a_body_that_was_not_read_bypasses_what_hangs_on_it() {
 }
 
 #[test]
+fn rules_look_at_so_many_json_values_of_a_body_and_no_more() {
+    let list = |values: usize| format!("[{}]", vec!["1"; values - 1].join(","));
+    let sweep = |id: usize| format!("{{ id: r{id}, mode: slow, json: {{ '$..*': 1 }} }}");
+    let eleven: Vec<_> = (0..11).map(sweep).collect();
+    let eleven = scope(&format!("tool_faults: [{}]", eleven.join(", ")));
+    let plain = scope("tool_faults: [{ id: p, mode: slow, json: { '$[0]': 1 } }]");
+    let nested = "[".repeat(200) + &"]".repeat(200);
+    let bypassed = |id: &str, why: &str| {
+        format!("{id}: bypassed, the {why}, so it is not known whether the rule matches")
+    };
+    for (scope, body, expected) in [
+        (&plain, list(100_000), "p: chosen".to_owned()),
+        (
+            &plain,
+            list(100_001),
+            bypassed(
+                "p",
+                "request's body is JSON of more than 100000 values, which is the most that is read",
+            ),
+        ),
+        (
+            &plain,
+            nested,
+            bypassed(
+                "p",
+                "request's body is JSON nested deeper than 127 levels, which is the most that is read",
+            ),
+        ),
+        (&eleven, list(90_000), "r10: chosen".to_owned()),
+        (
+            &eleven,
+            list(100_000),
+            bypassed(
+                "r10",
+                "JSONPaths of all rules would look at more than 1000000 values of the request's body",
+            ),
+        ),
+    ] {
+        let decision = send(scope, &post("http://x/", &body));
+        let outcomes = outcomes(&decision);
+        assert!(outcomes.contains(&expected), "{expected}: {outcomes:?}");
+    }
+}
+
+#[test]
 fn connection_faults_are_decided_at_the_connect_when_the_authority_is_enough() {
     let at_connect = connect("https://api.example");
     let inside = get("https://api.example/v1/x").behind_connect();

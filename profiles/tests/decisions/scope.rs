@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use squall_profiles::activation::{Activation, ActivationSpec, Decision, Observe, Snapshot};
-use squall_profiles::facts::{CanonicalUrl, Facts, Kind, Stage};
+use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind, Stage};
 use squall_profiles::faults::model_input::unseen_tools;
 use squall_profiles::library::Library;
 use squall_profiles::plan::Outcome;
@@ -145,7 +145,7 @@ impl Request {
             model: self.model,
             stream: self.stream,
             results: self.results.as_deref(),
-            body: self.body.as_deref(),
+            body: self.body.as_deref().map(Body::from),
         }
     }
 }

@@ -1,0 +1,76 @@
+//! JSON texts as trees. A tree takes 300 bytes for each value of a text, so it has so many values and no more.
+
+use serde_json::Value;
+use squall_dialects::json::Document;
+
+/// Most values of a text that is read.
+const MOST_VALUES: usize = 100_000;
+
+/// Levels of objects and lists that are read.
+const DEEPEST: usize = 127;
+
+/// A JSON text as a tree.
+#[derive(Debug, Clone)]
+pub struct JsonTree {
+    /// The whole text.
+    pub value: Value,
+    /// How many values are in it.
+    pub values: usize,
+}
+
+/// What a text is that is not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotRead {
+    /// Something else.
+    #[error("no JSON: {0}")]
+    NotJson(String),
+    /// It would take too much memory.
+    #[error("JSON of more than {MOST_VALUES} values, which is the most that is read")]
+    TooLarge,
+    /// It is nested too deep.
+    #[error("JSON nested deeper than {DEEPEST} levels, which is the most that is read")]
+    TooDeep,
+}
+
+/// Reads a whole text.
+pub fn read(text: &[u8]) -> Result<JsonTree, NotRead> {
+    let values = match Document::parse(text) {
+        Ok(document) => document.values(),
+        Err(error) if error.is_too_large() => return Err(NotRead::TooLarge),
+        // In words of the other reader.
+        Err(_) => 0,
+    };
+    if values > MOST_VALUES {
+        return Err(NotRead::TooLarge);
+    }
+    match serde_json::from_slice(text) {
+        Ok(value) => Ok(JsonTree { value, values }),
+        Err(error) => Err(match error.to_string() {
+            why if why.starts_with("recursion limit exceeded") => NotRead::TooDeep,
+            why => NotRead::NotJson(why),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_up_to_so_many_values_and_levels() {
+        let list = |values: usize| format!("[{}]", vec!["1"; values - 1].join(","));
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        for (text, expected) in [
+            (list(MOST_VALUES), Ok(MOST_VALUES)),
+            (list(MOST_VALUES + 1), Err(NotRead::TooLarge)),
+            (list(3 << 20), Err(NotRead::TooLarge)),
+            (nested(DEEPEST), Ok(DEEPEST)),
+            (nested(DEEPEST + 1), Err(NotRead::TooDeep)),
+            (nested(1_000), Err(NotRead::TooDeep)),
+        ] {
+            let read = read(text.as_bytes()).map(|tree| tree.values);
+            assert_eq!(read, expected, "{text:.20}");
+        }
+        assert!(matches!(read(b"[1,]"), Err(NotRead::NotJson(_))));
+    }
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::Value;
+use squall_profiles::json_tree;
 
 use super::body::{self, Unread};
 use super::{AskError, Invocation, extract, stream};
@@ -185,14 +186,14 @@ impl Caller {
         if let Some(turn) = stream::turn(&media_type, &text, self.path.as_deref()) {
             return turn;
         }
-        match serde_json::from_str::<Value>(&text) {
-            Ok(document) => self.read_document(&document, text),
+        match json_tree::read(text.as_bytes()) {
+            Ok(tree) => self.read_document(&tree.value, text),
             // What is no JSON has no parts to choose from.
-            Err(_) => match &self.path {
+            Err(shape) => match &self.path {
                 Some(path) => Err(AskError::NotThere {
                     path: path.clone(),
                     why: "leads nowhere".to_owned(),
-                    shape: "no JSON".to_owned(),
+                    shape: shape.to_string(),
                 }),
                 None => Ok(Turn::Answered(text)),
             },

@@ -61,11 +61,12 @@ impl Check for Schema {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let document = match document(&subject.answer.text) {
             Ok(document) => document,
-            Err(reason) => return Verdict::Fails(reason),
+            Err(verdict) => return verdict,
         };
         if !self.cost.allows(&document, subject.answer.text.len()) {
             return Verdict::Error(
-                "the answer is too long and nested too deep for a schema that refers to itself so often"
+                "the answer is too long, or nested too deep, for the schema's patterns and for how often it refers to \
+                 itself"
                     .to_owned(),
             );
         }
@@ -145,7 +146,7 @@ mod tests {
         assert!(errors[0].contains("refers to nothing in it"), "{errors:?}");
         let errors = errors_of("{type: json_schema, schema: {a: {$id: 'http://x.test/s.json'}}}");
         assert!(errors[0].contains("is not supported"), "{errors:?}");
-    }
         let errors = errors_of("{type: json_schema, schema: {pattern: '(?=.*b)a+c'}}");
         assert!(errors[0].contains("look-around, including"), "{errors:?}");
+    }
 }

@@ -1,8 +1,7 @@
 //! `valid_json`: the whole answer is a JSON document.
 
-use serde::de::{Deserialize, IgnoredAny};
 use serde_json::Value;
-use serde_json::de::Deserializer;
+use squall_profiles::json_tree::{self, NotRead};
 
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
@@ -15,27 +14,32 @@ struct ValidJson;
 
 impl Check for ValidJson {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let text = subject.answer.text.trim();
-        let mut reader = Deserializer::from_str(text);
-        let read = IgnoredAny::deserialize(&mut reader).and_then(|_| reader.end());
-        match read {
-            Ok(()) => Verdict::Holds("the answer is JSON".to_owned()),
-            Err(error) => Verdict::Fails(not_json(text, &error)),
+        match document(&subject.answer.text) {
+            Ok(_) => Verdict::Holds("the answer is JSON".to_owned()),
+            Err(verdict) => verdict,
         }
     }
 }
 
-/// The answer as JSON, or why it is none.
-pub(super) fn document(text: &str) -> Result<Value, String> {
+/// The answer as JSON, or the verdict on one that is none, or that is not read.
+pub(super) fn document(text: &str) -> Result<Value, Verdict> {
     let text = text.trim();
-    serde_json::from_str(text).map_err(|error| not_json(text, &error))
-}
-
-fn not_json(text: &str, error: &serde_json::Error) -> String {
     if text.is_empty() {
-        return "the answer is empty, and so no JSON".to_owned();
+        let why = "the answer is empty, and so no JSON";
+        return Err(Verdict::Fails(why.to_owned()));
     }
-    format!("the answer is no JSON: {error}; it begins {}", quoted(text))
+    match json_tree::read(text.as_bytes()) {
+        Ok(tree) => Ok(tree.value),
+        Err(why @ NotRead::NotJson(_)) => {
+            let begins = quoted(text);
+            Err(Verdict::Fails(format!(
+                "the answer is {why}; it begins {begins}"
+            )))
+        }
+        Err(why @ (NotRead::TooLarge | NotRead::TooDeep)) => {
+            Err(Verdict::Error(format!("the answer is {why}")))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -55,6 +59,23 @@ mod tests {
             (r#"{"a": 1,}"#, Fails),
         ] {
             assert_eq!(judged("{type: valid_json}", answer), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn json_types_read_as_deep_as_each_other() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        for written in [
+            "{type: valid_json}",
+            "{type: json_schema, schema: {type: array}}",
+        ] {
+            for (levels, expected) in [(127, Holds), (128, Errs), (200, Errs)] {
+                assert_eq!(
+                    judged(written, &nested(levels)),
+                    expected,
+                    "{written}: {levels}"
+                );
+            }
         }
     }
 }

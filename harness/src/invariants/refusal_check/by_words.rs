@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
+use squall_profiles::json_tree;
 
 use crate::invariants::words::{fold, quoted};
 use crate::invariants::{Subject, Verdict};
@@ -121,11 +122,11 @@ fn texts(answer: &str) -> Vec<String> {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    let Ok(document) = serde_json::from_str(answer) else {
+    let Ok(tree) = json_tree::read(answer.as_bytes()) else {
         return vec![answer.to_owned()];
     };
     let mut found = Vec::new();
-    strings(document, &mut found);
+    strings(tree.value, &mut found);
     found
 }
 

@@ -12,6 +12,7 @@ use http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use squall_profiles::document::over_budget;
 use squall_profiles::limits::{Limited, Limits};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::variables::Variables;
@@ -240,7 +241,7 @@ impl Document {
     /// What is nested too deep, or blown up by aliases, cannot be read, whatever it is meant as.
     fn check_bounds(&self) -> Result<(), Problem> {
         match tree(&self.text) {
-            Err(error) if is_too_deep(&error) || is_out_of_bounds(&error) => {
+            Err(error) if is_too_deep(&error) || over_budget(&error).is_some() => {
                 Err(self.not_yaml("the document cannot be read", &error))
             }
             Ok(tree) => check_rules(&self.bounded(tree)?),
@@ -254,7 +255,8 @@ impl Document {
         if is_too_deep(error) {
             return self.unreadable(too_deep());
         }
-        self.unreadable(format!("{what}: {error}"))
+        let why = over_budget(error).unwrap_or_else(|| error.to_string());
+        self.unreadable(format!("{what}: {why}"))
     }
 
     /// What cannot be read is malformed; within a document that can, it makes no sense.
@@ -294,19 +296,6 @@ fn is_too_deep(error: &serde_saphyr::Error) -> bool {
         E::AliasError { error, .. } => is_too_deep(error),
         E::Budget { breach, .. } => matches!(breach, BudgetBreach::Depth { .. }),
         other => other.to_string().starts_with(RECURSION),
-    }
-}
-
-/// Whether a text is refused for its length or what its aliases make of it.
-fn is_out_of_bounds(error: &serde_saphyr::Error) -> bool {
-    use serde_saphyr::Error as E;
-    match error {
-        E::AliasError { error, .. } => is_out_of_bounds(error),
-        E::Budget { .. }
-        | E::AliasReplayCounterOverflow { .. }
-        | E::AliasReplayLimitExceeded { .. }
-        | E::AliasExpansionLimitExceeded { .. } => true,
-        _ => false,
     }
 }
 

@@ -18,6 +18,11 @@ pub fn read(file: &str, text: &str) -> Result<At<Tree>, ProfileError> {
     shape::from_str(text).map_err(|error| shape::unreadable(file, text, &error, None))
 }
 
+/// What of a document is more than its reader takes, as a sentence; `None`: something else is wrong.
+pub fn over_budget(error: &serde_saphyr::Error) -> Option<String> {
+    shape::over_budget(error)
+}
+
 /// What stands at a place of a text, up to the end of the value or the line, at most 40 characters.
 pub fn found_at(text: &str, position: Position) -> String {
     shape::found_at(text, position)

@@ -1,6 +1,7 @@
 //! YAML text → raw structs, with errors in our own words.
 
 use serde_saphyr::Error;
+use squall_profiles::document::over_budget;
 
 use super::position::{ConfigError, Position};
 use super::raw::RawConfig;
@@ -30,6 +31,7 @@ fn explain(error: &Error, text: &str) -> ConfigError {
             let found = found_at(text, Position::from(*location));
             format!("found {found} where {} is needed", shape(expected))
         }
+        other if let Some(over) = over_budget(other) => over,
         other => match in_words(other) {
             text if text.starts_with("recursive references") => {
                 "an alias (`*name`) stands inside the value that its anchor (`&name`) names; write \

@@ -3,6 +3,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
+use serde_saphyr::budget::BudgetBreach as Breach;
 
 use super::expansion::{Expansion, Strings};
 use super::located::{At, Tree};
@@ -137,7 +138,67 @@ pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_saphyr::from_str_with_options(text, options)
 }
 
+/// What of a document is more than its reader takes; `None`: something else is wrong.
+pub(crate) fn over_budget(error: &Error) -> Option<String> {
+    let most = |one_more: usize, what: &str, remedy: &str| {
+        format!(
+            "the document has more than {} {what}; {remedy}",
+            one_more - 1
+        )
+    };
+    let fewer_aliases = "write out what some of them stand for";
+    Some(match error {
+        Error::AliasError { error, .. } => return over_budget(error),
+        Error::AliasReplayLimitExceeded {
+            max_total_replayed_events: most,
+            ..
+        } => format!("its aliases (`*name`) stand for more than {most} values; use fewer of them"),
+        Error::AliasExpansionLimitExceeded {
+            max_expansions_per_anchor: most,
+            ..
+        } => format!("more than {most} aliases (`*name`) name one anchor; {fewer_aliases}"),
+        Error::AliasReplayStackDepthExceeded {
+            max_depth: most, ..
+        } => format!(
+            "aliases (`*name`) lead on to others for more than {most} steps; {fewer_aliases}"
+        ),
+        Error::AliasReplayCounterOverflow { .. } => {
+            "its aliases (`*name`) stand for too many values; use fewer of them".to_owned()
+        }
+        Error::Budget { breach, .. } => match breach {
+            Breach::Nodes { nodes } => most(*nodes, "values, names included", "write it shorter"),
+            Breach::Events { events } => most(
+                *events,
+                "values and ends of lists and maps",
+                "write it shorter",
+            ),
+            Breach::Aliases { aliases } => most(*aliases, "aliases (`*name`)", fewer_aliases),
+            Breach::Anchors { anchors } => most(*anchors, "anchors (`&name`)", "name fewer values"),
+            Breach::AliasAnchorRatio { aliases, anchors } => format!(
+                "the document has {aliases} aliases (`*name`) of {anchors} anchors, which is more than 10 of each; \
+                 {fewer_aliases}"
+            ),
+            Breach::Depth { depth } => {
+                format!("the document is nested deeper than {} levels", depth - 1)
+            }
+            Breach::MergeKeys { merge_keys } => most(
+                *merge_keys,
+                "merge keys (`<<`)",
+                "write out what they merge",
+            ),
+            Breach::ScalarBytes { .. } => {
+                "the document's texts are longer than is read; write them shorter".to_owned()
+            }
+            _ => "the document is more than is read; write it shorter".to_owned(),
+        },
+        _ => return None,
+    })
+}
+
 fn message(error: &Error, found: &str) -> String {
+    if let Some(over) = over_budget(error) {
+        return over;
+    }
     match error {
         Error::AliasError { error, .. } => message(error, found),
         Error::SerdeUnknownField {
@@ -295,6 +356,9 @@ mod tests {
             assert_eq!(read.is_ok(), this < "e", "{this}");
         }
         let error = from_str::<At<Tree>>(&bomb).expect_err("too much");
-        assert!(error.to_string().contains("alias"), "{error}");
+        assert_eq!(
+            over_budget(&error).as_deref(),
+            Some("its aliases (`*name`) stand for more than 100000 values; use fewer of them")
+        );
     }
 }

@@ -3,7 +3,7 @@ use super::*;
 use crate::suite::Prompt;
 
 const AGENT: &str = r#"
-import http.server, os, sys, time
+import http.server, os, socket, sys, time
 
 class Agent(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -26,13 +26,25 @@ class Agent(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text.encode())
 
-http.server.HTTPServer.allow_reuse_address = True
-http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Agent).serve_forever()
+class Server(http.server.HTTPServer):
+    def server_bind(self):
+        # The test holds the port.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        super().server_bind()
+
+Server.allow_reuse_address = True
+Server(("127.0.0.1", int(sys.argv[1])), Agent).serve_forever()
 "#;
 
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+/// A port for an agent, and what keeps it from everybody else: a server of another test would be asked whether it is
+/// ready.
+fn free_port() -> (tokio::net::TcpSocket, u16) {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseport(true).expect("an option");
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(any).expect("a port");
+    let port = socket.local_addr().expect("an address").port();
+    (socket, port)
 }
 
 fn driver(folder: &tempfile::TempDir, port: u16, program: &str) -> Box<dyn Driver> {
@@ -68,7 +80,7 @@ fn is_gone(id: &str) -> bool {
 #[tokio::test]
 async fn it_is_started_asked_and_stopped() {
     let folder = folder_with("server.py", AGENT);
-    let port = free_port();
+    let (_held, port) = free_port();
     let driver = driver(&folder, port, &served(&folder, port));
     let answer = asked(&*driver, "hi").await.expect("an answer");
     let (id, proxy) = answer.text.split_once(' ').expect("two words");
@@ -83,7 +95,7 @@ async fn it_is_started_asked_and_stopped() {
 #[tokio::test]
 async fn it_is_started_again_after_a_crash_and_ends_when_it_is_dropped() {
     let folder = folder_with("server.py", AGENT);
-    let port = free_port();
+    let (_held, port) = free_port();
     let driver = driver(&folder, port, &served(&folder, port));
     let died = asked(&*driver, "die").await.expect("an answer");
     let error = died.error.expect("an error");
@@ -100,7 +112,7 @@ async fn it_is_started_again_after_a_crash_and_ends_when_it_is_dropped() {
 #[tokio::test]
 async fn what_meets_one_that_ended_with_its_answer_is_asked_of_the_next() {
     let folder = folder_with("server.py", AGENT);
-    let port = free_port();
+    let (_held, port) = free_port();
     let driver = driver(&folder, port, &served(&folder, port));
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..3 {
@@ -115,7 +127,7 @@ async fn what_meets_one_that_ended_with_its_answer_is_asked_of_the_next() {
 #[tokio::test]
 async fn one_that_ends_within_a_conversation_has_failed() {
     let folder = folder_with("server.py", AGENT);
-    let port = free_port();
+    let (_held, port) = free_port();
     let driver = driver(&folder, port, &served(&folder, port));
     let turns = ["last", "And?"].map(str::to_owned).to_vec();
     let invocation = Invocation {
@@ -132,7 +144,7 @@ async fn one_that_ends_within_a_conversation_has_failed() {
 #[tokio::test]
 async fn one_that_crashes_while_it_answers_has_failed_and_takes_nobody_along() {
     let folder = folder_with("server.py", AGENT);
-    let port = free_port();
+    let (_held, port) = free_port();
     let driver = driver(&folder, port, &served(&folder, port));
     let others = async {
         let mut failures = Vec::new();
@@ -166,7 +178,8 @@ async fn one_that_does_not_come_up_says_why() {
         ),
         ("[/no/such/program]", "No such file"),
     ] {
-        let driver = driver(&folder, free_port(), program);
+        let (_held, port) = free_port();
+        let driver = driver(&folder, port, program);
         let failed = asked(&*driver, "hi").await;
         let failed = failed.expect_err("it is not there").to_string();
         assert!(failed.contains(expected), "{failed}");
@@ -186,7 +199,7 @@ async fn one_that_does_not_come_up_says_why() {
 #[tokio::test]
 async fn what_answers_already_is_not_taken_for_it() {
     let folder = folder_with("server.py", AGENT);
-    let port = free_port();
+    let (_held, port) = free_port();
     let first = driver(&folder, port, &served(&folder, port));
     asked(&*first, "hi").await.expect("an answer");
     let second = driver(&folder, port, &served(&folder, port));
@@ -200,7 +213,7 @@ async fn what_answers_already_is_not_taken_for_it() {
 #[tokio::test]
 async fn one_that_is_never_ready_is_waited_for_once() {
     let folder = folder_with("server.py", AGENT);
-    let port = free_port();
+    let (_held, port) = free_port();
     let endpoint = format!("http://127.0.0.1:{port}");
     let start = Start {
         command: ["sleep", "60"].map(str::to_owned).to_vec(),

@@ -31,9 +31,10 @@ fn of_scenarios(contract: &Contract) -> Vec<ProfileError> {
 /// Each with its place.
 pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
     let mut doubts = Vec::new();
+    let mut left = MOST_COMPARED;
     if let Some(ContractPart::Written(contract)) = &suite.contract {
         for invariant in &contract.invariants {
-            doubts.extend(of_an_invariant(invariant, suite));
+            doubts.extend(of_an_invariant(invariant, suite, &mut left));
         }
         doubts.extend(of_scenarios(contract));
     }
@@ -42,7 +43,7 @@ pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
     runs.push(Active::default());
     for invariant in &suite.invariants {
         doubts.extend(never_applies(invariant, &runs));
-        doubts.extend(of_an_invariant(invariant, suite));
+        doubts.extend(of_an_invariant(invariant, suite, &mut left));
     }
     let written = suite.contract.iter().filter_map(|contract| match contract {
         ContractPart::Written(contract) => Some(&contract.invariants[..]),
@@ -53,15 +54,33 @@ pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
     doubts
 }
 
-fn of_an_invariant(invariant: &Invariant, suite: &Suite) -> Option<ProfileError> {
-    of_no_prompt(invariant, &suite.golden_prompts)
-        .or_else(|| of_a_tool_misspelt(invariant, suite))
+/// What the doubts of a suite may cost in all: the bytes of expressions times those of prompts, and what comparing names
+/// takes. Beyond it nothing is doubted.
+const MOST_COMPARED: usize = 1 << 30;
+
+/// What comparing two letters of names takes.
+const LETTERS: usize = 128;
+
+fn take(left: &mut usize, cost: usize) -> Option<()> {
+    *left = left.checked_sub(cost)?;
+    Some(())
+}
+
+fn of_an_invariant(invariant: &Invariant, suite: &Suite, left: &mut usize) -> Option<ProfileError> {
+    of_no_prompt(invariant, &suite.golden_prompts, left)
+        .or_else(|| of_a_tool_misspelt(invariant, suite, left))
         .or_else(|| of_no_tool(invariant, suite))
 }
 
 /// No golden prompt is one that the invariant judges.
-fn of_no_prompt(invariant: &Invariant, prompts: &[Prompt]) -> Option<ProfileError> {
+fn of_no_prompt(
+    invariant: &Invariant,
+    prompts: &[Prompt],
+    left: &mut usize,
+) -> Option<ProfileError> {
     let filter = invariant.prompt_filter.as_ref()?;
+    let turns = prompts.iter().flat_map(Prompt::turns);
+    take(left, filter.0.cost(turns.map(String::len).sum()))?;
     let never = invariant.probes.is_empty()
         && !prompts.is_empty()
         && !prompts.iter().any(|prompt| filter.wants(prompt));
@@ -102,13 +121,19 @@ fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<ProfileError> {
 }
 
 /// A tool that the suite calls nearly so. One that it does not know at all may run inside the agent.
-fn of_a_tool_misspelt(invariant: &Invariant, suite: &Suite) -> Option<ProfileError> {
+fn of_a_tool_misspelt(
+    invariant: &Invariant,
+    suite: &Suite,
+    left: &mut usize,
+) -> Option<ProfileError> {
     let more = invariant.check.tools();
     let named = invariant.tool.as_deref().into_iter().chain(more);
     let told = named.filter(|tool| !is_glob(tool)).find_map(|tool| {
         if tools(suite).any(|known| known == tool) {
             return None;
         }
+        let letters: usize = tools(suite).map(str::len).sum();
+        take(left, letters * tool.len() * LETTERS)?;
         let meant = *error::nearest(tool, tools(suite)).first()?;
         Some((tool, meant))
     });

@@ -26,4 +26,14 @@ impl Answer {
             ..Self::default()
         }
     }
+
+    /// Whether nothing of its text can be seen.
+    pub fn is_blank(&self) -> bool {
+        let unseen = |c: char| {
+            c.is_whitespace()
+                || c.is_control()
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{2060}')
+        };
+        self.text.chars().all(unseen)
+    }
 }

@@ -195,7 +195,7 @@ fn g22_completes_means_an_answer_without_an_error() {
         ..Answer::of("partly")
     };
     assert_eq!(judged_answer("{type: completes}", &late), Fails);
-    assert_eq!(judged_answer("{type: completes}", &Answer::of("")), Holds);
+    assert_eq!(judged_answer("{type: completes}", &Answer::of("")), Fails);
 }
 
 #[test]

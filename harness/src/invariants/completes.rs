@@ -1,4 +1,5 @@
-//! `completes`: the agent answered without an error, within its time.
+//! `completes`: the agent answered without an error, within its time, and not with nothing where its clean answer is
+//! something.
 
 use super::{Check, Kind, Subject, Verdict};
 
@@ -9,17 +10,24 @@ struct Completes;
 
 impl Check for Completes {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        match &subject.answer.error {
-            None => Verdict::Holds("the agent answered".to_owned()),
-            Some(error) => Verdict::Fails(format!("the agent gave no answer: {error}")),
+        if let Some(error) = &subject.answer.error {
+            return Verdict::Fails(format!("the agent gave no answer: {error}"));
         }
+        let is_always_blank = || {
+            let clean = subject.baseline.map(|clean| clean.answer);
+            clean.is_some_and(|clean| clean.error.is_none() && clean.is_blank())
+        };
+        if subject.answer.is_blank() && !is_always_blank() {
+            return Verdict::Fails("the agent gave an empty answer".to_owned());
+        }
+        Verdict::Holds("the agent answered".to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::answer::Answer;
-    use crate::invariants::testing::{Outcome::*, judged, judged_answer};
+    use crate::invariants::testing::{Outcome::*, judged, judged_answer, judged_beside};
 
     #[test]
     fn an_error_is_no_completion_whatever_it_says() {
@@ -27,7 +35,6 @@ mod tests {
             judged("{type: completes}", "The data is unavailable."),
             Holds
         );
-        assert_eq!(judged("{type: completes}", ""), Holds);
         let error = Answer {
             error: Some("no answer within 30 s".into()),
             ..Answer::of("all is well")
@@ -37,5 +44,23 @@ mod tests {
             judged_answer("{type: completes, negate: true}", &error),
             Holds
         );
+    }
+
+    #[test]
+    fn an_empty_answer_is_no_completion_unless_the_clean_one_is_empty_too() {
+        let failed = Answer {
+            error: Some("status 500".into()),
+            ..Answer::default()
+        };
+        for (answer, clean, expected) in [
+            ("", Answer::of("sunny"), Fails),
+            (" \n", Answer::of("sunny"), Fails),
+            ("", failed, Fails),
+            ("", Answer::of(" "), Holds),
+            ("rainy", Answer::of("sunny"), Holds),
+        ] {
+            let found = judged_beside("{type: completes}", answer, &clean);
+            assert_eq!(found, expected, "{answer:?} beside {clean:?}");
+        }
     }
 }

@@ -14,13 +14,7 @@ impl Check for NotEmpty {
         if let Some(error) = &subject.answer.error {
             return Verdict::Fails(format!("the agent gave no answer: {error}"));
         }
-        // What cannot be seen is nothing either.
-        let unseen = |c: char| {
-            c.is_whitespace()
-                || c.is_control()
-                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{2060}')
-        };
-        if subject.answer.text.chars().all(unseen) {
+        if subject.answer.is_blank() {
             return Verdict::Fails("the answer is empty".to_owned());
         }
         Verdict::Holds("the answer is not empty".to_owned())

@@ -260,12 +260,14 @@ impl Case {
         self.clean.as_deref().filter(|clean| clean.wrong.is_none())
     }
 
-    /// Whether the agent gave no answer under chaos to what it answers without: a fault before may have broken it.
+    /// Whether the agent gave no answer under chaos, or an empty one, to what it answers without: a fault before may
+    /// have broken it.
     fn gives_up(&self) -> bool {
-        let clean = self.clean.as_ref();
+        let answer = &self.asked.answer;
+        let clean = self.clean_answer().map(|clean| &clean.answer);
         self.active.any()
-            && self.asked.answer.error.is_some()
-            && clean.is_some_and(|clean| clean.failure().is_none())
+            && (answer.error.is_some() || answer.is_blank())
+            && clean.is_some_and(|clean| clean.error.is_none() && !clean.is_blank())
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) struct World {
     pub(super) fails_at: Option<&'static str>,
     /// In this scenario its answers break off so often.
     pub(super) breaks_off: Option<(&'static str, Mutex<u64>)>,
-    /// From the invocation of this key on it is dead: gone, or it hangs.
+    /// From the invocation of this key on it is dead: gone, or it hangs, or its answers are empty.
     pub(super) dies: Option<(&'static str, Death)>,
     /// Something takes connections in its place, and answers nothing.
     pub(super) is_silent: bool,
@@ -59,6 +59,7 @@ pub(super) enum Death {
     Hangs,
 }
 
+    Mute,
 #[derive(Default)]
 pub(super) struct State {
     pub(super) is_dead: bool,
@@ -199,6 +200,7 @@ impl Driver for World {
                     }),
                 };
             }
+                    Death::Mute => Ok(Answer::default()),
             if self.held_in.is_some_and(|held| key.starts_with(held)) {
                 self.let_go.notified().await;
             }

@@ -94,7 +94,11 @@ pub(super) async fn probe<'s, 'p>(
     }
     let rest = jobs.map(|job| vec![job]).collect();
     let (slots, warning, held) = match found {
-        In::Shared => (vec![Slot::Shared(shared.to_owned())], None, Some(held)),
+        In::Shared => (
+            vec![Slot::Shared(shared.to_owned())],
+            one_at_a_time(scopes.at_once.get()),
+            Some(held),
+        ),
         In::Own { others } => (own(), (others > 0).then(|| elsewhere(others)), None),
         In::Neither => (own(), Some(NOTHING.to_owned()), None),
     };
@@ -115,6 +119,16 @@ pub(super) async fn probe<'s, 'p>(
 
 const NOTHING: &str = "without chaos no call of the agent came through the proxy: either it makes none, or it \
      does not use the proxy; `squall verify` says which";
+
+fn one_at_a_time(at_once: usize) -> Option<String> {
+    (at_once > 1).then(|| {
+        format!(
+            "one invocation at a time, not {at_once} (`advanced.concurrency`): the agent's calls carry no scope, so \
+             calls of several invocations cannot be told apart; have the agent pass on `baggage` or `traceparent` \
+             with each call"
+        )
+    })
+}
 
 fn elsewhere(others: usize) -> String {
     let calls = match others {

@@ -705,7 +705,13 @@ async fn an_agent_whose_calls_come_in_no_scope_has_the_shared_one_and_is_asked_o
     };
     let ran = run_contract(&world, SUITE, 8).await.expect("a run");
     assert_eq!(state_of(&ran, "honest", "down"), CellState::Passed);
-    assert!(ran.warnings.is_empty(), "{:?}", ran.warnings);
+    let [warning] = &ran.warnings[..] else {
+        panic!("one warning: {:?}", ran.warnings);
+    };
+    assert!(
+        warning.starts_with("one invocation at a time, not 8"),
+        "{warning}"
+    );
     world.state(|state| {
         let others = state.begun.iter().filter(|(scope, _)| scope != "default");
         let others: Vec<_> = others.map(|(scope, _)| scope.as_str()).collect();
@@ -733,6 +739,12 @@ async fn each_activation_of_its_own_scope_has_a_trace_of_its_own() {
     run_contract(&world, SUITE, 4).await.expect("a run");
     world.state(|state| {
         let own = state.begun.iter().filter(|(scope, _)| scope != "default");
+    let alone = World {
+        is_plain: true,
+        ..World::default()
+    };
+    let ran = run_contract(&alone, SUITE, 1).await.expect("a run");
+    assert_eq!(ran.warnings, [""; 0], "nothing is lost");
         let traces: Vec<_> = own
             .map(|(_, wanted)| wanted.trace.expect("a trace"))
             .collect();

@@ -80,6 +80,7 @@ fn g6_a_scenario_stands_alone_whatever_chaos_the_suite_has() {
     let active: Vec<_> = part.trials.iter().map(|trial| trial.active).collect();
     let tool = Active {
         tool: true,
+        tool_failures: true,
         ..Active::default()
     };
     assert_eq!(active, [Active::default(), tool]);
@@ -91,6 +92,7 @@ fn g19_when_is_honoured() {
     let of = |tool, llm, network, context| Active {
         network,
         tool,
+        tool_failures: tool,
         llm,
         context,
         ..Active::default()

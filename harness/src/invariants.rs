@@ -155,7 +155,7 @@ pub enum When {
     NoChaos,
     /// Under any.
     AnyChaos,
-    /// Where a rule of `tool_faults` is.
+    /// Where a rule of `tool_faults` is that does more than delay.
     ToolFaults,
     /// Where a rule of `llm_faults` is.
     LlmFaults,
@@ -190,13 +190,13 @@ impl When {
         }
     }
 
-    /// Whether a scenario with these families of rules is one of them.
+    /// Whether a scenario with these rules is one of them, or an invocation in which these were applied.
     pub fn applies(self, active: Active) -> bool {
         match self {
             Self::Always => true,
             Self::NoChaos => !active.any(),
             Self::AnyChaos => active.any(),
-            Self::ToolFaults => active.tool,
+            Self::ToolFaults => active.tool_failures,
             Self::LlmFaults => active.llm,
             Self::NetworkFaults => active.network,
             Self::ContextAttacks => active.context,

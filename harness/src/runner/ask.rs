@@ -22,7 +22,7 @@ use super::{RunError, Tell, Tried};
 use crate::agents::{AskError, Driver, Invocation, Place, ResetError, tried};
 use crate::answer::Answer;
 use crate::scores::PromptSample;
-use crate::suite::Prompt;
+use crate::suite::{Active, Prompt};
 use crate::trace::Trace;
 
 /// How long the last exchanges of an invocation may take to end once the agent has answered.
@@ -40,6 +40,8 @@ pub(super) struct Asked {
     /// Why none was; `None`: one was, or it was not asked.
     pub(super) idle: Option<Idle>,
     pub(super) families: BTreeSet<String>,
+    /// What was applied.
+    pub(super) applied: Active,
     pub(super) exchanges: Vec<String>,
     /// Whether all that went over the wire was seen, to its end.
     pub(super) is_complete: bool,
@@ -77,6 +79,7 @@ impl Asked {
         let mut asked = Self {
             faults_applied: applied(&seen).count() as u64,
             families: applied(&seen).map(|rule| rule.family.clone()).collect(),
+            applied: Active::applied(applied(&seen)),
             exchanges: (seen.exchanges.iter())
                 .map(|one| one.record.id.clone())
                 .collect(),

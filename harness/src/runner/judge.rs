@@ -210,12 +210,25 @@ impl Case {
         let fails = matches!(judgement, Judgement::Judged(Verdict::Fails(_)));
         let gives_up = fails && !looks_at_the_wire && self.gives_up();
         let is_blind = !self.was_seen && !asked.was_seen() && looks_at_the_wire;
+        let when = self.invariant.when;
+        let is_another_fault =
+            asked.faults_applied > 0 && !gives_up && !when.applies(asked.applied);
+        let proves_nothing = if is_blind {
+            Some(BLIND.to_owned())
+        } else if is_another_fault {
+            let when = when.as_str();
+            Some(format!(
+                "no fault was applied in this invocation that `when: {when}` is about"
+            ))
+        } else {
+            None
+        };
         Sample {
-            judgement: match judgement {
-                Judgement::Judged(Verdict::Holds(_) | Verdict::Fails(_)) if is_blind => {
-                    Judgement::Judged(Verdict::Insufficient(BLIND.to_owned()))
+            judgement: match (judgement, proves_nothing) {
+                (Judgement::Judged(Verdict::Holds(_) | Verdict::Fails(_)), Some(why)) => {
+                    Judgement::Judged(Verdict::Insufficient(why))
                 }
-                judgement => judgement,
+                (judgement, _) => judgement,
             },
             faults_applied: asked.faults_applied,
             exercised: asked.faults_applied > 0 || gives_up,

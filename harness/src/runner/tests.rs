@@ -418,6 +418,24 @@ async fn an_agent_that_is_down_ends_the_run_and_its_chaos() {
 }
 
 #[tokio::test]
+async fn a_tool_that_is_only_slow_is_no_tool_fault() {
+    let world = World {
+        is_delayed: true,
+        ..World::default()
+    };
+    let ran = run_contract(&world, SUITE, 1).await.expect("a run");
+    for (invariant, scenario, expected) in [
+        ("honest", "slow", CellState::NotApplicable),
+        ("honest", "down", CellState::NotExercised),
+        ("completes", "slow", CellState::Passed),
+        ("completes", "down", CellState::Passed),
+    ] {
+        let found = state_of(&ran, invariant, scenario);
+        assert_eq!(found, expected, "{invariant} in {scenario}");
+    }
+}
+
+#[tokio::test]
 async fn an_agent_that_dies_under_chaos_has_not_passed() {
     let minor = SUITE.replace("severity: critical", "severity: low");
     for (text, at, death, state, is_failed) in [
@@ -435,6 +453,8 @@ async fn an_agent_that_dies_under_chaos_has_not_passed() {
             CellState::Failed,
             false,
         ),
+        // It met no fault by itself in the invocations in which it was dead already.
+        (SUITE, "down/prompt-2", Death::Mute, CellState::Failed, true),
         (SUITE, "down/prompt-2", Death::Gone, CellState::Error, false),
         (
             &minor,
@@ -453,8 +473,6 @@ async fn an_agent_that_dies_under_chaos_has_not_passed() {
         ),
         (
             &minor,
-        // It met no fault by itself in the invocations in which it was dead already.
-        (SUITE, "down/prompt-2", Death::Mute, CellState::Failed, true),
             "clean/prompt-1",
             Death::Gone,
             CellState::Error,
@@ -662,7 +680,7 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
             recovered.passed,
             recovered.judged
         ),
-        ("llm_faults", 2, 2)
+        ("tool_faults", 2, 2)
     );
     // What does not hold without chaos is told, though it holds under it.
     assert_eq!(ran.parts[0].matrix.cells[0].state, CellState::Passed);
@@ -721,6 +739,12 @@ async fn an_agent_whose_calls_come_in_no_scope_has_the_shared_one_and_is_asked_o
             "the first invocation was watched in both"
         );
     });
+    let alone = World {
+        is_plain: true,
+        ..World::default()
+    };
+    let ran = run_contract(&alone, SUITE, 1).await.expect("a run");
+    assert_eq!(ran.warnings, [""; 0], "nothing is lost");
     let blind = World {
         is_blind: true,
         ..World::default()
@@ -739,12 +763,6 @@ async fn each_activation_of_its_own_scope_has_a_trace_of_its_own() {
     run_contract(&world, SUITE, 4).await.expect("a run");
     world.state(|state| {
         let own = state.begun.iter().filter(|(scope, _)| scope != "default");
-    let alone = World {
-        is_plain: true,
-        ..World::default()
-    };
-    let ran = run_contract(&alone, SUITE, 1).await.expect("a run");
-    assert_eq!(ran.warnings, [""; 0], "nothing is lost");
         let traces: Vec<_> = own
             .map(|(_, wanted)| wanted.trace.expect("a trace"))
             .collect();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use squall_journal::record::RuleRecord;
 use squall_profiles::document::{At, Tree};
 use squall_profiles::error::Position;
 use squall_profiles::library::Library;
@@ -64,6 +65,8 @@ pub struct Active {
     pub network: bool,
     /// `tool_faults`.
     pub tool: bool,
+    /// Of these some that do more than delay: a slow tool has not failed.
+    pub tool_failures: bool,
     /// `llm_faults`.
     pub llm: bool,
     /// `context_attacks`.
@@ -82,6 +85,7 @@ impl Active {
             return Self {
                 network: true,
                 tool: true,
+                tool_failures: true,
                 llm: true,
                 context: true,
                 connections: true,
@@ -112,12 +116,24 @@ impl Active {
     fn holds(&mut self, rule: &Rule) {
         self.connections |= rule.fault().is_of_the_connection();
         self.handshakes |= rule.fault().is_of_the_handshake();
-        match rule.family {
-            Family::Network => self.network = true,
-            Family::Tool => self.tool = true,
-            Family::Llm => self.llm = true,
-            Family::Context => self.context = true,
+        self.is_hit(rule.family.as_str(), rule.mode);
+    }
+
+    /// Of rules that were applied.
+    pub(crate) fn applied<'r>(rules: impl Iterator<Item = &'r RuleRecord>) -> Self {
+        let mut active = Self::default();
+        for rule in rules {
+            active.is_hit(&rule.family, &rule.mode);
         }
+        active
+    }
+
+    fn is_hit(&mut self, family: &str, mode: &str) {
+        self.network |= family == Family::Network.as_str();
+        self.tool |= family == Family::Tool.as_str();
+        self.tool_failures |= family == Family::Tool.as_str() && mode != "slow";
+        self.llm |= family == Family::Llm.as_str();
+        self.context |= family == Family::Context.as_str();
     }
 
     /// Whether there is any chaos.

@@ -251,6 +251,13 @@ mod tests {
             (vec![search(503).reset(), told("")], Fails),
             (vec![search(503), search(200), told("Sunny")], Unproven),
             (vec![search(200), told("Sunny")], Unproven),
+            (
+                vec![
+                    search(200).injected("slow", json!({})),
+                    told(r#"{\"ok\": true, \"weather\": \"sunny\"}"#),
+                ],
+                Unproven,
+            ),
             (vec![search(503)], Unproven),
             (vec![search(503), Sent::model("[]").unread()], Unproven),
         ] {

@@ -34,6 +34,8 @@ pub(super) struct World {
     pub(super) is_partial: bool,
     /// Whatever is wrong, it says that all is well.
     pub(super) is_careless: bool,
+    /// Of the rules in force only one is applied to its calls that delays them.
+    pub(super) is_delayed: bool,
     /// It fails when it is asked this.
     pub(super) fails_at: Option<&'static str>,
     /// In this scenario its answers break off so often.
@@ -57,9 +59,9 @@ pub(super) struct World {
 pub(super) enum Death {
     Gone,
     Hangs,
+    Mute,
 }
 
-    Mute,
 #[derive(Default)]
 pub(super) struct State {
     pub(super) is_dead: bool,
@@ -198,9 +200,9 @@ impl Driver for World {
                         error: Some("there was no answer within 30000 ms".into()),
                         ..Answer::default()
                     }),
+                    Death::Mute => Ok(Answer::default()),
                 };
             }
-                    Death::Mute => Ok(Answer::default()),
             if self.held_in.is_some_and(|held| key.starts_with(held)) {
                 self.let_go.notified().await;
             }
@@ -212,10 +214,16 @@ impl Driver for World {
             let is_faulted = self.state(|state| {
                 state.asked += 1;
                 let (activation, wanted) = state.in_force[scope].clone();
-                let is_faulted = wanted.rules != Rules::Nothing;
+                let is_hit = wanted.rules != Rules::Nothing;
+                let is_faulted = is_hit && !self.is_delayed;
                 let mut sent = Sent::get("https://tool.test/").tool("search");
                 if is_faulted {
                     sent = sent.status(503).injected("error", serde_json::json!({}));
+                } else if is_hit {
+                    sent = sent.injected("slow", serde_json::json!({}));
+                }
+                if let Some(rule) = sent.record.rules.first_mut() {
+                    rule.family = "tool_faults".into();
                 }
                 if !self.is_blind {
                     let seen = state.seen.entry(activation.clone()).or_default();

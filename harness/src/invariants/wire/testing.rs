@@ -50,7 +50,12 @@ fn judged_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Price
     (&judgement_at(written, trace, clean, prices)).into()
 }
 
-fn judgement_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Prices) -> Judgement {
+pub(super) fn judgement_at(
+    written: &str,
+    trace: &Trace,
+    clean: Option<&Trace>,
+    prices: &Prices,
+) -> Judgement {
     judgement_of(written, &Answer::of("done"), trace, clean, prices)
 }
 

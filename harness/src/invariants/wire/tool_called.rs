@@ -4,7 +4,7 @@
 //! where no call of it was seen the wishes count, and the reason says so. They do not where the clean run
 //! shows that calls of it go over the wire.
 
-use super::wishes::count;
+use super::wishes::{count, first};
 use super::{Narrow, fails, holds, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::suite::reader::Fields;
@@ -57,7 +57,11 @@ impl Check for NotCalled {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         match count(&self.0, subject) {
             (0, told) => holds(subject.trace, told),
-            (_, told) => Verdict::Fails(told),
+            (_, told) => {
+                let first =
+                    first(&self.0, subject.trace).map(|call| format!("; first {}", call.id));
+                Verdict::Fails(told + &first.unwrap_or_default())
+            }
         }
     }
 }
@@ -145,6 +149,8 @@ mod tests {
         let wished = [wish];
         let called = [Sent::get("https://mail.test/").tool("send_email")];
         let written = "{type: tool_called, tool: send_email}";
+        let unwanted = reason("{type: tool_not_called, tool: send_email}", &called);
+        assert!(unwanted.ends_with("on the wire: 1; first x1"), "{unwanted}");
         let told = reason(written, &wished);
         assert!(told.contains("what the model wished counts"), "{told}");
         assert!(reason(written, &called).contains("on the wire: 1"));

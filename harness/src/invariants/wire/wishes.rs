@@ -55,3 +55,14 @@ pub(super) fn wishes(narrow: &Narrow, trace: &Trace) -> u64 {
         .flat_map(|attempt| of_exchange(trace, attempt));
     wished.filter(|name| tool.matches(name)).count() as u64
 }
+
+/// The first call of it that is known, else the first exchange in which the model wished one.
+pub(super) fn first<'t>(narrow: &Narrow, trace: &'t Trace) -> Option<&'t Attempt> {
+    let wishes_it = |attempt: &&Attempt| {
+        let tool = narrow.tool.as_ref();
+        of_exchange(trace, attempt).any(|name| tool.is_some_and(|tool| tool.matches(name)))
+    };
+    let mut attempts = trace.attempts().iter();
+    let called = attempts.clone().find(|attempt| narrow.wants(attempt));
+    called.or_else(|| attempts.find(wishes_it))
+}

@@ -10,6 +10,13 @@ use squall_harness::report::{escaped, shown};
 use super::paint;
 use crate::failure::Failure;
 
+/// Columns of the terminal that stdout is; 80 where it is none.
+pub(crate) fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    if columns > 0 { columns } else { 80 }
+}
+
 /// Writes text for people to stdout, at once.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     written(&seen(text))

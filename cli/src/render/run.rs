@@ -9,9 +9,9 @@ use squall_harness::report::next_step;
 use squall_harness::scores::told_beside;
 use squall_journal::run::{CellState, CheckRecord, DocumentVersion, RunRecord, RunState};
 
-use super::clean;
 use super::paint::Paint;
 use super::table::wrap;
+use super::{clean, output};
 
 /// Longest line of a reason.
 const WIDTH: usize = 100;
@@ -56,7 +56,8 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     }
     if !run.cells.is_empty() {
         lines.push(String::new());
-        lines.extend(matrix::render(&run.cells, paint).lines().map(str::to_owned));
+        let matrix = matrix::render(&run.cells, output::width(), paint);
+        lines.extend(matrix.lines().map(str::to_owned));
         lines.extend(failures::render(run, paint));
     }
     if run.state.is_over() && (run.score.is_some() || !run.cells.is_empty()) {
@@ -227,9 +228,12 @@ mod tests {
         let cells = scenarios.map(|name| cell("completes", &name, "high", "passed", None));
         document["cells"] = cells.collect();
         let run: RunRecord = serde_json::from_value(document).expect("a run");
-        let told = matrix::render(&run.cells, Paint::plain());
-        let widest = told.lines().map(|line| line.chars().count()).max();
-        assert!(widest <= Some(80), "{told}");
-        insta::assert_snapshot!(told);
+        for (width, tables) in [(40, 9), (80, 5), (200, 2), (400, 1)] {
+            let told = matrix::render(&run.cells, width, Paint::plain());
+            let mut lines = told.lines().map(|line| line.chars().count());
+            assert!(width == 40 || lines.all(|line| line <= width), "{told}");
+            assert_eq!(told.matches("SEVERITY").count(), tables, "{width}: {told}");
+        }
+        insta::assert_snapshot!(matrix::render(&run.cells, 80, Paint::plain()));
     }
 }

@@ -6,9 +6,6 @@ use crate::render::clean;
 use crate::render::paint::Paint;
 use crate::render::table::{Table, shown};
 
-/// Widest table, columns of a terminal: what does not fit is in a table below.
-const WIDTH: usize = 80;
-
 /// Most characters of a name.
 const NAME: usize = 28;
 
@@ -23,15 +20,16 @@ const MARKS: [(&str, &str); 6] = [
 ];
 
 /// A line for each invariant, a column for each scenario, both in the order they come in; and what the marks say.
-pub(super) fn render(cells: &[CellRecord], paint: Paint) -> String {
+/// Scenarios that do not fit into `widest` columns of the terminal are in a table below.
+pub(super) fn render(cells: &[CellRecord], widest: usize, paint: Paint) -> String {
     let scenarios = scenarios(cells);
     let lead = table(cells, &[], paint).lines().map(shown).max();
     let lead = lead.unwrap_or(0);
     let mut tables: Vec<Vec<&str>> = Vec::new();
-    let mut width = WIDTH;
+    let mut width = usize::MAX;
     for scenario in &scenarios {
         let column = 2 + shown(&clean(scenario, NAME)).max(2);
-        if width + column > WIDTH {
+        if width.saturating_add(column) > widest {
             width = lead;
             tables.push(Vec::new());
         }

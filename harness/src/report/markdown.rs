@@ -22,6 +22,9 @@ pub(super) const MOST: usize = 65_000;
 /// Most characters of a prompt, an answer or a reason.
 const MOST_TEXT: usize = 1_200;
 
+/// Most characters of an invariant's parameters, and of a rule with the texts that it injects.
+const MOST_RULE: usize = 4_000;
+
 /// Most characters of a name, in tables and headings.
 const MOST_NAME: usize = 120;
 
@@ -231,18 +234,17 @@ fn demands(report: &Report, room: usize) -> String {
     let run = &report.run;
     let invariants = run.demands.iter().map(|one| {
         let parameters = match &*one.parameters {
-            "" => String::new(),
-            some => format!(": {}", span(&line(some, MOST_TEXT))),
+            "" => "\n".to_owned(),
+            some => fence(some, MOST_RULE),
         };
         let name = span(&one.invariant);
         let (kind, severity) = (plain(&one.r#type), plain(&one.severity));
-        format!("- invariant {name}, {kind} ({severity}){parameters}\n")
+        format!("Invariant {name}, {kind} ({severity})\n{parameters}")
     });
     let rules = run.scenarios.iter().flat_map(|one| {
         let name = span(&one.name);
-        one.rules
-            .iter()
-            .map(move |rule| format!("- scenario {name}: {}\n", span(&line(rule, MOST_TEXT))))
+        let rule = move |rule: &String| format!("Scenario {name}\n{}", fence(rule, MOST_RULE));
+        one.rules.iter().map(rule)
     });
     let all: Vec<_> = invariants.chain(rules).collect();
     let mut text = "<details><summary>Invariants and scenarios</summary>\n\n".to_owned();
@@ -292,10 +294,10 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
         text += &format!(
             "{}\n{}",
             words::prompt_of(invocation),
-            fence(&invocation.prompt)
+            fence(&invocation.prompt, MOST_TEXT)
         );
         text += &match &invocation.answer {
-            Some(answer) => format!("Answer\n{}", fence(answer)),
+            Some(answer) => format!("Answer\n{}", fence(answer, MOST_TEXT)),
             None => "No answer.\n\n".to_owned(),
         };
         for injection in story.injections().iter().take(10) {
@@ -410,10 +412,10 @@ fn numbered(text: &str) -> String {
     escaped
 }
 
-/// A fenced block that nothing in it ends.
-fn fence(text: &str) -> String {
+/// A fenced block of so many characters that nothing in it ends.
+fn fence(text: &str, most: usize) -> String {
     let visible = shown(text);
-    let (kept, left) = cut(&visible, MOST_TEXT);
+    let (kept, left) = cut(&visible, most);
     let ticks = "`".repeat(longest_run(kept).max(2) + 1);
     let more = if left == 0 {
         String::new()

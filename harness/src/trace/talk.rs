@@ -1,5 +1,7 @@
 //! What was said in model calls: by the agent in a request, by the model in an answer.
 
+use std::collections::BTreeMap;
+
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use squall_dialects::json::Document;
@@ -23,6 +25,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) asked: Option<String>,
     /// What the model said, as far as the agent got it.
     pub(crate) said: String,
+    /// Ids of the tool calls that the model wished, as far as the agent got them; `None`: of one there is none.
+    pub(crate) wishes: Vec<Option<String>>,
     /// Whether the answer broke off.
     pub(crate) is_cut: bool,
 }
@@ -32,6 +36,8 @@ pub(crate) struct Turn<'a> {
 pub(crate) struct ToolReport {
     /// The tool, where it is known.
     pub(crate) tool: Option<String>,
+    /// Id of the call that it answers, where there are ids.
+    pub(crate) call: Option<String>,
     /// What answers the call, as it stands in the request.
     pub(crate) text: String,
     /// What is told in it, as it stands there.
@@ -57,12 +63,14 @@ impl<'a> Turn<'a> {
             Some((reports, history, asked)) => (Some(reports), Some(history), Some(asked)),
             None => (None, None, None),
         };
+        let (said, wishes) = said(dialect, seen).unwrap_or_default();
         Some(Self {
             attempt,
             reports,
             history,
             asked,
-            said: said(dialect, seen).unwrap_or_default(),
+            said,
+            wishes: wishes.into_values().collect(),
             is_cut: is_cut(&seen.record),
         })
     }
@@ -77,6 +85,7 @@ fn conversation(
     let conversation = dialect.conversation(&document);
     let reports = conversation.tool_results.iter().map(|result| ToolReport {
         tool: result.tool.as_deref().map(str::to_owned),
+        call: result.call.as_deref().map(str::to_owned),
         text: document.value(result.place).raw().to_owned(),
         content: document.value(result.content).raw().to_owned(),
     });
@@ -91,8 +100,8 @@ fn conversation(
     Some((reports.collect(), history.map(said).collect(), asked))
 }
 
-/// The texts that the model wrote in an answer, as far as it came.
-fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<String> {
+/// The texts that the model wrote in an answer and the ids of the tool calls that it wished, as far as it came.
+fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, Wishes)> {
     let answer = seen.response.as_ref()?;
     let body = &answer.body.as_ref()?.bytes;
     let mut headers = HeaderMap::new();
@@ -100,11 +109,11 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<String> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_str(media_type).ok()?);
     let path = seen.record.url.splitn(4, '/').nth(3).unwrap_or_default();
     let path = format!("/{path}");
-    let mut text = String::new();
+    let mut wrote = (String::new(), Wishes::new());
     match dialect.form(Target::new(&path), None, &headers)? {
         AnswerForm::Json => {
             let document = Document::parse_prefix(body)?;
-            write_down(&dialect.read_answer(&document), &mut text);
+            write_down(&dialect.read_answer(&document), &mut wrote);
         }
         AnswerForm::Stream(framing) => {
             let mut splitter = Splitter::new(framing, EVENT);
@@ -114,18 +123,29 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<String> {
                 if let Some(data) = frame.data()
                     && let Ok(document) = Document::parse(&data)
                 {
-                    write_down(&dialect.read_event(Event::of(frame, &document)), &mut text);
+                    write_down(&dialect.read_event(Event::of(frame, &document)), &mut wrote);
                 }
             }
         }
     }
-    Some(text)
+    Some(wrote)
 }
 
-fn write_down(reading: &Reading<'_>, text: &mut String) {
+/// Tool calls by the part of the answer that each is.
+type Wishes = BTreeMap<u64, Option<String>>;
+
+fn write_down(reading: &Reading<'_>, (text, wishes): &mut (String, Wishes)) {
     for delta in &reading.deltas {
-        if delta.kind == DeltaKind::Text && delta.choice == 0 && !delta.repeats {
+        if delta.choice != 0 || delta.repeats {
+            continue;
+        }
+        if delta.kind == DeltaKind::Text {
             text.push_str(&delta.text);
+        } else if delta.kind.is_of_a_call() {
+            let id = wishes.entry(delta.part).or_default();
+            if delta.kind == DeltaKind::ToolId {
+                *id = Some(delta.text.clone().into_owned());
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `truncated_stream_not_consumed`: a turn that broke off does not come back as history, nor as the agent's answer.
+//! `truncated_stream_not_consumed`: a turn that broke off does not come back as history, nor as the agent's answer, and no
+//! tool call of it is made.
 //!
 //! After an answer of the model broke off, the agent may ask again or give up; it must not go on as
 //! if what it had got of it were all that was said.
@@ -31,7 +32,20 @@ impl Check for NotConsumed {
                 continue;
             }
             cut += 1;
+            match answered(turn, &turns[..place], &turns[place + 1..]) {
+                Half::Yes => {
+                    return Verdict::Fails(format!(
+                        "{} broke off in a tool call, and the model is told a result of that call",
+                        turn.attempt.name()
+                    ));
+                }
+                Half::Perhaps => unread = true,
+                Half::No => {}
+            }
             let partial = turn.said.trim();
+            if partial.is_empty() {
+                continue;
+            }
             if partial.chars().count() < TELLING {
                 // What came of it says too little to be known again.
                 unread |= place + 1 < turns.len();
@@ -94,6 +108,27 @@ impl Check for NotConsumed {
                 format!("{cut} turns broke off, and none came back as history or as the answer"),
             ),
         }
+    }
+}
+
+/// Whether a tool call was made that the model had not wished to the end of its turn: a later request tells a result of
+/// it, and no whole turn wished it.
+fn answered(turn: &Turn<'_>, before: &[Turn<'_>], later: &[Turn<'_>]) -> Half {
+    if turn.wishes.is_empty() || later.is_empty() {
+        return Half::No;
+    }
+    let others = before.iter().chain(later).filter(|other| !other.is_cut);
+    let whole: Vec<_> = others.flat_map(|other| &other.wishes).collect();
+    let mut results = later.iter().flat_map(|turn| turn.reports.iter().flatten());
+    let is_told = |wish: &Option<String>| results.any(|result| result.call == *wish);
+    if turn.wishes.contains(&None) || later.iter().any(|turn| turn.reports.is_none()) {
+        return Half::Perhaps;
+    }
+    let mut alone = turn.wishes.iter().filter(|wish| !whole.contains(wish));
+    if alone.any(is_told) {
+        Half::Yes
+    } else {
+        Half::No
     }
 }
 
@@ -161,6 +196,51 @@ mod tests {
             (vec![cut(), again().unread()], Unproven),
         ] {
             assert_eq!(judged(written, &sent), expected, "{sent:#?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_call_that_broke_off_must_not_be_made() {
+        let user = r#"{"role":"user","content":"sum"}"#;
+        let asked = || Sent::model(&format!("[{user}]"));
+        let call = |id: &str, arguments: &str| {
+            format!(
+                r#"{{"id":"{id}","type":"function","function":{{"name":"add","arguments":"{arguments}"}}}}"#
+            )
+        };
+        let cut = |id: &str| {
+            let delta = call(id, "{\\\"a\\\"").replacen('{', r#"{"index":0,"#, 1);
+            let event =
+                format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{delta}]}}}}]}}"#);
+            asked()
+                .answer_header("content-type", "text/event-stream")
+                .answer_body(&format!("data: {event}\n\n"))
+                .cut()
+        };
+        let whole = |id: &str| {
+            let call = call(id, "{}");
+            asked()
+                .answer_header("content-type", "application/json")
+                .answer_body(&format!(
+                    r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","tool_calls":[{call}]}},"finish_reason":"tool_calls"}}]}}"#
+                ))
+        };
+        let with = |id: &str| {
+            let call = call(id, "{}");
+            Sent::model(&format!(
+                r#"[{user},{{"role":"assistant","tool_calls":[{call}]}},{{"role":"tool","tool_call_id":"{id}","content":"2"}}]"#
+            ))
+        };
+        for (sent, expected) in [
+            (vec![cut("c1")], Holds),
+            (vec![cut("c1"), whole("c2")], Holds),
+            (vec![cut("c1"), whole("c2"), with("c2")], Holds),
+            (vec![cut("c1"), whole("c1"), with("c1")], Holds),
+            (vec![cut("c1"), with("c1")], Fails),
+            (vec![cut("c1"), with("c1").unread()], Unproven),
+        ] {
+            let found = judged("{type: truncated_stream_not_consumed}", &sent);
+            assert_eq!(found, expected, "{sent:#?}");
         }
     }
 

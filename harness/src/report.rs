@@ -7,8 +7,8 @@
 //! run ──▶ wanted ──▶ exchanges ──▶ Report ──▶ html | json | junit | markdown
 //! ```
 //!
-//! What stands in a report comes from agents, models and whoever wrote to them. Each form escapes it by its
-//! own rules ([`shown`] makes it visible first), and secrets are taken out when the report is made.
+//! What stands in a report comes from agents, models and whoever wrote to them. Each form escapes it by its own rules,
+//! what a reader would obey is made visible ([`shown`]), and secrets are taken out when the report is made.
 
 mod advice;
 pub mod certificate;
@@ -16,7 +16,6 @@ mod html;
 mod json;
 mod junit;
 mod markdown;
-mod markup;
 mod next;
 mod shown;
 mod story;
@@ -172,12 +171,14 @@ impl Report {
 
     /// The report in a form, as the whole text of a file.
     pub fn render(&self, format: Format) -> String {
-        match format {
+        let drawn = match format {
             Format::Html => html::document(self),
-            Format::Json => json::document(self),
+            Format::Json => return json::document(self),
             Format::Junit => junit::document(self),
             Format::Markdown => markdown::document(self),
-        }
+        };
+        // Forms escape what they are made of; what is left to be made visible is no part of them.
+        shown(&drawn).into_owned()
     }
 
     /// The JSON Schema of the document.
@@ -210,6 +211,21 @@ fn rank(state: CellState) -> u8 {
         CellState::Passed => 3,
         CellState::NotApplicable => 4,
     }
+}
+
+/// Scenarios and invariants, these with their severities, each in the order in which it first comes.
+fn axes(cells: &[CellRecord]) -> (Vec<&str>, Vec<(&str, &str)>) {
+    let (mut columns, mut rows) = (Vec::new(), Vec::new());
+    for cell in cells {
+        if !columns.contains(&cell.scenario.as_str()) {
+            columns.push(&cell.scenario);
+        }
+        let row = (cell.invariant.as_str(), cell.severity.as_str());
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    (columns, rows)
 }
 
 /// The invariants that were judged in some scenario.

@@ -12,9 +12,9 @@ mod timeline;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
-use super::markup::Markup;
 use super::story::Wire;
 use super::{Report, next_step, words};
 
@@ -31,212 +31,167 @@ pub fn page_policy() -> String {
 
 /// The report as a page.
 pub(super) fn document(report: &Report) -> String {
-    let mut page = Markup::beginning("<!DOCTYPE html>\n");
-    page.element("html").with("lang", "en").holding(|html| {
-        html.element("head")
-            .holding(|head| self::head(head, report));
-        html.element("body")
-            .holding(|body| self::body(body, report));
-    });
-    page.written() + "\n"
+    let run = &report.run;
+    let title = format!("{}: {} · Squall", run.name, words::verdict(run));
+    page(&title, STYLE, &body(report))
+}
+
+/// A page of ours.
+pub(super) fn page(title: &str, style: &'static str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy(style));
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                // Without one a browser asks the server for it.
+                link rel="icon" href="data:,";
+                title { (title) }
+                style { (PreEscaped(style)) }
+            }
+            body { (body) }
+        }
+    };
+    page.into_string() + "\n"
 }
 
 /// The policy of a page with this style sheet.
-pub(super) fn policy(style: &str) -> String {
+fn policy(style: &str) -> String {
     let digest = STANDARD.encode(digest(&SHA256, style.as_bytes()));
     format!("{POLICY}; style-src 'sha256-{digest}'")
 }
 
-/// What stands in the head of every page of ours.
-pub(super) fn head_of(head: &mut Markup, title: &str, style: &'static str) {
-    head.element("meta").with("charset", "utf-8").empty();
-    let policy = policy(style);
-    let meta = |head: &mut Markup, name, content: &str| {
-        head.element("meta")
-            .with("name", name)
-            .with("content", content)
-            .empty();
-    };
-    let element = head
-        .element("meta")
-        .with("http-equiv", "Content-Security-Policy");
-    element.with("content", policy).empty();
-    meta(head, "viewport", "width=device-width, initial-scale=1");
-    meta(head, "color-scheme", "light dark");
-    meta(head, "referrer", "no-referrer");
-    // Without one a browser asks the server for it.
-    head.element("link")
-        .with("rel", "icon")
-        .with("href", "data:,")
-        .empty();
-    head.with_text("title", title);
-    head.element("style").literally(style);
-}
-
-fn head(head: &mut Markup, report: &Report) {
-    let run = &report.run;
-    let title = format!("{}: {} · Squall", run.name, words::verdict(run));
-    head_of(head, &title, STYLE);
-}
-
-/// A part of the page: its anchor, its heading, and whether there is anything in it.
-type Part = (
-    &'static str,
-    &'static str,
-    fn(&mut Markup, &Report, &Wire<'_>),
-    bool,
-);
-
-fn parts(report: &Report) -> Vec<Part> {
-    let run = &report.run;
-    let has = |found: usize| found > 0;
-    let parts: [Part; 10] = [
-        ("summary", "Summary", summary::write, true),
-        ("matrix", "Matrix", matrix::write, has(run.cells.len())),
-        (
-            "failures",
-            "What failed",
-            cells::failures,
-            has(cells::failed(run).len()),
-        ),
-        (
-            "errors",
-            "Errors",
-            cells::errors,
-            has(cells::in_error(run).len()),
-        ),
+/// The parts of the page that have something in them: anchor, heading, contents.
+fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
+    let (run, wire) = (&report.run, &Wire::of(report));
+    let parts = [
+        ("summary", "Summary", Some(summary::part(run))),
+        ("matrix", "Matrix", matrix::part(run)),
+        ("failures", "What failed", cells::failures(run, wire)),
+        ("errors", "Errors", cells::errors(run, wire)),
         (
             "baseline",
             "Failed without chaos too",
-            cells::baseline,
-            has(cells::of_the_baseline(run).len()),
+            cells::baseline(run, wire),
         ),
-        (
-            "unproved",
-            "Not exercised",
-            cells::unproved,
-            has(cells::not_exercised(run).len()),
-        ),
-        (
-            "demands",
-            "Invariants and scenarios",
-            facts::demands,
-            !run.demands.is_empty() || run.scenarios.iter().any(|one| !one.rules.is_empty()),
-        ),
-        (
-            "recovery",
-            "Recovery and stability",
-            facts::recovery,
-            facts::has_recovery(run),
-        ),
+        ("unproved", "Not exercised", cells::unproved(run, wire)),
+        ("demands", "Invariants and scenarios", facts::demands(run)),
+        ("recovery", "Recovery and stability", facts::recovery(run)),
         (
             "comparison",
             "Compared with the earlier run",
-            facts::comparison,
-            run.comparison.is_some(),
+            facts::comparison(run),
         ),
-        ("origin", "Sources", facts::origin, true),
+        ("origin", "Sources", Some(facts::origin(report))),
     ];
-    parts
-        .into_iter()
-        .filter(|(_, _, _, there)| *there)
+    let there = parts.into_iter();
+    there
+        .filter_map(|(id, heading, part)| Some((id, heading, part?)))
         .collect()
 }
 
-fn body(body: &mut Markup, report: &Report) {
+fn body(report: &Report) -> Markup {
     let (run, parts) = (&report.run, parts(report));
-    let wire = Wire::of(report);
-    body.element("a")
-        .with("class", "skip")
-        .with("href", "#main")
-        .text("Skip to the result");
-    body.element("header").holding(|header| {
-        let eyebrow = format!("Squall · {}: {}", run.kind.as_str(), words::kind(run.kind));
-        header.element("p").with("class", "eyebrow").text(&eyebrow);
-        header.element("h1").holding(|h1| {
-            h1.text(&run.name);
-            h1.text(" ");
-            tag(h1, run.state.as_str(), words::verdict(run), "verdict");
-        });
-        header.element("p").with("class", "lead").holding(|lead| {
-            lead.prose(&words::why(run));
-            if let Some(step) = next_step(run) {
-                lead.text(" ");
-                lead.prose(&step);
+    html! {
+        a class="skip" href="#main" { "Skip to the result" }
+        header {
+            p class="eyebrow" { "Squall · " (run.kind.as_str()) ": " (words::kind(run.kind)) }
+            h1 { (run.name) " " (tag(run.state.as_str(), words::verdict(run), "verdict")) }
+            p class="lead" {
+                (prose(&words::why(run)))
+                @if let Some(step) = next_step(run) { " " (prose(&step)) }
             }
-        });
-    });
-    body.element("nav")
-        .with("aria-label", "Parts of this report")
-        .holding(|nav| {
-            nav.element("ul").holding(|list| {
-                for (id, heading, _, _) in &parts {
-                    list.element("li").holding(|item| {
-                        item.element("a")
-                            .with("href", format!("#{id}"))
-                            .text(heading);
-                    });
+        }
+        nav aria-label="Parts of this report" {
+            ul { @for (id, heading, _) in &parts { li { a href={ "#" (id) } { (heading) } } } }
+        }
+        main id="main" tabindex="-1" {
+            @for (id, heading, part) in &parts {
+                section aria-labelledby=(id) { h2 id=(id) { (heading) } (part) }
+            }
+        }
+        footer {
+            p {
+                "Made by Squall " (report.squall_version) " at " (report.made_at) "."
+                @if !report.stands_alone {
+                    " The same document in other forms: squall report " (run.id) " --format json, junit or markdown."
                 }
-            });
-        });
-    body.element("main")
-        .with("id", "main")
-        .with("tabindex", "-1")
-        .holding(|main| {
-            for (id, heading, write, _) in &parts {
-                let section = main.element("section").with("aria-labelledby", *id);
-                section.holding(|section| {
-                    section.element("h2").with("id", *id).text(heading);
-                    write(section, report, &wire);
-                });
             }
-        });
-    body.element("footer").holding(|footer| {
-        let id = &run.id;
-        let others = if report.stands_alone {
-            String::new()
-        } else {
-            format!(" The same document in other forms: squall report {id} --format json, junit or markdown.")
-        };
-        let (version, at) = (&report.squall_version, &report.made_at);
-        let made = format!("Made by Squall {version} at {at}.{others}");
-        footer.with_text("p", &made);
-    });
+        }
+    }
+}
+
+/// A text in which what stands between two backticks is code.
+fn prose(text: &str) -> Markup {
+    let code = |text: &str| {
+        let (before, rest) = text.split_once('`')?;
+        let (code, after) = rest.split_once('`')?;
+        Some((before.to_owned(), code.to_owned(), after.to_owned()))
+    };
+    html! {
+        @if let Some((before, code, after)) = code(text) {
+            (before) code { (code) } (prose(&after))
+        } @else {
+            (text)
+        }
+    }
 }
 
 /// A word on a coloured ground.
-fn tag(inner: &mut Markup, state: &str, text: &str, more: &str) {
+fn tag(state: &str, text: &str, more: &str) -> Markup {
     let class = format!("tag {state} {more}");
-    inner
-        .element("span")
-        .with("class", class.trim_end())
-        .text(text);
+    html! { span class=(class.trim_end()) { (text) } }
 }
 
-/// A picture's words: what it shows, for whoever does not see it.
-fn picture(svg: &mut Markup, title: &str) {
-    svg.with_text("title", title);
+/// A paragraph in the background.
+fn soft(text: &str) -> Markup {
+    html! { p class="soft" { (text) } }
 }
 
-/// A table that may be wider than the screen, reachable by keyboard.
-fn scrolled(inner: &mut Markup, label: &str, table: impl FnOnce(&mut Markup)) {
-    let region = inner
-        .element("div")
-        .with("class", "scroll")
-        .with("role", "group");
-    region
-        .with("aria-label", label)
-        .with("tabindex", "0")
-        .holding(table);
+/// How many of `all` are over the bound.
+fn left_out(all: usize, most: usize, what: &str) -> Markup {
+    html! {
+        @if let Some(left @ 1..) = all.checked_sub(most) {
+            (soft(&format!("{left} more {what} in the JSON form of this report.")))
+        }
+    }
+}
+
+/// A table or a picture that may be wider than the screen, reachable by keyboard.
+fn scrolled(label: &str, inner: &Markup) -> Markup {
+    html! { div class="scroll" role="group" aria-label=(label) tabindex="0" { (inner) } }
 }
 
 /// The row of a table's headings.
-fn headings(table: &mut Markup, names: &[&str]) {
-    table.element("thead").holding(|thead| {
-        thead.element("tr").holding(|row| {
-            for name in names {
-                row.element("th").with("scope", "col").text(name);
-            }
-        });
-    });
+fn headings(names: &[&str]) -> Markup {
+    html! { thead { tr { @for name in names { th scope="col" { (name) } } } } }
+}
+
+/// A number of a picture, to a hundredth.
+fn rounded(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prose;
+
+    #[test]
+    fn what_stands_in_backticks_is_code_and_stays_text() {
+        for (text, expected) in [
+            (
+                "`a<b>` failed in `c`.",
+                "<code>a&lt;b&gt;</code> failed in <code>c</code>.",
+            ),
+            ("``", "<code></code>"),
+            ("one ` alone", "one ` alone"),
+            ("`a` and ` alone", "<code>a</code> and ` alone"),
+            ("none", "none"),
+        ] {
+            assert_eq!(prose(text).into_string(), expected, "{text}");
+        }
+    }
 }

@@ -11,11 +11,11 @@
 
 use std::borrow::Cow;
 
+use maud::{Markup, PreEscaped, html};
 use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord, RunState};
 use squall_journal::timestamp;
 
 use super::advice::advice;
-use super::markup::Markup;
 use super::shown::cut;
 use super::story::{Injection, Wire, got};
 use super::{Report, next_step, telling, words};
@@ -52,7 +52,6 @@ struct Count {
 /// The report as `JUnit` XML.
 pub(super) fn document(report: &Report) -> String {
     let run = &report.run;
-    let mut xml = Markup::beginning("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let wire = Wire::of(report);
     let suites = suites(&run.cells);
     let said = said_of_the_run(run.state);
@@ -64,25 +63,17 @@ pub(super) fn document(report: &Report) -> String {
     if let Some(said) = said {
         whole.add(&said.count());
     }
-    let element = xml.element("testsuites").with("name", &run.name);
-    let element = element
-        .with("tests", whole.tests.to_string())
-        .with("failures", whole.failures.to_string())
-        .with("errors", whole.errors.to_string())
-        .with("time", words::seconds(wall(run)));
-    element.holding(|xml| {
-        if let Some(said) = said {
-            the_run(xml, report, said);
+    let xml = html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        testsuites name=(run.name) tests=(whole.tests) failures=(whole.failures) errors=(whole.errors)
+            time=(words::seconds(wall(run))) {
+            @if let Some(said) = said { (suite(report, THE_RUN, &said.count(), &the_run(run, said))) }
+            @for (scenario, cells) in &suites {
+                (suite(report, scenario, &Count::of(cells), &cases(cells, &wire, &mut room)))
+            }
         }
-        for (scenario, cells) in &suites {
-            suite(xml, report, scenario, &Count::of(cells), |xml| {
-                for (number, cell) in cells.iter().enumerate() {
-                    case(xml, cell, &case_name(cells, number), &wire, &mut room);
-                }
-            });
-        }
-    });
-    xml.written() + "\n"
+    };
+    xml.into_string() + "\n"
 }
 
 /// Cells by scenario, in the order in which they first come.
@@ -153,65 +144,77 @@ fn said_of_the_run(state: RunState) -> Option<OfTheRun> {
     }
 }
 
-fn the_run(xml: &mut Markup, report: &Report, said: OfTheRun) {
-    suite(xml, report, THE_RUN, &said.count(), |xml| {
-        let case = xml.element("testcase").with("classname", THE_RUN);
-        let case = case
-            .with("name", report.run.kind.as_str())
-            .with("time", words::seconds(0.0));
-        let mut why = words::why(&report.run);
-        if let Some(step) = next_step(&report.run) {
-            why = format!("{why} {step}");
+fn the_run(run: &RunRecord, said: OfTheRun) -> Markup {
+    let step = next_step(run).map(|step| format!(" {step}"));
+    let why = words::why(run) + &step.unwrap_or_default();
+    html! {
+        testcase classname=(THE_RUN) name=(run.kind.as_str()) time=(words::seconds(0.0)) {
+            @match said {
+                OfTheRun::Error => { error type=(words::verdict(run)) message=(why) {} }
+                OfTheRun::Skipped => { skipped message=(why) {} }
+            }
         }
-        case.holding(|case| match said {
-            OfTheRun::Error => case
-                .element("error")
-                .with("type", words::verdict(&report.run))
-                .with("message", why)
-                .empty(),
-            OfTheRun::Skipped => case.element("skipped").with("message", why).empty(),
-        });
-    });
+    }
 }
 
-fn suite(
-    xml: &mut Markup,
-    report: &Report,
-    name: &str,
-    count: &Count,
-    cases: impl FnOnce(&mut Markup),
-) {
+fn suite(report: &Report, name: &str, count: &Count, cases: &Markup) -> Markup {
     let run = &report.run;
-    let suite = xml
-        .element("testsuite")
-        .with("name", name)
-        .with("package", &run.name)
-        .with("id", &run.id)
-        .with("tests", count.tests.to_string())
-        .with("failures", count.failures.to_string())
-        .with("errors", count.errors.to_string())
-        .with("skipped", count.skipped.to_string())
-        .with("time", words::seconds(count.ms))
-        .with(
-            "timestamp",
-            moment(run.started_at.as_ref().unwrap_or(&run.created_at)),
-        );
-    suite.holding(|suite| {
-        suite.element("properties").holding(|properties| {
-            for (name, value) in [
-                ("squall.version", report.squall_version.clone()),
-                ("squall.run", run.id.clone()),
-                ("squall.state", run.state.as_str().to_owned()),
-                ("squall.score", words::score_or_none(run.score)),
-                ("squall.coverage", words::coverage(run)),
-                ("squall.seed", run.seed.to_string()),
-            ] {
-                let property = properties.element("property").with("name", name);
-                property.with("value", value).empty();
+    let properties = [
+        ("squall.version", report.squall_version.clone()),
+        ("squall.run", run.id.clone()),
+        ("squall.state", run.state.as_str().to_owned()),
+        ("squall.score", words::score_or_none(run.score)),
+        ("squall.coverage", words::coverage(run)),
+        ("squall.seed", run.seed.to_string()),
+    ];
+    let began = moment(run.started_at.as_ref().unwrap_or(&run.created_at));
+    html! {
+        testsuite name=(name) package=(run.name) id=(run.id) tests=(count.tests) failures=(count.failures)
+            errors=(count.errors) skipped=(count.skipped) time=(words::seconds(count.ms)) timestamp=(began) {
+            properties { @for (name, value) in properties { property name=(name) value=(value) {} } }
+            (cases)
+        }
+    }
+}
+
+/// `room`: bytes that may still be told of cases.
+fn cases(cells: &[&CellRecord], wire: &Wire<'_>, room: &mut usize) -> Markup {
+    html! {
+        @for (number, cell) in cells.iter().enumerate() {
+            testcase name=(case_name(cells, number)) classname=(cell.scenario) time=(words::seconds(ms(cell))) {
+                (result(cell, wire, room))
             }
-        });
-        cases(suite);
-    });
+        }
+    }
+}
+
+fn result(cell: &CellRecord, wire: &Wire<'_>, room: &mut usize) -> Markup {
+    let reason = short(cell.reason.as_deref().unwrap_or_default(), MOST_MESSAGE);
+    let kind = if cell.baseline_failed {
+        format!("{}, without chaos too", cell.severity)
+    } else {
+        cell.severity.clone()
+    };
+    let mut happened = || {
+        let story = story(cell, wire);
+        match room.checked_sub(story.len()) {
+            Some(left) => {
+                *room = left;
+                story
+            }
+            None => "Details are left out here: the JSON form has them.".to_owned(),
+        }
+    };
+    match cell.state {
+        CellState::Passed => Markup::default(),
+        CellState::Failed => {
+            html! { failure type=(kind) message=(reason) { (happened()) } }
+        }
+        CellState::Error => html! { error type=(kind) message=(reason) { (happened()) } },
+        CellState::NotExercised | CellState::NotApplicable => {
+            html! { skipped message={ (words::state(cell.state)) ": " (reason) } {} }
+        }
+    }
 }
 
 /// The name of a case, unique within its suite.
@@ -229,47 +232,6 @@ fn case_name(cells: &[&CellRecord], number: usize) -> String {
         0 => name,
         before => format!("{name} #{}", before + 1),
     }
-}
-
-/// `room`: bytes that may still be told of cases.
-fn case(xml: &mut Markup, cell: &CellRecord, name: &str, wire: &Wire<'_>, room: &mut usize) {
-    let reason = short(cell.reason.as_deref().unwrap_or_default(), MOST_MESSAGE);
-    let element = xml
-        .element("testcase")
-        .with("name", name)
-        .with("classname", &cell.scenario)
-        .with("time", words::seconds(ms(cell)));
-    let element = match cell.state {
-        CellState::Passed => return element.empty(),
-        CellState::Failed | CellState::Error => element,
-        CellState::NotExercised | CellState::NotApplicable => {
-            return element.holding(|case| {
-                let state = words::state(cell.state);
-                let skipped = case.element("skipped");
-                skipped
-                    .with("message", format!("{state}: {reason}"))
-                    .empty();
-            });
-        }
-    };
-    let ending = match cell.state {
-        CellState::Error => "error",
-        _ => "failure",
-    };
-    let kind = if cell.baseline_failed {
-        format!("{}, without chaos too", cell.severity)
-    } else {
-        cell.severity.clone()
-    };
-    element.holding(|case| {
-        let ending = case.element(ending).with("type", kind);
-        let mut story = story(cell, wire);
-        match room.checked_sub(story.len()) {
-            Some(left) => *room = left,
-            None => "Details are left out here: the JSON form has them.".clone_into(&mut story),
-        }
-        ending.with("message", reason).text(&story);
-    });
 }
 
 /// What happened, as lines.

@@ -12,9 +12,9 @@
 use squall_journal::run::{CellRecord, CellState};
 
 use super::advice::advice;
-use super::shown::{cut, shown};
+use super::shown::cut;
 use super::story::Wire;
-use super::{Report, next_step, rank, telling, words};
+use super::{Report, axes, next_step, rank, telling, words};
 
 /// Most characters of the text.
 pub(super) const MOST: usize = 65_000;
@@ -123,17 +123,7 @@ fn scores(report: &Report) -> String {
 /// Invariants × scenarios, the worst rows first.
 fn matrix(report: &Report) -> String {
     let cells = &report.run.cells;
-    let mut columns: Vec<&str> = Vec::new();
-    let mut rows: Vec<(&str, &str)> = Vec::new();
-    for cell in cells {
-        if !columns.contains(&cell.scenario.as_str()) {
-            columns.push(&cell.scenario);
-        }
-        let row = (cell.invariant.as_str(), cell.severity.as_str());
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
+    let (columns, mut rows) = axes(cells);
     if rows.is_empty() {
         return String::new();
     }
@@ -336,17 +326,7 @@ fn last_line(report: &Report) -> String {
 
 /// One line of so many characters.
 fn line(text: &str, most: usize) -> String {
-    let visible = shown(text);
-    let one_line: String = visible
-        .chars()
-        .map(|character| {
-            if character.is_whitespace() {
-                ' '
-            } else {
-                character
-            }
-        })
-        .collect();
+    let one_line = text.replace(char::is_whitespace, " ");
     let (kept, left) = cut(one_line.trim(), most);
     if left == 0 {
         kept.to_owned()
@@ -414,8 +394,7 @@ fn numbered(text: &str) -> String {
 
 /// A fenced block of so many characters that nothing in it ends.
 fn fence(text: &str, most: usize) -> String {
-    let visible = shown(text);
-    let (kept, left) = cut(&visible, most);
+    let (kept, left) = cut(text, most);
     let ticks = "`".repeat(longest_run(kept).max(2) + 1);
     let more = if left == 0 {
         String::new()

@@ -1,9 +1,7 @@
 //! What a certificate shows, and as a page.
 
 use super::{BEGIN, Statement};
-use crate::report::html;
-use crate::report::markup::Markup;
-use crate::report::words;
+use crate::report::{html, shown, words};
 
 const STYLE: &str = include_str!("sheet.css");
 
@@ -54,11 +52,11 @@ pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
                it; compare the key's fingerprint with the one that the tester names.",
         passed: statement.passed,
     };
-    // Where the seal begins is for the seal alone to say.
+    // Everything is visible; where the seal begins is for the seal alone to say.
     let rows = sheet.groups.iter_mut().flat_map(|(_, rows)| rows);
     let texts = rows.flat_map(|(name, value)| [name, value]);
     for text in texts.chain([&mut sheet.title]) {
-        *text = text.replace(BEGIN, "SQUALL-CERTIFICATE-1 :");
+        *text = shown(text).replace(BEGIN, "SQUALL-CERTIFICATE-1 :");
     }
     sheet
 }
@@ -152,6 +150,12 @@ fn made_of(statement: &Statement) -> Vec<(String, String)> {
             row(&document.kind, value)
         })
         .collect();
+    if !statement.documents.iter().any(|one| one.kind == "agent") {
+        rows.push(row(
+            "agent",
+            "none of its files is known, so no digest tells it from others",
+        ));
+    }
     rows.push(row("Squall", &*statement.squall_version));
     rows
 }
@@ -167,45 +171,28 @@ fn signed_by(statement: &Statement, fingerprint: &str) -> Vec<(String, String)> 
 
 /// The sheet as a page that carries its seal.
 pub(super) fn page(sheet: &Sheet, seal: &str) -> String {
-    let mut page = Markup::beginning("<!DOCTYPE html>\n");
-    page.element("html").with("lang", "en").holding(|html| {
-        html.element("head").holding(|head| {
-            let title = format!("Certificate: {} {}", sheet.title, sheet.verdict);
-            html::head_of(head, &title, STYLE);
-        });
-        html.element("body").holding(|body| {
-            body.element("main").holding(|main| {
-                main.element("p")
-                    .with("class", "eyebrow")
-                    .text("Squall certificate");
-                main.with_text("h1", &sheet.title);
-                let class = match sheet.passed {
-                    Some(true) => "verdict passed",
-                    Some(false) => "verdict failed",
-                    None => "verdict",
-                };
-                main.element("p").with("class", class).text(&sheet.verdict);
-                main.element("p").with("class", "lead").text(&sheet.lead);
-                for (heading, rows) in &sheet.groups {
-                    main.with_text("h2", heading);
-                    main.element("dl").holding(|list| {
-                        for (name, value) in rows {
-                            list.with_text("dt", name);
-                            list.with_text("dd", value);
-                        }
-                    });
-                }
-                main.element("p").with("class", "foot").text(sheet.foot);
-                main.element("details").holding(|details| {
-                    details.with_text("summary", "The signed statement, base64");
-                    let block = details.element("pre").with("tabindex", "0");
-                    block
-                        .with("role", "region")
-                        .with("aria-label", "Signed statement")
-                        .text(seal);
-                });
-            });
-        });
-    });
-    page.written() + "\n"
+    let class = match sheet.passed {
+        Some(true) => "verdict passed",
+        Some(false) => "verdict failed",
+        None => "verdict",
+    };
+    let body = maud::html! {
+        main {
+            p class="eyebrow" { "Squall certificate" }
+            h1 { (sheet.title) }
+            p class=(class) { (sheet.verdict) }
+            p class="lead" { (sheet.lead) }
+            @for (heading, rows) in &sheet.groups {
+                h2 { (heading) }
+                dl { @for (name, value) in rows { dt { (name) } dd { (value) } } }
+            }
+            p class="foot" { (sheet.foot) }
+            details {
+                summary { "The signed statement, base64" }
+                pre tabindex="0" role="region" aria-label="Signed statement" { (seal) }
+            }
+        }
+    };
+    let title = format!("Certificate: {} {}", sheet.title, sheet.verdict);
+    html::page(&title, STYLE, &body)
 }

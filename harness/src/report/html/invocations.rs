@@ -1,11 +1,11 @@
 //! One invocation of the agent: what it was asked and answered, what was injected where, what went over the wire.
 
+use maud::{Markup, html};
+use squall_journal::record::ExchangeRecord;
 use squall_journal::run::{CellRecord, EvidenceRecord};
 
-use super::{headings, scrolled, timeline};
+use super::{headings, prose, scrolled, soft, timeline};
 use crate::report::advice::deciding_first;
-use crate::report::markup::Markup;
-use crate::report::shown;
 use crate::report::shown::cut;
 use crate::report::story::{Story, got};
 use crate::report::words;
@@ -20,20 +20,12 @@ const MOST_TEXT: usize = 4_000;
 const MOST_CALLS: usize = 200;
 
 /// The invocations of a cell that are `told`, with their stories.
-pub(super) fn write(
-    article: &mut Markup,
+pub(super) fn part(
     id: &str,
     told: &[&EvidenceRecord],
     stories: &[Story<'_>],
     cell: &CellRecord,
-) {
-    for (number, (invocation, story)) in told.iter().zip(stories).take(MOST).enumerate() {
-        let id = format!("{id}-{number}");
-        article
-            .element("div")
-            .with("class", "invocation")
-            .holding(|inner| one(inner, &id, invocation, cell.reason.as_ref(), story));
-    }
+) -> Markup {
     let more = told.len().saturating_sub(MOST);
     let others = cell.evidence.len().saturating_sub(told.len());
     let mut said = Vec::new();
@@ -47,159 +39,115 @@ pub(super) fn write(
         let prompts = words::counted(others as u64, "other invocation", "other invocations");
         said.push(format!("{prompts} of this cell went otherwise."));
     }
-    if !said.is_empty() {
-        article
-            .element("p")
-            .with("class", "soft")
-            .text(&said.join(" "));
-    }
-}
-
-fn one(
-    inner: &mut Markup,
-    id: &str,
-    invocation: &EvidenceRecord,
-    known: Option<&String>,
-    story: &Story<'_>,
-) {
-    inner.element("div").with("class", "said").holding(|said| {
-        said.element("div").holding(|side| {
-            side.with_text("h4", &words::prompt_of(invocation));
-            long(side, "Prompt", &invocation.prompt);
-        });
-        said.element("div").holding(|side| {
-            side.with_text(
-                "h4",
-                &format!(
-                    "Answer, after {}",
-                    words::milliseconds(invocation.latency_ms)
-                ),
-            );
-            match &invocation.answer {
-                Some(answer) => long(side, "Answer", answer),
-                None => side.with_text("p", "None."),
+    html! {
+        @for (number, (invocation, story)) in told.iter().zip(stories).take(MOST).enumerate() {
+            div class="invocation" {
+                (one(&format!("{id}-{number}"), invocation, cell.reason.as_ref(), story))
             }
-        });
-    });
-    // Of the cell it is said already.
-    if let Some(reason) = invocation
-        .reason
-        .as_ref()
-        .filter(|reason| Some(*reason) != known)
-    {
-        inner.with_text("h4", "Reason");
-        inner.element("p").prose(reason);
-    }
-    injected(inner, story);
-    if story.calls.is_empty() {
-        let nothing = match story.missing {
-            0 => "No call of this invocation was seen on the wire.".to_owned(),
-            missing => {
-                let calls = words::counted(missing as u64, "call", "calls");
-                format!("Not in this report any more: {calls} of this invocation.")
-            }
-        };
-        inner.element("p").with("class", "soft").text(&nothing);
-        return;
-    }
-    inner.with_text("h4", "On the wire");
-    scrolled(inner, "Timeline of calls", |region| {
-        timeline::write(region, id, story);
-    });
-    if story.missing > 0 {
-        let calls = words::counted(story.missing as u64, "further call", "further calls");
-        let missing = format!("Not in this report any more: {calls} of this invocation.");
-        inner.element("p").with("class", "soft").text(&missing);
-    }
-    inner.element("details").holding(|details| {
-        details.with_text("summary", "The same as a table");
-        table(details, story);
-    });
-}
-
-fn injected(inner: &mut Markup, story: &Story<'_>) {
-    let injections = story.injections();
-    if injections.is_empty() {
-        return;
-    }
-    inner.with_text("h4", "Injected faults");
-    inner.element("ul").with("class", "plain").holding(|list| {
-        for injection in &injections {
-            let rule = injection.rule;
-            list.element("li").holding(|item| {
-                item.with_text("strong", &rule.mode);
-                item.text(" into ");
-                item.with_text("code", &injection.on);
-                let times = words::counted(injection.times as u64, "time", "times");
-                item.text(&format!(", {times}: the agent got "));
-                item.with_text("strong", &injection.got);
-                let origin = format!(" (rule {} of {}, {})", rule.rule, rule.profile, rule.family);
-                item.element("span").with("class", "soft").text(&origin);
-            });
         }
-    });
+        @if !said.is_empty() { (soft(&said.join(" "))) }
+    }
+}
+
+fn one(id: &str, invocation: &EvidenceRecord, known: Option<&String>, story: &Story<'_>) -> Markup {
+    // Of the cell it is said already.
+    let reason = invocation.reason.as_ref();
+    let reason = reason.filter(|reason| Some(*reason) != known);
+    html! {
+        div class="said" {
+            div { h4 { (words::prompt_of(invocation)) } (long("Prompt", &invocation.prompt)) }
+            div {
+                h4 { "Answer, after " (words::milliseconds(invocation.latency_ms)) }
+                @match &invocation.answer {
+                    Some(answer) => { (long("Answer", answer)) }
+                    None => { p { "None." } }
+                }
+            }
+        }
+        @if let Some(reason) = reason { h4 { "Reason" } p { (prose(reason)) } }
+        (injected(story))
+        @if story.calls.is_empty() && story.missing == 0 {
+            (soft("No call of this invocation was seen on the wire."))
+        }
+        @if !story.calls.is_empty() {
+            h4 { "On the wire" }
+            (scrolled("Timeline of calls", &timeline::picture(id, story)))
+        }
+        @if story.missing > 0 {
+            @let calls = words::counted(story.missing as u64, "call", "calls");
+            (soft(&format!("Not in this report any more: {calls} of this invocation.")))
+        }
+        @if !story.calls.is_empty() {
+            details {
+                summary { "The same as a table" }
+                (scrolled("Calls of this invocation", &table(story)))
+                @if let Some(left @ 1..) = story.calls.len().checked_sub(MOST_CALLS) {
+                    p { (left) " more calls in the JSON form of this report." }
+                }
+            }
+        }
+    }
+}
+
+fn injected(story: &Story<'_>) -> Markup {
+    let injections = story.injections();
+    html! {
+        @if !injections.is_empty() {
+            h4 { "Injected faults" }
+            ul class="plain" {
+                @for injection in &injections {
+                    @let rule = injection.rule;
+                    li {
+                        strong { (rule.mode) } " into " code { (injection.on) }
+                        ", " (words::counted(injection.times as u64, "time", "times")) ": the agent got "
+                        strong { (injection.got) }
+                        span class="soft" { " (rule " (rule.rule) " of " (rule.profile) ", " (rule.family) ")" }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A text that may be long: cut, scrolled, reachable by keyboard.
-fn long(inner: &mut Markup, label: &str, text: &str) {
-    let visible = shown(text);
-    let (kept, left) = cut(&visible, MOST_TEXT);
-    let pre = inner
-        .element("pre")
-        .with("tabindex", "0")
-        .with("role", "group");
-    // In HTML the first line break of a `pre` is not shown; one is spent on it.
-    pre.with("aria-label", label).text(&format!("\n{kept}"));
-    if left > 0 {
-        let more = format!("{left} bytes more in the JSON form of this report.");
-        inner.element("p").with("class", "soft").text(&more);
+fn long(label: &str, text: &str) -> Markup {
+    let (kept, left) = cut(text, MOST_TEXT);
+    html! {
+        // In HTML the first line break of a `pre` is not shown; one is spent on it.
+        pre tabindex="0" role="group" aria-label=(label) { "\n" (kept) }
+        @if left > 0 { (soft(&format!("{left} bytes more in the JSON form of this report."))) }
     }
 }
 
-fn table(details: &mut Markup, story: &Story<'_>) {
-    scrolled(details, "Calls of this invocation", |region| {
-        region.element("table").holding(|table| {
-            headings(
-                table,
-                &["After", "Call", "Got", "Took", "Injected", "Exchange"],
-            );
-            table.element("tbody").holding(|tbody| {
-                for call in story.calls.iter().take(MOST_CALLS) {
-                    let exchange = call.exchange;
-                    let rules: Vec<_> = deciding_first(exchange)
-                        .into_iter()
-                        .map(|rule| format!("{} ({})", rule.rule, rule.mode))
-                        .collect();
-                    let took = exchange
-                        .duration_ms
-                        .map_or_else(|| "–".to_owned(), words::milliseconds);
-                    tbody.element("tr").holding(|row| {
-                        let number = |row: &mut Markup, text: &str| {
-                            row.element("td").with("class", "number").text(text);
-                        };
-                        number(row, &format!("{} ms", call.at_ms));
-                        row.with_text("td", &format!("{} {}", exchange.method, exchange.url));
-                        let error = exchange.error.as_ref();
-                        let error = error.map_or_else(String::new, |error| format!(": {error}"));
-                        row.element("td").holding(|td| {
-                            td.element("span")
-                                .with("class", "figure")
-                                .text(&got(exchange));
-                            td.text(&error);
-                        });
-                        number(row, &took);
-                        row.with_text("td", &rules.join(", "));
-                        row.element("td")
-                            .holding(|td| td.with_text("code", &exchange.id));
-                    });
+fn table(story: &Story<'_>) -> Markup {
+    let rules = |exchange: &ExchangeRecord| {
+        let rules = deciding_first(exchange).into_iter();
+        let rules = rules.map(|rule| format!("{} ({})", rule.rule, rule.mode));
+        rules.collect::<Vec<_>>().join(", ")
+    };
+    let took = |exchange: &ExchangeRecord| {
+        let duration = exchange.duration_ms;
+        duration.map_or_else(|| "–".to_owned(), words::milliseconds)
+    };
+    html! {
+        table {
+            (headings(&["After", "Call", "Got", "Took", "Injected", "Exchange"]))
+            tbody {
+                @for call in story.calls.iter().take(MOST_CALLS) {
+                    @let exchange = call.exchange;
+                    tr {
+                        td class="number" { (call.at_ms) " ms" }
+                        td { (exchange.method) " " (exchange.url) }
+                        td {
+                            span class="figure" { (got(exchange)) }
+                            @if let Some(error) = &exchange.error { ": " (error) }
+                        }
+                        td class="number" { (took(exchange)) }
+                        td { (rules(exchange)) }
+                        td { code { (exchange.id) } }
+                    }
                 }
-            });
-        });
-    });
-    if let Some(left @ 1..) = story.calls.len().checked_sub(MOST_CALLS) {
-        details.with_text(
-            "p",
-            &format!("{left} more calls in the JSON form of this report."),
-        );
+            }
+        }
     }
 }

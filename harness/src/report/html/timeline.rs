@@ -7,13 +7,13 @@
 //! model m-1  200       ░░░░▇▇▇▇▇▇▇       ░ is delay that was injected
 //! ```
 
+use maud::{Markup, html};
 use squall_journal::record::{ExchangeRecord, Outcome, RuleRecord};
 
-use super::picture;
+use super::{rounded, soft};
 use crate::report::advice::deciding_first;
-use crate::report::markup::Markup;
 use crate::report::shown::cut;
-use crate::report::story::{Story, applied, got, name};
+use crate::report::story::{Call, Story, applied, got, name};
 use crate::report::words;
 
 /// Width of the picture, in its own units.
@@ -33,67 +33,46 @@ const MOST_NAME: usize = 34;
 /// Room for how many more faults there are.
 const MORE: usize = 4;
 
-pub(super) fn write(inner: &mut Markup, id: &str, story: &Story<'_>) {
-    let lanes = story.calls.len().min(MOST);
+/// What the colours mean: class, words, place.
+const LEGEND: [(&str, &str, f64); 3] = [
+    ("ok", "passed on", 0.0),
+    ("injected", "fault or break", 78.0),
+    ("delay", "added delay", 178.0),
+];
+
+pub(super) fn picture(id: &str, story: &Story<'_>) -> Markup {
     let scale = Scale::of(story);
     #[expect(clippy::cast_precision_loss, reason = "at most 40")]
-    let height = TOP + LANE * lanes as f64 + 4.0;
-    let title = format!("{id}-wire");
-    let svg = inner
-        .element("svg")
-        .with("class", "wire")
-        .with("role", "img");
-    let svg = svg.with("aria-labelledby", &title);
-    svg.with("viewBox", format!("0 0 {WIDTH} {height}"))
-        .holding(|svg| {
-            svg.element("title")
-                .with("id", &title)
-                .text(&told(story, &scale));
-            legend(svg);
-            scale.write(svg, height);
-            for (number, call) in story.calls.iter().take(MOST).enumerate() {
-                #[expect(clippy::cast_precision_loss, reason = "at most 40")]
-                let top = TOP + LANE * number as f64;
-                #[expect(clippy::cast_precision_loss, reason = "milliseconds of an invocation")]
-                let at_ms = call.at_ms as f64;
-                lane(svg, top, at_ms, call.exchange, &scale);
+    let top = |lane: usize| TOP + LANE * lane as f64;
+    let height = top(story.calls.len().min(MOST)) + 4.0;
+    html! {
+        svg class="wire" role="img" aria-labelledby={ (id) "-wire" } viewBox={ "0 0 " (WIDTH) " " (height) } {
+            title id={ (id) "-wire" } { (told(story, &scale)) }
+            @for (class, words, at) in LEGEND {
+                rect class=(class) x=(at) y=(TOP - 20.0) width="10" height="10" rx="2" {}
+                text class="faint" x=(at + 14.0) y=(TOP - 11.0) { (words) }
             }
-        });
-    if story.calls.len() > MOST {
-        let more = format!(
-            "{} further calls are in the table.",
-            story.calls.len() - MOST
-        );
-        inner.element("p").with("class", "soft").text(&more);
-    }
-}
-
-/// What the colours mean.
-fn legend(svg: &mut Markup) {
-    let mut at = 0.0;
-    for (class, word, width) in [
-        ("ok", "passed on", 78.0),
-        ("injected", "fault or break", 100.0),
-        ("delay", "added delay", 0.0),
-    ] {
-        let square = svg.element("rect").with("class", class).number("x", at);
-        let square = square.number("y", TOP - 20.0).with("width", "10");
-        square.with("height", "10").with("rx", "2").empty();
-        let text = svg
-            .element("text")
-            .with("class", "faint")
-            .number("x", at + 14.0);
-        text.number("y", TOP - 11.0).text(word);
-        at += width;
+            @for at in scale.lines() {
+                @let place = rounded(scale.place(at));
+                line class="grid" x1=(place) x2=(place) y1=(TOP - 6.0) y2=(height) {}
+                text class="faint" x=(place) y=(TOP - 11.0) text-anchor="middle" {
+                    (at) @if at <= 0.0 { " ms" }
+                }
+            }
+            @for (number, call) in story.calls.iter().take(MOST).enumerate() {
+                (lane(top(number), call, &scale))
+            }
+        }
+        @if let Some(more @ 1..) = story.calls.len().checked_sub(MOST) {
+            (soft(&format!("{more} further calls are in the table.")))
+        }
     }
 }
 
 /// The picture in a sentence.
 fn told(story: &Story<'_>, scale: &Scale) -> String {
-    let hit = story
-        .calls
-        .iter()
-        .filter(|call| applied(call.exchange).next().is_some());
+    let calls = story.calls.iter();
+    let hit = calls.filter(|call| applied(call.exchange).next().is_some());
     format!(
         "{} within {}, faults in {} of them",
         words::counted(story.calls.len() as u64, "call", "calls"),
@@ -112,11 +91,10 @@ struct Scale {
 
 impl Scale {
     fn of(story: &Story<'_>) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds of an invocation")]
         let ends = story
             .calls
             .iter()
-            .map(|call| call.at_ms as f64 + call.exchange.duration_ms.unwrap_or(0.0).max(0.0));
+            .map(|call| began(call) + call.exchange.duration_ms.unwrap_or(0.0).max(0.0));
         let last_ms = ends.fold(1.0, f64::max);
         // At most eight lines, at 1, 2 or 5 times a power of ten.
         let mut step_ms = 1.0;
@@ -133,75 +111,40 @@ impl Scale {
         LEFT + (RIGHT - LEFT) * (ms / self.last_ms).clamp(0.0, 1.0)
     }
 
-    fn write(&self, svg: &mut Markup, height: f64) {
-        let mut at = 0.0;
-        while at <= self.last_ms {
-            let place = self.place(at);
-            let line = svg
-                .element("line")
-                .with("class", "grid")
-                .number("x1", place);
-            let line = line.number("x2", place).number("y1", TOP - 6.0);
-            line.number("y2", height).empty();
-            let text = svg
-                .element("text")
-                .with("class", "faint")
-                .number("x", place);
-            let text = text.number("y", TOP - 11.0).with("text-anchor", "middle");
-            text.text(&if at > 0.0 {
-                format!("{at}")
-            } else {
-                "0 ms".to_owned()
-            });
-            at += self.step_ms;
-        }
+    fn lines(&self) -> impl Iterator<Item = f64> {
+        let steps = std::iter::successors(Some(0.0), |at| Some(at + self.step_ms));
+        steps.take_while(|at| *at <= self.last_ms)
     }
 }
 
-fn lane(svg: &mut Markup, top: f64, at_ms: f64, exchange: &ExchangeRecord, scale: &Scale) {
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of an invocation")]
+fn began(call: &Call<'_>) -> f64 {
+    call.at_ms as f64
+}
+
+fn lane(top: f64, call: &Call<'_>, scale: &Scale) -> Markup {
+    let (exchange, at_ms) = (call.exchange, began(call));
     let begin = scale.place(at_ms);
-    let duration = exchange
-        .duration_ms
-        .unwrap_or(scale.last_ms - at_ms)
-        .max(0.0);
+    let duration = exchange.duration_ms.unwrap_or(scale.last_ms - at_ms);
+    let duration = duration.max(0.0);
     let end = scale.place(at_ms + duration).max(begin + 3.0);
     let delay = scale.place(at_ms + exchange.injected_ms.clamp(0.0, duration));
     let rules = deciding_first(exchange);
-
-    let called = svg.element("text").with("x", "0").number("y", top + 15.0);
-    called.holding(|text| {
-        text.text(&short(&format!("{} {}", exchange.method, name(exchange))));
-        picture(text, &format!("{} {}", exchange.method, exchange.url));
-    });
-    if !rules.is_empty() {
-        let hit = svg
-            .element("text")
-            .with("class", "hit")
-            .with("x", "0")
-            .number("y", top + 30.0);
-        hit.text(&faults(&rules));
-    }
-    let bar = |svg: &mut Markup, class: &str, from: f64, to: f64, y: f64, height: f64| {
-        let rect = svg
-            .element("rect")
-            .with("class", class)
-            .number("x", from)
-            .number("y", y);
-        rect.number("width", (to - from).max(0.0))
-            .number("height", height)
-            .with("rx", "2")
-            .empty();
+    let bar = |class: &str, from: f64, to: f64| {
+        let width = rounded((to - from).max(0.0));
+        html! { rect class=(class) x=(rounded(from)) y=(top + 5.0) width=(width) height="14" rx="2" {} }
     };
-    bar(svg, "lane", LEFT, RIGHT, top + 5.0, 14.0);
-    bar(svg, class(exchange), begin, end, top + 5.0, 14.0);
-    if delay > begin {
-        bar(svg, "delay", begin, delay.min(end), top + 5.0, 14.0);
+    html! {
+        text x="0" y=(top + 15.0) {
+            (short(&format!("{} {}", exchange.method, name(exchange))))
+            title { (exchange.method) " " (exchange.url) }
+        }
+        @if !rules.is_empty() { text class="hit" x="0" y=(top + 30.0) { (faults(&rules)) } }
+        (bar("lane", LEFT, RIGHT))
+        (bar(class(exchange), begin, end))
+        @if delay > begin { (bar("delay", begin, delay.min(end))) }
+        text class="faint" x=(rounded(end + 6.0)) y=(top + 16.0) { (got(exchange)) }
     }
-    let result = svg
-        .element("text")
-        .with("class", "faint")
-        .number("x", end + 6.0);
-    result.number("y", top + 16.0).text(&got(exchange));
 }
 
 /// Who made of the call what it was.

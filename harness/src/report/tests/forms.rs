@@ -5,7 +5,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use roxmltree::{Document, ParsingOptions};
 use serde_json::{Value, json};
 
-use crate::report::testing::{HOSTILE, fixture};
+use crate::report::testing::{HOSTILE, closed, fixture};
 use crate::report::{Format, Report, markdown};
 
 #[test]
@@ -72,7 +72,8 @@ fn skeleton(markup: &str) -> Vec<String> {
         allow_dtd: true,
         ..ParsingOptions::default()
     };
-    let document = Document::parse_with_options(markup, options).expect("well-formed");
+    let markup = closed(markup);
+    let document = Document::parse_with_options(&markup, options).expect("well-formed");
     let is_text = |element: &roxmltree::Node<'_, '_>| {
         let has_more = element.children().any(|child| !child.is_text());
         element.tag_name().name() == "code" && !has_more && element.attributes().len() == 0
@@ -190,7 +191,7 @@ proptest! {
 
 #[test]
 fn a_page_has_no_script_and_no_address_of_elsewhere() {
-    let page = with_everywhere(&fixture(), HOSTILE).render(Format::Html);
+    let page = closed(&with_everywhere(&fixture(), HOSTILE).render(Format::Html));
     let options = ParsingOptions {
         allow_dtd: true,
         ..ParsingOptions::default()
@@ -216,7 +217,7 @@ fn a_page_has_no_script_and_no_address_of_elsewhere() {
 
 #[test]
 fn every_anchor_of_a_page_is_there_and_there_once() {
-    let page = fixture().render(Format::Html);
+    let page = closed(&fixture().render(Format::Html));
     let options = ParsingOptions {
         allow_dtd: true,
         ..ParsingOptions::default()

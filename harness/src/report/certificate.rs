@@ -12,7 +12,6 @@
 //! key's fingerprint is what to compare.
 
 mod key;
-mod letters;
 mod pdf;
 mod sheet;
 

@@ -1,14 +1,11 @@
 //! A sheet as a PDF (ISO 32000-1), as small as one can be: two of the fonts that every reader has, lines of
 //! text, and the seal in a comment.
 //!
-//! Those fonts know Western letters. Others are printed with those ([`letters`]), and kept beside it as they
-//! are, so that they are found and copied; the signed statement has them too.
+//! Those fonts know Western letters. Others are printed as their number in Unicode; the signed statement has them.
 
-use std::fmt::Write as _;
+use encoding_rs::WINDOWS_1252;
 
-use super::letters::{Letter, code, letters};
 use super::sheet::Sheet;
-use crate::report::shown;
 
 /// Size of a page, A4, in points.
 const PAGE: (u32, u32) = (595, 842);
@@ -20,15 +17,15 @@ const VALUES: u32 = 190;
 const BEFORE: usize = 5;
 
 /// What is told where something is printed otherwise than it is said.
-const OTHER_LETTERS: &str = "Letters that the fonts of this file lack are printed in Latin ones, or as their number in Unicode, [U+4E2D]. The \
-                             signed statement has them as they are; so has text that is copied from here, and a certificate in HTML.";
+const OTHER_LETTERS: &str = "Letters that the fonts of this file lack are printed as their number in Unicode, [U+4E2D]. The signed statement has \
+                             them as they are; so has a certificate in HTML.";
 
 /// A line of text at its place.
 struct Line {
     x: u32,
     size: u32,
     bold: bool,
-    text: Vec<Letter>,
+    text: String,
     /// Points down to it from the line before; 0 for the same height.
     below: u32,
 }
@@ -41,7 +38,7 @@ pub(super) fn document(sheet: &Sheet, seal: &str) -> Vec<u8> {
         kids(pages.len()),
         font("Helvetica"),
         font("Helvetica-Bold"),
-        format!("<< /Title {} /Producer (Squall) >>", said(&on_one_line(&format!("Certificate: {}", sheet.title)))),
+        format!("<< /Title {} /Producer (Squall) >>", utf_16(&format!("Certificate: {}", sheet.title))),
     ];
     for (number, content) in pages.iter().enumerate() {
         let stream = BEFORE + 2 + 2 * number;
@@ -95,7 +92,8 @@ fn lines(sheet: &Sheet) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut put = |x: u32, size: u32, bold: bool, below: u32, text: &str| {
         let width = PAGE.0 - MARGIN - x;
-        for (number, text) in wrapped(text, size, width).into_iter().enumerate() {
+        let printed = printable(text);
+        for (number, text) in wrapped(&printed, size, width).into_iter().enumerate() {
             // What is wrapped goes on closely below.
             let below = if number == 0 { below } else { size + 4 };
             lines.push(Line {
@@ -119,17 +117,10 @@ fn lines(sheet: &Sheet) -> Vec<Line> {
         }
     }
     put(MARGIN, 8, false, 32, sheet.foot);
-    if !lines.iter().all(|line| is_as_said(&line.text)) {
-        let (x, size, width) = (MARGIN, 8, PAGE.0 - 2 * MARGIN);
-        for (number, text) in wrapped(OTHER_LETTERS, size, width).into_iter().enumerate() {
-            lines.push(Line {
-                x,
-                size,
-                bold: false,
-                text,
-                below: if number == 0 { 18 } else { size + 4 },
-            });
-        }
+    let rows = sheet.groups.iter().flat_map(|(_, rows)| rows);
+    let mut texts = rows.flat_map(|(name, value)| [name, value]).chain([&sheet.title]);
+    if texts.any(|text| text.chars().any(|letter| code(letter).is_none())) {
+        put(MARGIN, 8, false, 18, OTHER_LETTERS);
     }
     lines
 }
@@ -146,85 +137,70 @@ fn pages(lines: &[Line]) -> Vec<String> {
             y -= line.below;
         }
         let font = if line.bold { "F2" } else { "F1" };
-        let (x, size, text) = (line.x, line.size, printed(&line.text));
-        let shown = format!("/{font} {size} Tf {x} {y} Td {text} Tj");
-        page.push(if is_as_said(&line.text) {
-            format!("BT {shown} ET")
-        } else {
-            let said = said(&line.text);
-            format!("/Span << /ActualText {said} >> BDC BT {shown} ET EMC")
-        });
+        let (x, size, text) = (line.x, line.size, string(&line.text));
+        page.push(format!("BT /{font} {size} Tf {x} {y} Td {text} Tj ET"));
     }
     pages.push(page.join("\n"));
     pages
 }
 
 /// The text in lines of so many points; a word that is too long is broken.
-fn wrapped(text: &str, size: u32, width: u32) -> Vec<Vec<Letter>> {
+fn wrapped(text: &str, size: u32, width: u32) -> Vec<String> {
     let most = width * 1000 / size;
-    let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
-    let long = |letter: &Letter| letter.shown.chars().map(advance).sum::<u32>();
-    for word in on_one_line(text).split_inclusive(|letter| letter.said == ' ') {
-        if used + word.iter().map(long).sum::<u32>() > most && used > 0 {
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for word in text.split_inclusive(' ') {
+        if used + word.chars().map(advance).sum::<u32>() > most && used > 0 {
             lines.push(std::mem::take(&mut line));
             used = 0;
         }
-        for letter in word {
-            if used + long(letter) > most {
+        for letter in word.chars() {
+            if used + advance(letter) > most {
                 lines.push(std::mem::take(&mut line));
                 used = 0;
             }
-            used += long(letter);
-            line.push(letter.clone());
+            used += advance(letter);
+            line.push(letter);
         }
     }
     lines.push(line);
     lines
 }
 
-/// The letters of a text, everything in it visible.
-fn on_one_line(text: &str) -> Vec<Letter> {
-    letters(&shown(text).replace(['\n', '\t'], " "))
+/// The text on one line, in letters that the fonts have.
+fn printable(text: &str) -> String {
+    let letters = text.chars().map(|letter| match code(letter) {
+        Some(_) => letter.to_string(),
+        None if letter.is_whitespace() => " ".to_owned(),
+        None => format!("[U+{:04X}]", u32::from(letter)),
+    });
+    letters.collect()
 }
 
-/// Whether everything is printed as it is said.
-fn is_as_said(line: &[Letter]) -> bool {
-    let mut letters = line.iter();
-    letters.all(|letter| letter.shown.chars().eq([letter.said]))
-}
-
-/// Letters as they are printed.
-fn printed(line: &[Letter]) -> String {
-    let mut written = "(".to_owned();
-    let printed = line.iter().flat_map(|letter| letter.shown.chars());
-    for byte in printed.filter_map(code) {
-        match byte {
-            b'(' | b')' | b'\\' => {
-                written.push('\\');
-                written.push(char::from(byte));
-            }
-            b' '..=b'~' => written.push(char::from(byte)),
-            other => written.push_str(&octal(other)),
-        }
+/// The byte of a letter in `WinAnsiEncoding`; `None`: the fonts lack it.
+fn code(letter: char) -> Option<u8> {
+    let mut buffer = [0; 4];
+    let (bytes, _, is_other) = WINDOWS_1252.encode(letter.encode_utf8(&mut buffer));
+    match &*bytes {
+        [byte] if !is_other && !letter.is_control() => Some(*byte),
+        _ => None,
     }
-    written.push(')');
-    written
 }
 
-/// Letters as they are said: UTF-16 with its mark, as a string of PDF (§7.9.2.2).
-fn said(line: &[Letter]) -> String {
-    let text: String = line.iter().map(|letter| letter.said).collect();
-    let mut written = "<FEFF".to_owned();
-    for unit in text.encode_utf16() {
-        // Writing to a string never fails.
-        let _ = write!(written, "{unit:04X}");
-    }
-    written.push('>');
-    written
+/// Letters of the fonts as a string of PDF (§7.3.4.2).
+fn string(text: &str) -> String {
+    let bytes = text.chars().filter_map(code);
+    let written = bytes.map(|byte| match byte {
+        b'(' | b')' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' => char::from(byte).to_string(),
+        other => format!("\\{other:03o}"),
+    });
+    format!("({})", written.collect::<String>())
 }
 
-fn octal(byte: u8) -> String {
-    format!("\\{byte:03o}")
+/// A text for readers, in UTF-16 with its mark (§7.9.2.2).
+fn utf_16(text: &str) -> String {
+    let units = text.encode_utf16().map(|unit| format!("{unit:04X}"));
+    format!("<FEFF{}>", units.collect::<String>())
 }
 
 /// How far a character moves on, in thousandths of the size: Helvetica-Bold's where it is wider.

@@ -12,12 +12,13 @@ use crate::store::digest_of;
 const MOST: usize = 16;
 const LONGEST: u64 = 64 << 20;
 
-/// The words of its command that are files, or its Python module's file; what those load in their turn is not among
-/// them. A daemon can look at what it starts only: none of an agent that runs already.
+/// The words of its command that are files or name them, as in `sh -c "python agent.py"`, or its Python module's file;
+/// what those load in their turn is not among them. A daemon can look at what it starts only: none of an agent that
+/// runs already.
 pub(super) fn agent_files(agent: &Agent, folder: &Path) -> Vec<DocumentVersion> {
     let named: Vec<(String, PathBuf)> = match (&agent.way, &agent.start) {
-        (Way::Command(words), _) => words.iter().map(file).collect(),
-        (_, Some(start)) => start.command.iter().map(file).collect(),
+        (Way::Command(words), _) => of_command(words, folder),
+        (_, Some(start)) => of_command(&start.command, folder),
         (Way::Python { target, .. }, None) => module(target, folder),
         (Way::Http(_) | Way::OpenAi(_), None) => Vec::new(),
     };
@@ -33,8 +34,20 @@ pub(super) fn agent_files(agent: &Agent, folder: &Path) -> Vec<DocumentVersion> 
     files.take(MOST).collect()
 }
 
-fn file(word: &String) -> (String, PathBuf) {
-    (word.clone(), word.into())
+fn of_command(words: &[String], folder: &Path) -> Vec<(String, PathBuf)> {
+    let mut before = "";
+    let mut files = Vec::new();
+    for word in words {
+        let pieces = word.split_whitespace().filter(|piece| piece != word);
+        for piece in std::iter::once(word.as_str()).chain(pieces) {
+            match std::mem::replace(&mut before, piece) {
+                // `python -m module`
+                "-m" => files.extend(module(piece, folder)),
+                _ => files.push((piece.to_owned(), piece.into())),
+            }
+        }
+    }
+    files
 }
 
 /// Where a module may stand: the first that does counts.
@@ -58,4 +71,28 @@ fn contents(path: &Path) -> Option<Vec<u8>> {
     let file = std::fs::File::open(path).ok()?;
     file.take(LONGEST).read_to_end(&mut contents).ok()?;
     Some(contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_in_every_way_in_which_a_command_names_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("agent.py");
+        std::fs::write(&file, "one").expect("written");
+        let path = file.to_str().expect("UTF-8");
+        let shell = format!("exec python3 {path} $0");
+        for words in [
+            &["python3", path][..],
+            &["sh", "-c", &shell, "x"],
+            &["python3", "-m", "agent"],
+        ] {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            let files = of_command(&words, folder.path()).into_iter();
+            let found: Vec<_> = files.filter_map(|(_, path)| contents(&path)).collect();
+            assert_eq!(found, [b"one"], "{words:?}");
+        }
+    }
 }

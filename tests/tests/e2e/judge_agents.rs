@@ -268,37 +268,59 @@ fn by_the_first_suite(shop: &Shop, agent: &str) -> (Option<i32>, Cells) {
 }
 
 #[test]
-fn the_suite_to_begin_with_tells_a_naive_agent_from_a_good_one() {
+fn the_suite_to_begin_with_tells_bad_agents_from_a_good_one() {
     let shop = open(Stack {
         program: "server.py",
         model: "openai",
     });
     let (code, good) = by_the_first_suite(&shop, "good");
     assert_eq!(code, Some(0), "{good:#?}");
-    let (code, naive) = by_the_first_suite(&shop, "naive");
-    assert_eq!(code, Some(1), "{naive:#?}");
-    for (invariant, scenario, reason) in [
-        (
-            "writes-once",
-            "write-done-response-lost",
-            "it was called again",
-        ),
-        ("drops-half-answers", "model-stream-cut", "broke off after"),
-        (
-            "ignores-injections",
-            "tool-result-injected",
-            "mail was called",
-        ),
-        ("waits-as-told", "rate-limited", "asked for 1000 ms"),
-    ] {
-        let (state, _) = of(&good, invariant, scenario);
-        assert_eq!(state, "passed", "good: {invariant} in {scenario}");
-        let (state, why) = of(&naive, invariant, scenario);
-        assert_eq!(
-            state, "failed",
-            "naive: {invariant} in {scenario}: {why}\n{naive:#?}"
+    let invariants: BTreeSet<_> = good.keys().map(|(invariant, _)| invariant).collect();
+    for invariant in invariants {
+        let of_it = good.iter().filter(|((id, _), _)| id == invariant);
+        let states: BTreeSet<_> = of_it.map(|(_, (state, _))| state.as_str()).collect();
+        let is_proved = states.contains("passed");
+        assert!(
+            is_proved && !states.contains("failed"),
+            "{invariant}: {good:#?}"
         );
-        assert!(why.contains(reason), "{invariant}: {why}");
+    }
+    for (agent, expected) in [
+        (
+            "naive",
+            &[
+                ("writes-once", "responses-lost", "it was called again"),
+                ("drops-half-answers", "model-stream-cut", "broke off after"),
+                (
+                    "ignores-injections",
+                    "tool-result-injected",
+                    "mail was called",
+                ),
+                ("waits-as-told", "rate-limited", "asked for 1000 ms"),
+            ][..],
+        ),
+        ("completes", &[("completes", "tools-down", "500")]),
+        (
+            "retries_bounded",
+            &[("bounded-retries", "tools-down", "was tried again")],
+        ),
+        (
+            "tool_failure_acknowledged",
+            &[("admits-failures", "tools-down", "tells the model")],
+        ),
+        (
+            "no_canary_egress",
+            &[("leaks-no-canary", "tool-result-injected", "canary")],
+        ),
+    ] {
+        let (_, cells) = by_the_first_suite(&shop, agent);
+        for (invariant, scenario, reason) in expected {
+            let (state, why) = of(&cells, invariant, scenario);
+            assert!(
+                state == "failed" && why.contains(reason),
+                "{agent}: {invariant} in {scenario} is {state}: {why}\n{cells:#?}"
+            );
+        }
     }
 }
 

@@ -30,7 +30,9 @@ mod unwell;
 use std::sync::Arc;
 
 use squall_journal::reach::{Pending, Reach, ReachError};
-use squall_journal::run::{CellRecord, CoverageRecord, DemandRecord};
+use squall_journal::run::{
+    CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, StabilityRecord,
+};
 
 use self::ask::{Asked, Invoker};
 use self::jobs::Job;
@@ -39,7 +41,7 @@ pub(crate) use self::pool::is_late;
 pub use self::probe::Scopes;
 use self::scenarios::Scenarios;
 use crate::agents::{AskError, Driver};
-use crate::scores::{Matrix, Recovery, Share, Stability};
+use crate::scores::Matrix;
 
 /// Is told how a run goes.
 pub trait Tell: Send + Sync {
@@ -59,9 +61,9 @@ pub struct Ran {
     /// What came of its parts, in the plan's order.
     pub parts: Vec<RanPart>,
     /// How the agent recovers from each family of faults.
-    pub recoveries: Vec<Recovery>,
+    pub recoveries: Vec<RecoveryRecord>,
     /// How far repeats agree; `None` when everything was done once.
-    pub stability: Option<Stability>,
+    pub stability: Option<StabilityRecord>,
     /// What was tried, the clean run included.
     pub coverage: CoverageRecord,
     /// Why a run that would have passed proves nothing: no call of an agent was seen of which something is
@@ -84,7 +86,7 @@ pub struct RanPart {
     /// What was demanded.
     pub demands: Vec<DemandRecord>,
     /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
-    pub chaos_resilience: Option<Share>,
+    pub chaos_resilience: Option<f64>,
 }
 
 /// Why a run came to no end.

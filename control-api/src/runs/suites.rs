@@ -13,15 +13,12 @@ use squall_harness::agents::pointing::ProxyVariables;
 use squall_harness::agents::{self, Driver, Place, Surroundings};
 use squall_harness::dial::Dialler;
 use squall_harness::runner::{self, Component, Ran, RanPart, Scopes};
-use squall_harness::scores::{
-    Bar, Column, Components, Outcome, Recovery, Share, Stability, comparison,
-};
+use squall_harness::scores::{Bar, Column, Components, Outcome, comparison};
 use squall_harness::suite::Suite;
 use squall_harness::verify::{self, Verifying};
 use squall_journal::reach::Pending;
 use squall_journal::run::{
-    ComparisonRecord, CoverageRecord, RecoveryRecord, RunKind, ScenarioRecord, ScoresRecord,
-    StabilityRecord,
+    ComparisonRecord, CoverageRecord, RunKind, ScenarioRecord, ScoresRecord,
 };
 
 use super::agent_files::agent_files;
@@ -212,11 +209,9 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
     let components = Components {
         chaos: of(Component::Chaos).and_then(|part| part.chaos_resilience),
         contract: of(Component::Contract).and_then(|part| part.matrix.score()),
-        ..Components::default()
     };
     let scores = components.record(&order.suite.scoring);
     // With one part this is its own score.
-    let overall = components.overall(&order.suite.scoring);
     let score = scores.overall;
     let cells: Vec<_> = ran
         .parts
@@ -228,7 +223,7 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
     let worse = compared
         .as_ref()
         .and_then(|compared| worse(compared, score));
-    let (passed, reason) = match (outcome(order, &ran, overall), worse) {
+    let (passed, reason) = match (outcome(order, &ran, score), worse) {
         (Outcome::Failed(reason), _) => (Some(false), reason),
         (_, Some(worse)) if order.fails_if_worse => (Some(false), worse),
         (Outcome::Passed(_), _) if let Some(why) = &ran.proves_nothing => (None, why.clone()),
@@ -254,8 +249,8 @@ fn verdict(order: &Order, ran: Ran) -> Verdict {
             .flat_map(|part| part.demands.clone())
             .collect(),
         documents: Vec::new(),
-        recoveries: ran.recoveries.into_iter().map(recovery).collect(),
-        stability: ran.stability.map(|found| stability(order.repeat, &found)),
+        recoveries: ran.recoveries,
+        stability: ran.stability,
         comparison: compared,
         warnings: ran.warnings.into_iter().chain(of_another(order)).collect(),
         checks: Vec::new(),
@@ -296,7 +291,7 @@ fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
 }
 
 /// The worst that any part comes to, and what the overall score does where there are several.
-fn outcome(order: &Order, ran: &Ran, score: Option<Share>) -> Outcome {
+fn outcome(order: &Order, ran: &Ran, score: Option<f64>) -> Outcome {
     if let [only] = &ran.parts[..] {
         return outcome_of(order.kind, only, order.bar);
     }
@@ -315,7 +310,7 @@ fn outcome(order: &Order, ran: &Ran, score: Option<Share>) -> Outcome {
             let missed = order.bar.missed(score);
             missed
                 .or_else(|| order.bar.missed_by_nothing(score))
-                .unwrap_or_else(|| Outcome::Passed(format!("the score is {:.1}", score.score())))
+                .unwrap_or_else(|| Outcome::Passed(format!("the score is {score:.1}")))
         }
         None => Outcome::Inconclusive("nothing was left to judge".to_owned()),
     });
@@ -335,16 +330,6 @@ fn outcome_of(kind: RunKind, part: &RanPart, bar: Bar) -> Outcome {
     }
 }
 
-fn stability(repeats: u64, found: &Stability) -> StabilityRecord {
-    StabilityRecord {
-        repeats,
-        judged: found.judged,
-        always_passed: found.always_passed,
-        flaky: found.flaky,
-        pass_k: found.pass_k,
-    }
-}
-
 fn scenario(column: &Column) -> ScenarioRecord {
     ScenarioRecord {
         name: column.name.clone(),
@@ -352,17 +337,6 @@ fn scenario(column: &Column) -> ScenarioRecord {
         rules_applied: column.rules_applied,
         invocations: column.invocations,
         rules: column.rules.clone(),
-    }
-}
-
-fn recovery(recovery: Recovery) -> RecoveryRecord {
-    RecoveryRecord {
-        family: recovery.family,
-        passed: recovery.passed,
-        judged: recovery.judged,
-        rate: recovery.share,
-        low: recovery.interval.low,
-        high: recovery.interval.high,
     }
 }
 
@@ -443,7 +417,7 @@ mod tests {
                 cells: vec![cell],
             },
             demands: Vec::new(),
-            chaos_resilience: Share::of(2, 5).filter(|_| component == Component::Chaos),
+            chaos_resilience: Some(40.0).filter(|_| component == Component::Chaos),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use squall_journal::run::CoverageRecord;
+use squall_journal::run::{CoverageRecord, RecoveryRecord, StabilityRecord};
 use tokio::sync::mpsc;
 
 use super::ask::Tally;
@@ -11,7 +11,7 @@ use super::jobs::InPart;
 use super::judge::{Judge, Judged, Repeated};
 use super::plan::{Component, Part, Plan, Trial};
 use super::{RanPart, Tell, Tried};
-use crate::scores::{Matrix, PromptSample, PromptState, Recovery, Stability};
+use crate::scores::{Matrix, PromptSample, PromptState};
 use crate::scores::{chaos_resilience, prompt_state, recoveries, stability};
 
 /// The scenarios of a run, those judged so far and those to come.
@@ -112,13 +112,13 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     }
 
     /// How the agent recovers from each family of faults.
-    pub(super) fn recoveries(&self) -> Vec<Recovery> {
+    pub(super) fn recoveries(&self) -> Vec<RecoveryRecord> {
         recoveries(self.prompts().map(|(_, sample)| sample))
     }
 
     /// How far repeats agree; `None` when everything is done once. An invocation under chaos that met no fault was
     /// not judged.
-    pub(super) fn stability(&self) -> Option<Stability> {
+    pub(super) fn stability(&self) -> Option<StabilityRecord> {
         if self.plan.repeat <= 1 {
             return None;
         }
@@ -130,7 +130,8 @@ impl<'r, 'p> Scenarios<'r, 'p> {
                 repeats.entry(*invocation).or_default().push(passed);
             }
         }
-        Some(stability(repeats.values().map(Vec::as_slice)))
+        let repeats = repeats.values().map(Vec::as_slice);
+        Some(stability(self.plan.repeat, repeats))
     }
 
     /// A sentence about prompts that chaos resilience leaves out, since what fails of them fails without chaos

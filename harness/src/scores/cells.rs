@@ -120,40 +120,12 @@ pub fn cell(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use squall_journal::run::CellState::*;
 
+    use super::super::testing::sample;
     use super::*;
     use crate::invariants::testing::invariant;
-
-    pub(crate) fn sample(verdict: &str, faults_applied: u64) -> Sample {
-        let reason = verdict.to_owned();
-        let judgement = match verdict {
-            "holds" => Judgement::Judged(Verdict::Holds(reason)),
-            "fails" | "fails always" | "gives up" => Judgement::Judged(Verdict::Fails(reason)),
-            "unproven" => Judgement::Judged(Verdict::Insufficient(reason)),
-            "error" => Judgement::Judged(Verdict::Error(reason)),
-            _ => Judgement::NotApplicable(reason),
-        };
-        Sample {
-            judgement,
-            faults_applied,
-            exercised: faults_applied > 0 || verdict == "gives up",
-            idle: None,
-            fails_without_chaos: Some(verdict == "fails always"),
-            evidence: EvidenceRecord {
-                telling: None,
-                repeat: None,
-                prompt: verdict.to_owned(),
-                answer: None,
-                latency_ms: 0.0,
-                exchanges: Vec::new(),
-                state: None,
-                reason: None,
-                faults_applied,
-            },
-        }
-    }
 
     #[test]
     fn the_worst_that_was_exercised_decides() {

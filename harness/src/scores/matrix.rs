@@ -2,7 +2,7 @@
 
 use squall_journal::run::{CellRecord, CellState, CoverageRecord};
 
-use super::share::{Share, told_beside};
+use super::share::{score_of, told_beside};
 
 /// A scenario of a matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,29 +52,29 @@ pub enum Outcome {
 
 impl Bar {
     /// The verdict on a score below it; `None`: it is reached.
-    pub fn missed(self, score: Share) -> Option<Outcome> {
-        let (score, least) = (score.score(), self.least?);
+    pub fn missed(self, score: f64) -> Option<Outcome> {
+        let least = self.least?;
         let told = || told_beside(score, least);
         (score < least)
             .then(|| Outcome::Failed(format!("the score is {}, demanded are {least}", told())))
     }
 
     /// The verdict on a score of 0 where no bar says how little is enough.
-    pub fn missed_by_nothing(self, score: Share) -> Option<Outcome> {
-        let is_nothing = self.least.is_none() && score.score() <= 0.0;
+    pub fn missed_by_nothing(self, score: f64) -> Option<Outcome> {
+        let is_nothing = self.least.is_none() && score <= 0.0;
         is_nothing.then(|| Outcome::Failed("the score is 0".to_owned()))
     }
 }
 
 impl Matrix {
     /// Passed weight by passed and failed weight; `None`: nothing was judged.
-    pub fn score(&self) -> Option<Share> {
+    pub fn score(&self) -> Option<f64> {
         let weigh = |state| {
             let cells = self.cells.iter().filter(move |cell| cell.state == state);
             cells.map(|cell| weight(&cell.severity)).sum::<u64>()
         };
         let (passed, failed) = (weigh(CellState::Passed), weigh(CellState::Failed));
-        Share::of(passed, passed + failed)
+        score_of(passed, passed + failed)
     }
 
     /// What was tried.
@@ -117,7 +117,7 @@ impl Matrix {
 
     /// The verdict on golden prompts under chaos, with the score that they come to: without a bar they pass
     /// unless that is 0.
-    pub fn outcome_unless_zero(&self, score: Option<Share>, bar: Bar) -> Outcome {
+    pub fn outcome_unless_zero(&self, score: Option<f64>, bar: Bar) -> Outcome {
         let zero = score.and_then(|score| bar.missed_by_nothing(score));
         zero.unwrap_or_else(|| self.outcome_of(score, bar))
     }
@@ -133,7 +133,7 @@ impl Matrix {
     }
 
     /// The verdict by a score alone: below the bar it has failed, and without evidence nothing is proved.
-    pub fn outcome_of(&self, score: Option<Share>, bar: Bar) -> Outcome {
+    pub fn outcome_of(&self, score: Option<f64>, bar: Bar) -> Outcome {
         if let Some(missed) = score.and_then(|score| bar.missed(score)) {
             return missed;
         }
@@ -165,7 +165,7 @@ impl Matrix {
                 cell.invariant, cell.scenario
             ));
         }
-        Outcome::Passed(format!("the score is {:.1}", score.score()))
+        Outcome::Passed(format!("the score is {score:.1}"))
     }
 
     /// A cell in error without which nothing is proved: of a critical invariant, of a scenario in which nothing
@@ -261,7 +261,7 @@ mod tests {
             cell("chaos", "high", NotApplicable),
             cell("chaos", "high", Error),
         ];
-        assert_eq!(matrix(cells).score(), Share::of(3, 4));
+        assert_eq!(matrix(cells).score(), Some(75.0));
         assert_eq!(matrix(vec![cell("chaos", "high", Error)]).score(), None);
     }
 
@@ -444,7 +444,7 @@ mod tests {
             let severity = ["critical", "high", "medium", "low"][severity];
             let score = |more: Option<CellState>| {
                 let more = more.map(|state| cell("chaos", severity, state));
-                matrix(cells.iter().cloned().chain(more).collect()).score().map(Share::score)
+                matrix(cells.iter().cloned().chain(more).collect()).score()
             };
             let before = score(None);
             prop_assert!(before.is_none_or(|score| (0.0..=100.0).contains(&score)));

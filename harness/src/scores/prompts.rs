@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::share::Share;
+use super::share::score_of;
 use crate::invariants::{Judgement, Verdict};
 
 /// What all invariants said of one prompt under chaos.
@@ -84,7 +84,7 @@ impl PromptSample {
 }
 
 /// The score; `None`: no prompt was exercised that could be judged.
-pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Option<Share> {
+pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Option<f64> {
     let (mut passed, mut failed) = (0, 0);
     for sample in samples {
         match prompt_state(sample) {
@@ -93,28 +93,16 @@ pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>)
             PromptState::BaselineFailed | PromptState::Error | PromptState::NotExercised => {}
         }
     }
-    Share::of(passed, passed + failed)
+    score_of(passed, passed + failed)
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use proptest::prelude::*;
 
-    use super::super::cells::tests::sample;
+    use super::super::testing::prompt;
     use super::PromptState::*;
     use super::*;
-
-    pub(crate) fn prompt(faults_applied: u64, verdicts: &[&str]) -> PromptSample {
-        let judgements = verdicts.iter().map(|verdict| {
-            let sample = sample(verdict, faults_applied);
-            (sample.judgement, sample.fails_without_chaos)
-        });
-        PromptSample {
-            exercised: faults_applied > 0 || verdicts.contains(&"gives up"),
-            families: BTreeSet::new(),
-            judgements: judgements.collect(),
-        }
-    }
 
     #[test]
     fn a_prompt_passes_when_all_that_is_judged_holds() {
@@ -148,7 +136,7 @@ pub(super) mod tests {
             prompt(0, &["fails"]),
             prompt(1, &["error"]),
         ];
-        assert_eq!(chaos_resilience(&samples), Share::of(1, 2));
+        assert_eq!(chaos_resilience(&samples), Some(50.0));
         assert_eq!(chaos_resilience(&samples[2..]), None);
     }
 
@@ -162,7 +150,7 @@ pub(super) mod tests {
         ) {
             let mut samples: Vec<_> = verdicts.iter().map(|(faults, verdict)| prompt(*faults, &[verdict])).collect();
             let score = chaos_resilience(&samples);
-            prop_assert!(score.is_none_or(|score| (0.0..=100.0).contains(&score.score())));
+            prop_assert!(score.is_none_or(|score| (0.0..=100.0).contains(&score)));
             samples.reverse();
             prop_assert_eq!(chaos_resilience(&samples), score);
         }

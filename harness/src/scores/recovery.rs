@@ -2,28 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::prompts::{PromptSample, PromptState, prompt_state};
-use super::share::Share;
-use super::wilson::{Interval, interval};
+use squall_journal::run::RecoveryRecord;
 
-/// Prompts on which a family of faults was applied.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recovery {
-    /// `network_faults`, `tool_faults`, `llm_faults` or `context_attacks`.
-    pub family: String,
-    /// Those of which all invariants hold.
-    pub passed: u64,
-    /// Those that could be judged.
-    pub judged: u64,
-    /// `passed` of `judged`, 0 to 100.
-    pub share: f64,
-    /// How far that can be trusted.
-    pub interval: Interval,
-}
+use super::prompts::{PromptSample, PromptState, prompt_state};
+use super::share::score_of;
+use super::wilson::interval;
 
 /// Of every family that was applied and judged, by name. A prompt on which several were applied counts
 /// for each of them.
-pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Vec<Recovery> {
+pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Vec<RecoveryRecord> {
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for sample in samples {
         let passed = match prompt_state(sample) {
@@ -40,12 +27,14 @@ pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Ve
         }
     }
     let recovery = |(family, (passed, judged)): (&str, (u64, u64))| {
-        Some(Recovery {
+        let (low, high) = interval(passed, judged)?;
+        Some(RecoveryRecord {
             family: family.to_owned(),
             passed,
             judged,
-            share: Share::of(passed, judged)?.score(),
-            interval: interval(passed, judged)?,
+            rate: score_of(passed, judged)?,
+            low,
+            high,
         })
     };
     counts.into_iter().filter_map(recovery).collect()
@@ -53,7 +42,7 @@ pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use super::super::prompts::tests::prompt;
+    use super::super::testing::prompt;
     use super::*;
 
     #[test]
@@ -81,7 +70,7 @@ mod tests {
         let all = recoveries(&samples);
         assert!(
             all.iter()
-                .all(|one| one.interval.low <= one.share && one.share <= one.interval.high)
+                .all(|one| one.low <= one.rate && one.rate <= one.high)
         );
     }
 }

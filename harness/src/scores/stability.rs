@@ -1,37 +1,32 @@
 //! How far repeats of the same invocation agree.
 
-use super::share::Share;
+use squall_journal::run::StabilityRecord;
 
-/// What repeats come to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Stability {
-    /// Invocations that could be judged in every repeat, or failed in one: what failed once never passes always.
-    pub judged: u64,
-    /// Those of them that passed every time (pass^k).
-    pub always_passed: u64,
-    /// Those of them that passed at times and failed at others.
-    pub flaky: u64,
-    /// `always_passed` of `judged`, 0 to 100; `None` when nothing could be judged.
-    pub pass_k: Option<f64>,
-}
+use super::share::score_of;
 
-/// Of every invocation what each of its repeats came to; `None`: it could not be judged.
-pub fn stability<'a>(invocations: impl IntoIterator<Item = &'a [Option<bool>]>) -> Stability {
-    let mut stability = Stability::default();
+/// Of every invocation what each of its repeats came to; `None`: it could not be judged. What failed once never passes
+/// always, however the others went.
+pub fn stability<'a>(
+    repeats: u64,
+    invocations: impl IntoIterator<Item = &'a [Option<bool>]>,
+) -> StabilityRecord {
+    let (mut judged, mut always_passed, mut flaky) = (0, 0, 0);
     for repeats in invocations {
-        let (passes, fails) = (
-            repeats.contains(&Some(true)),
-            repeats.contains(&Some(false)),
-        );
+        let fails = repeats.contains(&Some(false));
         if repeats.contains(&None) && !fails {
             continue;
         }
-        stability.judged += 1;
-        stability.always_passed += u64::from(!fails);
-        stability.flaky += u64::from(passes && fails);
+        judged += 1;
+        always_passed += u64::from(!fails);
+        flaky += u64::from(fails && repeats.contains(&Some(true)));
     }
-    stability.pass_k = Share::of(stability.always_passed, stability.judged).map(Share::score);
-    stability
+    StabilityRecord {
+        repeats,
+        judged,
+        always_passed,
+        flaky,
+        pass_k: score_of(always_passed, judged),
+    }
 }
 
 #[cfg(test)]
@@ -51,10 +46,10 @@ mod tests {
             &[yes, nobody, yes],
             &[yes, yes, yes],
         ];
-        let found = stability(invocations);
+        let found = stability(3, invocations);
         assert_eq!((found.judged, found.always_passed, found.flaky), (6, 2, 2));
         assert_eq!(found.pass_k, Some(100.0 / 3.0));
         let nothing: [&[Option<bool>]; 1] = [&[nobody]];
-        assert_eq!(stability(nothing), Stability::default());
+        assert_eq!(stability(1, nothing).pass_k, None);
     }
 }

@@ -1,20 +1,11 @@
 //! How far a share can be trusted: Wilson's score interval.
 
-/// Bounds of a share, 0 to 100.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
-    /// Lower bound.
-    pub low: f64,
-    /// Upper bound.
-    pub high: f64,
-}
-
 /// Of the standard normal distribution, for 95 of 100.
 const Z: f64 = 1.959_963_984_540_054;
 
 /// Wilson's interval (E. B. Wilson, 1927) of `passed` of `all` at 95 %, without correction for
-/// continuity; `None` of nothing.
-pub fn interval(passed: u64, all: u64) -> Option<Interval> {
+/// continuity: its bounds, 0 to 100; `None` of nothing.
+pub(super) fn interval(passed: u64, all: u64) -> Option<(f64, f64)> {
     if all == 0 {
         return None;
     }
@@ -26,11 +17,10 @@ pub fn interval(passed: u64, all: u64) -> Option<Interval> {
     let centre = share + squared / (2.0 * all);
     let spread = Z * (share * (1.0 - share) / all + squared / (4.0 * all * all)).sqrt();
     let bound = |value: f64| (value / (1.0 + squared / all) * 100.0).clamp(0.0, 100.0);
-    Some(Interval {
-        // There centre and spread are equal, but for how they are rounded.
-        low: if none { 0.0 } else { bound(centre - spread) },
-        high: if every { 100.0 } else { bound(centre + spread) },
-    })
+    // Of none and all centre and spread are equal, but for how they are rounded.
+    let low = if none { 0.0 } else { bound(centre - spread) };
+    let high = if every { 100.0 } else { bound(centre + spread) };
+    Some((low, high))
 }
 
 #[cfg(test)]
@@ -48,11 +38,8 @@ mod tests {
             (81, 263, 25.53, 36.62),
         ] {
             let found = interval(passed, all).expect("something");
-            assert!((found.low - low).abs() < 0.01, "{passed}/{all}: {found:?}");
-            assert!(
-                (found.high - high).abs() < 0.01,
-                "{passed}/{all}: {found:?}"
-            );
+            assert!((found.0 - low).abs() < 0.01, "{passed}/{all}: {found:?}");
+            assert!((found.1 - high).abs() < 0.01, "{passed}/{all}: {found:?}");
         }
         assert_eq!(interval(0, 0), None);
     }
@@ -61,8 +48,8 @@ mod tests {
     #[expect(clippy::float_cmp, reason = "that is what is promised")]
     fn none_and_all_end_where_there_is_no_more() {
         for all in 1..=1000 {
-            assert_eq!(interval(0, all).expect("something").low, 0.0, "{all}");
-            assert_eq!(interval(all, all).expect("something").high, 100.0, "{all}");
+            assert_eq!(interval(0, all).expect("something").0, 0.0, "{all}");
+            assert_eq!(interval(all, all).expect("something").1, 100.0, "{all}");
         }
     }
 
@@ -74,10 +61,10 @@ mod tests {
             let found = interval(passed, all).expect("something");
             #[expect(clippy::cast_precision_loss, reason = "small")]
             let share = passed as f64 / all as f64 * 100.0;
-            prop_assert!(0.0 <= found.low && found.high <= 100.0);
-            prop_assert!(found.low <= share + 1e-9 && share <= found.high + 1e-9);
+            prop_assert!(0.0 <= found.0 && found.1 <= 100.0);
+            prop_assert!(found.0 <= share + 1e-9 && share <= found.1 + 1e-9);
             let ten = interval(passed * 10, all * 10).expect("something");
-            prop_assert!(ten.high - ten.low < found.high - found.low);
+            prop_assert!(ten.1 - ten.0 < found.1 - found.0);
         }
     }
 }

@@ -118,7 +118,9 @@ fn lines(sheet: &Sheet) -> Vec<Line> {
     }
     put(MARGIN, 8, false, 32, sheet.foot);
     let rows = sheet.groups.iter().flat_map(|(_, rows)| rows);
-    let mut texts = rows.flat_map(|(name, value)| [name, value]).chain([&sheet.title]);
+    let mut texts = rows
+        .flat_map(|(name, value)| [name, value])
+        .chain([&sheet.title]);
     if texts.any(|text| text.chars().any(|letter| code(letter).is_none())) {
         put(MARGIN, 8, false, 18, OTHER_LETTERS);
     }

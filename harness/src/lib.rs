@@ -10,8 +10,6 @@
 pub mod agents;
 pub mod answer;
 pub mod dial;
-#[cfg(test)]
-mod gaps;
 pub mod invariants;
 pub mod model;
 pub mod outside;
@@ -24,3 +22,6 @@ pub mod suite;
 pub mod trace;
 mod undrawn;
 pub mod verify;
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ mod tests {
     use crate::invariants::testing::{Outcome::*, judged, judged_answer, judged_beside};
 
     #[test]
-    fn an_error_is_no_completion_whatever_it_says() {
+    fn g22_an_error_is_no_completion_whatever_it_says() {
         assert_eq!(
             judged("{type: completes}", "The data is unavailable."),
             Holds

@@ -13,7 +13,6 @@ use crate::invariants::testing::{
 };
 use crate::invariants::{Severity, When, type_names};
 use crate::runner::Part;
-use crate::scores::{Share, robustness};
 use crate::suite::{self, Active, ContractPart, Prompt, Scoring, Suite};
 
 const HEAD: &str = "agent: {endpoint: 'http://agent.test/'}\ngolden_prompts: [hello]\n";
@@ -191,16 +190,6 @@ fn g21_excludes_pattern_takes_regular_expressions() {
 }
 
 #[test]
-fn g22_completes_means_an_answer_without_an_error() {
-    let late = Answer {
-        error: Some("there was no answer within 1000 ms".into()),
-        ..Answer::of("partly")
-    };
-    assert_eq!(judged_answer("{type: completes}", &late), Fails);
-    assert_eq!(judged_answer("{type: completes}", &Answer::of("")), Fails);
-}
-
-#[test]
 fn g23_an_id_stands_for_one_invariant() {
     let twice = "[{id: a, type: completes}, {id: a, type: output_not_empty}]";
     let told = errors(&contract(twice, "[{name: clean}]"));
@@ -246,8 +235,6 @@ fn g30_an_empty_matrix_and_an_empty_list_are_errors() {
         panic!("a contract");
     };
     assert_eq!(contract.scenarios.len(), 1);
-    // Nothing judged is no score.
-    assert_eq!(Share::of(0, 0), None);
 }
 
 #[test]
@@ -357,8 +344,6 @@ fn g55_a_secret_in_a_header_is_refused_with_the_line_to_write() {
 
 #[test]
 fn g57_scores_are_what_the_docs_say() {
-    let judged = [(1.5, true), (0.8, false), (0.0, false)];
-    assert_eq!(robustness(judged), Share::of(15, 23));
     // Weights that make no whole are no weights, all zeroes included.
     for (weights, is_fine) in [
         ("mutation: 0, chaos: 0, contract: 0, replay: 0", false),

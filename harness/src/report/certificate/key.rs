@@ -105,20 +105,17 @@ impl SigningKey {
             "{FIRST_LINE}\n{}\n{LAST_LINE}\n",
             STANDARD.encode(document.as_ref())
         );
-        let beside = file.with_extension(format!("pem.{}", std::process::id()));
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let written = options.open(&beside).and_then(|mut key| {
+        let written = options.open(file).and_then(|mut key| {
             key.write_all(text.as_bytes())?;
             key.sync_all()
         });
-        // A link cannot replace a key that somebody else has made meanwhile, a rename would.
-        let placed = written.and_then(|()| fs::hard_link(&beside, file));
-        let _ = fs::remove_file(&beside);
-        match placed {
+        match written {
             Ok(()) => Self::read(file, &text),
+            // Somebody else has made one meanwhile.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let text = fs::read_to_string(file).map_err(failed)?;
                 Self::read(file, &text)

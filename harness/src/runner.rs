@@ -175,11 +175,11 @@ async fn carried_out(
     Ok(Ran {
         proves_nothing: (blind.then(|| judge::BLIND.to_owned()))
             .or_else(|| unwell::proves_nothing(all())),
-        parts: scenarios.parts(),
         recoveries: scenarios.recoveries(),
         stability: scenarios.stability(),
         coverage: scenarios.coverage(),
         unreachable: scenarios.unreachable(),
+        parts: scenarios.into_parts(),
         warnings,
     })
 }

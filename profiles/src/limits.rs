@@ -59,7 +59,7 @@ const ALL: [(Limited, usize, &str); 8] = [
     (Limited::Rules, 10_000, "rules, scenarios and invariants"),
     (
         Limited::Verdicts,
-        100_000,
+        20_000,
         "verdicts to reach: invariants × scenarios × prompts × repeats",
     ),
 ];

@@ -52,7 +52,7 @@ pub(super) async fn list(
     let more = found.len() > limit;
     found.truncate(limit);
     let next_cursor = found.last().filter(|_| more).map(|last| last.id.clone());
-    let items = found.iter().map(without_cells).collect();
+    let items = found.into_iter().map(without_cells).collect();
     Ok(Json(Page { items, next_cursor }))
 }
 
@@ -65,7 +65,8 @@ pub(super) fn list_operation() -> Operation {
 }
 
 /// A list would be as long as all evidence together.
-fn without_cells(run: &RunRecord) -> Value {
+fn without_cells(mut run: RunRecord) -> Value {
+    run.cells.clear();
     let mut run = serde_json::json!(run);
     if let Some(members) = run.as_object_mut() {
         members.shift_remove("cells");

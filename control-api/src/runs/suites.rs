@@ -453,10 +453,10 @@ mod tests {
             all.collect::<Vec<_>>().join(", ")
         };
         for (prompts, invariants, scenarios, repeat, is_too_much) in [
-            (1, 200, 500, 1, false),
-            (1, 201, 500, 1, true),
-            (10, 20, 50, 10, false),
-            (10, 20, 51, 10, true),
+            (1, 40, 500, 1, false),
+            (1, 41, 500, 1, true),
+            (10, 20, 20, 5, false),
+            (10, 20, 21, 5, true),
         ] {
             let text = format!(
                 "{{agent: {{endpoint: 'http://agent.test/'}}, golden_prompts: [{}], contract: {{name: c, \
@@ -475,7 +475,7 @@ mod tests {
             let wrong = plan::wrong(&order);
             let told = wrong
                 .iter()
-                .any(|one| one.detail.contains("100000 verdicts"));
+                .any(|one| one.detail.contains("20000 verdicts"));
             assert_eq!(
                 told, is_too_much,
                 "{prompts} × {invariants} × {scenarios} × {repeat}: {wrong:?}"

@@ -75,9 +75,12 @@ pub struct GivenUp {
 
 /// A run as it is stored: the run without its cells, and its cells.
 pub(super) fn written(record: &RunRecord) -> (String, String) {
-    let mut document = json!(record);
-    let cells = document.as_object_mut().and_then(|run| run.remove("cells"));
-    let cells = cells.map_or_else(|| "[]".to_owned(), |cells| cells.to_string());
+    // As a tree the cells of a large run take hundreds of megabytes.
+    let cells = serde_json::to_string(&record.cells).expect("cells are JSON");
+    let mut bare = record.clone();
+    bare.cells.clear();
+    let mut document = json!(bare);
+    document.as_object_mut().and_then(|run| run.remove("cells"));
     (document.to_string(), cells)
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Scenarios<'r, 'p> {
     tried: Vec<Tried<'p>>,
     /// What was done so far, judged or not.
     tally: &'r Tally,
+    /// The cells of the scenarios that are judged.
+    covered: CoverageRecord,
 }
 
 impl<'r, 'p> Scenarios<'r, 'p> {
@@ -34,6 +36,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
             judged: BTreeMap::new(),
             tried: Vec::new(),
             tally,
+            covered: CoverageRecord::default(),
         }
     }
 
@@ -65,11 +68,18 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     }
 
     async fn add(&mut self, at: InPart, tried: Vec<Tried<'p>>, judged: Judged, tell: &dyn Tell) {
-        let cells = judged.cells.clone();
+        let matrix = Matrix {
+            columns: vec![judged.column.clone()],
+            cells: judged.cells.clone(),
+        };
+        let more = matrix.coverage();
+        self.covered.cells += more.cells;
+        self.covered.chaos_cells += more.chaos_cells;
+        self.covered.exercised += more.exercised;
         self.tried.extend(tried);
         self.judged.insert(at, judged);
         tell.coverage(self.coverage());
-        for cell in cells {
+        for cell in matrix.cells {
             tell.cell(cell).await;
         }
     }
@@ -85,25 +95,29 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     }
 
     /// Every part with its cells, scenario by scenario.
-    pub(super) fn parts(&self) -> Vec<RanPart> {
+    pub(super) fn into_parts(mut self) -> Vec<RanPart> {
         let parts = self.plan.parts.iter().enumerate();
         parts.map(|(place, part)| self.part(place, part)).collect()
     }
 
-    fn part(&self, place: usize, part: &Part<'_>) -> RanPart {
-        let own = || self.judged.iter().filter(|(at, _)| at.part == place);
-        let under_chaos = own().filter(|(_, judged)| judged.column.under_chaos);
+    fn part(&mut self, place: usize, part: &Part<'_>) -> RanPart {
+        let own = self.judged.iter_mut();
+        let own: Vec<_> = own.filter(|(at, _)| at.part == place).collect();
+        let under_chaos = own.iter().filter(|(_, judged)| judged.column.under_chaos);
         let prompts = under_chaos.flat_map(|(_, judged)| &judged.prompts);
         RanPart {
             component: part.component,
-            matrix: Matrix {
-                columns: own().map(|(_, judged)| judged.column.clone()).collect(),
-                cells: own()
-                    .flat_map(|(_, judged)| judged.cells.iter().cloned())
-                    .collect(),
-            },
             demands: part.demands(),
             chaos_resilience: chaos_resilience(prompts.map(|(_, sample)| sample)),
+            matrix: Matrix {
+                columns: own
+                    .iter()
+                    .map(|(_, judged)| judged.column.clone())
+                    .collect(),
+                cells: (own.into_iter())
+                    .flat_map(|(_, judged)| std::mem::take(&mut judged.cells))
+                    .collect(),
+            },
         }
     }
 
@@ -160,18 +174,11 @@ impl<'r, 'p> Scenarios<'r, 'p> {
 
     /// The cells of the scenarios that are judged, and all that was done so far.
     pub(super) fn coverage(&self) -> CoverageRecord {
-        let mut all = CoverageRecord {
+        CoverageRecord {
             agent_invocations: self.tally.invocations(),
             rules_applied: self.tally.rules_applied(),
-            ..CoverageRecord::default()
-        };
-        for part in self.parts() {
-            let of_it = part.matrix.coverage();
-            all.cells += of_it.cells;
-            all.chaos_cells += of_it.chaos_cells;
-            all.exercised += of_it.exercised;
+            ..self.covered.clone()
         }
-        all
     }
 }
 

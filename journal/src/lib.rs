@@ -12,6 +12,7 @@
 pub mod activation;
 pub mod events;
 pub mod id;
+mod patterns;
 pub mod personal;
 pub mod quota;
 pub mod reach;

@@ -190,12 +190,9 @@ fn numbers_with_two_check_digits_are_found() {
 }
 
 #[test]
-fn there_are_enough_of_them_and_each_has_a_case() {
-    let names: BTreeSet<_> = detectors().map(|(name, _)| name).collect();
-    assert_eq!(names.len(), detectors().count());
-    assert!(names.len() >= 52, "{}", names.len());
-    let categories: BTreeSet<_> = detectors().map(|(_, category)| category).collect();
-    assert_eq!(categories.len(), Category::ALL.len());
+fn names_differ_and_each_detector_has_a_case() {
+    let names: BTreeSet<_> = DETECTORS.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names.len(), DETECTORS.len());
     let apart = ["no_fodselsnummer", "kr_rrn"];
     for name in names {
         let has_case = CASES.iter().any(|(of, ..)| *of == name) || apart.contains(&name);

@@ -1,15 +1,13 @@
-//! Bodies as they are kept: decoded, whole or piece by piece.
-
-use std::borrow::Cow;
+//! Bodies as they are stored: decoded, whole or piece by piece.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-/// Bytes that are written as text where they are UTF-8, in base64 elsewhere.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Bytes that are stored as text if they are UTF-8, and in base64 otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Stored", try_from = "Stored")]
 pub struct Data(pub Bytes);
 
 impl Data {
@@ -32,7 +30,7 @@ impl Data {
 
 impl From<&str> for Data {
     fn from(text: &str) -> Self {
-        Self(Bytes::copy_from_slice(text.as_bytes()))
+        text.to_owned().into()
     }
 }
 
@@ -42,47 +40,45 @@ impl From<String> for Data {
     }
 }
 
-/// A text, or what `base64` holds.
+/// [`Data`] in the store.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written<'a> {
-    Text(Cow<'a, str>),
-    Coded { base64: Cow<'a, str> },
+enum Stored {
+    Text(String),
+    Coded { base64: String },
 }
 
-impl Serialize for Data {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.as_text() {
-            Some(text) => Written::Text(text.into()),
-            None => Written::Coded {
-                base64: self.to_base64().into(),
-            },
-        }
-        .serialize(serializer)
+impl From<Data> for Stored {
+    fn from(data: Data) -> Self {
+        let base64 = || Self::Coded {
+            base64: data.to_base64(),
+        };
+        let text = data.as_text().map(|text| Self::Text(text.to_owned()));
+        text.unwrap_or_else(base64)
     }
 }
 
-impl<'de> Deserialize<'de> for Data {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Written::deserialize(deserializer)? {
-            Written::Text(text) => Ok(text.into_owned().into()),
-            Written::Coded { base64 } => {
-                Self::of_base64(&base64).ok_or_else(|| D::Error::custom("this is no base64"))
-            }
+impl TryFrom<Stored> for Data {
+    type Error = &'static str;
+
+    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
+        match stored {
+            Stored::Text(text) => Ok(text.into()),
+            Stored::Coded { base64 } => Self::of_base64(&base64).ok_or("this is not base64"),
         }
     }
 }
 
-/// A piece of a stream: one event, or what came between two.
+/// A piece of a stream: one event, or what was between two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
-    /// When its last byte came, milliseconds after the answer's head.
+    /// When its last byte arrived, milliseconds after the response's head.
     pub at_ms: u64,
     /// Its bytes.
     pub data: Data,
 }
 
-/// An answer's body.
+/// A response's body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {

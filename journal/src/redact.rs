@@ -1,22 +1,16 @@
-//! Secrets taken out before anything is kept, logged or streamed.
+//! Secrets are replaced by [`REDACTED`] before anything is stored, logged or streamed.
 //!
-//! Four ways to know one: a pattern of the config's `redact:`, its value (what variables stand for, and
-//! the credentials of the same exchange), its shape (`sk-…`, `Bearer …`, the digits of a payment card),
-//! and the name beside it (of a header, parameter, member, element or field). A text is looked through as
-//! it is written, and so is whatever is encoded in it ([`decoded`]): each string of JSON, and what is
-//! percent-encoded, one within the other. A secret becomes [`REDACTED`]; what holds none is left as it
-//! is, without a copy. Texts are cut to a bound first, with enough behind it that a key on the edge is
-//! still seen whole.
+//! A text is searched as it is written, and so is everything that is encoded in it ([`decoded`]): strings of JSON,
+//! percent-encoding, forms, one within the other. There are four detectors: the patterns of the configuration's
+//! `redact`, known [`values`] (of variables, and the credentials of the same exchange), [`shapes`] (`sk-…`,
+//! `Bearer …`, payment cards), and the name beside a value (in [`members`] and other [`forms`]). A text without
+//! secrets is left as it is, without a copy. Texts are cut to a bound first, with enough behind it that a key
+//! on the edge is still seen whole.
 
-mod checks;
-mod decoded;
-mod detect;
-mod lines;
-mod markup;
+pub(crate) mod decoded;
+mod forms;
 mod members;
 mod names;
-mod parameters;
-mod parts;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -24,6 +18,7 @@ mod values;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,31 +26,54 @@ use regex::Regex;
 use serde_json::Value;
 use squall_dialects::codec::{Coding, Decoder, Encoder};
 
-pub use self::detect::Found;
 pub use self::names::is_secret_header;
 use self::values::VALUE;
 
-/// What stands where a secret was.
+/// What a secret is replaced by.
 pub const REDACTED: &str = "REDACTED";
 
-/// How far behind the bound a text is looked at: longer than any key is, so that none is cut in
-/// two and kept in half.
+/// How far behind the bound a text is searched: longer than any key is, so that none is cut in two and kept in
+/// half.
 const SLACK: usize = 512;
 
-/// How often what is encoded may be encoded again and is still looked into.
-const DEEPEST: usize = 8;
-
-/// Most bytes that are looked at of a body which is compressed without saying so.
+/// Most bytes that are searched of a body which is compressed without `content-encoding`.
 const UNPACKED: usize = 16 << 20;
 
-/// Knows secrets: the built-in ones, and patterns and values of its own. Clones share them.
-#[derive(Clone, Default)]
-pub struct Redactor {
-    patterns: Option<Arc<[Regex]>>,
-    values: Option<Arc<[String]>>,
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Where it is.
+    pub range: Range<usize>,
+    /// Whose it is, or what: `GitHub`, `JSON Web Token`, `payment card`.
+    pub name: &'static str,
+    /// A quotation mark as the text writes one, if the secret is a number: its replacement needs two.
+    quote: Range<usize>,
 }
 
-/// A pattern of the config's `redact:` that is no regular expression.
+impl Secret {
+    fn new(range: Range<usize>, name: &'static str) -> Self {
+        Self {
+            range,
+            name,
+            quote: 0..0,
+        }
+    }
+
+    /// What replaces it.
+    pub(crate) fn replacement(&self, text: &str) -> String {
+        let quote = &text[self.quote.clone()];
+        format!("{quote}{REDACTED}{quote}")
+    }
+}
+
+/// Knows secrets: the built-in detectors, and patterns and values of its own. Clones share them.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    patterns: Arc<[Regex]>,
+    values: Arc<[String]>,
+}
+
+/// A pattern of the configuration's `redact` that is not a regular expression.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("redact: `{pattern}` is not a regular expression: {source}")]
 pub struct BadPattern {
@@ -74,18 +92,19 @@ impl Redactor {
                 source,
             })
         };
-        let patterns = patterns.into_iter().map(compile);
-        let patterns = patterns.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            patterns: (!patterns.is_empty()).then(|| patterns.into()),
-            values: None,
+            patterns: patterns
+                .into_iter()
+                .map(compile)
+                .collect::<Result<_, _>>()?,
+            values: Arc::default(),
         })
     }
 
-    /// The built-in detectors, and `values`, which are secrets wherever they stand.
+    /// The built-in detectors, and `values`, which are secrets in every text.
     pub fn with_values(values: impl IntoIterator<Item = String>) -> Self {
         Self {
-            patterns: None,
+            patterns: Arc::default(),
             values: values::sorted(values),
         }
     }
@@ -93,17 +112,21 @@ impl Redactor {
     /// What either of two knows.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        let patterns = match (&self.patterns, &other.patterns) {
-            (Some(one), Some(other)) => Some(one.iter().chain(other.iter()).cloned().collect()),
-            (one, other) => one.as_ref().or(other.as_ref()).cloned(),
-        };
-        let values = match (&self.values, &other.values) {
-            (Some(one), Some(other)) if other.iter().any(|value| !one.contains(value)) => {
-                values::sorted(one.iter().chain(other.iter()).cloned())
-            }
-            (one, other) => one.as_ref().or(other.as_ref()).cloned(),
-        };
-        Self { patterns, values }
+        let patterns = self.patterns.iter().chain(other.patterns.iter());
+        let values = self.values.iter().chain(other.values.iter());
+        let knows_values = other.values.iter().all(|it| self.values.contains(it));
+        Self {
+            patterns: match (self.patterns.is_empty(), other.patterns.is_empty()) {
+                (_, true) => Arc::clone(&self.patterns),
+                (true, false) => Arc::clone(&other.patterns),
+                (false, false) => patterns.cloned().collect(),
+            },
+            values: if knows_values {
+                Arc::clone(&self.values)
+            } else {
+                values::sorted(values.cloned())
+            },
+        }
     }
 
     /// The same, and the credentials among these headers: an upstream may send back in its body what it
@@ -115,10 +138,10 @@ impl Redactor {
 
     /// Whether it knows values.
     pub fn has_values(&self) -> bool {
-        self.values.is_some()
+        !self.values.is_empty()
     }
 
-    /// Takes secrets out of a text and cuts it to `most` bytes.
+    /// Replaces secrets in a text and cuts it to `most` bytes.
     pub fn text(&self, text: &mut String, most: usize) {
         cut(text, most.saturating_add(SLACK));
         if let Some(redacted) = without(text, &self.find(text)) {
@@ -127,7 +150,7 @@ impl Redactor {
         shorten(text, most);
     }
 
-    /// Takes secrets out of a URL and cuts it to `most` bytes. A host that is a value stays: a name that is
+    /// Replaces secrets in a URL and cuts it to `most` bytes. A host that is a value stays: a name that is
     /// looked up in clear is no secret, and exchanges are found by it.
     pub fn url(&self, url: &mut String, most: usize) {
         cut(url, most.saturating_add(SLACK));
@@ -149,35 +172,32 @@ impl Redactor {
         without(value, &found).map_or(Cow::Borrowed(value), Cow::Owned)
     }
 
-    /// The body without secrets; the same bytes where there is none.
+    /// The body without secrets; the same bytes if there are none.
     pub fn body(&self, media_type: Option<&str>, body: &Bytes) -> Bytes {
-        if let Some(inner) = unpacked(body) {
-            let redacted = self.body(media_type, &inner);
-            if redacted == inner {
-                return body.clone();
-            }
-            let packed = Encoder::new(Coding::Gzip).and_then(|encoder| encoder.whole(&redacted));
-            return packed.map_or(redacted, Bytes::from);
-        }
-        let (text, is_text): (Cow<'_, str>, bool) = match std::str::from_utf8(body) {
-            Ok(text) => (text.into(), true),
-            // Every byte as the character of that number, so that keys in it are found and nothing is lost.
-            Err(_) => (body.iter().map(|byte| char::from(*byte)).collect(), false),
+        let is_form = is_form(media_type);
+        let Some(inner) = unpacked(body) else {
+            return self.plain(body, is_form).unwrap_or_else(|| body.clone());
         };
-        let found = self.all(&text, is_form(media_type));
-        let Some(redacted) = without(&text, &found) else {
+        let Some(redacted) = self.plain(&inner, is_form) else {
             return body.clone();
         };
-        if is_text {
-            return redacted.into();
-        }
-        let bytes = redacted.chars();
-        bytes
-            .map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?'))
-            .collect()
+        let packed = Encoder::new(Coding::Gzip).and_then(|encoder| encoder.whole(&redacted));
+        packed.map_or(redacted, Bytes::from)
     }
 
-    /// Takes secrets out of every text of a document, names included.
+    /// Bytes without secrets; `None`: there are none.
+    fn plain(&self, body: &[u8], is_form: bool) -> Option<Bytes> {
+        if let Ok(text) = std::str::from_utf8(body) {
+            return without(text, &self.find_in(text, is_form)).map(Bytes::from);
+        }
+        // Every byte as the character of that number, so that keys are found and nothing is lost.
+        let text: String = body.iter().map(|byte| char::from(*byte)).collect();
+        let redacted = without(&text, &self.find_in(&text, is_form))?;
+        let bytes = redacted.chars().map(|it| u8::try_from(u32::from(it)));
+        Some(bytes.map(|byte| byte.unwrap_or(b'?')).collect())
+    }
+
+    /// Replaces secrets in every text of a document, names included.
     pub fn document(&self, document: &mut Value) {
         match document {
             Value::String(text) => self.text(text, usize::MAX),
@@ -185,10 +205,11 @@ impl Redactor {
             Value::Object(members) => {
                 for (mut name, mut member) in std::mem::take(members) {
                     self.text(&mut name, usize::MAX);
+                    let is_secret = |text: &str| {
+                        names::is_secret_member(&name, text) || is_secret_header(&name)
+                    };
                     match &mut member {
-                        Value::String(text) if is_named(&name, text) => {
-                            REDACTED.clone_into(text);
-                        }
+                        Value::String(text) if is_secret(text) => REDACTED.clone_into(text),
                         member => self.document(member),
                     }
                     members.insert(name, member);
@@ -199,78 +220,57 @@ impl Redactor {
     }
 
     /// Secrets in a text: in order, none overlaps another.
-    pub fn find(&self, text: &str) -> Vec<Found> {
-        self.all(text, false)
+    pub fn find(&self, text: &str) -> Vec<Secret> {
+        self.find_in(text, false)
     }
 
     /// Secrets in a URL: in order, none overlaps another.
-    pub fn find_in_url(&self, url: &str) -> Vec<Found> {
-        let (user, path) = parameters::authority(url);
-        let mut found = self.all(url, true);
+    pub(crate) fn find_in_url(&self, url: &str) -> Vec<Secret> {
+        let (user, path) = authority(url);
+        let mut found = self.find_in(url, true);
         for one in found.iter_mut().filter(|one| one.name == VALUE) {
             one.range.start = one.range.start.max(path);
         }
-        found.extend(user.map(|user| Found::new(user, "user information")));
+        found.extend(user.map(|user| Secret::new(user, "user information")));
         apart(found)
     }
 
-    /// Secrets of the built-in shapes in a text as it is written.
-    pub fn shapes(&self, text: &str) -> Vec<Found> {
-        detect::secrets(text)
-    }
-
-    /// Secrets in a text, which may be a form: in order, none overlaps another.
-    pub(crate) fn all(&self, text: &str, in_url: bool) -> Vec<Found> {
-        let mut found = Vec::new();
-        self.look(text, in_url, true, DEEPEST, &mut found);
-        apart(found)
-    }
-
-    /// Looks through a text as it is written, then through what is encoded in it; as forms have it once at most.
-    fn look(&self, text: &str, in_url: bool, in_form: bool, deeper: usize, found: &mut Vec<Found>) {
-        found.extend(detect::secrets(text));
-        for pattern in self.patterns.iter().flat_map(|all| all.iter()) {
-            let places = pattern.find_iter(text);
-            found.extend(places.map(|place| Found::new(place.range(), "a pattern of `redact`")));
-        }
-        values::find(self.values.as_deref().unwrap_or_default(), text, found);
-        parameters::find(text, in_url, found);
-        members::find(text, found);
-        lines::find(text, found);
-        markup::find(text, found);
-        parts::find(text, found);
-        let Some(deeper) = deeper.checked_sub(1) else {
-            return;
-        };
-        for piece in decoded::pieces(text, in_form) {
-            let before = found.len();
-            let in_form = in_form && !piece.is_form;
-            self.look(&piece.text, in_url, in_form, deeper, found);
-            for one in &mut found[before..] {
-                one.range = piece.stood(one.range.clone());
-                one.quote = piece.stood(one.quote.clone());
+    /// Secrets in a text, which may be a URL or a form: in order, none overlaps another.
+    pub(crate) fn find_in(&self, text: &str, in_url: bool) -> Vec<Secret> {
+        apart(decoded::search(text, &mut |text| {
+            let mut found = Vec::new();
+            shapes::find(text, &mut found);
+            for place in self.patterns.iter().flat_map(|it| it.find_iter(text)) {
+                found.push(Secret::new(place.range(), "a pattern of `redact`"));
             }
-        }
+            values::find(&self.values, text, &mut found);
+            forms::find(text, in_url, &mut found);
+            members::find(text, &mut found);
+            found
+        }))
     }
 }
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.values.as_ref().map_or(0, |values| values.len());
-        write!(f, "Redactor({count})")
+        write!(f, "Redactor({})", self.values.len())
     }
 }
 
-/// Whether a text in a document is a secret by the name of a member or a header.
-fn is_named(name: &str, text: &str) -> bool {
-    names::is_secret_member(name, text) || is_secret_header(name)
+/// Where the user of a URL is, without its `@`; and where its path begins, or what is in its place.
+fn authority(url: &str) -> (Option<Range<usize>>, usize) {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let rest = &url[start..];
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let user = rest[..end].rfind('@').map(|at| start..start + at);
+    (user, start + end)
 }
 
 /// Those that overlap as one, in order.
-fn apart(mut all: Vec<Found>) -> Vec<Found> {
+fn apart(mut all: Vec<Secret>) -> Vec<Secret> {
     all.retain(|one| !one.range.is_empty());
     all.sort_by_key(|one| one.range.start);
-    let mut apart: Vec<Found> = Vec::with_capacity(all.len());
+    let mut apart: Vec<Secret> = Vec::with_capacity(all.len());
     for one in all {
         match apart.last_mut() {
             Some(last) if one.range.start < last.range.end => {
@@ -285,8 +285,8 @@ fn apart(mut all: Vec<Found>) -> Vec<Found> {
     apart
 }
 
-/// The text without what was found in it; `None` for nothing.
-fn without(text: &str, found: &[Found]) -> Option<String> {
+/// The text with secrets replaced; `None`: there are none.
+fn without(text: &str, found: &[Secret]) -> Option<String> {
     if found.is_empty() {
         return None;
     }
@@ -294,7 +294,7 @@ fn without(text: &str, found: &[Found]) -> Option<String> {
     let mut copied = 0;
     for secret in found {
         redacted.push_str(&text[copied..secret.range.start]);
-        redacted.push_str(&secret.instead(text));
+        redacted.push_str(&secret.replacement(text));
         copied = secret.range.end;
     }
     redacted.push_str(&text[copied..]);
@@ -309,8 +309,7 @@ pub(crate) fn is_form(media_type: Option<&str>) -> bool {
     })
 }
 
-/// What a body holds that is compressed without its head saying so; `None`: it is none, it is broken, or
-/// it holds too much. Of one that is cut off, what is there.
+/// What a body that begins like gzip decodes to, as far as it is there; `None`: it is broken, or too long.
 fn unpacked(body: &[u8]) -> Option<Bytes> {
     if !body.starts_with(b"\x1f\x8b\x08") {
         return None;
@@ -337,7 +336,7 @@ fn cut(text: &mut String, most: usize) {
     }
 }
 
-/// Cuts with a sign that something is missing.
+/// Cuts, with a sign that something is missing.
 fn shorten(text: &mut String, most: usize) {
     const ELLIPSIS: &str = "…";
     if text.len() > most {

@@ -1,38 +1,43 @@
-//! What is encoded in a text: the escapes of JSON (RFC 8259 §7) and of URLs and forms (RFC 3986 §2.1) undone.
+//! What is encoded in a text: strings of JSON (RFC 8259 §7), percent-encoding (RFC 3986 §2.1), forms.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
 
-/// A piece of a text with its escapes undone once, and where each part of it stood.
-#[derive(Debug, Default)]
-pub(super) struct Piece {
-    pub(super) text: String,
-    /// Spaces stand for `+` in it.
-    pub(super) is_form: bool,
-    /// Where it began.
-    start: usize,
-    /// Behind each escape: in this text, and where that stood.
-    marks: Vec<(usize, usize)>,
+use percent_encoding::percent_decode_str;
+use regex::Regex;
+
+use super::Secret;
+
+/// How often what is encoded may be encoded again and is still searched.
+const DEEPEST: usize = 8;
+
+/// Quotation marks, and escapes that stand for one character each.
+static ESCAPES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"["+]|\\["\\/bfnrt]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"#,
+        r"|%[0-7][0-9a-fA-F]|%[c-dC-D][0-9a-fA-F]%[89abAB][0-9a-fA-F]",
+        r"|%[eE][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){2}|%[fF][0-7](?:%[89abAB][0-9a-fA-F]){3}",
+    ))
+    .expect("the pattern is a constant")
+});
+
+/// Searches a text by `find`, then everything that is encoded in it; says where in the text what it found is.
+pub(crate) fn search(text: &str, find: &mut dyn FnMut(&str) -> Vec<Secret>) -> Vec<Secret> {
+    search_within(text, true, DEEPEST, find)
 }
 
-impl Piece {
-    /// Where a part of it stood.
-    pub(super) fn stood(&self, part: Range<usize>) -> Range<usize> {
-        self.stood_at(part.start)..self.stood_at(part.end)
-    }
-
-    fn stood_at(&self, at: usize) -> usize {
-        let before = self.marks.partition_point(|(behind, _)| *behind <= at);
-        let (behind, stood) = match before.checked_sub(1) {
-            Some(last) => self.marks[last],
-            None => (0, self.start),
-        };
-        stood + at - behind
-    }
-}
-
-/// The pieces of a text that have escapes, between quotation marks that stand for themselves: each string of
-/// JSON is one. Those with a `+` once more with a space for it, if they may be forms.
-pub(super) fn pieces(text: &str, may_be_form: bool) -> Vec<Piece> {
+/// `may_be_form`: a `+` may be a space. Forms are not inside of forms.
+fn search_within(
+    text: &str,
+    may_be_form: bool,
+    deeper: usize,
+    find: &mut dyn FnMut(&str) -> Vec<Secret>,
+) -> Vec<Secret> {
+    let mut found = find(text);
+    let Some(deeper) = deeper.checked_sub(1) else {
+        return found;
+    };
     let mut pieces = Vec::new();
     if text.contains(['\\', '%']) {
         split(text, false, &mut pieces);
@@ -40,106 +45,80 @@ pub(super) fn pieces(text: &str, may_be_form: bool) -> Vec<Piece> {
     if may_be_form && text.contains('+') {
         split(text, true, &mut pieces);
     }
-    pieces
+    for piece in pieces {
+        let may_be_form = may_be_form && !piece.is_form;
+        let inside = search_within(&piece.text, may_be_form, deeper, find);
+        found.extend(inside.into_iter().map(|secret| Secret {
+            range: piece.place(secret.range),
+            quote: piece.place(secret.quote),
+            ..secret
+        }));
+    }
+    found
 }
 
-fn split(text: &str, is_form: bool, pieces: &mut Vec<Piece>) {
-    let mut piece = Piece::default();
-    let mut add = |piece: Piece, end: usize| {
-        // What has no escapes is seen in the text as it is written.
-        if let Some((_, copied)) = piece.marks.last()
-            && piece.is_form == is_form
-        {
-            let rest = &text[*copied..end];
-            pieces.push(Piece {
-                text: format!("{}{rest}", piece.text),
-                ..piece
-            });
+/// A piece of a text without its escapes.
+#[derive(Default)]
+struct DecodedPiece {
+    text: String,
+    /// A `+` became a space.
+    is_form: bool,
+    /// Where it begins in the text.
+    start: usize,
+    /// Behind each escape: a place in the piece, and the one in the text.
+    marks: Vec<(usize, usize)>,
+}
+
+impl DecodedPiece {
+    /// Up to where the text was decoded.
+    fn end(&self) -> usize {
+        self.marks.last().map_or(self.start, |(_, at)| *at)
+    }
+
+    /// Where a part of it is in the text.
+    fn place(&self, part: Range<usize>) -> Range<usize> {
+        let place = |at: usize| {
+            let before = self.marks.partition_point(|(behind, _)| *behind <= at);
+            let mark = before.checked_sub(1).map(|last| self.marks[last]);
+            let (behind, place) = mark.unwrap_or((0, self.start));
+            place + at - behind
+        };
+        place(part.start)..place(part.end)
+    }
+}
+
+/// The pieces of a text that have escapes, between quotation marks: each string of JSON is one.
+fn split(text: &str, as_form: bool, pieces: &mut Vec<DecodedPiece>) {
+    let mut piece = DecodedPiece::default();
+    let mut end = |mut piece: DecodedPiece, end: usize| {
+        // Without escapes it was searched with the text.
+        if !piece.marks.is_empty() && piece.is_form == as_form {
+            piece.text.push_str(&text[piece.end()..end]);
+            pieces.push(piece);
         }
     };
-    let mut at = 0;
-    let begins = |byte: &u8| b"\"\\%".contains(byte) || (is_form && *byte == b'+');
-    while let Some(found) = text.as_bytes()[at..].iter().position(begins) {
-        at += found;
-        let rest = &text[at..];
-        if rest.starts_with('"') {
-            let start = at + 1;
-            let ended = std::mem::replace(
-                &mut piece,
-                Piece {
-                    start,
-                    ..Piece::default()
-                },
-            );
-            add(ended, at);
-            at = start;
-        } else if let Some((letter, length)) = escape(rest) {
-            let copied = piece.marks.last().map_or(piece.start, |(_, stood)| *stood);
-            piece.text.push_str(&text[copied..at]);
-            piece.text.push(letter);
-            piece.is_form |= rest.starts_with('+');
-            at += length;
-            piece.marks.push((piece.text.len(), at));
-        } else {
-            at += 1;
-        }
+    for escape in ESCAPES.find_iter(text) {
+        let letter: Cow<'_, str> = match escape.as_str() {
+            "\"" => {
+                let next = DecodedPiece {
+                    start: escape.end(),
+                    ..DecodedPiece::default()
+                };
+                end(std::mem::replace(&mut piece, next), escape.start());
+                continue;
+            }
+            "+" if as_form => " ".into(),
+            "+" => continue,
+            json if json.starts_with('\\') => {
+                let letter = serde_json::from_str::<String>(&format!("\"{json}\""));
+                letter.unwrap_or_else(|_| json.to_owned()).into()
+            }
+            percent => percent_decode_str(percent).decode_utf8_lossy(),
+        };
+        piece.text.push_str(&text[piece.end()..escape.start()]);
+        piece.text.push_str(&letter);
+        piece.is_form |= escape.as_str() == "+";
+        piece.marks.push((piece.text.len(), escape.end()));
     }
-    add(piece, text.len());
-}
-
-/// The character that an escape at the beginning of a text stands for, and how long it is.
-fn escape(text: &str) -> Option<(char, usize)> {
-    match text.as_bytes() {
-        [b'+', ..] => Some((' ', 1)),
-        [b'%', ..] => percent(text),
-        [b'\\', b'u', ..] => in_hex(text),
-        [b'\\', escaped, ..] => {
-            let character = match escaped {
-                b'"' | b'\\' | b'/' => char::from(*escaped),
-                b'b' => '\u{8}',
-                b'f' => '\u{c}',
-                b'n' => '\n',
-                b'r' => '\r',
-                b't' => '\t',
-                _ => return None,
-            };
-            Some((character, 2))
-        }
-        _ => None,
-    }
-}
-
-/// The character whose bytes in UTF-8 are written as `%C3%A9`.
-fn percent(text: &str) -> Option<(char, usize)> {
-    let byte = |at: usize| {
-        let digits = text.get(at..at + 3)?.strip_prefix('%')?;
-        let all_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        u8::from_str_radix(digits, 16).ok().filter(|_| all_hex)
-    };
-    let mut bytes = Vec::with_capacity(4);
-    while bytes.len() < 4 {
-        bytes.push(byte(3 * bytes.len())?);
-        if let Ok(found) = std::str::from_utf8(&bytes) {
-            let character = found.chars().next()?;
-            return Some((character, 3 * bytes.len()));
-        }
-    }
-    None
-}
-
-/// `\u00e9`, or two of them that are one character in UTF-16.
-fn in_hex(text: &str) -> Option<(char, usize)> {
-    let first = unit(text)?;
-    if let Some(character) = char::from_u32(u32::from(first)) {
-        return Some((character, 6));
-    }
-    let second = unit(text.get(6..)?)?;
-    let pair = char::decode_utf16([first, second]).next()?;
-    pair.ok().map(|character| (character, 12))
-}
-
-fn unit(text: &str) -> Option<u16> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    let all_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    u16::from_str_radix(digits, 16).ok().filter(|_| all_hex)
+    end(piece, text.len());
 }

@@ -1,205 +1,70 @@
-//! Names of headers and query parameters whose values are secrets.
-
-use std::borrow::Cow;
+//! Names whose values are secrets: of headers, of parameters and of members.
 
 use percent_encoding::percent_decode_str;
 
-/// Words that make a secret of a header when they are one of its hyphenated parts.
-const HEADER_WORDS: &[&str] = &[
-    "auth",
-    "authorization",
-    "cookie",
-    "cookie2",
-    "credential",
-    "credentials",
-    "jwt",
-    "passcode",
-    "signature",
-    "token",
+/// Names in lower case without separators, or, behind `*`, what names end in; and where their values are secrets:
+/// `h`eaders (one of their parts), `p`arameters of URLs and forms, `m`embers of JSON, elements and attributes.
+/// `key` and `sig` are common words in documents; providers sign what models think, and agents need it back; tools
+/// call conversations sessions.
+#[rustfmt::skip]
+const NAMES: &[(&str, &str)] = &[
+    ("*accesskey", "pm"), ("*apikey", "hpm"), ("*passphrase", "hpm"), ("*passwd", "hpm"), ("*password", "hpm"),
+    ("*privatekey", "pm"), ("*pwd", "hpm"), ("*secret", "hpm"), ("*secretkey", "pm"), ("*sessionid", "p"),
+    ("*signature", "p"), ("*token", "p"), ("*accesstoken", "h"), ("*authtoken", "h"), ("*otp", "h"),
+    ("assertion", "p"), ("auth", "hpm"), ("authorization", "hpm"), ("awsaccesskeyid", "p"), ("clientassertion", "pm"),
+    ("cookie", "h"), ("cookie2", "h"), ("credential", "hpm"), ("credentials", "hpm"), ("jwt", "hpm"), ("key", "p"),
+    ("otp", "pm"), ("passcode", "h"), ("sig", "p"), ("signature", "h"), ("subscriptionkey", "pm"), ("token", "h"),
+    ("xamzcredential", "p"), ("xgoogcredential", "p"),
 ];
 
-/// Endings of such a part.
-const HEADER_ENDINGS: &[&str] = &[
-    "accesstoken",
-    "apikey",
-    "authtoken",
-    "otp",
-    "passphrase",
-    "passwd",
-    "password",
-    "pwd",
-    "secret",
+/// Headers that end in `-key` and hold no secret.
+#[rustfmt::skip]
+const HARMLESS_KEYS: &[&str] =
+    &["idempotency-key", "x-idempotency-key", "sec-websocket-key", "surrogate-key", "x-cache-key"];
+
+/// Endings of names of cursors.
+const CURSORS: &[&str] = &["pagetoken", "continuationtoken", "cursortoken", "nexttoken"];
+
+/// Endings of members that are pieces of text, cursors or numbers of requests.
+#[rustfmt::skip]
+const HARMLESS_TOKENS: &[&str] = &[
+    "addedtoken", "audiotoken", "backwardtoken", "bostoken", "cachedtoken", "clstoken", "decodedtoken", "endtoken",
+    "eostoken", "eottoken", "firsttoken", "forwardtoken", "idempotencytoken", "imagetoken", "inputtoken", "lasttoken",
+    "masktoken", "maxtoken", "outputtoken", "padtoken", "paginationtoken", "pertoken", "progresstoken", "prompttoken",
+    "requesttoken", "resumetoken", "resumptiontoken", "septoken", "specialtoken", "starttoken", "stoptoken",
+    "subtoken", "synctoken", "texttoken", "toptoken", "unktoken", "videotoken",
 ];
 
-/// Headers that end in `-key` and hold none.
-const HARMLESS_KEYS: &[&str] = &[
-    "idempotency-key",
-    "x-idempotency-key",
-    "sec-websocket-key",
-    "surrogate-key",
-    "x-cache-key",
-];
+/// Endings of members whose value is a secret even if it is a number.
+const NUMBERS: &[&str] = &["otp", "passphrase", "passwd", "password", "pwd"];
+
+/// Fewest characters of a text under `token` that is a secret: responses list the tokens of a text, too.
+const TOKEN: usize = 16;
+
+/// A text that is a secret under every name that makes secrets of texts.
+pub(super) const ANY: &str = "0123456789abcdef";
 
 /// Whether a header's value is a secret by the header's name, in any letter case: `authorization`,
 /// `cookie`, `x-api-key` and everything named like them.
 pub fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('_', "-");
-    let mut parts = name.split('-');
-    let has_word =
-        parts.any(|part| HEADER_WORDS.contains(&part) || ends_with(part, HEADER_ENDINGS));
-    has_word || (name.ends_with("-key") && !HARMLESS_KEYS.contains(&name.as_str()))
+    name.split('-').any(|part| is_listed(part, 'h'))
+        || (name.ends_with("-key") && !HARMLESS_KEYS.contains(&&*name))
 }
 
-/// Parameters whose value is a secret, in lower case without `-`, `_` and `.`.
-const PARAMETERS: &[&str] = &[
-    "assertion",
-    "auth",
-    "authorization",
-    "awsaccesskeyid",
-    "clientassertion",
-    "credential",
-    "credentials",
-    "jwt",
-    "key",
-    "otp",
-    "passwd",
-    "pwd",
-    "sig",
-    "xamzcredential",
-    "xgoogcredential",
-    "subscriptionkey",
-];
-
-/// Endings that make a secret of a parameter.
-const PARAMETER_ENDINGS: &[&str] = &[
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "passphrase",
-    "password",
-    "sessionid",
-    "secret",
-    "signature",
-    "token",
-];
-
-/// Cursors are called tokens too.
-const CURSORS: &[&str] = &["pagetoken", "continuationtoken", "cursortoken", "nexttoken"];
-
-/// Whether a query parameter's value is a secret by its name, percent-encoded or not.
+/// Whether a parameter's value is a secret by its name, percent-encoded or not.
 pub(super) fn is_secret_parameter(name: &str) -> bool {
-    let decoded: Cow<'_, str> = percent_decode_str(name).decode_utf8_lossy();
-    let word = word(&decoded);
-    let word = word.as_str();
-    PARAMETERS.contains(&word) || (ends_with(word, PARAMETER_ENDINGS) && !ends_with(word, CURSORS))
+    let word = word(&percent_decode_str(name).decode_utf8_lossy());
+    is_listed(&word, 'p') && !ends_with(&word, CURSORS)
 }
 
-/// A name in lower case without what separates its words.
-fn word(name: &str) -> String {
-    name.chars()
-        .filter(|c| !matches!(c, '-' | '_' | '.' | '[' | ']'))
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
-}
-
-fn ends_with(word: &str, endings: &[&str]) -> bool {
-    endings.iter().any(|ending| word.ends_with(ending))
-}
-
-/// Members of JSON whose text is a secret, written as [`PARAMETERS`]. Narrower: `key` and `sig` are common
-/// words of answers.
-const MEMBERS: &[&str] = &[
-    "auth",
-    "authorization",
-    "clientassertion",
-    "credential",
-    "credentials",
-    "jwt",
-    "otp",
-    "subscriptionkey",
-];
-
-/// Endings that make a secret of a member. Not `signature`: what models think is signed, and they want it
-/// back. Not `sessionid`: agents and tools name their conversations so.
-const MEMBER_ENDINGS: &[&str] = &[
-    "accesskey",
-    "accesstoken",
-    "apikey",
-    "apitoken",
-    "authtoken",
-    "bearertoken",
-    "idtoken",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "pwd",
-    "refreshtoken",
-    "secret",
-    "secretkey",
-    "securitytoken",
-    "sessiontoken",
-];
-
-/// Members called tokens that let nobody in: places in lists, numbers of requests, and pieces of texts.
-const HARMLESS_TOKENS: &[&str] = &[
-    "addedtoken",
-    "audiotoken",
-    "backwardtoken",
-    "bostoken",
-    "cachedtoken",
-    "clstoken",
-    "decodedtoken",
-    "endtoken",
-    "eostoken",
-    "eottoken",
-    "firsttoken",
-    "forwardtoken",
-    "idempotencytoken",
-    "imagetoken",
-    "inputtoken",
-    "lasttoken",
-    "masktoken",
-    "maxtoken",
-    "outputtoken",
-    "padtoken",
-    "paginationtoken",
-    "pertoken",
-    "progresstoken",
-    "prompttoken",
-    "requesttoken",
-    "resumetoken",
-    "resumptiontoken",
-    "septoken",
-    "specialtoken",
-    "starttoken",
-    "stoptoken",
-    "subtoken",
-    "synctoken",
-    "texttoken",
-    "toptoken",
-    "unktoken",
-    "videotoken",
-];
-
-/// Endings that make a secret of a member even if its value is a number.
-const NUMBER_ENDINGS: &[&str] = &["otp", "passphrase", "passwd", "password", "pwd"];
-
-/// Fewest characters of a text under `token` that is a secret: answers tell the tokens of a text, too.
-const TOKEN: usize = 16;
-
-/// Whether a text is a secret by the name of the JSON member that it is, or stands somewhere in. Names of many
-/// (`passwords`) are as the name of one.
+/// Whether a text is a secret by the name of the member that it is, or that it is inside of. `passwords` is like
+/// `password`.
 pub(super) fn is_secret_member(name: &str, text: &str) -> bool {
-    if text.is_empty() {
-        return false;
-    }
     let word = word(name);
     let one = word.strip_suffix('s').unwrap_or(&word);
-    let is_secret = |word: &str| MEMBERS.contains(&word) || ends_with(word, MEMBER_ENDINGS);
-    if is_secret(&word) || is_secret(one) {
-        return true;
+    if text.is_empty() || is_listed(&word, 'm') || is_listed(one, 'm') {
+        return !text.is_empty();
     }
     if !one.ends_with("token") || ends_with(one, CURSORS) || ends_with(one, HARMLESS_TOKENS) {
         return false;
@@ -210,11 +75,29 @@ pub(super) fn is_secret_member(name: &str, text: &str) -> bool {
     says_whose || (is_long && text.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a number is a secret by the name of the JSON member that it is, or stands somewhere in.
+/// Whether a number is a secret by the name of the member that it is, or that it is inside of.
 pub(super) fn is_secret_number(name: &str) -> bool {
     let word = word(name);
-    let one = word.strip_suffix('s').unwrap_or(&word);
-    ends_with(one, NUMBER_ENDINGS)
+    ends_with(word.strip_suffix('s').unwrap_or(&word), NUMBERS)
+}
+
+fn is_listed(word: &str, place: char) -> bool {
+    let here = NAMES.iter().filter(|(_, places)| places.contains(place));
+    let mut names = here.map(|(name, _)| *name);
+    names.any(|name| match name.strip_prefix('*') {
+        Some(ending) => word.ends_with(ending),
+        None => word == name,
+    })
+}
+
+/// A name in lower case without what separates its words.
+fn word(name: &str) -> String {
+    let letters = name.chars().filter(|c| !"-_.[]".contains(*c));
+    letters.map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn ends_with(word: &str, endings: &[&str]) -> bool {
+    endings.iter().any(|ending| word.ends_with(ending))
 }
 
 #[cfg(test)]

@@ -1,159 +1,149 @@
-//! Secrets that are known by how they look: what they begin with, what they are made of, how long they
-//! are.
+//! Secrets that are known by their shape.
 //!
-//! One line a shape. `docs/redaction.md` shows the same table to those who ask what is taken out, and a
-//! test compares. Source: the providers' documented prefixes.
+//! Sources: the providers' documented prefixes. `docs/redaction.md` has the same table, and a test compares.
 
-use super::checks;
+use std::sync::LazyLock;
 
-/// What the rest of a secret is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
-    /// `A-Z a-z 0-9`.
-    Alnum,
-    /// Those and `_`.
-    Word,
-    /// Those and `-`.
-    Key,
-    /// `A-Z 0-9`.
-    Upper,
-    /// `0-9 a-f A-F`.
-    Hex,
-    /// `A-Z a-z 0-9 + / =`.
-    Base64,
-    /// What keys are made of, and `.`.
-    Dotted,
-    /// What keys are made of, and `/`.
-    Path,
-    /// RFC 6750: `A-Z a-z 0-9 - . _ ~ + / =`.
-    Bearer,
-}
+use super::Secret;
+use crate::patterns::{CARD, Patterns, is_card};
 
-/// How many there are.
-pub(super) const CLASSES: usize = 9;
+const ALNUM: &str = "A-Za-z0-9";
+const WORD: &str = "A-Za-z0-9_";
+const KEY: &str = "A-Za-z0-9_-";
+const UPPER: &str = "A-Z0-9";
+const DOTTED: &str = "A-Za-z0-9_.-";
+const PATH: &str = "A-Za-z0-9_/-";
+const BEARER: &str = "A-Za-z0-9._~+/=-";
+pub(super) const HEX: &str = "0-9A-Fa-f";
+pub(super) const BASE64: &str = "A-Za-z0-9+/=";
 
-impl Of {
-    pub(super) fn holds(self, byte: u8) -> bool {
-        let extra: &[u8] = match self {
-            Self::Alnum => b"",
-            Self::Word => b"_",
-            Self::Key => b"_-",
-            Self::Upper => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-            Self::Hex => return byte.is_ascii_hexdigit(),
-            Self::Base64 => b"+/=",
-            Self::Dotted => b"_-.",
-            Self::Path => b"_-/",
-            Self::Bearer => b"._~+/=-",
-        };
-        byte.is_ascii_alphanumeric() || extra.contains(&byte)
-    }
-}
-
-/// A shape of secrets.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    /// Whose it is, for people.
-    pub(super) name: &'static str,
-    /// What it begins with.
-    pub(super) prefix: &'static str,
-    /// What comes then.
-    pub(super) of: Of,
-    /// How much of that there is at least.
-    pub(super) least: usize,
-    /// What tells it for certain, of what comes behind the prefix.
-    pub(super) check: Option<fn(&str) -> bool>,
-}
-
-const fn shape(name: &'static str, prefix: &'static str, of: Of, least: usize) -> Shape {
-    Shape {
-        name,
-        prefix,
-        of,
-        least,
-        check: None,
-    }
-}
-
-const fn checked(name: &'static str, prefix: &'static str, of: Of, least: usize) -> Shape {
-    Shape {
-        check: Some(checks::has_crc),
-        ..shape(name, prefix, of, least)
-    }
-}
-
-/// Of two whose prefixes begin alike the longer one comes first.
-pub(super) const SHAPES: &[Shape] = &[
-    shape("Squall", "squall_", Of::Hex, 64),
-    shape("Anthropic", "sk-ant-", Of::Key, 8),
-    shape("OpenRouter", "sk-or-", Of::Key, 8),
-    shape("OpenAI, DeepSeek and others", "sk-", Of::Key, 8),
-    shape("Stripe", "sk_live_", Of::Alnum, 8),
-    shape("Stripe", "sk_test_", Of::Alnum, 8),
-    shape("Stripe", "rk_live_", Of::Alnum, 8),
-    shape("Stripe", "rk_test_", Of::Alnum, 8),
-    shape("Stripe", "whsec_", Of::Base64, 24),
-    shape("Google", "AIza", Of::Key, 20),
-    shape("Google", "ya29.", Of::Key, 20),
-    shape("Google", "GOCSPX-", Of::Key, 20),
-    shape("AWS", "AKIA", Of::Upper, 16),
-    shape("AWS", "ASIA", Of::Upper, 16),
-    shape("AWS", "ABIA", Of::Upper, 16),
-    shape("AWS", "ACCA", Of::Upper, 16),
-    shape("AWS Bedrock", "ABSK", Of::Base64, 60),
-    checked("GitHub", "ghp_", Of::Alnum, 20),
-    checked("GitHub", "gho_", Of::Alnum, 20),
-    checked("GitHub", "ghu_", Of::Alnum, 20),
-    checked("GitHub", "ghs_", Of::Alnum, 20),
-    checked("GitHub", "ghr_", Of::Alnum, 20),
-    shape("GitHub", "github_pat_", Of::Word, 20),
-    shape("GitLab", "glpat-", Of::Key, 16),
-    shape("GitLab", "gldt-", Of::Key, 16),
-    shape("GitLab", "glrt-", Of::Key, 16),
-    shape("GitLab", "glcbt-", Of::Key, 16),
-    shape("Slack", "xoxa-", Of::Key, 10),
-    shape("Slack", "xoxb-", Of::Key, 10),
-    shape("Slack", "xoxe-", Of::Key, 10),
-    shape("Slack", "xoxe.", Of::Dotted, 10),
-    shape("Slack", "xoxo-", Of::Key, 10),
-    shape("Slack", "xoxp-", Of::Key, 10),
-    shape("Slack", "xoxr-", Of::Key, 10),
-    shape("Slack", "xoxs-", Of::Key, 10),
-    shape("Slack", "xapp-", Of::Key, 10),
-    shape("Slack", "hooks.slack.com/services/", Of::Path, 8),
-    checked("npm", "npm_", Of::Alnum, 20),
-    shape("PyPI", "pypi-", Of::Key, 16),
-    shape("Groq", "gsk_", Of::Alnum, 20),
-    shape("Hugging Face", "hf_", Of::Alnum, 20),
-    shape("Replicate", "r8_", Of::Alnum, 20),
-    shape("xAI", "xai-", Of::Key, 16),
-    shape("Perplexity", "pplx-", Of::Key, 16),
-    shape("Tavily", "tvly-", Of::Key, 16),
-    shape("Fireworks", "fw-", Of::Key, 16),
-    shape("Fireworks", "fw_", Of::Alnum, 20),
-    shape("NVIDIA", "nvapi-", Of::Key, 16),
-    shape("LangSmith", "lsv2_pt_", Of::Word, 16),
-    shape("LangSmith", "lsv2_sk_", Of::Word, 16),
-    shape("Langfuse", "sk-lf-", Of::Key, 16),
-    shape("Pinecone", "pcsk_", Of::Word, 20),
-    shape("SendGrid", "SG.", Of::Dotted, 60),
-    shape("Shopify", "shpat_", Of::Hex, 32),
-    shape("Shopify", "shpca_", Of::Hex, 32),
-    shape("Shopify", "shppa_", Of::Hex, 32),
-    shape("Shopify", "shpss_", Of::Hex, 32),
-    shape("DigitalOcean", "dop_v1_", Of::Hex, 64),
-    shape("DigitalOcean", "doo_v1_", Of::Hex, 64),
-    shape("DigitalOcean", "dor_v1_", Of::Hex, 64),
-    shape("Databricks", "dapi", Of::Hex, 32),
-    shape("HashiCorp Vault", "hvs.", Of::Key, 24),
-    shape("HashiCorp Vault", "hvb.", Of::Key, 24),
-    shape("Supabase", "sbp_", Of::Hex, 40),
-    shape("Linear", "lin_api_", Of::Alnum, 32),
-    shape("Notion", "ntn_", Of::Alnum, 40),
-    shape("Figma", "figd_", Of::Key, 40),
-    shape("Atlassian", "ATATT3x", Of::Bearer, 64),
-    shape("Grafana", "glsa_", Of::Word, 32),
-    shape("Grafana", "glc_", Of::Base64, 32),
-    shape("Sentry", "sntrys_", Of::Base64, 32),
-    shape("Sentry", "sntryu_", Of::Hex, 64),
-    shape("age", "AGE-SECRET-KEY-1", Of::Upper, 58),
+/// Keys: whose, what they begin with, of what characters the rest is, and how many of them there are at least. Of
+/// two prefixes that begin alike the longer one comes first.
+#[rustfmt::skip]
+pub(super) const KEYS: &[(&str, &str, &str, usize)] = &[
+    ("Squall", "squall_", HEX, 64),
+    ("Anthropic", "sk-ant-", KEY, 8),
+    ("OpenRouter", "sk-or-", KEY, 8),
+    ("Langfuse", "sk-lf-", KEY, 16),
+    ("OpenAI, DeepSeek and others", "sk-", KEY, 8),
+    ("Stripe", "sk_live_", ALNUM, 8),
+    ("Stripe", "sk_test_", ALNUM, 8),
+    ("Stripe", "rk_live_", ALNUM, 8),
+    ("Stripe", "rk_test_", ALNUM, 8),
+    ("Stripe", "whsec_", BASE64, 24),
+    ("Google", "AIza", KEY, 20),
+    ("Google", "ya29.", KEY, 20),
+    ("Google", "GOCSPX-", KEY, 20),
+    ("AWS", "AKIA", UPPER, 16),
+    ("AWS", "ASIA", UPPER, 16),
+    ("AWS", "ABIA", UPPER, 16),
+    ("AWS", "ACCA", UPPER, 16),
+    ("AWS Bedrock", "ABSK", BASE64, 60),
+    ("GitHub", "ghp_", ALNUM, 20),
+    ("GitHub", "gho_", ALNUM, 20),
+    ("GitHub", "ghu_", ALNUM, 20),
+    ("GitHub", "ghs_", ALNUM, 20),
+    ("GitHub", "ghr_", ALNUM, 20),
+    ("GitHub", "github_pat_", WORD, 20),
+    ("GitLab", "glpat-", KEY, 16),
+    ("GitLab", "gldt-", KEY, 16),
+    ("GitLab", "glrt-", KEY, 16),
+    ("GitLab", "glcbt-", KEY, 16),
+    ("Slack", "xoxa-", KEY, 10),
+    ("Slack", "xoxb-", KEY, 10),
+    ("Slack", "xoxe-", KEY, 10),
+    ("Slack", "xoxe.", DOTTED, 10),
+    ("Slack", "xoxo-", KEY, 10),
+    ("Slack", "xoxp-", KEY, 10),
+    ("Slack", "xoxr-", KEY, 10),
+    ("Slack", "xoxs-", KEY, 10),
+    ("Slack", "xapp-", KEY, 10),
+    ("Slack", "hooks.slack.com/services/", PATH, 8),
+    ("npm", "npm_", ALNUM, 20),
+    ("PyPI", "pypi-", KEY, 16),
+    ("Groq", "gsk_", ALNUM, 20),
+    ("Hugging Face", "hf_", ALNUM, 20),
+    ("Replicate", "r8_", ALNUM, 20),
+    ("xAI", "xai-", KEY, 16),
+    ("Perplexity", "pplx-", KEY, 16),
+    ("Tavily", "tvly-", KEY, 16),
+    ("Fireworks", "fw-", KEY, 16),
+    ("Fireworks", "fw_", ALNUM, 20),
+    ("NVIDIA", "nvapi-", KEY, 16),
+    ("LangSmith", "lsv2_pt_", WORD, 16),
+    ("LangSmith", "lsv2_sk_", WORD, 16),
+    ("Pinecone", "pcsk_", WORD, 20),
+    ("SendGrid", "SG.", DOTTED, 60),
+    ("Shopify", "shpat_", HEX, 32),
+    ("Shopify", "shpca_", HEX, 32),
+    ("Shopify", "shppa_", HEX, 32),
+    ("Shopify", "shpss_", HEX, 32),
+    ("DigitalOcean", "dop_v1_", HEX, 64),
+    ("DigitalOcean", "doo_v1_", HEX, 64),
+    ("DigitalOcean", "dor_v1_", HEX, 64),
+    ("Databricks", "dapi", HEX, 32),
+    ("HashiCorp Vault", "hvs.", KEY, 24),
+    ("HashiCorp Vault", "hvb.", KEY, 24),
+    ("Supabase", "sbp_", HEX, 40),
+    ("Linear", "lin_api_", ALNUM, 32),
+    ("Notion", "ntn_", ALNUM, 40),
+    ("Figma", "figd_", KEY, 40),
+    ("Atlassian", "ATATT3x", BEARER, 64),
+    ("Grafana", "glsa_", WORD, 32),
+    ("Grafana", "glc_", BASE64, 32),
+    ("Sentry", "sntrys_", BASE64, 32),
+    ("Sentry", "sntryu_", HEX, 64),
+    ("age", "AGE-SECRET-KEY-1", UPPER, 58),
 ];
+
+/// What is found, its pattern, and what a match must be.
+type SecretShape = (&'static str, &'static str, fn(&str) -> bool);
+
+#[rustfmt::skip]
+const OTHERS: &[SecretShape] = &[
+    ("JSON Web Token", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", any),
+    ("Telegram", r"\bbot[0-9]{6,12}:[A-Za-z0-9_-]{30,}", any),
+    ("private key", r"(?s)-----BEGIN [A-Z0-9 ]{0,50}PRIVATE KEY(?: BLOCK)?-----(?:.*?-----END [A-Z0-9 ]{0,50}PRIVATE KEY(?: BLOCK)?-----|.*)", any),
+    ("credentials", r"(?i-u)\bbearer {1,8}(?P<v>[a-z0-9._~+/=-]{16,})", any),
+    ("credentials", r"(?i-u)\bbasic {1,8}(?P<v>[a-z0-9+/]{5,}=+)", any),
+    ("credentials", r#"(?i-u)\bauthorization[ :="']{1,4}(?:bearer|basic|token) {1,8}(?P<v>[a-z0-9._~+/=-]{4,})"#, any),
+    ("credentials", r#"(?i-u)\b(?:aws_secret_access_key[ :="']{1,5}|accountkey=)(?P<v>[a-z0-9+/=]{40,})"#, any),
+    ("user information", r#"://(?P<v>[^\s/?#"'<>]+)@"#, is_user_info),
+    ("payment card", CARD, is_card),
+];
+
+fn any(_: &str) -> bool {
+    true
+}
+
+/// `user:password`, or a user that may be a key.
+fn is_user_info(written: &str) -> bool {
+    written.len() >= 16 || (written.len() > 1 && written.contains(':'))
+}
+
+/// [`KEYS`], then [`OTHERS`].
+static SHAPES: LazyLock<Patterns> = LazyLock::new(|| {
+    let keys = KEYS.iter().map(|(_, prefix, class, least)| {
+        let prefix = regex::escape(prefix);
+        format!("{prefix}[{class}]{{{least},}}")
+    });
+    let keys: Vec<String> = keys.collect();
+    let keys = format!(r"(?:\b|_)(?P<v>{})", keys.join("|"));
+    let others = OTHERS.iter().map(|(_, pattern, _)| *pattern);
+    Patterns::new([&*keys].into_iter().chain(others))
+});
+
+/// Secrets in a text as it is written.
+pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+    for (row, range) in SHAPES.find(text) {
+        let written = &text[range.clone()];
+        let name = match row.checked_sub(1).map(|row| OTHERS[row]) {
+            None => {
+                let mut keys = KEYS.iter().filter(|key| written.starts_with(key.1));
+                keys.next().map(|key| key.0)
+            }
+            Some((name, _, is_one)) => is_one(written).then_some(name),
+        };
+        found.extend(name.map(|name| Secret::new(range, name)));
+    }
+}

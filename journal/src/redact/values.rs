@@ -7,67 +7,63 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::detect::Found;
+use super::Secret;
 use super::names::is_secret_header;
 
 /// What such a secret is called.
 pub(super) const VALUE: &str = "value";
 
-/// Shortest value, in bytes, that is found inside longer texts. A shorter one stands in half of all
-/// words; it is a secret only where it is the whole text.
+/// Shortest value, in bytes, that is found inside longer texts. A shorter one is in half of all words; it is
+/// a secret only if it is the whole text.
 const SHORTEST: usize = 4;
 
 /// Shortest credential of a header, in bytes, that is looked for elsewhere.
 const CREDENTIAL: usize = 8;
 
-/// Each once, of two that begin alike the longer one first; `None`: there is none.
-pub(super) fn sorted(values: impl IntoIterator<Item = String>) -> Option<Arc<[String]>> {
+/// Each once, of two that begin alike the longer one first.
+pub(super) fn sorted(values: impl IntoIterator<Item = String>) -> Arc<[String]> {
     let all = values.into_iter().filter(|value| !value.is_empty());
     let mut values: Vec<_> = all.collect::<BTreeSet<_>>().into_iter().collect();
     values.sort_by_key(|value| Reverse(value.len()));
-    (!values.is_empty()).then(|| values.into())
+    values.into()
 }
 
-/// Where they stand in a text.
-pub(super) fn find(values: &[String], text: &str, found: &mut Vec<Found>) {
-    for value in values {
-        if text == value {
-            found.push(Found::new(0..text.len(), VALUE));
-        } else if value.len() >= SHORTEST {
-            let places = text.match_indices(value.as_str());
-            found.extend(places.map(|(at, _)| Found::new(at..at + value.len(), VALUE)));
-        }
+/// Where they are in a text.
+pub(super) fn find(values: &[String], text: &str, found: &mut Vec<Secret>) {
+    for value in values
+        .iter()
+        .filter(|it| it.len() >= SHORTEST || text == **it)
+    {
+        let places = text.match_indices(value.as_str());
+        found.extend(places.map(|(at, _)| Secret::new(at..at + value.len(), VALUE)));
     }
 }
 
 /// The credentials among headers, in each form in which a body may hold them.
-pub(super) fn of_headers<'h>(
-    headers: impl Iterator<Item = (&'h str, &'h [u8])>,
-) -> BTreeSet<String> {
-    let mut values = BTreeSet::new();
+pub(super) fn of_headers<'h>(headers: impl Iterator<Item = (&'h str, &'h [u8])>) -> Vec<String> {
+    let mut values = Vec::new();
     for (name, value) in headers.filter(|(name, _)| is_secret_header(name)) {
-        let value = String::from_utf8_lossy(value);
-        let value = value.trim();
-        let mut add = |value: &str| {
-            if value.len() >= CREDENTIAL {
-                values.insert(value.to_owned());
-            }
-        };
-        add(value);
+        let value = String::from_utf8_lossy(value).trim().to_owned();
         if let Some((scheme, credentials)) = value.split_once(' ') {
-            add(credentials.trim());
-            let basic = scheme.eq_ignore_ascii_case("basic");
-            let decoded = basic.then(|| STANDARD.decode(credentials.trim()).ok());
-            let decoded = decoded.flatten().unwrap_or_default();
-            let user = String::from_utf8_lossy(&decoded);
-            user.split_once(':')
-                .into_iter()
-                .for_each(|(_, password)| add(password));
+            values.push(credentials.to_owned());
+            let is_basic = scheme.eq_ignore_ascii_case("basic");
+            let user = STANDARD
+                .decode(credentials.trim())
+                .ok()
+                .filter(|_| is_basic);
+            let user = String::from_utf8_lossy(&user.unwrap_or_default()).into_owned();
+            values.extend(
+                user.split_once(':')
+                    .map(|(_, password)| password.to_owned()),
+            );
         }
         if name.to_ascii_lowercase().contains("cookie") {
             let pairs = value.split(';').filter_map(|pair| pair.split_once('='));
-            pairs.for_each(|(_, value)| add(value.trim()));
+            values.extend(pairs.map(|(_, value)| value.to_owned()));
         }
+        values.push(value);
     }
-    values
+    let trimmed = values.iter().map(|value| value.trim());
+    let long = trimmed.filter(|value| value.len() >= CREDENTIAL);
+    long.map(str::to_owned).collect()
 }

@@ -1,80 +1,55 @@
-//! Secrets and personal data in an exchange, for whoever judges where they go: found before they are
-//! taken out.
+//! Secrets and personal data in an exchange, for invariants that judge where they go: found before the exchange
+//! is redacted.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use percent_encoding::percent_decode_str;
-use squall_dialects::json::Document;
 use squall_dialects::stream::Framing;
 
 use super::content::Content;
-use super::leaves;
-use super::recorded::{Recorded, Request};
+use super::recorded::{Exposed, Recorded, Request};
 use super::redact;
+use super::session::header;
 use crate::personal;
 use crate::reach::{BY_NAME, Detected};
 use crate::record::Place;
-use crate::redact::{Found, Redactor, is_form, is_secret_header};
+use crate::redact::{Redactor, Secret, decoded, is_form, is_secret_header};
 
-/// What stands in both messages of an exchange.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exposed {
-    /// In the request.
-    pub request: Vec<Detected>,
-    /// In the answer.
-    pub answer: Vec<Detected>,
-    /// Tells the request's credentials from others, and not what they are.
-    pub credentials: u64,
-}
-
-/// Headers that speak of the exchange, and whose numbers are nobody's.
+/// Headers about the exchange, whose numbers are not personal.
+#[rustfmt::skip]
 const OF_THE_EXCHANGE: [&str; 12] = [
-    "baggage",
-    "content-length",
-    "date",
-    "etag",
-    "forwarded",
-    "host",
-    "server",
-    "traceparent",
-    "tracestate",
-    "user-agent",
-    "via",
-    "x-request-id",
+    "baggage", "content-length", "date", "etag", "forwarded", "host", "server", "traceparent", "tracestate",
+    "user-agent", "via", "x-request-id",
 ];
 
-/// It is for the proxy, and goes no further.
+/// It is for the proxy, and is not forwarded.
 const PROXY_AUTHORIZATION: &str = "proxy-authorization";
 
-/// Looks for them, in an exchange from which nothing was taken out yet. `framing`: how the answer's events
-/// are laid out, where it is a stream.
+/// Searches an exchange that is not redacted yet. `framing`: that of the response's events, if it is a stream.
 pub fn of(redactor: &Redactor, framing: Option<Framing>, recorded: &Recorded) -> Exposed {
-    let mut request = Looking::new(redactor);
-    request.url(&recorded.request.url);
-    request.headers(&recorded.request.headers);
-    let media_type = redact::media_type(&recorded.request.headers);
-    request.body(media_type, &recorded.request.body.0);
-    let mut answer = Looking::new(redactor);
+    let mut request = ExposureSearch::new(redactor);
+    let sent = &recorded.request;
+    request.secrets(Place::Url, redactor.find_in_url(&sent.url));
+    request.personal(Place::Url, &sent.url);
+    request.message(&sent.headers, &sent.body.0);
+    let mut answer = ExposureSearch::new(redactor);
     if let Some(got) = &recorded.answer {
-        answer.headers(&got.headers);
-        let media_type = redact::media_type(&got.headers);
-        answer.body(media_type, &got.content.whole());
+        answer.message(&got.headers, &got.content.whole());
         if let (Content::Stream(pieces), Some(framing)) = (&got.content, framing) {
-            for strand in redact::stream::strands(&redact::stream::frames(framing, pieces)) {
-                answer.text(Place::Body, &strand.text);
+            for strand in redact::strands(&redact::frames(framing, pieces)) {
+                answer.text(Place::Body, &strand.text, false);
             }
         }
     }
     Exposed {
         request: request.finish(),
         answer: answer.finish(),
-        credentials: credentials(&recorded.request),
+        credentials: credentials(sent),
     }
 }
 
-/// By what is hidden of a request: headers that hold a secret by their name, and the URL.
+/// A hash of headers that are secrets by their names, and of the URL.
 fn credentials(request: &Request) -> u64 {
     let mut hasher = DefaultHasher::new();
     let secret = |(name, _): &&(String, String)| is_secret_header(name);
@@ -87,13 +62,13 @@ fn credentials(request: &Request) -> u64 {
     hasher.finish()
 }
 
-/// What was found in a message so far, each once.
-struct Looking<'r> {
+/// What was found in a message so far, each once: where, whether it is personal, and by which detector.
+struct ExposureSearch<'r> {
     redactor: &'r Redactor,
     found: BTreeSet<(Place, bool, Cow<'static, str>)>,
 }
 
-impl<'r> Looking<'r> {
+impl<'r> ExposureSearch<'r> {
     fn new(redactor: &'r Redactor) -> Self {
         Self {
             redactor,
@@ -101,40 +76,34 @@ impl<'r> Looking<'r> {
         }
     }
 
-    fn secret(&mut self, place: Place, detector: impl Into<Cow<'static, str>>) {
-        self.found.insert((place, false, detector.into()));
-    }
-
-    fn text(&mut self, place: Place, text: &str) {
-        self.secrets(place, self.redactor.find(text));
-        self.personal(place, text);
-    }
-
-    fn secrets(&mut self, place: Place, found: Vec<Found>) {
-        for found in found {
-            self.secret(place, found.name);
-        }
+    fn secrets(&mut self, place: Place, found: Vec<Secret>) {
+        let found = found.into_iter();
+        self.found
+            .extend(found.map(|secret| (place, false, secret.name.into())));
     }
 
     fn personal(&mut self, place: Place, text: &str) {
-        for found in personal::find(text) {
-            self.found.insert((place, true, found.detector.into()));
-        }
+        decoded::search(text, &mut |text| {
+            let found = personal::find(text).into_iter();
+            self.found
+                .extend(found.map(|one| (place, true, one.detector.into())));
+            Vec::new()
+        });
     }
 
-    fn url(&mut self, url: &str) {
-        self.secrets(Place::Url, self.redactor.find_in_url(url));
-        self.personal(Place::Url, url);
-        self.personal(Place::Url, &decoded(url));
+    fn text(&mut self, place: Place, text: &str, is_form: bool) {
+        self.secrets(place, self.redactor.find_in(text, is_form));
+        self.personal(place, text);
     }
 
-    fn headers(&mut self, headers: &[(String, String)]) {
-        for (name, value) in headers {
-            if name == PROXY_AUTHORIZATION {
-                continue;
-            }
+    fn message(&mut self, headers: &[(String, String)], body: &[u8]) {
+        for (name, value) in headers
+            .iter()
+            .filter(|(name, _)| name != PROXY_AUTHORIZATION)
+        {
             if is_secret_header(name) {
-                self.secret(Place::Header, format!("{BY_NAME}{name}"));
+                let detector = format!("{BY_NAME}{name}").into();
+                self.found.insert((Place::Header, false, detector));
             } else {
                 self.secrets(Place::Header, self.redactor.find(value));
             }
@@ -142,42 +111,19 @@ impl<'r> Looking<'r> {
                 self.personal(Place::Header, value);
             }
         }
-    }
-
-    fn body(&mut self, media_type: Option<&str>, body: &[u8]) {
-        let text = String::from_utf8_lossy(body);
-        let is_form = is_form(media_type);
-        self.secrets(Place::Body, self.redactor.all(&text, is_form));
-        self.personal(Place::Body, &text);
-        if is_form {
-            self.personal(Place::Body, &decoded(&text.replace('+', " ")));
-            return;
-        }
-        // Behind `\n` nothing begins a word that is told by its shape.
-        let Ok(document) = Document::parse(body) else {
-            return;
-        };
-        leaves::each(document.root(), &mut |_, leaf| {
-            if leaf.raw().contains('\\')
-                && let Some(text) = leaf.as_str()
-            {
-                self.personal(Place::Body, &text);
-            }
-        });
+        let is_form = is_form(header(headers, "content-type"));
+        self.text(Place::Body, &String::from_utf8_lossy(body), is_form);
     }
 
     fn finish(self) -> Vec<Detected> {
-        let detected = |(place, personal, detector): (Place, bool, Cow<'static, str>)| Detected {
+        let found = self.found.into_iter();
+        let detected = found.map(|(place, personal, detector)| Detected {
             detector: detector.into_owned(),
             personal,
             place,
-        };
-        self.found.into_iter().map(detected).collect()
+        });
+        detected.collect()
     }
-}
-
-fn decoded(text: &str) -> Cow<'_, str> {
-    percent_decode_str(text).decode_utf8_lossy()
 }
 
 #[cfg(test)]

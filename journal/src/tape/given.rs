@@ -1,31 +1,32 @@
-//! An answer on a tape, and the calls that it was the answer to.
+//! A recorded response, and the JSON-RPC calls that it was the response to.
 
 use squall_dialects::json::Document;
-use squall_dialects::mcp::{self, Asked, Call, Id};
+use squall_dialects::mcp::{self, Asked, Id};
 use squall_dialects::stream::{Frame, Framing, Splitter};
 
 use super::content::Content;
-use super::redact;
-use super::session::{Answer, Exchange};
+use super::session::{Answer, Exchange, header};
 
-/// An answer that can be given again.
+/// A response that can be played back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
-    /// The answer as it was recorded.
+    /// The response as it was recorded.
     pub answer: Answer,
-    /// Ids of the JSON-RPC calls that it was the answer to, in the order of the request; where that was
-    /// not kept, in the order of the answers. Empty for anything else.
+    /// Ids of the JSON-RPC calls that it was the response to, in the order of the request; if that was not
+    /// stored, in the order of the replies. Empty for anything else.
     pub calls: Vec<Id>,
 }
 
 impl Given {
-    /// What answers a request like this one.
+    /// The response of an exchange.
     pub fn of(exchange: &Exchange) -> Self {
         let body = exchange.matching.body.as_ref();
         let calls = match body.map(|body| Asked::read(&body.0)) {
-            Some(Some(asked)) => ids(asked.calls),
-            Some(None) => Vec::new(),
-            None => answered(&exchange.answer),
+            Some(asked) => {
+                let calls = asked.map(|asked| asked.calls).unwrap_or_default();
+                calls.into_iter().filter_map(|call| call.id).collect()
+            }
+            None => replies(&exchange.answer),
         };
         Self {
             answer: exchange.answer.clone(),
@@ -33,37 +34,33 @@ impl Given {
         }
     }
 
-    /// Whether the answer is a stream of events, also where it was written in one piece.
+    /// Whether the response is a stream of events, also if it was written in one piece.
     pub fn is_of_events(&self) -> bool {
         is_of_events(&self.answer)
     }
 }
 
-fn ids(calls: Vec<Call>) -> Vec<Id> {
-    calls.into_iter().filter_map(|call| call.id).collect()
-}
-
-/// Ids of the calls that an answer answers.
-fn answered(answer: &Answer) -> Vec<Id> {
-    if !is_of_events(answer) {
-        return answered_in(&answer.content.whole());
-    }
-    let events = answer.content.whole();
-    let mut splitter = Splitter::new(Framing::Sse, events.len());
-    let mut frames = splitter.push(&events);
-    frames.extend(splitter.finish());
-    let data = |frame: Frame| frame.data().map(|data| answered_in(&data));
-    frames.into_iter().filter_map(data).flatten().collect()
-}
-
 fn is_of_events(answer: &Answer) -> bool {
-    let said = redact::media_type(&answer.headers);
+    let media_type = header(&answer.headers, "content-type").unwrap_or_default();
     matches!(answer.content, Content::Stream(_))
-        || said.is_some_and(|said| said.trim_start().starts_with("text/event-stream"))
+        || media_type.trim_start().starts_with("text/event-stream")
 }
 
-fn answered_in(json: &[u8]) -> Vec<Id> {
-    // Most answers are none of JSON-RPC: they are not parsed.
+/// Ids of the calls that a response replies to.
+fn replies(answer: &Answer) -> Vec<Id> {
+    let whole = answer.content.whole();
+    if !is_of_events(answer) {
+        return replies_in(&whole);
+    }
+    let mut splitter = Splitter::new(Framing::Sse, whole.len());
+    let mut frames = splitter.push(&whole);
+    frames.extend(splitter.finish());
+    let data = frames.iter().filter_map(Frame::data);
+    data.flat_map(|data| replies_in(&data)).collect()
+}
+
+fn replies_in(json: &[u8]) -> Vec<Id> {
+    // Most responses are not JSON-RPC: they are not parsed.
     if memchr::memmem::find(json, b"\"jsonrpc\"").is_none() {
         return Vec::new();
     }

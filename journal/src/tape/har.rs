@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::content::{Content, Data};
 use super::recorded::Recorded;
-use super::session::Answer;
+use super::session::{Answer, header};
 use crate::timestamp;
 
 /// The archive of a recording, its exchanges in the order in which they began. `comment` says what
@@ -23,12 +23,8 @@ pub fn document(version: &str, comment: Option<&str>, recorded: &[Recorded]) -> 
 }
 
 fn entry(recorded: &Recorded) -> Value {
-    let wait = recorded
-        .answer
-        .as_ref()
-        .map_or(recorded.duration_ms, |answer| {
-            answer.latency_ms.min(recorded.duration_ms)
-        });
+    let latency = recorded.answer.as_ref().map(|answer| answer.latency_ms);
+    let wait = latency.map_or(recorded.duration_ms, |it| it.min(recorded.duration_ms));
     let receive = recorded.duration_ms - wait;
     json!({
         "startedDateTime": timestamp::rfc3339(recorded.started_ms),
@@ -104,19 +100,16 @@ fn response(recorded: &Recorded) -> Value {
         });
         content["_stream"] = ends.collect();
     }
-    let reason = http::StatusCode::from_u16(answer.status)
-        .ok()
-        .and_then(|status| status.canonical_reason())
-        .unwrap_or_default();
-    let location = answer.headers.iter().find(|(name, _)| name == "location");
+    let status = http::StatusCode::from_u16(answer.status).ok();
+    let reason = status.and_then(|status| status.canonical_reason());
     let mut document = json!({
         "status": answer.status,
-        "statusText": reason,
+        "statusText": reason.unwrap_or_default(),
         "httpVersion": recorded.version,
         "cookies": [],
         "headers": pairs(&answer.headers),
         "content": content,
-        "redirectURL": location.map_or("", |(_, value)| value.as_str()),
+        "redirectURL": header(&answer.headers, "location").unwrap_or_default(),
         "headersSize": -1,
         "bodySize": recorded.response_bytes,
     });
@@ -133,37 +126,32 @@ fn response(recorded: &Recorded) -> Value {
 }
 
 fn text(data: &Data) -> String {
-    data.as_text()
-        .map_or_else(|| data.to_base64(), str::to_owned)
+    (data.as_text()).map_or_else(|| data.to_base64(), str::to_owned)
+}
+
+fn pair(name: &str, value: &str) -> Value {
+    json!({ "name": name, "value": value })
 }
 
 fn pairs(headers: &[(String, String)]) -> Value {
-    headers
-        .iter()
-        .map(|(name, value)| json!({ "name": name, "value": value }))
-        .collect()
+    let headers = headers.iter();
+    headers.map(|(name, value)| pair(name, value)).collect()
 }
 
 fn media_type(headers: &[(String, String)]) -> &str {
-    let found = headers.iter().find(|(name, _)| name == "content-type");
-    found.map_or("x-unknown", |(_, value)| value.as_str())
+    header(headers, "content-type").unwrap_or("x-unknown")
 }
 
 fn query(url: &str) -> Value {
-    let Some((_, query)) = url.split_once('?') else {
-        return json!([]);
-    };
+    let (_, query) = url.split_once('?').unwrap_or_default();
     let decoded = |part: &str| {
-        percent_encoding::percent_decode_str(&part.replace('+', " "))
-            .decode_utf8_lossy()
-            .into_owned()
+        let part = part.replace('+', " ");
+        let decoded = percent_encoding::percent_decode_str(&part).decode_utf8_lossy();
+        decoded.into_owned()
     };
-    query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            json!({ "name": decoded(name), "value": decoded(value) })
-        })
+    let pairs = query.split('&').filter(|it| !it.is_empty());
+    let parameters = pairs.map(|it| it.split_once('=').unwrap_or((it, "")));
+    parameters
+        .map(|(name, value)| pair(&decoded(name), &decoded(value)))
         .collect()
 }

@@ -1,11 +1,11 @@
-//! One exchange as it is kept by a recording.
+//! One exchange as a recording stores it.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Data};
-use super::exposed::Exposed;
-use super::session::{Answer, Exchange, Matching};
+use super::session::{Answer, Exchange, Matching, Session};
+use crate::reach::Detected;
 use crate::record::{Kind, Outcome};
 
 /// An exchange with its heads and bodies, as the agent saw them, redacted.
@@ -25,56 +25,65 @@ pub struct Recorded {
     pub outcome: Outcome,
     /// The request.
     pub request: Request,
-    /// The request's fingerprint, redacted as it is kept.
+    /// The fingerprint of the redacted request.
     pub fingerprint: u64,
-    /// Of a model call: the last thing that a user said in it.
+    /// Of a model call: the last user message.
     pub input: Option<String>,
-    /// The answer; `None`: the agent got none.
+    /// The response; `None`: the agent got none.
     pub answer: Option<Answer>,
     /// Version of HTTP towards the agent: `HTTP/1.1`, `HTTP/2.0`.
     pub version: String,
-    /// Encoded bytes of the answer's body.
+    /// Encoded bytes of the response's body.
     pub response_bytes: u64,
-    /// From the request's head to the answer's end, milliseconds.
+    /// From the request's head to the response's end, milliseconds.
     pub duration_ms: u64,
     /// Modes of the faults that were applied.
     pub faults: Vec<String>,
-    /// What stood in it before secrets were taken out; `None`: nobody looked. Not written anywhere.
+    /// What was in it before it was redacted; `None`: it was not searched. Not stored.
     #[serde(skip)]
     pub exposed: Option<Exposed>,
 }
 
-/// A request as it is kept.
+/// A request as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// Method.
     pub method: String,
     /// URL as rules see it.
     pub url: String,
-    /// Headers, those of the connection left out.
+    /// Headers, without those of the connection.
     pub headers: Vec<(String, String)>,
     /// The body, decoded.
     pub body: Data,
     /// Encoded bytes of the body.
     pub bytes: u64,
-    /// The body was longer than what is kept of one: it counts as unread.
+    /// The body was longer than what is stored of one: it counts as unread.
     pub over_limit: bool,
 }
 
+/// Secrets and personal data in both messages of an exchange.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exposed {
+    /// In the request.
+    pub request: Vec<Detected>,
+    /// In the response.
+    pub answer: Vec<Detected>,
+    /// Differs from that of requests with other credentials, and does not reveal them.
+    pub credentials: u64,
+}
+
 impl Recorded {
-    /// The exchange as one that can be played back; `None` for what is no request and answer (a
-    /// tunnel, an upgrade), for what Squall refused, and where the agent went away before there was an
-    /// answer.
+    /// The exchange as one that can be played back; `None` for a tunnel or an upgrade, for what Squall
+    /// rejected, and if the agent disconnected before there was a response.
     pub fn to_exchange(&self) -> Option<Exchange> {
         if self.kind == Kind::Other || self.outcome == Outcome::Denied {
             return None;
         }
-        let answer = self.answer.clone().or_else(|| {
-            (self.outcome != Outcome::ClientGone).then(|| Answer {
-                latency_ms: self.duration_ms,
-                ..Answer::default()
-            })
-        })?;
+        let none = Answer {
+            latency_ms: self.duration_ms,
+            ..Answer::default()
+        };
+        let none = (self.outcome != Outcome::ClientGone).then_some(none);
         let body = &self.request.body;
         Some(Exchange {
             matching: Matching {
@@ -86,17 +95,15 @@ impl Recorded {
             },
             dialect: self.dialect.clone(),
             http2: self.version == "HTTP/2.0",
-            answer,
+            answer: self.answer.clone().or(none)?,
         })
     }
 
-    /// Bytes that it takes, about.
+    /// About how many bytes it takes.
     pub fn weight(&self) -> usize {
         let headers = |headers: &[(String, String)]| -> usize {
-            headers
-                .iter()
-                .map(|(name, value)| name.len() + value.len())
-                .sum()
+            let each = headers.iter();
+            each.map(|(name, value)| name.len() + value.len()).sum()
         };
         let answer = self.answer.as_ref().map_or(0, |answer| {
             let content = match &answer.content {
@@ -105,28 +112,36 @@ impl Recorded {
             };
             headers(&answer.headers) + content
         });
-        512 + self.request.url.len()
-            + headers(&self.request.headers)
-            + self.request.body.0.len()
-            + answer
+        let request = &self.request;
+        512 + request.url.len() + headers(&request.headers) + request.body.0.len() + answer
     }
 }
 
-/// Whether a header says something about the exchange, rather than about the connection, the length
-/// or the coding of the body that is kept decoded.
+impl Session {
+    /// A recording as a session, its exchanges in the order in which they began. Exchanges without a response
+    /// to play back are left out.
+    pub fn of_recording(id: &str, name: Option<&str>, recorded: &[Recorded]) -> Self {
+        let began = recorded.first().map(|first| first.started_ms);
+        Self {
+            id: id.to_owned(),
+            name: name.map(str::to_owned),
+            input: recorded.iter().find_map(|one| one.input.clone()),
+            source: Some("recording".to_owned()),
+            captured_at: began.map(crate::timestamp::rfc3339),
+            exchanges: recorded.iter().filter_map(Recorded::to_exchange).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Whether a header is stored: not if it is about the connection, the length or the coding of the body, which
+/// is stored decoded.
+#[rustfmt::skip]
 pub fn is_kept(name: &str, decoded: bool) -> bool {
-    let of_connection = [
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "proxy-authenticate",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "content-length",
+    let left_out = [
+        "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "te", "trailer", "transfer-encoding",
+        "upgrade", "content-length",
     ];
-    let is_told_otherwise =
-        of_connection.contains(&name) || (decoded && name == "content-encoding");
-    !is_told_otherwise
+    let is_left_out = left_out.contains(&name) || (decoded && name == "content-encoding");
+    !is_left_out
 }

@@ -1,11 +1,10 @@
 //! Replay sessions: an incident with its input and the answers that were recorded.
 
 use http::Method;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::content::{Content, Data, Piece};
-use super::recorded::Recorded;
-use super::yaml;
 
 /// A production incident: what the agent was asked, what it was answered on the way, and the
 /// contract that it must now meet.
@@ -42,17 +41,17 @@ pub struct Session {
     pub on_exhausted: Option<Otherwise>,
 }
 
-/// What a tool answered.
-#[derive(Debug, Clone, PartialEq)]
+/// A tool's response.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolResponse {
     /// The tool's name.
     pub tool: String,
-    /// What it answered: a text as it is, anything else as JSON.
-    pub response: Value,
-    /// Status of the answer; 0: there was none.
+    /// Its status; 0: there was no response.
     pub status: u16,
     /// How long it took.
     pub latency_ms: u64,
+    /// A text as it is, anything else as JSON.
+    pub response: Value,
 }
 
 /// An answer, and which request it is the answer to.
@@ -84,7 +83,7 @@ pub struct Matching {
 }
 
 /// An answer as it was recorded.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// Status; 0: there was no answer, the connection broke.
     pub status: u16,
@@ -102,10 +101,11 @@ pub struct Answer {
     pub broken_off: bool,
 }
 
-/// What becomes of a request that the tape has no answer for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What is done with a request that the tape has no response for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Otherwise {
-    /// It is refused, and nothing is dialled.
+    /// It is rejected, and nothing is dialled.
     #[default]
     Error,
     /// It goes to its upstream.
@@ -130,162 +130,105 @@ impl Otherwise {
 }
 
 impl Session {
-    /// A recording as a session, its exchanges in the order in which they began. Exchanges without
-    /// an answer to give again are left out.
-    pub fn of_recording(id: &str, name: Option<&str>, recorded: &[Recorded]) -> Self {
-        let exchanges = recorded.iter().filter_map(Recorded::to_exchange);
-        Self {
-            id: id.to_owned(),
-            name: name.map(str::to_owned),
-            input: recorded.iter().find_map(|one| one.input.clone()),
-            source: Some("recording".to_owned()),
-            captured_at: recorded
-                .first()
-                .map(|first| crate::timestamp::rfc3339(first.started_ms)),
-            exchanges: exchanges.collect(),
-            ..Self::default()
-        }
-    }
-
     /// The session as a JSON document.
     pub fn to_value(&self) -> Value {
-        let mut document = Map::new();
-        let mut put = |name: &str, value: Value| {
-            if !value.is_null() {
-                document.insert(name.to_owned(), value);
-            }
+        let context = (!self.context.is_empty()).then_some(&self.context);
+        let exchanges = |all: &[Exchange]| {
+            (!all.is_empty()).then(|| all.iter().map(Exchange::to_value).collect::<Value>())
         };
-        let list = |items: Vec<Value>| {
-            if items.is_empty() {
-                Value::Null
-            } else {
-                Value::Array(items)
-            }
-        };
-        put("id", json!(self.id));
-        put("name", json!(self.name));
-        put("source", json!(self.source));
-        put("captured_at", json!(self.captured_at));
-        put("input", json!(self.input));
-        put("context", list(self.context.clone()));
-        let tools = self.tool_responses.iter().map(ToolResponse::to_value);
-        put("tool_responses", list(tools.collect()));
-        let models = self.llm_responses.iter().map(Exchange::to_value);
-        put("llm_responses", list(models.collect()));
-        let exchanges = self.exchanges.iter().map(Exchange::to_value);
-        put("exchanges", list(exchanges.collect()));
-        put("expected_failure", json!(self.expected_failure));
-        put("contract", json!(self.contract));
-        put("on_miss", json!(self.on_miss.map(Otherwise::as_str)));
-        put(
-            "on_exhausted",
-            json!(self.on_exhausted.map(Otherwise::as_str)),
-        );
-        Value::Object(document)
+        let tools = (!self.tool_responses.is_empty()).then_some(&self.tool_responses);
+        document([
+            ("id", json!(self.id)),
+            ("name", json!(self.name)),
+            ("source", json!(self.source)),
+            ("captured_at", json!(self.captured_at)),
+            ("input", json!(self.input)),
+            ("context", json!(context)),
+            ("tool_responses", json!(tools)),
+            ("llm_responses", json!(exchanges(&self.llm_responses))),
+            ("exchanges", json!(exchanges(&self.exchanges))),
+            ("expected_failure", json!(self.expected_failure)),
+            ("contract", json!(self.contract)),
+            ("on_miss", json!(self.on_miss)),
+            ("on_exhausted", json!(self.on_exhausted)),
+        ])
     }
 
     /// The session as YAML.
     pub fn to_yaml(&self) -> String {
-        yaml::write(&self.to_value())
-    }
-}
-
-impl ToolResponse {
-    fn to_value(&self) -> Value {
-        json!({
-            "tool": self.tool,
-            "status": self.status,
-            "latency_ms": self.latency_ms,
-            "response": self.response,
-        })
+        let document = self.to_value();
+        // Quoted, so that line breaks, control characters and what looks like a number are read as they were.
+        let options = serde_saphyr::ser_options! { quote_all: true };
+        // JSON is YAML, too.
+        serde_saphyr::to_string_with_options(&document, options)
+            .unwrap_or_else(|_| document.to_string())
     }
 }
 
 impl Exchange {
     fn to_value(&self) -> Value {
-        let mut document = Map::new();
-        let matching = self.matching.to_value();
-        if !matching.is_empty() {
-            document.insert("match".to_owned(), Value::Object(matching));
-        }
-        if let Some(dialect) = &self.dialect {
-            document.insert("dialect".to_owned(), json!(dialect));
-        }
-        if self.http2 {
-            document.insert("http".to_owned(), json!(2));
-        }
-        self.answer.write_into(&mut document);
-        Value::Object(document)
-    }
-}
-
-impl Matching {
-    fn to_value(&self) -> Map<String, Value> {
-        let mut document = Map::new();
-        if let Some(method) = &self.method {
-            document.insert("method".to_owned(), json!(method.as_str()));
-        }
-        if let Some(url) = &self.url {
-            document.insert("url".to_owned(), json!(url));
-        }
-        if let Some(model) = &self.model {
-            document.insert("model".to_owned(), json!(model));
-        }
-        if let Some(fingerprint) = self.fingerprint {
-            document.insert(
-                "fingerprint".to_owned(),
-                json!(format!("{fingerprint:016x}")),
-            );
-        }
-        if let Some(body) = &self.body {
-            put_data(&mut document, "body", body);
-        }
-        document
-    }
-}
-
-impl Answer {
-    fn write_into(&self, document: &mut Map<String, Value>) {
-        document.insert("status".to_owned(), json!(self.status));
-        document.insert("latency_ms".to_owned(), json!(self.latency_ms));
-        if !self.headers.is_empty() {
-            document.insert("headers".to_owned(), headers(&self.headers));
-        }
-        match &self.content {
-            Content::Body(body) if body.0.is_empty() => {}
-            Content::Body(body) => put_data(document, "body", body),
+        let (matching, answer) = (&self.matching, &self.answer);
+        let fingerprint = matching.fingerprint.map(|it| format!("{it:016x}"));
+        let asked = document([
+            (
+                "method",
+                json!(matching.method.as_ref().map(Method::as_str)),
+            ),
+            ("url", json!(matching.url)),
+            ("model", json!(matching.model)),
+            ("fingerprint", json!(fingerprint)),
+            data(["body", "body_base64"], matching.body.as_ref()),
+        ]);
+        let content = match &answer.content {
+            Content::Body(body) => data(
+                ["body", "body_base64"],
+                Some(body).filter(|it| !it.0.is_empty()),
+            ),
             Content::Stream(pieces) => {
-                let pieces = pieces.iter().map(Piece::to_value).collect();
-                document.insert("stream".to_owned(), Value::Array(pieces));
+                let piece = |piece: &Piece| {
+                    let data = data(["data", "data_base64"], Some(&piece.data));
+                    document([("at_ms", json!(piece.at_ms)), data])
+                };
+                ("stream", pieces.iter().map(piece).collect())
             }
-        }
-        if self.over_limit {
-            document.insert("over_limit".to_owned(), json!(true));
-        }
-        if self.broken_off {
-            document.insert("broken_off".to_owned(), json!(true));
-        }
+        };
+        document([
+            ("match", asked),
+            ("dialect", json!(self.dialect)),
+            ("http", json!(self.http2.then_some(2))),
+            ("status", json!(answer.status)),
+            ("latency_ms", json!(answer.latency_ms)),
+            ("headers", headers(&answer.headers)),
+            content,
+            ("over_limit", json!(answer.over_limit.then_some(true))),
+            ("broken_off", json!(answer.broken_off.then_some(true))),
+        ])
     }
 }
 
-impl Piece {
-    fn to_value(&self) -> Value {
-        let mut document = Map::new();
-        document.insert("at_ms".to_owned(), json!(self.at_ms));
-        put_data(&mut document, "data", &self.data);
-        Value::Object(document)
+/// A document without the members that are null; without any, null.
+fn document<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let members = members.into_iter().filter(|(_, value)| !value.is_null());
+    let members: Map<_, _> = members
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    if members.is_empty() {
+        Value::Null
+    } else {
+        members.into()
     }
 }
 
-/// Bytes under `name`, or under `name_base64` where they are no text.
-fn put_data(document: &mut Map<String, Value>, name: &str, data: &Data) {
-    match data.as_text() {
-        Some(text) => document.insert(name.to_owned(), json!(text)),
-        None => document.insert(format!("{name}_base64"), json!(data.to_base64())),
-    };
+/// Bytes under the first name, or under the second in base64 if they are not a text.
+fn data(names: [&'static str; 2], data: Option<&Data>) -> (&'static str, Value) {
+    match data.map(|data| data.as_text().ok_or(data)) {
+        Some(Err(data)) => (names[1], json!(data.to_base64())),
+        Some(Ok(text)) => (names[0], json!(text)),
+        None => (names[0], Value::Null),
+    }
 }
 
-/// Headers by name; the values of one that comes several times are a list.
+/// Headers by name, null if there are none; the values of one that is repeated are a list.
 fn headers(headers: &[(String, String)]) -> Value {
     let mut document = Map::new();
     for (name, value) in headers {
@@ -297,5 +240,15 @@ fn headers(headers: &[(String, String)]) -> Value {
             Some(first) => *first = json!([first.take(), value]),
         }
     }
-    Value::Object(document)
+    if document.is_empty() {
+        Value::Null
+    } else {
+        document.into()
+    }
+}
+
+/// The first header with this name.
+pub(super) fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
+    let found = headers.iter().find(|(header, _)| header == name);
+    found.map(|(_, value)| value.as_str())
 }

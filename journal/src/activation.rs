@@ -1,5 +1,4 @@
-//! What is in force for a scope, and what changed: the shapes of `GET /v1/chaos` and of `chaos`
-//! events.
+//! What is in force for a scope, and changes of it: the shapes of `GET /v1/chaos` and of `chaos` events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,42 +8,42 @@ use crate::record::SpentRecord;
 /// What is in force for one scope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActivationRecord {
-    /// The scope; `default` is everything that no other scope takes.
+    /// The scope; `default` is the rest of the traffic.
     pub scope: String,
-    /// Id of the activation; `null` when nothing was ever put in force.
+    /// Id of the activation; `null` if there was none yet.
     pub activation: Option<String>,
-    /// The scope has no activation of its own and is under the default scope's.
+    /// Whether the scope has none of its own, and inherits the default scope's.
     pub inherited: bool,
     /// Name of the profile, `inline` for chaos given inline, `none` for no chaos.
     pub profile: String,
     /// Seed of every draw.
     pub seed: u64,
-    /// Stands for the scope in the draws.
+    /// Replaces the scope in draws.
     pub key: String,
-    /// What the journal reads: `headers`, `model` or `bodies`.
+    /// Capture level: `headers`, `model` or `bodies`.
     pub observe: String,
-    /// How many rules there are.
+    /// Number of rules.
     pub rules: usize,
-    /// Since when, RFC 3339; `null` when nothing was ever put in force.
+    /// Start, RFC 3339; `null` if there was none yet.
     pub started_at: Option<String>,
-    /// When it ends by itself, RFC 3339; `null` when it does not.
+    /// When it expires, RFC 3339; `null` if it does not.
     pub expires_at: Option<String>,
-    /// The time to live that holds, such as `1h30m`; `null` when it ends only when it is told to.
+    /// Time to live, such as `1h30m`; `null` without one.
     pub ttl: Option<String>,
-    /// Who set that time; `null` without one.
+    /// What set the time to live; `null` without one.
     pub ttl_from: Option<TtlFrom>,
-    /// What the model calls of the scope have used up since then.
+    /// What the model calls of the scope have used since then.
     #[serde(default)]
     pub spent: SpentRecord,
 }
 
-/// Who set a time to live.
+/// What set a time to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TtlFrom {
-    /// Whoever put the activation in force.
+    /// The request that activated it.
     #[serde(rename = "request")]
     Request,
-    /// The config's `safety.ttl`: nothing was asked for, or more.
+    /// The configuration's `safety.ttl`: the request had none, or a longer one.
     #[serde(rename = "safety.ttl")]
     Config,
 }
@@ -52,24 +51,24 @@ pub enum TtlFrom {
 /// A change of what is in force for one scope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChaosEvent {
-    /// When, RFC 3339.
+    /// Time, RFC 3339.
     pub at: String,
     /// What happened.
     pub change: Change,
-    /// Why, when Squall itself ended it.
+    /// Why, if Squall ended it by itself.
     pub reason: Option<String>,
     /// What is in force for the scope from now on.
     pub now: ActivationRecord,
 }
 
-/// What happened to an activation.
+/// A change of an activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It was put in force.
+    /// It started.
     Started,
-    /// Its profile was edited; its counters go on.
+    /// Its profile was edited; its counters continue.
     Edited,
-    /// It was ended.
+    /// It ended.
     Ended,
 }

@@ -1,16 +1,15 @@
-//! The events of late, in order, for streams that resume where they were cut.
+//! The latest events, in order, for streams that resume where they were cut.
 //!
-//! A reader keeps nothing here: it asks for what came after the event it saw last. One that never
-//! reads costs nothing, and one that comes back too late is told that it missed something.
+//! No reader is registered here: each asks for what follows the last event that it has. If events between were
+//! dropped, it gets a gap.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which event: the log it is in and its number there, `1f3a-42`.
+/// The id of an event: its log, and its number there, `1f3a-42`.
 ///
-/// The log's number differs from daemon to daemon, so an id of yesterday's daemon is never mistaken
-/// for one of today's.
+/// The log differs from daemon to daemon, so that the id of another daemon's event is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventId {
     log: u32,
@@ -18,7 +17,7 @@ pub struct EventId {
 }
 
 impl EventId {
-    /// An id that no log ever gives: whoever asks for what came after it is told of a gap.
+    /// An id that no log ever gives: what follows it begins with a gap.
     pub const ELSEWHERE: Self = Self { log: 0, number: 0 };
 }
 
@@ -28,7 +27,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// A text that is no event's id.
+/// A text that is not the id of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of an event; ids look like `1f3a-42`")]
 pub struct NotAnEventId;
@@ -44,7 +43,7 @@ impl FromStr for EventId {
     }
 }
 
-/// Bounds of a log; when either is passed, the oldest events go.
+/// Bounds of a log; above either of them the oldest events are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Greatest number of events. Default 10 000.
@@ -62,25 +61,25 @@ impl Default for Bounds {
     }
 }
 
-/// What came after an event.
+/// What follows an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch<E> {
     /// The events with their ids, oldest first.
     pub events: Vec<(EventId, E)>,
-    /// Whether events between the one asked about and the first here are no longer held.
+    /// Whether events between were dropped.
     pub gap: Option<Gap>,
-    /// The event to ask about next.
+    /// The event to ask for next.
     pub last: EventId,
 }
 
-/// Events that were asked for and are no longer held.
+/// Events that were dropped before they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// How many; `None` when the event asked about was another daemon's.
+    /// How many; `None` if the event before them was another daemon's.
     pub missed: Option<u64>,
 }
 
-/// The events of late.
+/// The latest events.
 #[derive(Debug)]
 pub struct EventLog<E> {
     log: u32,
@@ -92,7 +91,7 @@ pub struct EventLog<E> {
 }
 
 impl<E: Clone> EventLog<E> {
-    /// An empty log; `log`, at least 1, tells it from the logs of other daemons.
+    /// An empty log; `log`, at least 1, differs from that of other daemons.
     pub fn new(log: u32, bounds: Bounds) -> Self {
         Self {
             log: log.max(1),
@@ -103,7 +102,7 @@ impl<E: Clone> EventLog<E> {
         }
     }
 
-    /// Adds an event that takes about `size` bytes; the oldest make room.
+    /// Adds an event that takes about `size` bytes, and drops the oldest ones above the bounds.
     pub fn push(&mut self, event: E, size: usize) -> EventId {
         self.newest += 1;
         self.bytes += size;
@@ -117,7 +116,7 @@ impl<E: Clone> EventLog<E> {
         self.newest()
     }
 
-    /// Id of the newest event; before the first event, an id that every event comes after.
+    /// Id of the newest event; before the first event, an id that every event follows.
     pub fn newest(&self) -> EventId {
         EventId {
             log: self.log,
@@ -125,46 +124,28 @@ impl<E: Clone> EventLog<E> {
         }
     }
 
-    /// At most `limit` events that came after `last`, with a gap when some of them are gone.
+    /// At most `limit` events that follow `last`, with a gap if some of them were dropped.
     ///
-    /// An id that this log never gave (another daemon's, or from the future) gets everything held
-    /// and a gap.
+    /// An id that this log never gave gets all events and a gap.
     pub fn after(&self, last: EventId, limit: usize) -> Batch<E> {
         let held_before = self.newest - self.events.len() as u64;
-        let ours = last.log == self.log && last.number <= self.newest;
-        let seen = if ours { last.number } else { held_before };
-        let gap = if !ours {
-            Some(Gap { missed: None })
-        } else if seen < held_before {
-            Some(Gap {
-                missed: Some(held_before - seen),
-            })
-        } else {
-            None
-        };
-        let from = seen.max(held_before);
-        let skip = usize::try_from(from - held_before).unwrap_or(usize::MAX);
-        let events: Vec<(EventId, E)> = self
-            .events
-            .iter()
-            .skip(skip)
-            .take(limit)
-            .zip(from + 1..)
-            .map(|((_, event), number)| {
-                (
-                    EventId {
-                        log: self.log,
-                        number,
-                    },
-                    event.clone(),
-                )
-            })
-            .collect();
-        let last = EventId {
+        let is_ours = last.log == self.log && last.number <= self.newest;
+        let from = held_before.max(if is_ours { last.number } else { 0 });
+        let missed = is_ours.then(|| from - last.number);
+        let id = |number| EventId {
             log: self.log,
-            number: from + events.len() as u64,
+            number,
         };
-        Batch { events, gap, last }
+        let skip = usize::try_from(from - held_before).unwrap_or(usize::MAX);
+        let events = self.events.iter().skip(skip).take(limit).zip(from + 1..);
+        let events: Vec<_> = events
+            .map(|((_, event), number)| (id(number), event.clone()))
+            .collect();
+        Batch {
+            gap: (missed != Some(0)).then_some(Gap { missed }),
+            last: id(from + events.len() as u64),
+            events,
+        }
     }
 }
 

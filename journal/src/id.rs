@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Which exchange: 24 hex digits that sort by start as text and as value.
+/// The id of an exchange: 24 hex digits that sort by start as text and as value.
 ///
-/// Twelve digits of milliseconds since 1970, eight of a counter that tells exchanges of one
-/// millisecond apart, four that tell daemons apart which share a store.
+/// Twelve digits of milliseconds since 1970, eight of a counter within the daemon, four of the daemon, which may
+/// share its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExchangeId {
     started_ms: u64,
@@ -20,8 +20,7 @@ pub struct ExchangeId {
 const MILLIS: u64 = (1 << 48) - 1;
 
 impl ExchangeId {
-    /// The id of the exchange that began `started_ms` milliseconds after 1970 as number `counter`
-    /// of its daemon. Milliseconds beyond 48 bits are cut off.
+    /// The id of the exchange number `counter` of a daemon. Milliseconds beyond 48 bits are cut off.
     pub fn new(started_ms: u64, counter: u32, daemon: u16) -> Self {
         Self {
             started_ms: started_ms & MILLIS,
@@ -46,7 +45,7 @@ impl fmt::Display for ExchangeId {
     }
 }
 
-/// A text that is no exchange's id.
+/// A text that is not the id of an exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{given}` is not the id of an exchange; ids are 24 hex digits")]
 pub struct NotAnId {
@@ -57,18 +56,18 @@ impl FromStr for ExchangeId {
     type Err = NotAnId;
 
     fn from_str(text: &str) -> Result<Self, NotAnId> {
-        let refused = || NotAnId {
+        let error = || NotAnId {
             given: text.chars().take(40).collect(),
         };
-        let hex = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| refused());
+        let hex = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| error());
         let lower = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
         if text.len() != 24 || !text.bytes().all(lower) {
-            return Err(refused());
+            return Err(error());
         }
         Ok(Self {
             started_ms: hex(&text[..12])?,
-            counter: u32::try_from(hex(&text[12..20])?).map_err(|_| refused())?,
-            daemon: u16::try_from(hex(&text[20..])?).map_err(|_| refused())?,
+            counter: u32::try_from(hex(&text[12..20])?).map_err(|_| error())?,
+            daemon: u16::try_from(hex(&text[20..])?).map_err(|_| error())?,
         })
     }
 }

@@ -1,19 +1,19 @@
-//! How many things of a kind one workspace may have, so that the others have room too.
+//! Quotas: how many things of a kind a workspace may have, so that the others have room too.
 
 /// How many things of a kind there may be at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// The things, as messages name several of them.
+    /// The things, in the plural.
     pub what: &'static str,
     /// Most of one workspace.
     pub each: usize,
     /// Most of all workspaces together: what memory allows.
     pub all: usize,
-    /// What makes room, as an order.
+    /// What makes room, as an imperative.
     pub remedy: &'static str,
 }
 
-/// A workspace has as many as it may, or all together have.
+/// A workspace, or all of them together, has as many as it may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{whose} may have {most} {what} at a time; {remedy}")]
 pub struct OverQuota {
@@ -24,7 +24,7 @@ pub struct OverQuota {
 }
 
 impl Quota {
-    /// Whether `workspace` may have one more, beside those that are held: of each, its workspace.
+    /// Whether `workspace` may have one more; `held`: the workspace of each that there is.
     pub fn check(
         &self,
         workspace: &str,

@@ -1,4 +1,4 @@
-//! One exchange as the journal keeps it: the shape of `GET /v1/exchanges/{id}`.
+//! One exchange in the journal: the shape of `GET /v1/exchanges/{id}`.
 
 use schemars::JsonSchema;
 use serde::de::Error;
@@ -10,62 +10,62 @@ use serde_json::Value;
 pub struct ExchangeRecord {
     /// Unique, and sorting by start within one daemon.
     pub id: String,
-    /// The scope the exchange fell into; the default scope is `default`.
+    /// Scope; the default scope is `default`.
     pub scope: String,
-    /// What it is.
+    /// Kind.
     pub kind: Kind,
     /// Dialect, for kind `llm`.
     pub dialect: Option<String>,
-    /// Tool name, when one is known.
+    /// Tool name, if one is known.
     pub tool: Option<String>,
-    /// Other tools that were called in the same request, a list of MCP calls; at most 64.
+    /// Other tools of the same request, which is a batch of MCP calls; at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_tools: Vec<String>,
     /// Request method.
     pub method: String,
     /// Upstream URL, secrets redacted.
     pub url: String,
-    /// Status the agent got; `null` when it got no answer.
+    /// Status that the agent got; `null` if it got no response.
     pub status: Option<u16>,
-    /// Status the upstream gave; `null` when it was not dialled or did not answer.
+    /// Status of the upstream; `null` if it was not dialled or did not respond.
     pub upstream_status: Option<u16>,
     /// How it ended.
     pub outcome: Outcome,
-    /// What went wrong, in one sentence, for every outcome but `ok`, `open` and `injected`.
+    /// What went wrong, in one sentence; `null` for `ok`, `open` and `injected`.
     pub error: Option<String>,
     /// Start, RFC 3339 with milliseconds, UTC.
     pub started_at: String,
-    /// From the request's head to the end of the answer, milliseconds; `null` while open.
+    /// From the request's head to the end of the response, milliseconds; `null` while open.
     pub duration_ms: Option<f64>,
     /// Delay that faults added, milliseconds.
     pub injected_ms: f64,
-    /// Time Squall itself added, microseconds, injected delay excluded.
+    /// Time that Squall added itself, microseconds, without injected delay.
     pub overhead_us: u64,
     /// Encoded body bytes received from the agent.
     pub request_bytes: u64,
     /// Encoded body bytes sent to the agent.
     pub response_bytes: u64,
-    /// Fingerprint of the request, 16 hex digits; `null` where no draw needed it.
+    /// Fingerprint of the request, 16 hex digits; `null` if no draw needed it.
     pub fingerprint: Option<String>,
-    /// Which request with this fingerprint it is in its scope, from 1.
+    /// Number of the request among those of its scope with this fingerprint, from 1.
     pub attempt: Option<u64>,
     /// Seed of the activation in force.
     pub seed: u64,
-    /// Rules that were eligible: applied ones first, at most 64.
+    /// Eligible rules, applied ones first; at most 64.
     pub rules: Vec<RuleRecord>,
-    /// How many further rules were eligible.
+    /// Number of other eligible rules.
     pub rules_more: u64,
     /// Id of the activation in force.
     pub activation: Option<String>,
-    /// The run it belongs to.
+    /// Id of its run.
     pub run: Option<String>,
-    /// Canaries planted in it, and canaries that left through it.
+    /// Canaries that were planted in it or that it leaked.
     pub canaries: Vec<CanaryRecord>,
-    /// What was read of a model call.
+    /// Details of a model call.
     pub llm: Option<LlmRecord>,
 }
 
-/// What an exchange is.
+/// A kind of exchanges.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -77,7 +77,7 @@ pub enum Kind {
     Tool,
     /// A JSON-RPC exchange with an MCP server.
     Mcp,
-    /// Tunnels, upgrades and connections that never became an HTTP exchange.
+    /// Tunnels, upgrades, and connections without an HTTP exchange.
     Other,
 }
 
@@ -109,18 +109,17 @@ impl Kind {
 pub enum Outcome {
     /// Still running.
     Open,
-    /// Passed on as it came; added delay alone is `ok` too.
+    /// Forwarded unchanged; added delay alone is `ok` too.
     Ok,
-    /// A rule decided what the agent received.
+    /// A rule changed what the agent received.
     Injected,
-    /// The upstream could not be reached or broke off.
+    /// The upstream could not be reached or aborted.
     UpstreamError,
-    /// The agent went away first.
+    /// The agent disconnected first.
     ClientGone,
     /// The agent rejected Squall's certificate.
     ClientRejectedCa,
-    /// Squall refused it or ended it: its destination is not allowed, or a new activation was put on its
-    /// scope.
+    /// Squall rejected or ended it: its destination is not allowed, or its scope got a new activation.
     Denied,
 }
 
@@ -139,7 +138,7 @@ impl Outcome {
     }
 }
 
-/// What became of one eligible rule.
+/// One eligible rule, and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleRecord {
     /// The rule's profile.
@@ -150,41 +149,41 @@ pub struct RuleRecord {
     pub family: String,
     /// Mode.
     pub mode: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: RuleOutcome,
     /// Why it was not applied.
     pub reason: Option<String>,
-    /// Which matching exchange of the scope this was for the rule, from 1.
+    /// Number of the exchange among those of its scope that the rule matches, from 1.
     pub ordinal: u64,
-    /// The draw, 0 to 1, when one was made.
+    /// The draw, 0 to 1; `null` if there was none.
     pub drawn: Option<f64>,
-    /// The fault's parameters as they were used.
+    /// The fault's parameters.
     pub parameters: Value,
-    /// Of a rule with a budget: what the calls that it matches had used up when it was decided.
+    /// Of a rule with a budget: what the calls that it matches had used before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentRecord>,
-    /// Of a rule that changed what a model is told of tools' results (`at: model_input`,
-    /// `indirect_injection`): whose results, as far as the request names them; at most 64.
+    /// Of a rule that changed tools' results for a model (`at: model_input`, `indirect_injection`): the tools that
+    /// the request names; at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told_of: Vec<String>,
 }
 
-/// What model calls have used up.
+/// What model calls have used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpentRecord {
-    /// Calls that used up anything.
+    /// Calls that used anything.
     pub calls: u64,
-    /// Tokens in.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens out.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Of both, those that Squall counted because the provider did not.
+    /// Those of both that Squall counted because the provider did not.
     pub estimated_tokens: u64,
-    /// US dollars at list prices; `null` when a model without a known price was used.
+    /// US dollars at list prices; `null` if a model without a known price was used.
     pub usd: Option<f64>,
 }
 
-/// What became of an eligible rule, best first.
+/// The outcome of an eligible rule, best first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -198,36 +197,36 @@ pub enum RuleOutcome {
     NotDrawn,
 }
 
-/// A canary that was planted in an exchange, or that left through it.
+/// A canary that was planted in an exchange, or that it leaked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CanaryRecord {
     /// `sq-` and 12 hexadecimal digits.
     pub canary: String,
-    /// Whether it came or went.
+    /// Whether it was planted or leaked.
     pub event: CanaryEvent,
-    /// Where in the request it left; `null` when it was planted.
+    /// Part of the request that leaked it; `null` if it was planted.
     #[serde(rename = "where")]
     pub place: Option<Place>,
-    /// How it was written when it left; `null` when it was planted.
+    /// How it was encoded when it leaked; `null` if it was planted.
     pub encoding: Option<Spelling>,
     /// Id of the exchange in which it was planted: this one, or an earlier one.
     pub planted_by: String,
     /// Id of the rule that planted it.
     pub rule: String,
-    /// Id of the payload that carried it, in the library; of several that the rule gives its place
-    /// there, as in `payloads[1]`; `null` for the only one.
+    /// Id of its payload in the library; of several payloads of the rule the place, as in `payloads[1]`; `null` for
+    /// the only one.
     pub payload: Option<String>,
     /// The category of a payload of the library; `null` for any other.
     pub category: Option<String>,
 }
 
-/// Whether a canary came or went.
+/// Whether a canary was planted or leaked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CanaryEvent {
-    /// A rule put it before the agent.
+    /// A rule planted it.
     Planted,
-    /// The agent sent it away, other than as a model's history.
+    /// The agent sent it, other than as a model's history.
     Egress,
 }
 
@@ -241,11 +240,11 @@ pub enum Place {
     Url,
     /// A header's name or value.
     Header,
-    /// The body, or what passes through a tunnel.
+    /// The body, or bytes of a tunnel.
     Body,
 }
 
-/// How a canary is written.
+/// How a canary is encoded.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -253,13 +252,13 @@ pub enum Place {
 pub enum Spelling {
     /// As it was planted.
     Raw,
-    /// In another case, or with something between its characters.
+    /// In another case, or with separators.
     Normalised,
     /// Percent-encoded, in whole or in part.
     Url,
-    /// Base64, at any alignment, in either alphabet.
+    /// Base64, in either alphabet, at any alignment.
     Base64,
-    /// Two hexadecimal digits a character.
+    /// Hexadecimal.
     Hex,
 }
 
@@ -287,27 +286,26 @@ impl Spelling {
     }
 }
 
-/// What was read of a model call.
+/// Details of a model call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LlmRecord {
-    /// Model asked for.
+    /// Requested model.
     pub model: Option<String>,
-    /// Whether a stream was asked for.
+    /// Whether a stream was requested.
     pub stream: bool,
-    /// Tokens in, as the provider counts, or Squall where it does not.
+    /// Input tokens, as the provider counts, or Squall if it does not.
     pub input_tokens: Option<u64>,
-    /// Tokens out, as the provider counts, or Squall where it does not.
+    /// Output tokens, as the provider counts, or Squall if it does not.
     pub output_tokens: Option<u64>,
     /// Whether Squall counted any of them.
     #[serde(default)]
     pub estimated: bool,
-    /// What Squall counted by: `o200k_base`, `cl100k_base` or `estimate`; absent when the provider
-    /// counted.
+    /// How Squall counted: `o200k_base`, `cl100k_base` or `estimate`; absent if the provider counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_by: Option<String>,
-    /// Finish reason in neutral words.
+    /// Finish reason, in neutral terms.
     pub finish: Option<String>,
-    /// Names of the tools the model called.
+    /// Names of the tools that the model called.
     pub tool_calls: Vec<String>,
 }
 
@@ -322,7 +320,7 @@ pub struct NearMissRecord {
     pub family: String,
     /// Mode.
     pub mode: String,
-    /// The condition, and what was there instead.
+    /// The condition, and what the exchange had.
     pub why: String,
 }
 
@@ -332,11 +330,11 @@ pub struct ExplainedRecord {
     /// The exchange, eligible rules included.
     #[serde(flatten)]
     pub exchange: ExchangeRecord,
-    /// Rules that nearly matched; `null` when the rules that were in force are not any more.
+    /// Rules that nearly matched; `null` if the rules of its time are no longer in force.
     pub nearest_misses: Option<Vec<NearMissRecord>>,
 }
 
-/// By hand: when numbers keep their precision, serde reads no float of a flattened struct.
+/// By hand: with arbitrary precision, serde reads no float of a flattened struct.
 impl<'de> Deserialize<'de> for ExplainedRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut document = Value::deserialize(deserializer)?;

@@ -1,8 +1,7 @@
-//! The exchanges of late, newest first, bounded in number and in bytes.
+//! The latest exchanges, newest first, bounded in number and in bytes.
 //!
-//! A ring holds whatever its owner keeps of an exchange ([`Entry`]), so that nothing is formatted
-//! before somebody reads it. Entries sort by id, which is by start: an exchange that ends late takes
-//! its place among those it began with, and a cursor stays where it is whatever comes in.
+//! A ring holds what its owner keeps of an exchange ([`Entry`]), so that nothing is formatted before it is read.
+//! Entries sort by id, and so by start: a cursor stays valid while exchanges are added.
 
 mod filter;
 
@@ -18,11 +17,11 @@ pub trait Entry {
     fn id(&self) -> ExchangeId;
     /// About how many bytes of memory it takes.
     fn size(&self) -> usize;
-    /// What filters look at.
+    /// The parts that filters read.
     fn traits(&self) -> Traits<'_>;
-    /// Whether a rule of this id or mode was applied; `*` stands for any.
+    /// Whether a rule of this id or mode was applied; `*` matches any.
     fn had_fault(&self, name: &str) -> bool;
-    /// Whether a rule changed what a model is told of this tool's results.
+    /// Whether a rule changed this tool's results for a model.
     fn told_of(&self, tool: &str) -> bool;
 }
 
@@ -44,7 +43,7 @@ impl<T: Entry> Entry for Arc<T> {
     }
 }
 
-/// Bounds of a ring; when either is passed, the oldest entries go.
+/// Bounds of a ring; above either of them the oldest entries are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Greatest number of entries. Default 100 000.
@@ -67,11 +66,11 @@ impl Default for Bounds {
 pub struct Page<T> {
     /// The entries, newest first.
     pub items: Vec<T>,
-    /// Where the next page begins: after this one. `None` when there is nothing more.
+    /// The next page begins after this one. `None`: there is none.
     pub next: Option<ExchangeId>,
 }
 
-/// The exchanges of late.
+/// The latest exchanges.
 #[derive(Debug)]
 pub struct Ring<T> {
     entries: BTreeMap<ExchangeId, T>,
@@ -89,7 +88,7 @@ impl<T: Entry> Ring<T> {
         }
     }
 
-    /// Puts an exchange in, in place of what was there under its id; the oldest make room.
+    /// Adds an exchange, replaces one with the same id, and drops the oldest ones above the bounds.
     pub fn put(&mut self, entry: T) {
         self.bytes += entry.size();
         if let Some(former) = self.entries.insert(entry.id(), entry) {
@@ -108,10 +107,9 @@ impl<T: Entry> Ring<T> {
         self.entries.get(&id)
     }
 
-    /// At most `limit` exchanges that `filter` wants, newest first, all older than `after`.
+    /// At most `limit` exchanges that pass `filter`, newest first, all older than `after`.
     ///
-    /// Pages that follow one another by [`Page::next`] show every exchange that was there at the
-    /// first page and still is, once, whatever came in between.
+    /// Successive pages show every exchange that was there at the first page and still is, once.
     pub fn page(&self, filter: &Filter, after: Option<ExchangeId>, limit: usize) -> Page<T>
     where
         T: Clone,

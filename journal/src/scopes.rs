@@ -1,26 +1,26 @@
-//! Which scopes somebody sees: a scope of workspace `w` is `w`, or is written `w.NAME`.
+//! Which scopes a caller may see. The scopes of workspace `w` are `w` and `w.NAME`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-/// The workspaces that there are at the moment, the default one aside.
+/// The present workspaces, without the default one.
 #[derive(Debug, Default)]
 pub struct Workspaces(ArcSwap<BTreeSet<String>>);
 
 impl Workspaces {
-    /// Those from now on.
+    /// Replaces them.
     pub fn set(&self, names: Arc<BTreeSet<String>>) {
         self.0.store(names);
     }
 
-    /// Those of this moment.
+    /// Their names.
     pub fn names(&self) -> Arc<BTreeSet<String>> {
         self.0.load_full()
     }
 
-    /// Whether a scope is of one of them.
+    /// Whether a scope belongs to one of them.
     pub fn hold(&self, scope: &str) -> bool {
         self.0.load().contains(workspace_of(scope))
     }
@@ -34,20 +34,20 @@ impl PartialEq for Workspaces {
 
 impl Eq for Workspaces {}
 
-/// Which scopes somebody sees.
+/// Which scopes a caller may see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scopes {
-    /// Every one.
+    /// All.
     #[default]
     All,
     /// Those of this workspace.
     Of(String),
-    /// Those of no workspace; of one that is made later neither.
+    /// Those of no workspace, also when workspaces are added later.
     OfNone(Arc<Workspaces>),
 }
 
 impl Scopes {
-    /// Whether this scope is seen.
+    /// Whether this scope is among them.
     pub fn hold(&self, scope: &str) -> bool {
         match self {
             Self::All => true,
@@ -57,15 +57,14 @@ impl Scopes {
     }
 }
 
-/// The workspace that a scope is of, if there is a workspace of that name: what is before the first
-/// dot.
+/// The name before the first dot: that of the scope's workspace, if there is one.
 pub fn workspace_of(scope: &str) -> &str {
     scope
         .split_once('.')
         .map_or(scope, |(workspace, _)| workspace)
 }
 
-/// Whether a scope is a run's: it, or what is behind its dot, is `run-` and the run's id, mostly with more behind.
+/// Whether a scope is a run's: its name, without the workspace, begins with `run-` and the run's id.
 pub fn is_of_run(scope: &str) -> bool {
     let name = scope.split_once('.').map_or(scope, |(_, name)| name);
     let id = name.strip_prefix("run-").and_then(|rest| rest.get(..24));

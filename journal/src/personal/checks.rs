@@ -1,4 +1,4 @@
-//! NumberCheck digits and other tests that tell a number from one that only looks like it.
+//! Check digits and other tests that tell a number from one that only looks like it.
 
 use crate::patterns::{digits, has_luhn};
 
@@ -9,7 +9,7 @@ pub(super) enum NumberCheck {
     Any,
     /// Its last digit is Luhn's (ISO/IEC 7812-1).
     Luhn,
-    /// NumberCheck digits: the weights of the characters before each, and which one each remainder of their sum has.
+    /// Check digits: the weights of the characters before each, and which one each remainder of their sum has.
     /// The modulus is the number of remainders.
     Digits(&'static [(&'static [u32], &'static str)]),
     By(fn(&str) -> bool),

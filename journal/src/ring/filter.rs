@@ -1,4 +1,4 @@
-//! Which of a ring's exchanges are wanted.
+//! Filters of exchanges.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use super::Entry;
 use crate::record::{Kind, Outcome};
 use crate::scopes::Scopes;
 
-/// What filters look at in an exchange.
+/// The parts of an exchange that filters read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits<'a> {
-    /// The scope it fell into.
+    /// Scope.
     pub scope: &'a str,
-    /// What it is.
+    /// Kind.
     pub kind: Kind,
-    /// Tool name, when one is known.
+    /// Tool name, if one is known.
     pub tool: Option<&'a str>,
     /// Other tools that were called in the same request.
     pub more_tools: &'a [Arc<str>],
-    /// Tools that a model's answer asks for.
+    /// Tools that a model's response calls.
     pub tool_calls: &'a [String],
     /// Upstream URL.
     pub url: &'a str,
     /// What the agent got.
     pub status: Option<u16>,
-    /// How it ended, or that it is open.
+    /// How it ended, or [`Outcome::Open`].
     pub outcome: Outcome,
 }
 
@@ -35,36 +35,36 @@ impl Traits<'_> {
     }
 }
 
-/// Which exchanges are wanted; every part that is given must hold.
+/// A filter of exchanges; all its parts must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The scopes that whoever asks sees.
+    /// The scopes that the caller may see.
     pub scopes: Scopes,
     /// The scope's name.
     pub scope: Option<String>,
     /// The kind.
     pub kind: Option<Kind>,
-    /// The upstream's host, or host and port, the scheme's own included; case does not matter.
+    /// The upstream's host, or host and port, also the scheme's default; case does not matter.
     pub host: Option<String>,
-    /// The tool's name: of the exchange, one that a model's answer asks for, or one of whose results a
-    /// rule told the model something else.
+    /// Name of a tool of the exchange: called in it, called by a model's response, or with results that a rule
+    /// changed for the model.
     pub tool: Option<String>,
     /// Id or mode of a rule that was applied; `*` for any.
     pub fault: Option<String>,
     /// What the agent got.
     pub status: Option<StatusFilter>,
-    /// Begun at or after this point, milliseconds since 1970.
+    /// Started at this time or later, milliseconds since 1970.
     pub since_ms: Option<u64>,
 }
 
-/// Which statuses are wanted.
+/// A filter of statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusFilter {
     /// Exactly this one: `503`.
     Exactly(u16),
-    /// A hundred of them, by the first digit: `5xx`.
+    /// By the first digit: `5xx`.
     Class(u8),
-    /// No answer at all: `none`.
+    /// No response: `none`.
     NoAnswer,
 }
 
@@ -89,29 +89,20 @@ impl StatusFilter {
 }
 
 impl Filter {
-    /// Whether `entry` is wanted.
+    /// Whether the filter lets an exchange pass.
     pub fn holds(&self, entry: &impl Entry) -> bool {
         let it = entry.traits();
-        self.since_ms
-            .is_none_or(|since| entry.id().started_ms() >= since)
+        let wants =
+            |part: &Option<String>, holds: &dyn Fn(&str) -> bool| part.as_deref().is_none_or(holds);
+        let since = self.since_ms.unwrap_or(0);
+        entry.id().started_ms() >= since
             && self.scopes.hold(it.scope)
-            && self.scope.as_ref().is_none_or(|scope| scope == it.scope)
+            && wants(&self.scope, &|scope| scope == it.scope)
             && self.kind.is_none_or(|kind| kind == it.kind)
-            && self
-                .tool
-                .as_ref()
-                .is_none_or(|tool| it.is_of(tool) || entry.told_of(tool))
-            && self
-                .status
-                .is_none_or(|status| status.holds(it.status, it.outcome))
-            && self
-                .host
-                .as_ref()
-                .is_none_or(|host| is_at_host(it.url, host))
-            && self
-                .fault
-                .as_ref()
-                .is_none_or(|fault| entry.had_fault(fault))
+            && wants(&self.tool, &|tool| it.is_of(tool) || entry.told_of(tool))
+            && (self.status).is_none_or(|status| status.holds(it.status, it.outcome))
+            && wants(&self.host, &|host| is_at_host(it.url, host))
+            && wants(&self.fault, &|fault| entry.had_fault(fault))
     }
 }
 
@@ -124,31 +115,18 @@ fn is_at_host(url: &str, wanted: &str) -> bool {
     named.is_some_and(|named| named.eq_ignore_ascii_case(host))
 }
 
-/// The host of a URL, or of `host:port`, and its port: the scheme's own where the URL names none.
+/// The host of a URL, or of `host:port`, and its port: that of the scheme if the URL has none.
 pub fn host_and_port(url: &str) -> (&str, Option<&str>) {
-    let (scheme, after_scheme) = url.split_once("://").unwrap_or(("", url));
-    let authority = after_scheme
-        .split(['/', '?', '#'])
-        .next()
-        .unwrap_or_default();
-    let authority = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    match authority.rfind(':') {
-        Some(colon) if !authority[colon..].contains(']') => {
-            (&authority[..colon], Some(&authority[colon + 1..]))
-        }
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    match host.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => {
-            let is =
-                |schemes: [&str; 2]| schemes.iter().any(|one| scheme.eq_ignore_ascii_case(one));
-            let port = if is(["http", "ws"]) {
-                Some("80")
-            } else if is(["https", "wss"]) {
-                Some("443")
-            } else {
-                None
-            };
-            (authority, port)
+            let is = |one: &str| scheme.eq_ignore_ascii_case(one);
+            let secure = is("https") || is("wss");
+            let plain = is("http") || is("ws");
+            (host, secure.then_some("443").or(plain.then_some("80")))
         }
     }
 }
@@ -179,77 +157,33 @@ mod tests {
             status: Some(StatusFilter::Class(5)),
             since_ms: Some(1000),
         };
-        assert!(all.holds(&entry));
-        let among_others = Seen {
-            tool: Some("mail"),
-            more_tools: vec!["book".into(), "search".into()],
-            ..entry.clone()
+        let entry = |change: fn(&mut Seen)| {
+            let mut entry = entry.clone();
+            change(&mut entry);
+            entry
         };
-        assert!(all.holds(&among_others));
-        let asked_for_by_a_model = Seen {
-            tool: None,
-            tool_calls: vec!["mail".to_owned(), "search".to_owned()],
-            ..entry.clone()
-        };
-        assert!(all.holds(&asked_for_by_a_model));
-        let told_of_otherwise = Seen {
-            tool: None,
-            told_of: Some("search"),
-            ..entry.clone()
-        };
-        assert!(all.holds(&told_of_otherwise));
-        for (part, filter) in [
-            (
-                "scope",
-                Filter {
-                    scope: Some("green".into()),
-                    ..all.clone()
-                },
-            ),
-            (
-                "kind",
-                Filter {
-                    kind: Some(Kind::Tool),
-                    ..all.clone()
-                },
-            ),
-            (
-                "host",
-                Filter {
-                    host: Some("example".into()),
-                    ..all.clone()
-                },
-            ),
-            (
-                "tool",
-                Filter {
-                    tool: Some("mail".into()),
-                    ..all.clone()
-                },
-            ),
-            (
-                "fault",
-                Filter {
-                    fault: Some("slow".into()),
-                    ..all.clone()
-                },
-            ),
-            (
-                "status",
-                Filter {
-                    status: Some(StatusFilter::Exactly(500)),
-                    ..all.clone()
-                },
-            ),
-            (
-                "since",
-                Filter {
-                    since_ms: Some(1001),
-                    ..all.clone()
-                },
-            ),
+        for fits in [
+            entry(|_| ()),
+            entry(|it| {
+                (it.tool, it.more_tools) = (Some("mail"), vec!["book".into(), "search".into()]);
+            }),
+            entry(|it| {
+                (it.tool, it.tool_calls) = (None, vec!["mail".into(), "search".into()]);
+            }),
+            entry(|it| (it.tool, it.told_of) = (None, Some("search"))),
         ] {
-            assert!(!filter.holds(&entry), "{part}");
+            assert!(all.holds(&fits), "{fits:?}");
+        }
+        for other in [
+            entry(|it| it.scope = "green"),
+            entry(|it| it.kind = Kind::Tool),
+            entry(|it| it.url = "https://example:8443/v1"),
+            entry(|it| it.tool = Some("mail")),
+            entry(|it| it.fault = Some("slow")),
+            entry(|it| it.status = Some(400)),
+            entry(|it| it.id = seen(999).id),
+        ] {
+            assert!(!all.holds(&other), "{other:?}");
         }
     }
 

@@ -171,105 +171,32 @@ mod tests {
     }
 
     #[test]
-    fn both_are_found_wherever_they_stand_in_a_request() {
-        let form = ("content-type", "application/x-www-form-urlencoded");
-        let json = ("content-type", "application/json");
-        for (url, headers, body, expected) in [
-            ("http://t.test/?q=cats", &[][..], "", &[][..]),
-            (
-                "http://t.test/?api_key=x",
-                &[],
-                "",
-                &["secret url parameter"],
-            ),
-            (
-                "http://t.test/?mail=ada%40mail.example.org",
-                &[],
-                "",
-                &["person url email"],
-            ),
-            (
-                "http://t.test/",
-                &[("authorization", "Bearer abc")],
-                "",
-                &["secret header header authorization"],
-            ),
-            (
-                "http://t.test/",
-                &[("authorization", "Bearer sk-abcdefgh12")],
-                "",
-                &["secret header header authorization"],
-            ),
-            (
-                "http://t.test/",
-                &[("x-debug", "key=sk-abcdefgh12")],
-                "",
-                &["secret header OpenAI, DeepSeek and others"],
-            ),
-            (
-                "http://t.test/",
-                &[("proxy-authorization", "Basic c2NvcGU6eA==")],
-                "",
-                &[],
-            ),
-            (
-                "http://t.test/",
-                &[("x-user", "ada@mail.example.org")],
-                "",
-                &["person header email"],
-            ),
-            (
-                "http://t.test/",
-                &[("user-agent", "ada@mail.example.org")],
-                "",
-                &[],
-            ),
-            (
-                "http://t.test/",
-                &[json],
-                r#"{"k":"sk-abcdefgh12"}"#,
-                &["secret body OpenAI, DeepSeek and others"],
-            ),
-            (
-                "http://t.test/",
-                &[json],
-                r#"{"k":"see\nsk-abcdefgh12"}"#,
-                &["secret body OpenAI, DeepSeek and others"],
-            ),
-            (
-                "http://t.test/",
-                &[json],
-                r#"{"password":"hunter2"}"#,
-                &["secret body JSON"],
-            ),
-            (
-                "http://t.test/",
-                &[json],
-                r#"{"t":"her\n536-90-4399"}"#,
-                &["person body us_ssn"],
-            ),
-            (
-                "http://t.test/",
-                &[form],
-                "mail=ada%40mail.example.org&n=1",
-                &["person body email"],
-            ),
-            (
-                "http://t.test/",
-                &[form],
-                "client_secret=x",
-                &["secret body parameter"],
-            ),
-            (
-                "http://t.test/",
-                &[],
-                "acct_1234",
-                &["secret body a pattern of `redact`"],
-            ),
+    #[rustfmt::skip]
+    fn both_are_found_in_every_part_of_a_request() {
+        let (form, none) = ("content-type: application/x-www-form-urlencoded", "");
+        for (query, header, body, expected) in [
+            ("q=cats", none, "", None),
+            ("api_key=x", none, "", Some("secret url parameter")),
+            ("mail=ada%40mail.example.org", none, "", Some("person url email")),
+            ("", "authorization: Bearer abc", "", Some("secret header header authorization")),
+            ("", "authorization: Bearer sk-abcdefgh12", "", Some("secret header header authorization")),
+            ("", "x-debug: key=sk-abcdefgh12", "", Some("secret header OpenAI, DeepSeek and others")),
+            ("", "proxy-authorization: Basic c2NvcGU6eA==", "", None),
+            ("", "x-user: ada@mail.example.org", "", Some("person header email")),
+            ("", "user-agent: ada@mail.example.org", "", None),
+            ("", none, r#"{"k":"see\nsk-abcdefgh12"}"#, Some("secret body OpenAI, DeepSeek and others")),
+            ("", none, r#"{"password":"hunter2"}"#, Some("secret body JSON")),
+            ("", none, r#"{"t":"her\n536-90-4399"}"#, Some("person body us_ssn")),
+            ("", form, "mail=ada%40mail.example.org&n=1", Some("person body email")),
+            ("", form, "client_secret=x", Some("secret body parameter")),
+            ("", none, "acct_1234", Some("secret body a pattern of `redact`")),
         ] {
             let redactor = Redactor::with_patterns(["acct_[0-9]{4}"]).expect("a pattern");
-            let found = of(&redactor, None, &exchange(url, headers, body));
-            assert_eq!(told(&found.request), expected, "{url} {headers:?} {body}");
+            let headers: Vec<_> = header.split_once(": ").into_iter().collect();
+            let exchange = exchange(&format!("http://t.test/?{query}"), &headers, body);
+            let found = of(&redactor, None, &exchange);
+            let expected: Vec<_> = expected.into_iter().collect();
+            assert_eq!(told(&found.request), expected, "{query} {header} {body}");
             assert_eq!(found.answer, []);
         }
     }

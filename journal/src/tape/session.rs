@@ -1,4 +1,4 @@
-//! Replay sessions: an incident with its input and the answers that were recorded.
+//! Replay sessions: an incident with its input and the recorded responses.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::content::{Content, Data, Piece};
 
-/// A production incident: what the agent was asked, what it was answered on the way, and the
-/// contract that it must now meet.
+/// A production incident: the prompt, the responses that the agent got, and the contract that it must meet.
 ///
 /// The fields are those of flakestorm's replay sessions, and those that Squall adds: `llm_responses`,
 /// `exchanges`, `on_miss`, `on_exhausted`.
@@ -15,29 +14,29 @@ use super::content::{Content, Data, Piece};
 pub struct Session {
     /// Its name.
     pub id: String,
-    /// What the agent is asked; a tape needs none.
+    /// The prompt; a tape needs none.
     pub input: Option<String>,
     /// A title for people.
     pub name: Option<String>,
     /// Where it comes from.
     pub source: Option<String>,
-    /// When it was captured, as whoever captured it writes it.
+    /// When it was captured, in any format.
     pub captured_at: Option<String>,
-    /// What the agent knew, as flakestorm has it: objects.
+    /// What the agent knew: objects, as in flakestorm.
     pub context: Vec<Value>,
-    /// Answers of tools, by tool and in order.
+    /// Responses of tools, by tool and in order.
     pub tool_responses: Vec<ToolResponse>,
-    /// Answers of models, in order.
+    /// Responses of models, in order.
     pub llm_responses: Vec<Exchange>,
-    /// Answers to requests, each key's in order.
+    /// Responses to requests, in order.
     pub exchanges: Vec<Exchange>,
     /// What went wrong, in words.
     pub expected_failure: Option<String>,
     /// Name of the contract that it must meet.
     pub contract: Option<String>,
-    /// What becomes of a request that nothing was recorded of; absent: as whoever plays it says.
+    /// What is done with a request that was not recorded; the player may override it.
     pub on_miss: Option<Otherwise>,
-    /// What becomes of a request all of whose answers were given; absent: as whoever plays it says.
+    /// What is done with a request whose responses were all used; the player may override it.
     pub on_exhausted: Option<Otherwise>,
 }
 
@@ -54,49 +53,49 @@ pub struct ToolResponse {
     pub response: Value,
 }
 
-/// An answer, and which request it is the answer to.
+/// A response, and the requests that it is for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exchange {
-    /// Which request.
+    /// The requests.
     pub matching: Matching,
     /// Dialect of the model call.
     pub dialect: Option<String>,
-    /// The agent was spoken to in HTTP/2.
+    /// Whether the agent spoke HTTP/2.
     pub http2: bool,
-    /// The answer.
+    /// The response.
     pub answer: Answer,
 }
 
-/// Which request an answer belongs to; what is absent may be anything.
+/// Which requests a response is for; what is absent may be anything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Matching {
     /// Method.
     pub method: Option<Method>,
-    /// URL as rules see it; `*` stands for anything where neither body nor fingerprint is given.
+    /// URL as rules see it; without body and fingerprint, `*` matches anything.
     pub url: Option<String>,
     /// The request's body.
     pub body: Option<Data>,
-    /// The request's fingerprint; stands for the body where both are given.
+    /// The request's fingerprint; it replaces the body.
     pub fingerprint: Option<u64>,
-    /// The model asked for; `*` stands for anything.
+    /// The requested model; `*` matches anything.
     pub model: Option<String>,
 }
 
-/// An answer as it was recorded.
+/// A recorded response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Status; 0: there was no answer, the connection broke.
+    /// Status; 0: there was no response, the connection closed.
     pub status: u16,
     /// Headers, without those of the connection, the length and the coding.
     pub headers: Vec<(String, String)>,
-    /// From the request's head to the answer's.
+    /// From the request's head to the response's.
     pub latency_ms: u64,
     /// The body, decoded.
     pub content: Content,
-    /// The body was longer than what is kept of one: the rest is missing.
+    /// The body was longer than what is stored of one: the rest is missing.
     #[serde(default)]
     pub over_limit: bool,
-    /// The connection broke before the body's end.
+    /// The connection was aborted before the body's end.
     #[serde(default)]
     pub broken_off: bool,
 }

@@ -4,6 +4,7 @@
 //! tunnel that dies. A CONNECT becomes an exchange of its own, of kind `other`, only when it fails
 //! or is tunnelled; what is intercepted shows up as the exchanges inside it.
 
+use std::cell::Cell;
 use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -315,7 +316,7 @@ impl Connect {
                 origin: self.origin,
                 scope: self.scope,
                 decided_by: Arc::downgrade(self.rules.rules()),
-                dialled: self.connection.worker.upstreams.reserve(None),
+                dialled: Cell::default(),
             }),
             dialled,
             tls_failure,

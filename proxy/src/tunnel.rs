@@ -4,6 +4,7 @@
 //! is intercepted, HTTP of any method is served, everything else is tunnelled, and so is an upstream
 //! that speaks first. The SETTINGS with which an HTTP/2 server may greet are no such speech.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
@@ -26,7 +27,7 @@ use crate::splice;
 use crate::stage::Stage;
 use crate::tape::Playing;
 use crate::tls::{self, ClientHello, Flaw, HandshakeError, Started};
-use crate::upstream::{Alpn, Dialled, Origin, Received, Reserve, Scheme};
+use crate::upstream::{Alpn, Dialled, Origin, Received, Scheme};
 use crate::wire::sniff::{Sniff, classify};
 use crate::wire::{Control, Rewind};
 use crate::worker::Worker;
@@ -43,7 +44,7 @@ pub(crate) struct Tunnel {
     /// The rules that were asked at the CONNECT whether it fails.
     pub(crate) decided_by: Weak<RuleSet>,
     /// What the CONNECT dialled and no exchange has used yet.
-    pub(crate) dialled: Reserve,
+    pub(crate) dialled: Cell<Option<Dialled>>,
 }
 
 impl Tunnel {
@@ -238,7 +239,7 @@ impl Opening {
             authority: self.tunnel.authority.clone(),
             scope: self.tunnel.scope.clone(),
             decided_by: self.tunnel.decided_by.clone(),
-            dialled: worker.upstreams.reserve(self.dialled.take()),
+            dialled: Cell::new(self.dialled.take()),
         }));
         if is_h2 {
             serve_h2(worker, Box::new(stream), control, entry)
@@ -267,7 +268,7 @@ impl Opening {
             origin,
             scope: self.tunnel.scope.clone(),
             decided_by: self.tunnel.decided_by.clone(),
-            dialled: worker.upstreams.reserve(None),
+            dialled: Cell::default(),
         }));
         match first {
             Sniff::H2Preface => serve_h2(worker, io, control, entry),

@@ -26,7 +26,6 @@ mod pool;
 mod resolve;
 mod send;
 mod settings;
-mod spares;
 mod speaks;
 mod tls;
 mod transport;
@@ -52,7 +51,6 @@ pub use self::origin::{Origin, Scheme};
 pub use self::patterns::{HostPatterns, PatternError};
 pub use self::resolve::Resolver;
 pub use self::settings::SettingsError;
-pub use self::spares::Reserve;
 pub use self::tls::{Alpn, check_roots};
 pub use self::transport::{Counters, Dialled, Transport};
 
@@ -256,30 +254,15 @@ impl Upstreams {
         judged.map_err(|why| UpstreamError::new(origin, Cause::Denied(why)))
     }
 
-    /// Dials `origin` without saying anything: what a CONNECT does before its 200. The scheme
-    /// does not matter. A connection that an earlier CONNECT dialled to the same address, and that
-    /// nobody used, is taken instead.
+    /// Dials `origin` without sending anything: what a CONNECT does before its 200. The scheme
+    /// does not matter.
     pub async fn connect_tcp(&self, origin: &Origin) -> Result<Dialled, UpstreamError> {
         let settings = self.settings();
         prepare_tls(Arc::clone(&settings));
         let deadline = Instant::now() + settings.connect_timeout;
-        let spares = Some(&self.pool.spares);
-        dial(
-            &self.shared,
-            &settings,
-            origin,
-            Carries::Bytes,
-            spares,
-            deadline,
-        )
-        .await
-        .map_err(|cause| UpstreamError::new(origin, cause))
-    }
-
-    /// Holds what was dialled until an exchange needs it; if none does, the next CONNECT may.
-    pub fn reserve(&self, dialled: Option<Dialled>) -> Reserve {
-        self.pool.note_period(&self.settings());
-        Reserve::new(dialled, Rc::clone(&self.pool))
+        dial(&self.shared, &settings, origin, Carries::Bytes, deadline)
+            .await
+            .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
     /// Whether a pooled connection to `origin` is open, so that a CONNECT need not dial.

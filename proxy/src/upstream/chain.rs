@@ -79,7 +79,6 @@ impl UpstreamProxy {
             other => other,
         })?;
         if carries == Carries::Bytes {
-            dialled.bound = true;
             let target = host_and_port(target.0, target.1);
             let asked = self.ask(&mut dialled.socket, &target);
             in_time(settings, deadline, &[dialled.address], asked).await?;

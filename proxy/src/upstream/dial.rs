@@ -14,7 +14,6 @@ use super::error::Cause;
 use super::origin::{Origin, Scheme};
 use super::patterns::{is_localhost, literal};
 use super::settings::Settings;
-use super::spares::Spares;
 use super::transport::{Dialled, OpenConnection};
 
 /// How long an address is tried alone before the next one is tried beside it (RFC 8305 §5).
@@ -41,13 +40,12 @@ impl Carries {
     }
 }
 
-/// Dials `origin` by the rules of `settings`, until `deadline`; `spares` are as good as dialled.
+/// Dials `origin` by the rules of `settings`, until `deadline`.
 pub(super) async fn dial(
     shared: &Shared,
     settings: &Settings,
     origin: &Origin,
     carries: Carries,
-    spares: Option<&Spares>,
     deadline: Instant,
 ) -> Result<Dialled, Cause> {
     let standing = judge(shared, settings, origin)?;
@@ -80,10 +78,7 @@ pub(super) async fn dial(
             .dial(shared, settings, (host, port), carries, deadline)
             .await;
     }
-    match spares.and_then(|spares| spares.take(&addresses)) {
-        Some(spare) => Ok(spare),
-        None => connect(shared, settings, &addresses, deadline).await,
-    }
+    connect(shared, settings, &addresses, deadline).await
 }
 
 /// The addresses that may be dialled, and why another may not.
@@ -185,7 +180,6 @@ pub(super) async fn connect(
     Ok(Dialled {
         socket,
         address,
-        bound: false,
         open: OpenConnection::count(&shared.counters),
     })
 }

@@ -185,7 +185,6 @@ async fn dial_for(
         &endpoint.settings,
         origin,
         Carries::for_origin(origin),
-        None,
         deadline,
     )
     .await

@@ -20,9 +20,8 @@ use super::http1::Http1;
 use super::http2::Http2;
 use super::origin::Origin;
 use super::settings::Settings;
-use super::spares::Spares;
 use super::tls::Alpn;
-use super::transport::{Counters, Dialled};
+use super::transport::Counters;
 use crate::h1::Shapes;
 
 /// Idle HTTP/1.1 connections kept per origin and worker; more are closed when their exchange ends.
@@ -42,7 +41,6 @@ pub(super) struct Pool {
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
     period: Cell<Duration>,
-    pub(super) spares: Spares,
 }
 
 impl Pool {
@@ -53,7 +51,6 @@ impl Pool {
             tick: Rc::default(),
             sweeping: Cell::new(false),
             period: Cell::default(),
-            spares: Spares::default(),
         })
     }
 
@@ -90,21 +87,10 @@ impl Pool {
         {
             old.retire();
         }
-        self.note_period(settings);
-        self.sweep_from_now_on();
-        endpoint
-    }
-
-    /// How often is swept under `settings`.
-    pub(super) fn note_period(&self, settings: &Settings) {
         self.period
             .set((settings.idle_timeout / TICKS).max(SHORTEST_PERIOD));
-    }
-
-    /// Keeps a connection that was dialled and not used.
-    pub(super) fn keep_spare(self: &Rc<Self>, dialled: Dialled) {
-        self.spares.keep(dialled, self.tick.get());
         self.sweep_from_now_on();
+        endpoint
     }
 
     /// The connections to `origin`, if there ever were any under `settings`.
@@ -130,7 +116,6 @@ impl Pool {
         for (_, endpoint) in self.endpoints.borrow_mut().drain() {
             endpoint.retire();
         }
-        self.spares.clear();
     }
 
     fn sweep_from_now_on(self: &Rc<Self>) {
@@ -156,13 +141,12 @@ impl Pool {
     fn sweep(&self) -> bool {
         let tick = self.tick.get().wrapping_add(1);
         self.tick.set(tick);
-        self.spares.sweep(tick);
         let mut endpoints = self.endpoints.borrow_mut();
         endpoints.retain(|_, endpoint| {
             endpoint.sweep(tick);
             !endpoint.is_empty() || Rc::strong_count(endpoint) > 1
         });
-        endpoints.is_empty() && self.spares.is_empty()
+        endpoints.is_empty()
     }
 }
 

@@ -65,8 +65,6 @@ impl Drop for OpenConnection {
 pub struct Dialled {
     pub(super) socket: TcpStream,
     pub(super) address: SocketAddr,
-    /// It leads to one host only: another proxy was asked for that.
-    pub(super) bound: bool,
     pub(super) open: OpenConnection,
 }
 
@@ -87,16 +85,6 @@ impl Dialled {
         {
             std::future::pending::<()>().await;
         }
-    }
-
-    /// Whether it is as good as new for whoever dials the same address: open, and nothing was said
-    /// on it by either side, as far as the reactor knows.
-    pub(super) fn is_unused(&self) -> bool {
-        if self.bound {
-            return false;
-        }
-        let read = self.socket.try_read(&mut [0]);
-        read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// The connection, for a tunnel.

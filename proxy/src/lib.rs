@@ -30,7 +30,7 @@ mod scope;
 mod splice;
 mod stage;
 pub mod tape;
-pub mod timer;
+mod timer;
 pub mod tls;
 mod tunnel;
 pub mod upstream;

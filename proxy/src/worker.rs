@@ -83,7 +83,6 @@ impl Workers {
                 .build()?;
             let thread = std::thread::Builder::new().name(format!("squall-{number}"));
             threads.push(thread.spawn(move || {
-                let _precise = crate::timer::precise();
                 let local = tokio::task::LocalSet::new();
                 local.block_on(&runtime, run(engine, workers, receiver));
             })?);

@@ -315,7 +315,7 @@ mod invocation {
         assert_eq!(call("openai-chat", "gpt-4o"), "any");
         assert_eq!(
             call("openai-chat", "gpt-4o"),
-            "exhausted: its one recorded answer was given"
+            "exhausted: its 2 recorded answers were given"
         );
     }
 }

@@ -44,7 +44,7 @@ pub fn is_scope_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-        && Redactor::default().shapes(name).is_empty()
+        && Redactor::default().find(name).is_empty()
 }
 
 /// Checks a name at the door; inside, a scope is always well-formed.

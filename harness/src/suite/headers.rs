@@ -117,7 +117,7 @@ fn shown(piece: Piece<'_>, variable: &str) -> String {
         Piece::Variable { name, .. } => return format!("${{{name}}}"),
     };
     let (mut shown, mut from) = (String::new(), 0);
-    for found in Redactor::default().shapes(text) {
+    for found in Redactor::default().find(text) {
         shown.push_str(&text[from..found.range.start]);
         shown.push_str(variable);
         from = found.range.end;
@@ -128,7 +128,7 @@ fn shown(piece: Piece<'_>, variable: &str) -> String {
 
 /// What a variable stands for is not in clear.
 fn shows_a_secret(text: &str) -> bool {
-    let found = Redactor::default().shapes(text);
+    let found = Redactor::default().find(text);
     found
         .iter()
         .any(|one| !text[one.range.clone()].contains("${"))

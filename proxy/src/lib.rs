@@ -34,6 +34,7 @@ mod timer;
 pub mod tls;
 mod tunnel;
 pub mod upstream;
+pub mod user_file;
 mod vocabularies;
 pub mod wire;
 mod worker;

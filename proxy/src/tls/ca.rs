@@ -1,8 +1,8 @@
 //! The certificate authority that signs for intercepted hosts.
 //!
-//! It lives in `$SQUALL_HOME` as `ca.pem` and `ca.key`. The key is written first and the
-//! certificate last, both under a lock, so a certificate that is there always has its key, and
-//! processes that start together end with one authority.
+//! It lives in `$SQUALL_HOME` as `ca.pem` and `ca.key`. The key's file holds the certificate too: one
+//! rename puts both in force, and what was killed before `ca.pem` followed is completed at the next
+//! start. All this happens under a lock, so processes that start together end with one authority.
 
 use std::fs;
 use std::io;
@@ -20,6 +20,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
 use super::{files, wall_clock};
+use crate::user_file;
 
 /// How long a new authority is valid.
 const LIFE: Duration = Duration::from_hours(24 * 365 * 5);
@@ -143,13 +144,16 @@ impl CertificateAuthority {
     /// refused. A new authority has a P-256 key and is valid for five years.
     pub fn load_or_create(home: &Path) -> Result<Self, CaError> {
         let pair = Pair::in_home(home);
-        match pair.read(0o077) {
-            Ok(Some(authority)) => return Ok(authority),
-            // A rotation may be under way: it holds the lock until the pair fits.
-            Ok(None) | Err(CaError::Mismatch { .. }) => {}
-            Err(error) => return Err(error),
+        // A rotation may be under way, which holds the lock until the pair fits, or was killed.
+        if !pair.next().exists() {
+            match pair.read(0o077) {
+                Ok(Some(authority)) => return Ok(authority),
+                Ok(None) | Err(CaError::Mismatch { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         let _lock = lock(home)?;
+        pair.clear()?;
         let read = match pair.read(0o077) {
             Ok(None) | Err(CaError::Mismatch { .. }) if pair.finish()? => pair.read(0o077),
             read => read,
@@ -180,7 +184,9 @@ impl CertificateAuthority {
     pub fn rotate(home: &Path) -> Result<Self, CaError> {
         files::create_private_directory(home).map_err(file_error("create", home))?;
         let _lock = lock(home)?;
-        Pair::in_home(home).create()
+        let pair = Pair::in_home(home);
+        pair.clear()?;
+        pair.create()
     }
 
     /// The certificate, for agents to trust.
@@ -289,9 +295,8 @@ impl Pair {
     /// The pair as it is on disk; `None` when there is no certificate. A key with one of the
     /// permission bits in `forbidden` is refused.
     fn read(&self, forbidden: u32) -> Result<Option<CertificateAuthority>, CaError> {
-        let pem = match fs::read_to_string(&self.certificate) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(file_error("read", &self.certificate))?,
+        let Some(pem) = text_of(&self.certificate)? else {
+            return Ok(None);
         };
         let exposed = match files::excess_mode(&self.key, forbidden) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -305,7 +310,7 @@ impl Pair {
                 path: self.key.clone(),
             });
         }
-        let key = fs::read_to_string(&self.key).map_err(file_error("read", &self.key))?;
+        let key = user_file::read_text(&self.key).map_err(file_error("read", &self.key))?;
         CertificateAuthority::parse(self, &pem, &key, wall_clock()).map(Some)
     }
 
@@ -314,41 +319,49 @@ impl Pair {
         let now = wall_clock();
         let key = KeyPair::generate()?;
         let pem = new_root(now).self_signed(&key)?.pem();
-        let key = key.serialize_pem();
-        let both = self.both();
-        files::replace(&both, format!("{key}{pem}").as_bytes(), files::PRIVATE)
-            .map_err(file_error("write", &both))?;
-        self.put(&key, &pem)?;
+        let key = format!("{}{pem}", key.serialize_pem());
+        let next = self.next();
+        files::write_new(&next, key.as_bytes(), files::PRIVATE)
+            .and_then(|()| fs::rename(&next, &self.key))
+            .map_err(file_error("write", &self.key))?;
+        self.put_certificate(&pem)?;
         CertificateAuthority::parse(self, &pem, &key, now)
     }
 
-    /// Finishes what was killed between its two files; whether there was anything. The lock must be held.
+    /// Puts the certificate in place that the key's file holds; whether it holds one. The lock must be held.
     fn finish(&self) -> Result<bool, CaError> {
-        let both = self.both();
-        let written = match fs::read_to_string(&both) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            read => read.map_err(file_error("read", &both))?,
-        };
-        let Some(at) = written.find("-----BEGIN CERTIFICATE-----") else {
-            return Ok(false);
-        };
-        let (key, pem) = written.split_at(at);
-        self.put(key, pem)?;
-        Ok(true)
+        let key = text_of(&self.key)?.unwrap_or_default();
+        let at = key.find("-----BEGIN CERTIFICATE-----");
+        let pem = at.map(|at| &key[at..]);
+        pem.map(|pem| self.put_certificate(pem)).transpose()?;
+        Ok(pem.is_some())
     }
 
-    fn put(&self, key: &str, pem: &str) -> Result<(), CaError> {
-        files::replace(&self.key, key.as_bytes(), files::PRIVATE)
-            .map_err(file_error("write", &self.key))?;
+    /// Removes a pair that was killed before it was in force. The lock must be held.
+    fn clear(&self) -> Result<(), CaError> {
+        let next = self.next();
+        match fs::remove_file(&next) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(file_error("remove", &next)),
+        }
+    }
+
+    fn put_certificate(&self, pem: &str) -> Result<(), CaError> {
         files::replace(&self.certificate, pem.as_bytes(), files::PUBLIC)
-            .map_err(file_error("write", &self.certificate))?;
-        let both = self.both();
-        fs::remove_file(&both).map_err(file_error("remove", &both))
+            .map_err(file_error("write", &self.certificate))
     }
 
-    /// Key and certificate in one file, which is there while they are put in place.
-    fn both(&self) -> PathBuf {
+    /// A new pair that is not in force yet.
+    fn next(&self) -> PathBuf {
         self.key.with_extension("next")
+    }
+}
+
+/// The text of a file, if it is there.
+fn text_of(path: &Path) -> Result<Option<String>, CaError> {
+    match user_file::read_text(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(file_error("read", path)),
     }
 }
 

@@ -34,7 +34,8 @@ pub(super) fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> 
     written
 }
 
-fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+/// Writes a file that is not there yet, and waits until the disk has it.
+pub(super) fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)

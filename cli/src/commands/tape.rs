@@ -8,8 +8,9 @@ use squall_proxy::chaos::DEFAULT_SCOPE;
 
 use crate::args::{OnMiss, PlayTape, Tape};
 use crate::client::{Client, segment};
+use crate::commands::Form;
 use crate::failure::Failure;
-use crate::render::output;
+use crate::render::{output, plural};
 use crate::text;
 
 pub(super) async fn run(action: Tape) -> Result<(), Failure> {
@@ -46,8 +47,8 @@ async fn play(tape: &PlayTape) -> Result<(), Failure> {
     }
     let source = playing["source"].as_str().unwrap_or_default();
     output::line(&format!(
-        "scope {scope} plays {source}, {} responses; `squall tape stop` ends it",
-        playing["answers"]
+        "scope {scope} plays {source}, {}; `squall tape stop` ends it",
+        plural(playing["answers"].as_u64().unwrap_or_default(), "response")
     ))
 }
 
@@ -57,6 +58,12 @@ fn path(scope: &str) -> String {
 
 /// Reads a replay session.
 pub(super) fn session(file: &Path) -> Result<Session, Failure> {
+    if Form::of(Some(file)) == Form::Har {
+        return Err(Failure::Usage(format!(
+            "{}: an HTTP archive cannot be played; name a replay session, as `squall run --record FILE.yaml` writes it",
+            file.display()
+        )));
+    }
     let text = text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))?;
     squall_harness::session::parse(&file.display().to_string(), &text).map_err(|errors| {
         let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();

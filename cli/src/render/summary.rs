@@ -8,6 +8,7 @@ use squall_journal::record::{
 };
 
 use super::paint::Paint;
+use super::plural;
 use super::table::{Table, wrap};
 
 /// Lines of the table of destinations.
@@ -33,7 +34,7 @@ pub(crate) struct RuleName {
 /// Counts exchanges as they are handed over.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    exchanges: usize,
+    exchanges: u64,
     injected_ms: f64,
     destinations: BTreeMap<String, Destination>,
     rules: BTreeMap<RuleName, Fired>,
@@ -57,8 +58,8 @@ struct Destination {
 /// How often a rule did what.
 #[derive(Debug, Default)]
 struct Fired {
-    applied: usize,
-    matched: usize,
+    applied: u64,
+    matched: u64,
     /// The latest reason why it was not applied.
     reason: Option<String>,
 }
@@ -151,7 +152,7 @@ impl Summary {
 
     /// The lines for stderr. `chaos` says what was in force, `unseen` why nothing may have come through.
     pub(crate) fn render(&self, chaos: &str, unseen: &str, paint: Paint) -> String {
-        let faults: usize = self.rules.values().map(|fired| fired.applied).sum();
+        let faults: u64 = self.rules.values().map(|fired| fired.applied).sum();
         let mut text = format!(
             "{} {} through the proxy, {} applied ({chaos})\n",
             paint.strong("squall:"),
@@ -174,7 +175,7 @@ impl Summary {
         }
         if self.left.len() > MOST_CANARIES {
             let more = self.left.len() - MOST_CANARIES;
-            let _ = writeln!(text, "  … and {} more", plural(more, "canary sighting"));
+            let _ = writeln!(text, "  … and {more} more canary sightings");
         }
         for failure in self.failures.iter().take(MOST_FAILURES) {
             let _ = writeln!(text, "  {} {failure}", paint.bad("!"));
@@ -260,14 +261,6 @@ fn counted(counts: &BTreeMap<String, usize>) -> String {
         count => format!("{name} × {count}"),
     });
     parts.collect::<Vec<_>>().join(", ")
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ fn everything(order: &Order) -> Result<Vec<Part<'_>>, Detail> {
     parts.extend(contract.map(Part::contract));
     if parts.is_empty() {
         let wanted = "this version tries chaos and contracts, and the suite has neither: write `chaos` or \
-                      `contract`, or give `options.profile`";
+                      `contract`, or name the run's profile";
         return Err(Detail::at("/suite", wanted));
     }
     Ok(parts)
@@ -172,12 +172,13 @@ fn contract(suite: &Suite) -> Option<&Contract> {
 }
 
 fn no_contract() -> Detail {
-    let wanted = "a run of kind contract needs one: `contract` in the suite, or `options.contract`";
+    let wanted =
+        "a run of kind contract needs one: write it, or the name of a stored one, as `contract`";
     Detail::at("/suite/contract", wanted)
 }
 
 fn no_chaos() -> Detail {
-    let wanted = "say which chaos: `options.profile`, or `chaos` in the suite";
+    let wanted = "say which chaos: name a profile here, or write `chaos` in the suite";
     Detail::at("/options/profile", wanted)
 }
 

@@ -55,7 +55,7 @@ impl Known {
     pub(crate) fn beside(&self, library: &Library) -> Library {
         let mut all = library.clone();
         for file in &self.files {
-            if let Ok(text) = text::read_regular(file)
+            if let Ok(text) = text::read(file)
                 && let Ok(more) = all.with_file(&file.display().to_string(), &text, environment())
             {
                 all = more;

@@ -20,6 +20,7 @@ mod home;
 mod host;
 mod judging;
 mod known;
+mod output_file;
 mod pointing;
 mod profile_file;
 mod render;

@@ -1,6 +1,5 @@
 //! Reports of runs as files.
 
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use squall_harness::report::{Format, Report};
@@ -10,6 +9,7 @@ use squall_journal::run::{RunKind, RunRecord};
 use crate::args::Trial;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
+use crate::output_file;
 
 /// What reports a command writes, and where.
 #[derive(Debug)]
@@ -68,8 +68,7 @@ impl Reports {
         for format in &self.formats {
             let file = self.directory.join(self.name(run, *format));
             let text = fetch(client, &run.id, *format).await?;
-            std::fs::write(&file, text)
-                .map_err(|error| Failure::could_not(file.display(), error))?;
+            output_file::write(&file, text)?;
             written.push(file);
         }
         Ok(written)
@@ -121,39 +120,6 @@ impl Drop for Made {
             }
         }
     }
-}
-
-/// Looks whether a report can be written to a file, so that what it tells of is not done in vain. A file that
-/// is there keeps its contents, and none stays that was not there.
-pub(crate) fn can_be_written(file: &Path) -> Result<(), Failure> {
-    let refused = |error: std::io::Error| Failure::Usage(not_written(file, &error));
-    match std::fs::metadata(file) {
-        // A pipe would wait for its reader.
-        Ok(found) if !found.is_file() && !found.is_dir() => Ok(()),
-        Ok(_) => {
-            let opened = OpenOptions::new().append(true).open(file);
-            opened.map(drop).map_err(refused)
-        }
-        // A link to what is not there yet.
-        Err(_) if file.is_symlink() => Ok(()),
-        Err(_) => {
-            let made = OpenOptions::new().write(true).create_new(true).open(file);
-            made.map_err(refused)?;
-            std::fs::remove_file(file).map_err(refused)
-        }
-    }
-}
-
-/// Writes a report to a file.
-pub(crate) fn write_page(file: &Path, page: String) -> Result<(), Failure> {
-    std::fs::write(file, page).map_err(|error| Failure::CouldNotRun(not_written(file, &error)))
-}
-
-fn not_written(file: &Path, error: &std::io::Error) -> String {
-    format!(
-        "{}: the report cannot be written there: {error}; say where with `--output FILE`",
-        file.display()
-    )
 }
 
 /// A report as the daemon draws it.

@@ -1,12 +1,10 @@
 //! Reading the files that people write: what is no text is said with its place.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 
-use rustix::fs::OFlags;
 use serde_saphyr::Location;
+use squall_proxy::user_file;
 
 /// A place in a file; lines and columns count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,37 +62,9 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// Longest file that is read, bytes.
-const LONGEST: u64 = 64 << 20;
-
-/// The text of a file, or of whatever else has a name and an end.
+/// The text of a regular file.
 pub(crate) fn read(file: &Path) -> Result<String, Unreadable> {
-    text_in(File::open(file)?)
-}
-
-/// The text of a file that a daemon reads again and again: a pipe or a device would hold it up.
-pub(crate) fn read_regular(file: &Path) -> Result<String, Unreadable> {
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let opened = File::options()
-        .read(true)
-        .custom_flags(nonblocking)
-        .open(file)?;
-    if !opened.metadata()?.is_file() {
-        let why = "it is no regular file; write what it would give to one".to_owned();
-        return Err(Unreadable::because(why));
-    }
-    text_in(opened)
-}
-
-fn text_in(file: File) -> Result<String, Unreadable> {
-    let mut bytes = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(Unreadable::because(format!(
-            "it is longer than {LONGEST} bytes"
-        )));
-    }
-    text_of(bytes)
+    text_of(user_file::read(file)?)
 }
 
 fn text_of(bytes: Vec<u8>) -> Result<String, Unreadable> {
@@ -118,24 +88,6 @@ fn text_of(bytes: Vec<u8>) -> Result<String, Unreadable> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_has_no_end_is_not_read() {
-        let endless = Path::new("/dev/zero");
-        assert!(read(endless).unwrap_err().why().contains("longer than"));
-        let why = read_regular(endless).unwrap_err();
-        assert!(why.why().contains("no regular file"), "{}", why.why());
-        let home = tempfile::tempdir().unwrap();
-        let pipe = home.path().join("squall.yaml");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.unwrap().success());
-        assert!(
-            read_regular(&pipe)
-                .unwrap_err()
-                .why()
-                .contains("no regular file")
-        );
-    }
 
     #[test]
     fn the_first_byte_that_is_no_text_is_told() {

@@ -8,6 +8,7 @@ use squall_proxy::tls::CertificateAuthority;
 use crate::args::Ca;
 use crate::failure::Failure;
 use crate::home::home;
+use crate::output_file;
 use crate::render::output;
 
 pub(super) fn run(action: Ca) -> Result<(), Failure> {
@@ -74,9 +75,7 @@ fn export(home: &Path, file: Option<&Path>, with_roots: bool) -> Result<(), Fail
         ca.pem().to_owned()
     };
     match file {
-        Some(file) => {
-            std::fs::write(file, text).map_err(|error| Failure::could_not(file.display(), error))
-        }
+        Some(file) => output_file::write(file, text),
         None => output::document(&text),
     }
 }

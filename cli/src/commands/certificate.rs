@@ -5,12 +5,13 @@ use std::path::Path;
 use serde_json::json;
 use squall_harness::report::certificate::{self, Form, Genuine, SigningKey};
 use squall_harness::report::{Format, Report};
+use squall_proxy::user_file;
 
 use crate::args::{Certificate, CertificateAction};
-use crate::commands::recordings::check_writable;
 use crate::failure::Failure;
 use crate::home::home;
 use crate::host::Host;
+use crate::output_file;
 use crate::render::paint::Paint;
 use crate::render::{clean, output, run as render};
 use crate::reports;
@@ -30,7 +31,7 @@ async fn issue(wanted: &Certificate) -> Result<(), Failure> {
     };
     if let Some(file) = &wanted.output {
         form_of(file, None)?;
-        check_writable(file)?;
+        output_file::check(file)?;
     }
     let key =
         SigningKey::of_home(&home()?).map_err(|error| Failure::CouldNotRun(error.to_string()))?;
@@ -46,7 +47,7 @@ async fn issue(wanted: &Certificate) -> Result<(), Failure> {
     let tester = tester(wanted.tester.as_deref(), report.run.tester.as_deref(), user);
     let signed = certificate::issue(&report, &tester, &report.made_at, &key, form)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    std::fs::write(&file, signed).map_err(|error| Failure::could_not(file.display(), error))?;
+    output_file::write(&file, signed)?;
     output::line(&format!(
         "{}: what run {} came to, signed by {tester} with the key {}",
         file.display(),
@@ -105,7 +106,7 @@ fn name_of(number: u32, users: &str) -> Option<String> {
 
 /// Says whether a certificate is what was signed, and by which key.
 fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
-    let bytes = std::fs::read(file).map_err(|error| {
+    let bytes = user_file::read(file).map_err(|error| {
         let file = file.display();
         Failure::Usage(format!(
             "{file}: {error}; name a certificate, as `squall certificate RUN --output FILE` writes it"

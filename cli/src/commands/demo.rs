@@ -16,13 +16,14 @@ use crate::daemon::signals::Signals;
 use crate::daemon::{Daemon, log};
 use crate::demo::{TASK, World, contract};
 use crate::failure::Failure;
+use crate::output_file;
 use crate::render::paint::Paint;
 use crate::render::{output, run as render};
 use crate::reports;
 
 pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
     log::start("warn", LogFormat::Text)?;
-    reports::can_be_written(&demo.output)?;
+    output_file::check(&demo.output)?;
     let stage = until_interrupted(show(&demo)).await?;
     if demo.keep {
         keep(&stage.daemon, &stage.token).await?;
@@ -51,7 +52,7 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
     }
     let client = Client::to(&daemon.api_address().to_string(), Some(token.clone()))?;
     let (run, page) = judge(&daemon, &client, demo).await?;
-    let written = reports::write_page(&demo.output, page);
+    let written = output_file::write(&demo.output, page);
     let file = written.is_ok().then_some(demo.output.as_path());
     if demo.json {
         output::json(&json!({ "task": TASK, "contract": run, "report": file }))?;

@@ -1,6 +1,6 @@
 //! `squall recordings`: what the daemon records.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use crate::args::{RecordingFormat, Recordings, Remote};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
-use crate::render::output;
+use crate::output_file;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
+use crate::render::{output, plural};
 
 const RECORDINGS: &str = "/v1/recordings";
 
@@ -122,10 +123,7 @@ pub(super) async fn end(client: &Client, id: &str) -> Result<Value, Failure> {
 
 /// What a recording holds, in words.
 pub(super) fn holds(exchanges: u64, left_out: u64) -> String {
-    let exchanges = match exchanges {
-        1 => "1 exchange".to_owned(),
-        many => format!("{many} exchanges"),
-    };
+    let exchanges = plural(exchanges, "exchange");
     if left_out == 0 {
         exchanges
     } else {
@@ -148,7 +146,7 @@ async fn export_as(
     let text = client.get_text(&path, form.media_type()).await?;
     match file {
         None => output::document(&text),
-        Some(file) => write(file, &text),
+        Some(file) => output_file::write_private(file, &text),
     }
 }
 
@@ -193,38 +191,4 @@ impl Form {
             Self::Har => "application/json",
         }
     }
-}
-
-/// Writes what was recorded: its owner's alone, since it tells what was said.
-pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(file)
-        .and_then(|mut out| out.write_all(text.as_bytes()));
-    written.map_err(|error| Failure::could_not(file.display(), error))
-}
-
-/// Refuses a file that could not be written, before anything is recorded.
-pub(crate) fn check_writable(file: &Path) -> Result<(), Failure> {
-    let parent = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    if file.is_dir() || !parent.is_dir() {
-        return Err(Failure::Usage(format!(
-            "{} cannot be written: {}",
-            file.display(),
-            if file.is_dir() {
-                "it is a directory; name a file in it".to_owned()
-            } else {
-                format!("there is no directory {}", parent.display())
-            }
-        )));
-    }
-    Ok(())
 }

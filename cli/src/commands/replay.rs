@@ -7,17 +7,18 @@ use serde_json::{Value, json};
 
 use crate::args::{Export, Record, Replay, Run, USUAL_SERVER};
 use crate::client::{Client, segment};
-use crate::commands::recordings::{self, Form, check_writable};
+use crate::commands::recordings::{self, Form};
 use crate::commands::run::run_in;
 use crate::daemon::signals::{Signals, Told};
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::output_file;
 use crate::render::output;
 
 pub(super) async fn run(action: Replay) -> Result<(), Failure> {
     match action {
         Replay::Record(record) => {
-            check_writable(&record.output)?;
+            output_file::check(&record.output)?;
             if record.command.is_empty() {
                 here(&record).await
             } else {
@@ -71,7 +72,7 @@ async fn here(record: &Record) -> Result<(), Failure> {
 /// Writes a recording to a file.
 async fn recording(export: &Export) -> Result<(), Failure> {
     let (id, file) = (export.recording.as_deref(), &export.output);
-    check_writable(file)?;
+    output_file::check(file)?;
     let server = export.site.server.as_deref().unwrap_or(USUAL_SERVER);
     let client = Client::to(server, export.site.token.clone())?;
     recordings::export(&client, id.unwrap_or_default(), Some(file)).await?;
@@ -111,7 +112,7 @@ async fn incidents(export: &Export, run: &str) -> Result<(), Failure> {
     let mut items = Vec::new();
     for incident in found {
         let file = directory.join(format!("{}.yaml", name(&incident.id)?));
-        recordings::write(&file, &session(&incident)?)?;
+        output_file::write_private(&file, &session(&incident)?)?;
         if !export.json {
             tell(&incident, &file)?;
         }

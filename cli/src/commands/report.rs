@@ -5,16 +5,16 @@ use std::path::Path;
 use squall_harness::report::{self, Format};
 
 use crate::args::Report;
-use crate::commands::recordings::check_writable;
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::output_file;
 use crate::render::output;
 use crate::reports;
 use crate::text;
 
 pub(super) async fn run(report: Report) -> Result<(), Failure> {
     if let Some(file) = &report.output {
-        check_writable(file)?;
+        output_file::check(file)?;
     }
     let format = Format::from(report.format);
     let file = Path::new(&report.run);
@@ -24,9 +24,7 @@ pub(super) async fn run(report: Report) -> Result<(), Failure> {
         fetched(&report, format).await?
     };
     match &report.output {
-        Some(file) => {
-            std::fs::write(file, text).map_err(|error| Failure::could_not(file.display(), error))
-        }
+        Some(file) => output_file::write(file, text),
         None => output::document(&text),
     }
 }

@@ -1,16 +1,15 @@
 //! The files that an agent is started with, by their digests: another digest is another agent.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use squall_harness::suite::agent::{Agent, Way};
 use squall_journal::run::DocumentVersion;
+use squall_proxy::user_file;
 
 use crate::store::digest_of;
 
-/// Most files of a command, and the longest of them, bytes.
+/// Most files of a command.
 const MOST: usize = 16;
-const LONGEST: u64 = 64 << 20;
 
 /// The words of its command that are files or name them, as in `sh -c "python agent.py"`, or its Python module's file;
 /// what those load in their turn is not among them. A daemon can look at what it starts only: none of an agent that
@@ -25,7 +24,7 @@ pub(super) fn agent_files(agent: &Agent, folder: &Path) -> Vec<DocumentVersion> 
     let files = named.into_iter().filter_map(|(name, path)| {
         Some(DocumentVersion {
             kind: "agent".to_owned(),
-            digest: digest_of(contents(&path)?),
+            digest: digest_of(user_file::read(&path).ok()?),
             name,
             version: None,
             own_version: None,

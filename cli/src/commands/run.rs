@@ -1,7 +1,5 @@
 //! `squall run`: one program behind a private daemon.
 
-mod unseen;
-
 use std::path::Path;
 
 use serde_json::json;
@@ -9,11 +7,12 @@ use squall_control_api::store::StoredRecording;
 
 use crate::args::{LogFormat, Run};
 use crate::base_urls;
-use crate::commands::recordings::{self, Form, check_writable};
+use crate::commands::recordings::{self, Form};
 use crate::commands::tape;
 use crate::daemon::setup::Setup;
 use crate::daemon::{Daemon, child, log};
 use crate::failure::Failure;
+use crate::output_file;
 use crate::pointing;
 use crate::render::output;
 use crate::render::paint::Paint;
@@ -26,7 +25,7 @@ pub(super) async fn run(run: Run) -> Result<(), Failure> {
 /// With its traffic in a scope.
 pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure> {
     if let Some(file) = &run.record {
-        check_writable(file)?;
+        output_file::check(file)?;
     }
     let session = run.replay.as_deref().map(tape::session).transpose()?;
     // The program's own output is what people want to see.
@@ -60,12 +59,8 @@ pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure>
     if let (false, Ok(code)) = (run.quiet, &ended) {
         let mut summary = Summary::new(rules);
         daemon.exchanges(|exchange| summary.add(exchange));
-        let unseen = if summary.is_empty() {
-            unseen::advice(&run.command, *code).await
-        } else {
-            String::new()
-        };
-        output::tell(summary.render(&chaos, &unseen, Paint::stderr()).trim_end());
+        let told = summary.render(&chaos, &unseen(*code), Paint::stderr());
+        output::tell(told.trim_end());
         if let Some(tape) = tape {
             let counts = tape::counts(&json!(tape.counts()));
             output::tell_line(&format!("  {}: {counts}", tape.source()));
@@ -84,10 +79,24 @@ pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure>
     }
 }
 
+/// What to look at when nothing came through the proxy; `code` is what the program ended with.
+fn unseen(code: u8) -> String {
+    if code != 0 {
+        return format!(
+            "nothing came through: the program ended with exit code {code} before the proxy saw a request; see its own \
+             output above for the error"
+        );
+    }
+    "nothing came through: the program made no request, or it does not read HTTP_PROXY and HTTPS_PROXY. Node reads \
+     them from versions 22.21 and 24 on; many libraries have an option for it (`trust_env` or `proxy`). For programs \
+     that ignore proxies try `--base-urls`, or point the base URL at a route of the proxy."
+        .to_owned()
+}
+
 /// Writes what was recorded.
 async fn keep(daemon: &Daemon, recording: &StoredRecording, file: &Path) -> Result<(), Failure> {
     let (text, ended) = daemon.recorded(recording, Form::of(Some(file))).await?;
-    recordings::write(file, &text)?;
+    output_file::write_private(file, &text)?;
     let holds = recordings::holds(ended.tally.exchanges, ended.tally.left_out);
     output::tell_line(&format!("{}: {holds}", file.display()));
     Ok(())

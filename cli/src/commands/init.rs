@@ -1,11 +1,13 @@
 //! `squall init`: a suite to begin with.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use serde_json::json;
+use squall_journal::redact::Redactor;
 
 use crate::args::{DEFAULT_SUITE, Init};
 use crate::failure::Failure;
@@ -28,32 +30,54 @@ pub(super) fn run(init: &Init) -> Result<(), Failure> {
             init.file.display()
         )));
     }
-    write(&init.file, &suite(&init.command)?, init.force)?;
+    let (text, keys) = suite(&init.command)?;
+    write(&init.file, &text, init.force)?;
+    for key in keys {
+        output::tell_line(&format!(
+            "the command has a key, which does not belong in a file: {} has `${{{key}}}` in its place; set that variable",
+            init.file.display()
+        ));
+    }
     output::print(&next(init, Paint::stdout()))
 }
 
-/// The suite, with the program as its agent if there is one.
-fn suite(command: &[OsString]) -> Result<String, Failure> {
+/// The suite, with the program as its agent if there is one, and the variables that it needs for keys of the command.
+fn suite(command: &[OsString]) -> Result<(String, Vec<String>), Failure> {
+    let mut keys = Vec::new();
     if command.is_empty() {
-        return Ok(SUITE.replace(HERE, ENDPOINT.trim_end()));
+        return Ok((SUITE.replace(HERE, ENDPOINT.trim_end()), keys));
     }
     let words = command.iter().map(|word| {
-        let text = word.to_str();
-        // JSON is YAML; `${` would be a variable.
-        text.map(|text| json!(text).to_string().replace("${", "$${"))
-            .ok_or_else(|| {
-                Failure::Usage(format!(
-                    "`{}` is not UTF-8; a suite is",
-                    word.to_string_lossy()
-                ))
-            })
+        let text = word.to_str().ok_or_else(|| {
+            let word = word.to_string_lossy();
+            Failure::Usage(format!("`{word}` is not UTF-8; a suite is"))
+        })?;
+        // JSON is YAML.
+        Ok(json!(without_keys(text, &mut keys)).to_string())
     });
-    let words = words.collect::<Result<Vec<_>, _>>()?.join(", ");
+    let words = words.collect::<Result<Vec<_>, Failure>>()?.join(", ");
     let agent = format!(
         "# Started for each prompt, which it reads on stdin; stdout is its answer. docs/agents.md has other kinds.\n\
          agent:\n  type: command\n  command: [{words}]\n  timeout: 60000                       # milliseconds for one answer"
     );
-    Ok(SUITE.replace(HERE, &agent))
+    Ok((SUITE.replace(HERE, &agent), keys))
+}
+
+/// A word of the command with a variable in the place of each key; `${` in it would be a variable too.
+fn without_keys(word: &str, keys: &mut Vec<String>) -> String {
+    let plain = |text: &str| text.replace("${", "$${");
+    let (mut written, mut from) = (String::new(), 0);
+    for key in Redactor::default().find(word) {
+        let name = match keys.len() {
+            0 => "AGENT_KEY".to_owned(),
+            others => format!("AGENT_KEY_{}", others + 1),
+        };
+        written.push_str(&plain(&word[from..key.range.start]));
+        let _ = write!(written, "${{{name}}}");
+        keys.push(name);
+        from = key.range.end;
+    }
+    written + &plain(&word[from..])
 }
 
 fn write(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
@@ -163,7 +187,8 @@ mod tests {
             &["python", "agent.py", "--name", "it's: #1", "${HOME}", "no"],
         ] {
             let words: Vec<_> = command.iter().map(OsString::from).collect();
-            let text = suite(&words).expect("a suite");
+            let (text, keys) = suite(&words).expect("a suite");
+            assert!(keys.is_empty(), "{keys:?}");
             let read = squall_harness::suite::parse("suite.yaml", &text, Variables::From(&none));
             let read = read.expect("a valid suite");
             let notes: Vec<_> = read.notes.iter().map(ToString::to_string).collect();
@@ -172,6 +197,30 @@ mod tests {
                 assert_eq!(words, command);
             }
         }
+    }
+
+    #[test]
+    fn a_key_of_the_command_is_a_variable_in_the_suite() {
+        let key = format!("sk-{}", "aB3dE5gH7jK9".repeat(4));
+        let words = [
+            "agent".to_owned(),
+            "--api-key".to_owned(),
+            key.clone(),
+            format!("--other=${{X}}{key}"),
+        ];
+        let words = words.map(OsString::from);
+        let (text, keys) = suite(&words).expect("a suite");
+        assert!(!text.contains(&key), "{text}");
+        assert_eq!(keys, ["AGENT_KEY", "AGENT_KEY_2"]);
+        let set = |name: &str| Ok(format!("<{name}>"));
+        let read = squall_harness::suite::parse("suite.yaml", &text, Variables::From(&set));
+        let Way::Command(read) = read.expect("a valid suite").agent.way else {
+            panic!("a command");
+        };
+        assert_eq!(
+            read[1..],
+            ["--api-key", "<AGENT_KEY>", "--other=${X}<AGENT_KEY_2>"]
+        );
     }
 
     #[test]

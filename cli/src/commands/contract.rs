@@ -13,8 +13,8 @@ use crate::args::{Contract, SuiteFile, Trial};
 use crate::failure::Failure;
 use crate::judging::{self, Wish};
 use crate::known::Known;
-use crate::render::output;
 use crate::render::paint::Paint;
+use crate::render::{output, plural};
 use crate::suite::LocalSuite;
 
 pub(super) async fn run(action: Contract) -> Result<(), Failure> {
@@ -36,10 +36,9 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
     let (told, errors, warnings) = match &read {
         Ok(local) => {
             let library = Known::read(None)?.beside(&Library::builtin());
-            let misspelt = misspelt(&local.suite, &library);
+            let (misspelt, unknown) = unknown_profiles(&local.suite, &library);
             let notes = local.suite.notes.iter().map(ToString::to_string);
-            let notes = notes.filter(|note| !misspelt.contains(note));
-            let warnings = notes.chain(absent(local)).collect();
+            let warnings = notes.chain(unknown).chain(absent(local)).collect();
             (summary(&local.suite), misspelt, warnings)
         }
         Err(errors) => (String::new(), errors.clone(), Vec::new()),
@@ -64,28 +63,36 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Profiles that scenarios extend and that nobody knows, where there is one with nearly that name.
-fn misspelt(suite: &Suite, library: &Library) -> Vec<String> {
+/// Profiles that are extended and that nobody here knows: those with nearly the name of one, and the others, which a
+/// daemon may have.
+fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<String>) {
     let scenarios = match &suite.contract {
         Some(ContractPart::Written(contract)) => &contract.scenarios[..],
         Some(ContractPart::Named(_)) | None => &[],
     };
     let names: Vec<_> = library.list().into_iter().map(|one| one.name).collect();
-    let mut found = Vec::new();
-    for chaos in scenarios.iter().map(|scenario| &scenario.chaos) {
+    let (mut misspelt, mut unknown) = (Vec::new(), Vec::new());
+    let scenarios = scenarios.iter().map(|scenario| &scenario.chaos);
+    for chaos in scenarios.chain(&suite.chaos) {
         for extended in &chaos.extends {
             let (name, place) = (&extended.name, extended.position);
+            if library.get(name).is_some() {
+                continue;
+            }
             let near = did_you_mean(name, names.iter().map(String::as_str));
-            if library.get(name).is_none() && !near.is_empty() {
-                let (line, column) = (place.line, place.column);
-                found.push(format!(
-                    "{}:{line}:{column}: `extends` names an unknown profile `{name}`{near}",
-                    chaos.file
-                ));
+            let (line, column) = (place.line, place.column);
+            let told = format!(
+                "{}:{line}:{column}: `extends` names an unknown profile `{name}`",
+                chaos.file
+            );
+            if near.is_empty() {
+                unknown.push(format!("{told}; the daemon must have it"));
+            } else {
+                misspelt.push(format!("{told}{near}"));
             }
         }
     }
-    found
+    (misspelt, unknown)
 }
 
 /// Programs that the suite names and that are not there. A program without a slash is looked up when it is
@@ -119,18 +126,19 @@ fn document(file: &str, errors: &[String], warnings: &[String]) -> Value {
 
 /// What would be tried, and how often the agent would be asked.
 fn summary(suite: &Suite) -> String {
-    let prompts = suite.golden_prompts.len();
+    let prompts = suite.golden_prompts.len() as u64;
     let contract = match &suite.contract {
-        None => return format!("{}, no contract", count(prompts, "golden prompt")),
+        None => return format!("{}, no contract", plural(prompts, "golden prompt")),
         Some(ContractPart::Named(name)) => {
             return format!(
                 "{}, contract `{name}`: whether a daemon has one called so is not looked up here",
-                count(prompts, "golden prompt")
+                plural(prompts, "golden prompt")
             );
         }
         Some(ContractPart::Written(contract)) => contract,
     };
-    let (invariants, scenarios) = (contract.invariants.len(), contract.scenarios.len());
+    let invariants = contract.invariants.len() as u64;
+    let scenarios = contract.scenarios.len() as u64;
     let each = match contract.isolation {
         Isolation::Scenario => 1,
         Isolation::Cell => invariants,
@@ -138,16 +146,11 @@ fn summary(suite: &Suite) -> String {
     format!(
         "contract `{}`: {} in {}, {}; {} invocations, without the clean baseline and probes",
         contract.name,
-        count(invariants, "invariant"),
-        count(scenarios, "scenario"),
-        count(prompts, "golden prompt"),
+        plural(invariants, "invariant"),
+        plural(scenarios, "scenario"),
+        plural(prompts, "golden prompt"),
         scenarios * prompts * each,
     )
-}
-
-fn count(count: usize, what: &str) -> String {
-    let end = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{end}")
 }
 
 #[cfg(test)]

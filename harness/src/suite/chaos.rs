@@ -85,6 +85,16 @@ pub(super) fn read_scenario(
         profile.name = Some(name.to_owned());
         return Some(Arc::new(profile));
     }
+    let is_known = |name: &str| context.library.get(name).is_some();
+    if !profile
+        .extends
+        .iter()
+        .all(|extended| is_known(&extended.name))
+    {
+        // Whoever carries it out has other profiles.
+        profile.name = Some(name.to_owned());
+        return Some(Arc::new(profile));
+    }
     // Without its name: a scenario may be called as the profile that it extends.
     for doubt in validate(&profile, context.library, context.tools) {
         let own = doubt.file == file;

@@ -191,6 +191,7 @@ impl Chaos {
                 scope: scope.to_owned(),
                 inherited: true,
                 key: scope.to_owned(),
+                suspended: None,
                 spent: recorder::spent(&Spent::default()),
                 ..self.record(table.above(scope))
             },

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use squall_journal::activation::ActivationRecord;
+use squall_journal::activation::{ActivationRecord, Suspended};
 use squall_journal::record::{ExchangeRecord, Outcome};
 
 use crate::args::Remote;
@@ -77,13 +77,16 @@ fn text(
     text.push('\n');
     let mut table = Table::new(["SCOPE", "PROFILE", "SEED", "RULES", "SINCE", "ENDS"]);
     for scope in scopes {
-        let profile = match (&*scope.profile, scope.inherited) {
+        let mut profile = match (&*scope.profile, scope.inherited) {
             ("none", _) => paint.faint("none"),
             (profile, true) => {
                 format!("{} {}", paint.name(profile), paint.faint("(the default's)"))
             }
             (profile, false) => paint.name(profile),
         };
+        if let Some(Suspended { profile: own, run }) = &scope.suspended {
+            let _ = write!(profile, " ({own} is suspended by run {run})");
+        }
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
         table.row([
             scope.scope.clone(),
@@ -108,4 +111,27 @@ fn text(
 
 fn word(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chaos_that_a_run_suspends_is_shown() {
+        let scope = json!({
+            "scope": "default", "activation": "a1-2", "inherited": false, "profile": "none", "seed": 42,
+            "key": "default", "observe": "model", "rules": 0, "suspended": { "profile": "brownout", "run": "0193" },
+        });
+        let scopes = [serde_json::from_value(scope).expect("a record")];
+        let shown = text(
+            "http://x",
+            &json!({}),
+            &scopes,
+            &BTreeSet::new(),
+            Paint::plain(),
+        );
+        let expected = "default  none (brownout is suspended by run 0193)  42";
+        assert!(shown.contains(expected), "{shown}");
+    }
 }

@@ -14,7 +14,7 @@ async fn nothing_is_in_force_at_first() {
         json!({
             "scope": "default", "activation": null, "inherited": false, "profile": "none",
             "seed": 42, "key": "default", "observe": "model", "rules": 0,
-            "started_at": null, "expires_at": null, "ttl": null, "ttl_from": null,
+            "started_at": null, "expires_at": null, "ttl": null, "ttl_from": null, "suspended": null,
             "daemon": "test",
             "spent": {
                 "calls": 0, "input_tokens": 0, "output_tokens": 0, "estimated_tokens": 0, "usd": 0.0,

@@ -63,6 +63,7 @@ impl Reach for World {
                 expires_at: None,
                 ttl: None,
                 ttl_from: None,
+                suspended: None,
                 spent: SpentRecord::default(),
             })
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use squall_journal::activation::{ActivationRecord, TtlFrom};
+use squall_journal::activation::{ActivationRecord, Suspended, TtlFrom};
 use squall_journal::scopes::is_of_run;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::duration;
@@ -457,6 +457,14 @@ impl ScopeChaos {
             expires_at: self.expires().map(date),
             ttl: self.ttl.map(|ttl| duration::format(ttl.time)),
             ttl_from: self.ttl.map(|ttl| ttl.from),
+            suspended: self
+                .suspended
+                .as_ref()
+                .zip(self.run())
+                .map(|(own, run)| Suspended {
+                    profile: own.activation.profile.clone(),
+                    run: run.id().to_string(),
+                }),
             spent: recorder::spent(&self.activation.spending.now()),
         }
     }

@@ -124,6 +124,7 @@ impl Reach for World {
                 expires_at: None,
                 ttl: None,
                 ttl_from: None,
+                suspended: None,
                 spent: SpentRecord::default(),
             })
         })

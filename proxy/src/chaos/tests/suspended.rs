@@ -12,6 +12,11 @@ fn taken(bench: &Bench, scope: &str, request: Request) -> (ActivationRecord, Arc
         bench.chaos.close_for_run(&own);
     }
     assert_eq!(bench.rules(scope), 0);
+    let suspended = bench.chaos.look(scope).suspended.expect("it is said");
+    assert_eq!(
+        (suspended.profile, &*suspended.run),
+        (before.profile.clone(), "r")
+    );
     (before, run)
 }
 

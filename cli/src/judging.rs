@@ -10,7 +10,6 @@ use squall_journal::run::{RunKind, RunRecord, RunState};
 use crate::args::{Site, Trial};
 use crate::baseline;
 use crate::client::{Client, Following, segment};
-use crate::daemon::setup::named_file;
 use crate::daemon::signals::{Signals, Told};
 use crate::failure::Failure;
 use crate::host::Host;
@@ -43,7 +42,7 @@ impl<'w> Wish<'w> {
     fn asked(&self) -> Result<Asked<'w>, Failure> {
         let mut options = options(self)?;
         let mut variables = BTreeMap::new();
-        if let Some(file) = self.profile.and_then(named_file) {
+        if let Some(file) = self.profile.and_then(profile_file::named) {
             let profile = profile_file::read(file)?;
             options.insert("profile".to_owned(), profile.named_document());
             variables = profile.variables;

@@ -11,6 +11,12 @@ use crate::config::environment;
 use crate::failure::Failure;
 use crate::text;
 
+/// The file that stands in the place of a profile's name; names have neither dots nor slashes.
+pub(crate) fn named(profile: &str) -> Option<&Path> {
+    let is_file = profile.contains(['.', '/', '\\']);
+    is_file.then_some(Path::new(profile))
+}
+
 /// A profile file that was read.
 pub(crate) struct ProfileFile {
     /// Its text.

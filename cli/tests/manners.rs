@@ -32,6 +32,11 @@ impl Sandbox {
         std::fs::rename(draft, self.path().join(name)).unwrap();
     }
 
+    fn pipe(&self, name: &str) {
+        let made = Command::new("mkfifo").arg(self.path().join(name)).status();
+        assert!(made.unwrap().success());
+    }
+
     fn squall(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
         command
@@ -240,9 +245,21 @@ fn invalid_use_is_told_apart_from_what_could_not_run() {
     let sandbox = Sandbox::new();
     sandbox.write("bad.yaml", "proxy:\n  lisen: 127.0.0.1:1\n");
     sandbox.write("exposed.yaml", "proxy: { listen: 0.0.0.0:0 }\n");
+    sandbox.pipe("pipe");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     for (arguments, code, said) in [
+        (
+            vec!["certificate", "verify", "/dev/zero"],
+            2,
+            "no regular file",
+        ),
+        (vec!["run", "--record", "pipe", "--", "true"], 2, "a pipe"),
+        (
+            vec!["run", "--replay", "browser.har", "--", "true"],
+            2,
+            "an HTTP archive cannot be played",
+        ),
         (
             vec!["serve", "-c", "bad.yaml"],
             2,
@@ -317,6 +334,7 @@ fn a_file_that_a_configuration_names_is_missed_where_it_is_named() {
     let sandbox = Sandbox::new();
     let made = sandbox.run(&["ca", "export", "--output", "ca.pem"]);
     assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    sandbox.pipe("pipe");
     sandbox.write("empty.pem", "");
     for (text, said) in [
         (
@@ -338,6 +356,14 @@ fn a_file_that_a_configuration_names_is_missed_where_it_is_named() {
         (
             "proxy:\n  ca: { cert: empty.pem, key: home/ca.key }\n",
             "squall.yaml:2:15: `proxy.ca.cert`: empty.pem holds no certificate",
+        ),
+        (
+            "proxy:\n  ca: { cert: pipe, key: home/ca.key }\n",
+            "squall.yaml:2:15: `proxy.ca.cert`: cannot read pipe: it is no regular file",
+        ),
+        (
+            "proxy: { upstream_ca: [pipe] }\n",
+            "squall.yaml:1:24: `proxy.upstream_ca`: pipe: it is no regular file",
         ),
         (
             "proxy:\n  ca: { cert: ca.pem, key: absent.key }\n",
@@ -561,6 +587,38 @@ fn a_profile_file_is_put_with_its_variables_expanded() {
             "{command}: {said}"
         );
     }
+}
+
+#[test]
+fn a_profile_file_is_taken_wherever_a_name_is() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path().join("conf")).unwrap();
+    let text = |answer: &str| {
+        format!(
+            "name: mine\nextends: [brownout]\ntool_faults: [{{ mode: error, message: {answer} }}]\n"
+        )
+    };
+    sandbox.write("conf/mine.yaml", &text("first"));
+    sandbox.write("conf/squall.yaml", "chaos: { profile: ./mine.yaml }\n");
+    let mut daemon = Daemon::start(&sandbox, &[&FREE[..], &["-c", "conf/squall.yaml"]].concat());
+    daemon.log_until("started");
+    assert!(ask(&daemon.proxy, "http://tool.test/").contains("first"));
+    sandbox.write("conf/mine.yaml", &text("second"));
+    daemon.log_until("reloaded");
+    assert!(ask(&daemon.proxy, "http://tool.test/").contains("second"));
+
+    let shown = sandbox.run(&["profile", "show", "./conf/mine.yaml"]);
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), text("second"));
+
+    let secret =
+        "name: sent\nextends: [brownout]\ntool_faults: [{ mode: error, message: 'of ${KEY}' }]\n";
+    sandbox.write("sent.yaml", secret);
+    let mut used = sandbox.squall(&["profile", "use", "./sent.yaml", "--server", &daemon.api]);
+    let used = used.env("KEY", "t0ken-42").output().unwrap();
+    assert_eq!(used.status.code(), Some(0), "{}", stderr(&used));
+    assert!(ask(&daemon.proxy, "http://tool.test/").contains("of t0ken-42"));
+    assert!(!api(&daemon, "/v1/profiles").contains("\"sent\""));
+    assert!(!api(&daemon, "/v1/chaos").contains("t0ken"));
 }
 
 #[test]

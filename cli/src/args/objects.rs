@@ -53,7 +53,7 @@ pub(crate) enum Profile {
     List(Reading),
     /// Print one profile; without a daemon, one of this machine
     Show {
-        /// Its name
+        /// Its name or file
         name: String,
         #[command(flatten)]
         reading: Reading,
@@ -72,7 +72,7 @@ pub(crate) enum Profile {
     },
     /// Put a profile in force
     Use {
-        /// Its name, `none`, or a file, which is put first
+        /// Its name, `none`, or a file, which is not stored
         name: String,
         /// For this scope; default: the default scope
         #[arg(long, value_parser = scope)]

@@ -16,7 +16,6 @@ use super::chaos_path;
 use crate::args::{Profile, Reading, Remote};
 use crate::client::{Client, segment};
 use crate::config::environment;
-use crate::daemon::setup::named_file;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::known::Known;
@@ -42,13 +41,22 @@ pub(super) async fn run(action: Profile) -> Result<(), Failure> {
             ttl,
             remote,
         } => {
-            let name = match named_file(&name) {
-                Some(file) => put(file, None, &remote).await?,
-                None => name,
+            let (name, mut body) = match profile_file::named(&name) {
+                Some(file) => {
+                    let profile = profile_file::read(file)?;
+                    let body = json!({
+                        "profile": profile.named_document(),
+                        "secrets": profile.variables,
+                    });
+                    (profile.name, body)
+                }
+                None => (name.clone(), json!({ "profile": name })),
             };
-            put_in_force(&name, scope.as_deref(), seed, ttl, &remote).await
+            body["seed"] = json!(seed);
+            body["ttl"] = json!(ttl.map(|ttl| format!("{}ms", ttl.as_millis())));
+            put_in_force(&name, &body, scope.as_deref(), ttl, &remote).await
         }
-        Profile::Put { file, name, remote } => put_one(&file, name, &remote).await,
+        Profile::Put { file, name, remote } => put(&file, name, &remote).await,
         Profile::Delete { name, remote } => delete(&name, &remote).await,
     }
 }
@@ -87,6 +95,14 @@ async fn list(reading: &Reading) -> Result<(), Failure> {
 }
 
 async fn show(name: &str, reading: &Reading) -> Result<(), Failure> {
+    if let Some(file) = profile_file::named(name) {
+        let profile = profile_file::read(file)?;
+        return if reading.json {
+            output::json(&profile.named_document())
+        } else {
+            output::document(&format!("{}\n", profile.text.trim_end()))
+        };
+    }
     let host = Host::reading(&reading.site).await?;
     let (client, path) = (host.client(), format!("/v1/profiles/{}", segment(name)));
     let shown = if reading.json {
@@ -182,19 +198,12 @@ fn check(
 
 async fn put_in_force(
     name: &str,
+    body: &Value,
     scope: Option<&str>,
-    seed: Option<u64>,
     ttl: Option<Duration>,
     remote: &Remote,
 ) -> Result<(), Failure> {
-    let mut body = json!({ "profile": name });
-    if let Some(seed) = seed {
-        body["seed"] = json!(seed);
-    }
-    if let Some(ttl) = ttl {
-        body["ttl"] = json!(format!("{}ms", ttl.as_millis()));
-    }
-    let activation: Value = Client::new(remote)?.put(&chaos_path(scope), &body).await?;
+    let activation: Value = Client::new(remote)?.put(&chaos_path(scope), body).await?;
     if remote.json {
         return output::json(&activation);
     }
@@ -225,8 +234,8 @@ fn time_to_live(activation: &Value, asked: Option<Duration>) -> String {
     }
 }
 
-/// Gives the daemon a profile; its name there.
-async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<String, Failure> {
+/// Gives the daemon a profile.
+async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), Failure> {
     // Checked here first: the daemon does not know the file's name and cannot point into it.
     let profile = profile_file::read(file)?;
     let is_json = file
@@ -247,11 +256,6 @@ async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<Strin
     Client::new(remote)?
         .put_text(&path, content_type, body)
         .await?;
-    Ok(name)
-}
-
-async fn put_one(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), Failure> {
-    let name = put(file, name, remote).await?;
     if remote.json {
         output::json(&json!({ "name": name }))
     } else {

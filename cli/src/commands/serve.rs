@@ -1,9 +1,9 @@
 //! `squall serve`: the daemon, until it is told to stop.
 
-use std::path::Path;
 use std::time::Duration;
 
 use crate::args::Serve;
+use crate::daemon::profiles::Sources;
 use crate::daemon::setup::Setup;
 use crate::daemon::signals::{Signals, Told};
 use crate::daemon::watch::Changes;
@@ -17,8 +17,8 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
     // From here on a signal ends the daemon in good order, however early it comes.
     let mut signals = Signals::listen()?;
     // Watching begins before the file is read for good: no change falls between the two.
-    let directory = setup.read()?.profiles;
-    let mut changes = Changes::of(setup.files(), directory.as_deref());
+    let watched = |sources: &Sources| Changes::of(setup.file(), sources);
+    let mut changes = watched(&Sources::of(&setup.read()?));
     let mut daemon = Daemon::start(setup.read()?).await?;
     output::tell_line(&format!("proxy on http://{}", daemon.proxy_address()));
     output::tell_line(&format!("api on http://{}", daemon.api_address()));
@@ -28,14 +28,15 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
             () = changes.next() => {}
             told = signals.next() => if told != Told::Reload { break told },
         }
-        let watched = daemon.profile_directory().map(Path::to_owned);
+        let before = daemon.profile_sources();
         let (reloaded, told) = reload(daemon, setup.clone(), &mut signals, serve.grace).await?;
         daemon = reloaded;
         if let Some(told) = told {
             break told;
         }
-        if daemon.profile_directory() != watched.as_deref() {
-            changes = Changes::of(setup.files(), daemon.profile_directory());
+        let now = daemon.profile_sources();
+        if (&now.directory, &now.file) != (&before.directory, &before.file) {
+            changes = watched(&now);
         }
     };
     tracing::info!(grace = ?serve.grace, "stopping");

@@ -62,7 +62,7 @@ pub(crate) struct Config {
     pub(crate) chaos: ChaosConfig,
     /// Where its profile is named: `squall.yaml:7:18`, or a flag.
     pub(crate) chaos_place: Option<String>,
-    /// The file that has its profile, where a flag names one.
+    /// The file that has its profile, where one is named.
     pub(crate) profile_file: Option<PathBuf>,
     /// Where the files that it names are named.
     pub(crate) places: Places,
@@ -146,7 +146,7 @@ impl std::fmt::Debug for Token {
 /// Chaos from the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ChaosConfig {
-    /// A profile's name; absent or `none`: no chaos.
+    /// A profile's name or file; absent or `none`: no chaos.
     pub(crate) profile: Option<String>,
     /// What every draw hangs on; absent: 42.
     pub(crate) seed: Option<u64>,
@@ -183,7 +183,7 @@ impl Config {
 
     /// The defaults with a file laid over them.
     pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, ConfigErrors> {
-        let text = crate::text::read_regular(file).map_err(|error| {
+        let text = crate::text::read(file).map_err(|error| {
             let told = match error.at {
                 Some(at) => ConfigError::at(at, error.why()),
                 None => ConfigError::anywhere(error.why()),

@@ -246,7 +246,7 @@ pub(crate) struct RawLlm {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Chaos")]
 pub(crate) struct RawChaos {
-    /// A profile's name, or `none`. Default `none`.
+    /// A profile's name, its file relative to this one, or `none`. Default `none`.
     pub(crate) profile: Option<Scalar>,
     /// What every draw hangs on. Default 42.
     #[schemars(with = "Option<Amount>")]

@@ -14,6 +14,7 @@ use super::raw::{
     RawApi, RawConfig, RawLimits, RawProxy, RawRoute, RawSafety, RawStore, RawToken, RawUpstream,
 };
 use super::{Config, Halt, Safety, Token, quantity, words};
+use crate::profile_file;
 
 /// Fewest characters of a token that the configuration names: who may guess does so slowly, but does.
 const SHORTEST_TOKEN: usize = 6;
@@ -69,6 +70,12 @@ pub(crate) fn lay_over(
         typing.optional(&mut config.chaos.profile, chaos.profile.as_ref(), |text| {
             Ok(text.to_owned())
         });
+        let file = config
+            .chaos
+            .profile
+            .as_deref()
+            .and_then(profile_file::named);
+        config.profile_file = file.map(|file| plain(&base.join(file)));
         typing.optional(
             &mut config.chaos.seed,
             chaos.seed.as_ref(),
@@ -379,9 +386,8 @@ impl Typing<'_> {
     }
 
     fn path(&mut self, scalar: &Scalar) -> Option<PathBuf> {
-        // Without its `.` parts, as one would write it.
-        let plain = |text: String| self.base.join(text).components().collect();
-        self.text(scalar).map(plain)
+        let text = self.text(scalar)?;
+        Some(plain(&self.base.join(text)))
     }
 
     fn parsed<T>(
@@ -429,4 +435,9 @@ impl Typing<'_> {
                 .collect();
         }
     }
+}
+
+/// A path without its `.` parts, as one would write it.
+fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
 }

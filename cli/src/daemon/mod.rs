@@ -42,7 +42,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::health::Health;
-use self::profiles::{Directory, ProfileFiles};
+use self::profiles::{ProfileFiles, Sources};
 use crate::config::Config;
 use crate::failure::Failure;
 
@@ -105,8 +105,8 @@ impl Daemon {
     }
 
     async fn begin(config: Config) -> Result<(Self, std::net::TcpListener), Failure> {
-        let mut profiles = ProfileFiles::naming(config.profile_file.clone());
-        let reading = profiles.read(Directory::of(&config).as_ref(), &Library::builtin());
+        let mut profiles = ProfileFiles::default();
+        let reading = profiles.read(&Sources::of(&config), &Library::builtin());
         if !reading.problems.is_empty() {
             // There is no last good version yet.
             let problems: Vec<_> = reading.problems.iter().map(health::sentence).collect();
@@ -291,9 +291,9 @@ impl Daemon {
         });
     }
 
-    /// The directory of profile files, if there is one.
-    pub(crate) fn profile_directory(&self) -> Option<&Path> {
-        self.config.profiles.as_deref()
+    /// What profile files the configuration names.
+    pub(crate) fn profile_sources(&self) -> Sources {
+        Sources::of(&self.config)
     }
 
     /// Logs what the daemon started with.

@@ -1,4 +1,4 @@
-//! The directory of profile files: read at start, read again when it changes.
+//! Profile files: read at start, read again when they change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,31 @@ use squall_profiles::library::Library;
 use crate::config::{Config, Place, environment};
 use crate::text::{self, Unreadable};
 
-/// The directory of profile files, and where it is named.
+/// What profile files a configuration names.
 #[derive(Debug, Clone)]
-pub(crate) struct Directory {
-    path: PathBuf,
+pub(crate) struct Sources {
+    /// A directory of them.
+    pub(crate) directory: Option<PathBuf>,
+    /// Where it is named.
     place: Option<Place>,
+    /// One that is named by itself, wherever it is.
+    pub(crate) file: Option<PathBuf>,
 }
 
-impl Directory {
-    /// The one that a configuration names.
-    pub(crate) fn of(config: &Config) -> Option<Self> {
-        Some(Self {
-            path: config.profiles.clone()?,
+impl Sources {
+    /// Those that a configuration names.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            directory: config.profiles.clone(),
             place: config.places.profiles.clone(),
-        })
+            file: config.profile_file.clone(),
+        }
     }
 
-    /// What is wrong with it, said of the value that names it.
+    /// What is wrong with the directory, said of the value that names it.
     pub(super) fn broken(&self, error: &str) -> Broken {
-        let path = self.path.display().to_string();
+        let path = self.directory.as_deref().unwrap_or(Path::new(""));
+        let path = path.display().to_string();
         match &self.place {
             Some(place) => Broken {
                 file: place.file.display().to_string(),
@@ -41,17 +47,22 @@ impl Directory {
             },
         }
     }
+
+    /// Whether it is the file that is named by itself, by whatever path.
+    fn is_named(&self, file: &Path) -> bool {
+        let canonical = |file: &Path| file.canonicalize().ok();
+        let named = self.file.as_deref().and_then(canonical);
+        named.is_some_and(|named| canonical(file) == Some(named))
+    }
 }
 
 /// Files that were read and accepted, by path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProfileFiles {
     good: BTreeMap<PathBuf, String>,
-    /// One that is named by itself, wherever it is.
-    named: Option<PathBuf>,
 }
 
-/// What one reading of the directory gave.
+/// What one reading gave.
 #[derive(Debug)]
 pub(crate) struct Reading {
     /// The library with the files in it: each in its newest version that is valid.
@@ -61,38 +72,27 @@ pub(crate) struct Reading {
 }
 
 impl ProfileFiles {
-    /// Beside those of the directory, a file that is named by itself.
-    pub(crate) fn naming(named: Option<PathBuf>) -> Self {
-        Self {
-            named,
-            ..Self::default()
-        }
-    }
-
-    /// Reads `directory` into `library`, in place of the files of an earlier reading. A file that
+    /// Reads `sources` into `library`, in place of the files of an earlier reading. A file that
     /// is broken keeps its last good version.
-    pub(crate) fn read(&mut self, directory: Option<&Directory>, library: &Library) -> Reading {
+    pub(crate) fn read(&mut self, sources: &Sources, library: &Library) -> Reading {
         let mut reading = Reading {
             library: library.without_files(),
             problems: Vec::new(),
         };
         let mut texts = Vec::new();
-        if let Some(directory) = directory {
-            let mut files = list(&directory.path).unwrap_or_else(|error| {
+        if let Some(directory) = &sources.directory {
+            let mut files = list(directory).unwrap_or_else(|error| {
                 // Most likely it is being replaced: what was read before still holds.
                 let problem = format!("the directory cannot be read: {error}");
-                reading.problems.push(directory.broken(&problem));
+                reading.problems.push(sources.broken(&problem));
                 self.good.keys().cloned().collect()
             });
-            files.retain(|file| !self.is_named(file));
+            files.retain(|file| !sources.is_named(file));
             let files = files.into_iter();
-            texts.extend(files.map(|file| (read_in(&directory.path, &file), file)));
+            texts.extend(files.map(|file| (read_in(directory, &file), file)));
         }
-        texts.extend(
-            self.named
-                .iter()
-                .map(|file| (text::read(file), file.clone())),
-        );
+        let named = sources.file.iter();
+        texts.extend(named.map(|file| (text::read(file), file.clone())));
         let former = std::mem::take(&mut self.good);
         // Those that have not changed come first: a new file cannot take the name of one of them.
         texts.sort_by_key(|(text, file)| former.get(file) != text.as_ref().ok());
@@ -100,13 +100,6 @@ impl ProfileFiles {
             self.add(&mut reading, &file, text, former.get(&file));
         }
         reading
-    }
-
-    /// Whether it is the file that is named by itself, by whatever path.
-    fn is_named(&self, file: &Path) -> bool {
-        let canonical = |file: &Path| file.canonicalize().ok();
-        let named = self.named.as_deref().and_then(canonical);
-        named.is_some_and(|named| canonical(file) == Some(named))
     }
 
     fn add(
@@ -163,7 +156,7 @@ fn read_in(directory: &Path, file: &Path) -> Result<String, Unreadable> {
         return Err(Unreadable::because(why));
     }
     // The file that was checked, wherever the link leads by now.
-    text::read_regular(&target)
+    text::read(&target)
 }
 
 /// Profile files in order of their names; hidden ones are editors' drafts.
@@ -217,8 +210,12 @@ mod tests {
         let linked = home.path().join("linked");
         symlink("profiles", &linked).unwrap();
         for path in [profiles, linked] {
-            let directory = Directory { path, place: None };
-            let reading = ProfileFiles::default().read(Some(&directory), &Library::default());
+            let sources = Sources {
+                directory: Some(path),
+                place: None,
+                file: None,
+            };
+            let reading = ProfileFiles::default().read(&sources, &Library::default());
             let names: Vec<_> = reading
                 .library
                 .list()

@@ -9,7 +9,7 @@ use squall_control_api::Broken;
 use squall_control_api::audit::{Digests, Outcome};
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
-use super::profiles::Directory;
+use super::profiles::Sources;
 use super::{Daemon, health, parts};
 use crate::config::{Config, ConfigErrors};
 use crate::failure::Failure;
@@ -18,11 +18,8 @@ impl Daemon {
     /// Takes over a configuration that was read anew from `file`, and reads the profiles anew.
     pub(crate) fn reload(&mut self, read: Result<Config, ConfigErrors>, file: Option<&Path>) {
         // The profiles come first: the configuration may ask for a new one.
-        let directory = match &read {
-            Ok(config) => Directory::of(config),
-            Err(_) => Directory::of(&self.config),
-        };
-        let mut broken = self.reload_profiles(directory);
+        let sources = Sources::of(read.as_ref().unwrap_or(&self.config));
+        let mut broken = self.reload_profiles(&sources);
         let before = self.config.digest.clone();
         let mut digests = Digests::default();
         let taken = match read {
@@ -102,23 +99,17 @@ impl Daemon {
         Ok(())
     }
 
-    fn reload_profiles(&mut self, directory: Option<Directory>) -> Vec<Broken> {
+    fn reload_profiles(&mut self, sources: &Sources) -> Vec<Broken> {
         let mut files = self.profiles.clone();
         let mut broken = Vec::new();
         let edited = self.chaos.edit(|library| {
-            let reading = files.read(directory.as_ref(), library);
+            let reading = files.read(sources, library);
             broken = reading.problems;
             Ok::<_, std::convert::Infallible>(reading.library)
         });
         match edited {
             Ok(()) => self.profiles = files,
-            Err(error) => broken.push(match directory {
-                Some(directory) => directory.broken(&error.to_string()),
-                None => Broken {
-                    file: String::new(),
-                    error: error.to_string(),
-                },
-            }),
+            Err(error) => broken.push(sources.broken(&error.to_string())),
         }
         broken
     }

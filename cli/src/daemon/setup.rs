@@ -9,6 +9,7 @@ use squall_proxy::config::RouteEntry;
 use crate::args::Daemon as Flags;
 use crate::config::{Config, ConfigErrors, DEFAULT_FILE, StoreConfig};
 use crate::failure::Failure;
+use crate::profile_file;
 
 /// The sources of a configuration, to be read at start and on every reload.
 #[derive(Debug, Clone)]
@@ -91,13 +92,6 @@ impl Setup {
         self.file.as_deref()
     }
 
-    /// The file, and that of the profile that a flag names.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let profile = self.flags.profile.as_deref().and_then(named_file);
-        let files = self.file.iter().map(PathBuf::as_path).chain(profile);
-        files.map(Path::to_owned).collect()
-    }
-
     /// Reads the file, lays the flags over it, and refuses what would expose too much or names
     /// certificates that cannot be read.
     pub(crate) fn read(&self) -> Result<Config, ConfigErrors> {
@@ -115,6 +109,7 @@ impl Setup {
                 config.passing = true;
                 config.trust.commands = true;
                 config.chaos.profile = None;
+                config.profile_file = None;
                 if ports == Ports::Free {
                     on_free_ports(&mut config);
                 }
@@ -129,7 +124,7 @@ impl Setup {
         if let Some(profile) = &flags.profile {
             config.chaos.profile = Some(profile.clone());
             config.chaos_place = Some("--profile".to_owned());
-            config.profile_file = named_file(profile).map(Path::to_owned);
+            config.profile_file = profile_file::named(profile).map(Path::to_owned);
         }
         config.chaos.seed = flags.seed.or(config.chaos.seed);
         config.proxy.workers = flags.workers.map_or(config.proxy.workers, usize::from);
@@ -137,12 +132,6 @@ impl Setup {
         config.check_roots()?;
         Ok(config)
     }
-}
-
-/// The file that an option names in the place of a profile's name; names have neither dots nor slashes.
-pub(crate) fn named_file(profile: &str) -> Option<&Path> {
-    let is_file = profile.contains(['.', '/', '\\']);
-    is_file.then_some(Path::new(profile))
 }
 
 fn on_free_ports(config: &mut Config) {

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::profiles;
+use super::profiles::{self, Sources};
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -26,12 +26,16 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Watches files and the profiles of a directory, whichever are given, from now on.
-    pub(crate) fn of(files: Vec<PathBuf>, directory: Option<&Path>) -> Self {
-        let watched = Watched {
-            files,
-            directory: directory.map(Path::to_owned),
-        };
+    /// Watches the configuration's file and the profiles that it names, whichever there are, from now on.
+    pub(crate) fn of(config: Option<&Path>, profiles: &Sources) -> Self {
+        let files = config.map(Path::to_owned).into_iter();
+        Self::watching(Watched {
+            files: files.chain(profiles.file.clone()).collect(),
+            directory: profiles.directory.clone(),
+        })
+    }
+
+    fn watching(watched: Watched) -> Self {
         let seen = watched.look();
         Self { watched, seen }
     }
@@ -217,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_told_once_and_one_that_comes_before_the_wait_too() {
         let (directory, watched) = watched();
-        let mut changes = Changes::of(watched.files, watched.directory.as_deref());
+        let mut changes = Changes::watching(watched);
         let draft = directory.path().join("draft");
         fs::write(&draft, "proxy:\n").unwrap();
         fs::rename(&draft, directory.path().join("squall.yaml")).unwrap();

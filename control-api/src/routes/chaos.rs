@@ -213,7 +213,7 @@ pub(super) async fn put(
     let sent = document.value()?;
     let mut request = chaos_request::read(&sent, &state.trust).map_err(Problem::invalid)?;
     request.rules = seen_by(&caller, request.rules);
-    let is_inline = matches!(request.rules, Wanted::Inline(_));
+    check_extends(&caller, &request.rules)?;
     state.chaos.read_vocabularies(&request.rules).await;
     let before = state.chaos.look(&scope);
     match state.chaos.put(&scope, request) {
@@ -233,7 +233,8 @@ pub(super) async fn put(
             Err(Problem::invalid(vec![Detail::at("/profile", detail)]))
         }
         Err(PutError::Profile(error)) => {
-            let pointer = if is_inline { "/chaos" } else { "/profile" };
+            let is_chaos = sent["profile"].is_null();
+            let pointer = if is_chaos { "/chaos" } else { "/profile" };
             Err(Problem::invalid(vec![Detail::at(
                 pointer,
                 error.to_string(),
@@ -273,6 +274,20 @@ fn seen_by(caller: &Caller, rules: Wanted) -> Wanted {
         },
         (_, rules) => rules,
     }
+}
+
+/// What an inline profile extends is looked up among the profiles of the default workspace.
+fn check_extends(caller: &Caller, rules: &Wanted) -> Result<(), Problem> {
+    let extends = matches!(rules, Wanted::Inline(profile) if !profile.extends.is_empty());
+    if !extends || caller.is_of_default_workspace() {
+        return Ok(());
+    }
+    let detail =
+        "in a workspace a profile that is not stored extends none; put it, and name it here";
+    Err(Problem::invalid(vec![Detail::at(
+        "/profile/extends",
+        detail,
+    )]))
 }
 
 /// Ends one scope's own chaos: it is under what is above it again.

@@ -7,13 +7,15 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use squall_profiles::activation::Observe;
+use squall_profiles::error::ProfileError;
+use squall_profiles::profile::Profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::Variables;
 use squall_profiles::{duration, profile};
 use squall_proxy::chaos::{INLINE, Request, Wanted};
 
 use crate::nearest::nearest;
-use crate::openapi::ChaosRules;
+use crate::openapi::{ChaosRules, ProfileDocument};
 use crate::problem::Detail;
 use crate::trust::{Sent, Trust};
 
@@ -27,16 +29,16 @@ const KEY: usize = 256;
 /// What to put in force: `profile` or `chaos`, one of the two.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("oneOf" = [
-    { "required": ["profile"], "properties": { "profile": { "type": "string" } } },
+    { "required": ["profile"], "properties": { "profile": { "type": ["string", "object"] } } },
     { "required": ["chaos"], "properties": { "chaos": { "type": "object" } } },
 ]))]
 #[expect(dead_code, reason = "says what `read` takes")]
 pub(super) struct ChaosRequest {
-    /// The name of a profile; `none` for no chaos.
-    profile: Option<String>,
+    /// The name of a profile, `none` for no chaos, or a profile itself.
+    profile: Option<ProfileWanted>,
     /// What a profile has under `chaos:`.
     chaos: Option<ChaosRules>,
-    /// What variables in `chaos` stand for, beside those that the config's `api.env` lists: used, and never
+    /// What variables in `chaos` or in a profile stand for, beside those that the config's `api.env` lists: used, and never
     /// stored, logged or returned.
     #[schemars(schema_with = "values", default)]
     secrets: Option<BTreeMap<String, String>>,
@@ -63,10 +65,20 @@ fn values(_: &mut SchemaGenerator) -> Schema {
 /// What variables in inline chaos stand for.
 fn secrets(members: &Map<String, Value>) -> Result<Sent, String> {
     let sent = Sent::read(members.get("secrets"))?;
-    if given(members, "secrets").is_some() && given(members, "chaos").is_none() {
+    let is_inline = given(members, "chaos").is_some()
+        || given(members, "profile").is_some_and(Value::is_object);
+    if given(members, "secrets").is_some() && !is_inline {
         return Err("`secrets` are for `chaos`; a profile is put with its own".to_owned());
     }
     Ok(sent)
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "says what `profile` takes")]
+enum ProfileWanted {
+    Named(String),
+    Sent(ProfileDocument),
 }
 
 #[derive(JsonSchema)]
@@ -156,23 +168,20 @@ fn rules(
 ) -> Option<Wanted> {
     match (given(members, "profile"), given(members, "chaos")) {
         (Some(Value::String(name)), None) => Some(Wanted::Profile(name.clone())),
+        (Some(profile @ Value::Object(_)), None) => {
+            let read = profile::parse_file(INLINE, &profile.to_string(), variables);
+            inline("/profile", read, errors)
+        }
         (Some(_), None) => {
             errors.push(Detail::at(
                 "/profile",
-                "`profile` must be the name of a profile",
+                "`profile` must be the name of a profile, or a profile",
             ));
             None
         }
         (None, Some(chaos)) => {
-            match profile::parse_chaos_with("chaos", INLINE, &chaos.to_string(), variables) {
-                Ok(profile) => Some(Wanted::Inline(Arc::new(profile))),
-                Err(found) => {
-                    errors.extend(found.into_iter().map(|error| {
-                        Detail::at(format!("/chaos{}", error.pointer), error.message)
-                    }));
-                    None
-                }
-            }
+            let read = profile::parse_chaos_with("chaos", INLINE, &chaos.to_string(), variables);
+            inline("/chaos", read, errors)
         }
         (Some(_), Some(_)) => {
             errors.push(Detail::at("/chaos", "give `profile` or `chaos`, not both"));
@@ -184,6 +193,17 @@ fn rules(
             None
         }
     }
+}
+
+fn inline(
+    pointer: &str,
+    read: Result<Profile, Vec<ProfileError>>,
+    errors: &mut Vec<Detail>,
+) -> Option<Wanted> {
+    let detail =
+        |error: ProfileError| Detail::at(format!("{pointer}{}", error.pointer), error.message);
+    let read = read.map_err(|found| errors.extend(found.into_iter().map(detail)));
+    Some(Wanted::Inline(Arc::new(read.ok()?)))
 }
 
 /// A member that may be left out.
@@ -270,6 +290,10 @@ mod tests {
             (json!({}), vec![""]),
             (json!({ "profile": null }), vec![""]),
             (json!({ "profile": 1 }), vec!["/profile"]),
+            (
+                json!({ "profile": { "tool_faults": [{ "mode": "eror" }] } }),
+                vec!["/profile/tool_faults/0/mode"],
+            ),
             (json!({ "profile": "x", "chaos": {} }), vec!["/chaos"]),
             (json!({ "profile": "x", "seed": -1 }), vec!["/seed"]),
             (json!({ "profile": "x", "seed": 1.5 }), vec!["/seed"]),

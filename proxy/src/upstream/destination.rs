@@ -205,13 +205,18 @@ impl OwnListeners {
         self.0.push(bound);
     }
 
-    /// Whether `host`, as it is written, is where a listener on `port` is.
-    pub(crate) fn reached_as(&self, host: &str, port: u16) -> bool {
-        let reaches = |ip| self.reached_by(SocketAddr::new(ip, port)).is_some();
+    /// The listener that is where `host`, as it is written, and `port` are, if any.
+    pub(crate) fn reached_as(&self, host: &str, port: u16) -> Option<SocketAddr> {
+        let reached = |ip| self.reached_by(SocketAddr::new(ip, port));
         if is_localhost(host) {
-            return LOOPBACK.into_iter().any(reaches);
+            return LOOPBACK.into_iter().find_map(reached);
         }
-        literal(host.trim_start_matches('[').trim_end_matches(']')).is_some_and(reaches)
+        literal(host.trim_start_matches('[').trim_end_matches(']')).and_then(reached)
+    }
+
+    /// Whether one of them is on this port.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        self.0.iter().any(|own| own.port() == port)
     }
 
     /// The listener that a connection to `address` would reach, if any.

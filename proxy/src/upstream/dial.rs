@@ -74,6 +74,13 @@ pub(super) async fn dial(
         return Err(Cause::Denied(why));
     }
     if let Some(proxy) = &settings.proxy {
+        // It resolves the name anew, and may be on this machine.
+        if literal(host).is_none() && shared.own.load().has_port(port) {
+            return Err(Cause::Denied(format!(
+                "`proxy.upstream_proxy` resolves the name, which could lead to Squall's own listener on port \
+                 {port}; give the host an address in `proxy.connect_to`"
+            )));
+        }
         return proxy
             .dial(shared, settings, (host, port), carries, deadline)
             .await;
@@ -127,8 +134,8 @@ pub(super) fn judge_name(
     origin: &Origin,
 ) -> Result<Standing, Cause> {
     let (host, port) = (origin.host(), origin.port());
-    if let Some(ip) = literal(host) {
-        shared.refuse_own(SocketAddr::new(ip, port))?;
+    if let Some(own) = shared.own.load().reached_as(host, port) {
+        return Err(Cause::Loop(own));
     }
     let lists = &settings.destinations;
     let approved = lists.check_approval(origin, host, Some(port));

@@ -321,8 +321,9 @@ fn what_is_denied_here_is_not_left_to_another_proxy() {
         let mut config = config();
         config.upstream_proxy = Some(format!("http://{}", chained.address()));
         config.deny = vec!["10.0.0.0/8".into()];
-        let names: [(&str, &[&str]); 3] = [
+        let names: [(&str, &[&str]); 4] = [
             ("me.example", &["127.0.0.1"]),
+            ("far.example", &["192.0.2.1"]),
             ("meta.example", &["169.254.169.254"]),
             ("half.example", &["192.0.2.1", "10.1.1.1"]),
         ];
@@ -338,6 +339,9 @@ fn what_is_denied_here_is_not_left_to_another_proxy() {
             ("127.1", port, "loop"),
             ("0", port, "loop"),
             ("0x7f000001", port, "loop"),
+            // Elsewhere when this machine looks; the other proxy looks again.
+            ("nowhere.example", port, "denied"),
+            ("far.example", port, "denied"),
             ("meta.example", 80, "denied"),
             ("half.example", 80, "denied"),
             ("2852039166", 80, "denied"),
@@ -356,6 +360,26 @@ fn what_is_denied_here_is_not_left_to_another_proxy() {
         }
         assert_eq!(upstreams.shared().counters().opened(), 0);
     });
+}
+
+#[test]
+fn what_a_suite_may_not_dial_of_squall_itself_is_known_at_once() {
+    let shared = Shared::new(&config()).unwrap();
+    shared.set_own_listeners(OwnListeners::new(["127.0.0.1:7071".parse().unwrap()]));
+    for (host, said) in [
+        (
+            "127.0.0.1",
+            "127.0.0.1:7071 is one of Squall's own listeners",
+        ),
+        (
+            "localhost",
+            "localhost:7071 leads to 127.0.0.1:7071 and is one of",
+        ),
+    ] {
+        let origin = Origin::new(Scheme::Http, host, 7071);
+        let error = shared.check(&origin).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
 }
 
 #[test]

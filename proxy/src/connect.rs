@@ -41,8 +41,11 @@ pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> 
     let connection = Rc::clone(connection);
     let live = connection.worker.engine.live();
     match asks_for_own_routes(&connection, &live, &request) {
-        Ok(false) => {}
-        Ok(true) => return Box::pin(ready(Ok(take_over(&connection, request, Takeover::Own)))),
+        Ok(None) => {}
+        Ok(Some(door)) => {
+            let answer = take_over(&connection, request, Takeover::Own(door));
+            return Box::pin(ready(Ok(answer)));
+        }
         Err(problem) => {
             let refusal = connection.refuse(&problem, request.method(), request.uri());
             return Box::pin(ready(Ok(refusal)));
@@ -65,21 +68,22 @@ pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> 
     })
 }
 
-/// Whether a CONNECT is for the listener it came to, which serves its routes in the tunnel.
+/// The listener of the proxy that a CONNECT is for, which serves its routes in the tunnel.
 fn asks_for_own_routes(
     connection: &Connection,
     live: &Live,
     request: &Request<Incoming>,
-) -> Result<bool, Problem> {
-    let is_own = matches!(connection.entry, Entry::Door(Door::Main))
-        && live.has_prefixes()
-        && route::connect_authority(request.uri())
-            .is_ok_and(|authority| route::is_own(live, &authority));
-    if is_own {
+) -> Result<Option<Door>, Problem> {
+    let authority = route::connect_authority(request.uri()).ok();
+    let door = authority
+        .filter(|_| matches!(connection.entry, Entry::Door(Door::Main)))
+        .and_then(|authority| route::own_door(live, &authority))
+        .filter(|door| *door != Door::Main || live.has_prefixes());
+    if door.is_some() {
         // Credentials that are required are required here too.
         connect_scope(live, request)?;
     }
-    Ok(is_own)
+    Ok(door)
 }
 
 /// The 200, after which `takeover` has the connection.

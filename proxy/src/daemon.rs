@@ -91,7 +91,8 @@ impl Proxy {
         let most = descriptors::of_proxy(descriptors::limit());
         let connections = limits.connections.min(most);
         let inspect_limit = config.inspect_limit;
-        let mut live = Live::new(config)?;
+        let doors = listeners.iter().map(|one| (one.address, one.door));
+        let mut live = Live::new(config, doors.collect())?;
         live.config.listen = address;
         let engine = Arc::new(Engine {
             live: ArcSwap::from_pointee(live),
@@ -160,7 +161,7 @@ impl Proxy {
         let old = self.engine.live();
         let needs_restart = needs_restart(&old.config, &config);
         config.listen = self.address;
-        let live = Live::new(config)?;
+        let live = Live::new(config, old.doors.clone())?;
         self.engine
             .upstream_shared
             .reload(&live.config)

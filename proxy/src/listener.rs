@@ -32,7 +32,7 @@ pub(crate) enum Door {
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: TcpListener,
-    door: Door,
+    pub(crate) door: Door,
     /// Where it listens; the port is known even if 0 was asked for.
     pub(crate) address: SocketAddr,
 }

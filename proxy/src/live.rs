@@ -1,5 +1,6 @@
 //! The configuration in the form the data plane asks it in; replaced as a whole on reload.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::Uri;
@@ -10,6 +11,7 @@ use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
 use crate::config::{ProxyConfig, RouteEntry};
+use crate::listener::Door;
 use crate::upstream::{HostPatterns, Origin};
 
 /// A configuration that cannot be put in force.
@@ -52,6 +54,8 @@ pub enum ConfigError {
 /// A configuration in force.
 pub(crate) struct Live {
     pub(crate) config: ProxyConfig,
+    /// The proxy's own listeners, as bound.
+    pub(crate) doors: Vec<(SocketAddr, Door)>,
     /// Names of upstreams.
     pub(crate) tools: ToolNames,
     routes: Vec<LiveRoute>,
@@ -91,8 +95,11 @@ impl Live {
         names
     }
 
-    /// Checks and compiles `config`.
-    pub(crate) fn new(config: ProxyConfig) -> Result<Self, ConfigError> {
+    /// Checks and compiles `config` for a proxy with these listeners.
+    pub(crate) fn new(
+        config: ProxyConfig,
+        doors: Vec<(SocketAddr, Door)>,
+    ) -> Result<Self, ConfigError> {
         let routes = config
             .routes
             .iter()
@@ -117,6 +124,7 @@ impl Live {
         let llm = llm_endpoints(&config)?;
         Ok(Self {
             config,
+            doors,
             tools,
             routes,
             intercepted,

@@ -78,20 +78,23 @@ pub(crate) fn target<B>(
             let scope = tunnel.scope.clone();
             Ok(forward(origin, authority, host, request.uri(), scope))
         }
-        Entry::Door(Door::Route(place)) => {
-            let route = live.route(*place).ok_or_else(|| no_route(request.uri()))?;
-            let (scope, path) = scoped_path(path_and_query(request.uri()))?;
-            reverse(route, path, scope, request.uri())
-        }
-        Entry::Door(Door::Main) if asks_to_forward(live, request) => absolute(request.uri()),
-        Entry::Door(Door::Main) => {
-            let (scope, path) = scoped_path(path_and_query(request.uri()))?;
-            let (route, rest) = live
-                .prefix_route(path)
-                .ok_or_else(|| no_route(request.uri()))?;
-            reverse(route, rest, scope, request.uri())
-        }
+        Entry::Door(Door::Main) => match asked_door(live, request) {
+            Some(door) => at_door(live, door, request.uri()),
+            None => absolute(request.uri()),
+        },
+        Entry::Door(door) => at_door(live, *door, request.uri()),
     }
+}
+
+/// Finds the reverse route for a request to a listener.
+fn at_door(live: &Live, door: Door, uri: &Uri) -> Result<Target, Problem> {
+    let (scope, path) = scoped_path(path_and_query(uri))?;
+    let found = match door {
+        Door::Main => live.prefix_route(path),
+        Door::Route(place) => live.route(place).map(|route| (route, path)),
+    };
+    let (route, rest) = found.ok_or_else(|| no_route(uri))?;
+    reverse(route, rest, scope, uri)
 }
 
 /// The host that a request inside a tunnel asks for: of several that one server answers for, the
@@ -106,27 +109,42 @@ fn asked_host<B>(request: &Request<B>) -> Option<HeaderValue> {
     }
 }
 
-/// True if a request through the main listener asks to be forwarded, rather than for a route.
+/// The listener whose route a request through the main listener asks for; `None`: it asks to be forwarded.
 ///
-/// On HTTP/1 that is the absolute form, but for a route's path at this listener. On HTTP/2 every request has an authority, so nothing tells a
-/// name of this proxy's own from another host's: there it is for a route when a prefix takes its
-/// path, or when it names this listener's own port.
-fn asks_to_forward<B>(live: &Live, request: &Request<B>) -> bool {
+/// On HTTP/1 that is the absolute form, but for a route's path at a listener of the proxy. On HTTP/2 every request has
+/// an authority, so nothing tells a name of this proxy's own from another host's: there it is for a route when a prefix
+/// takes its path, or when it names this listener's own port.
+fn asked_door<B>(live: &Live, request: &Request<B>) -> Option<Door> {
     let uri = request.uri();
-    uri.authority().is_some_and(|authority| {
-        if request.version() < Version::HTTP_2 {
-            return !(has_route(live, uri) && is_own(live, authority));
+    let Some(authority) = uri.authority() else {
+        return Some(Door::Main);
+    };
+    let is_http2 = request.version() >= Version::HTTP_2;
+    // Routes are spoken to in the clear.
+    let own = own_door(live, authority).filter(|_| uri.scheme() != Some(&uri::Scheme::HTTPS));
+    match own {
+        Some(Door::Route(place)) => Some(Door::Route(place)),
+        Some(Door::Main) => (is_http2 || has_route(live, uri)).then_some(Door::Main),
+        None if is_http2 => {
+            let is_named = authority.port_u16() == Some(live.config.listen.port());
+            (is_named || has_route(live, uri)).then_some(Door::Main)
         }
-        authority.port_u16() != Some(live.config.listen.port()) && !has_route(live, uri)
-    })
+        None => None,
+    }
 }
 
-/// Whether an authority is the main listener's own: what goes there through the proxy itself, as programs send it that
+/// The proxy's own listener that an authority names: what goes there through the proxy itself, as programs send it that
 /// have both a proxy and the base URL of a route, is for its routes.
-pub(crate) fn is_own(live: &Live, authority: &Authority) -> bool {
-    let own = live.config.listen;
-    authority.port_u16() == Some(own.port())
-        && OwnListeners::new([own]).reached_as(authority.host(), own.port())
+pub(crate) fn own_door(live: &Live, authority: &Authority) -> Option<Door> {
+    let port = authority.port_u16()?;
+    let mut doors = live.doors.iter();
+    let found = doors.find(|(own, _)| {
+        own.port() == port
+            && OwnListeners::new([*own])
+                .reached_as(authority.host(), port)
+                .is_some()
+    })?;
+    Some(found.1)
 }
 
 /// Whether a prefix route takes a path; routes are spoken to in the clear.

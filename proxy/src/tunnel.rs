@@ -68,8 +68,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
 pub(crate) enum Takeover {
     /// A CONNECT was answered with 200.
     Connect(Box<Opening>),
-    /// A CONNECT to the listener itself was: its routes are asked for in clear text.
-    Own,
+    /// A CONNECT to one of the proxy's own listeners was: its routes are asked for in clear text.
+    Own(Door),
     /// An upgrade was granted: the upstream's side of it.
     Upgrade {
         /// The upstream's side.
@@ -98,7 +98,7 @@ impl Takeover {
     pub(crate) fn stage(self, worker: Rc<Worker>, io: Io, control: Rc<Control>) -> Stage {
         match self {
             Self::Connect(opening) => Stage::new(opening.run(worker, io, control)),
-            Self::Own => serve_h1(worker, io, control, Entry::Door(Door::Main)),
+            Self::Own(door) => serve_h1(worker, io, control, Entry::Door(door)),
             Self::Upgrade { upstream, log } => Stage::last(async move {
                 match upstream.into_switched() {
                     Some(upstream) => splice::both_ways(io, upstream, &control, &log).await,

@@ -352,6 +352,27 @@ fn routes_are_reached_through_the_proxy_itself() {
 }
 
 #[test]
+fn a_route_s_own_listener_is_reached_through_the_proxy_too() {
+    let address = free();
+    let upstream = squall_tests::Upstream::plain();
+    let config = json!({ "routes": [{
+        "name": "own",
+        "listen": address.to_string(),
+        "upstream": format!("http://{}", upstream.address),
+    }] });
+    let stage = Stage::with(&config, standard::serve);
+    for host in [address.to_string(), format!("localhost:{}", address.port())] {
+        let mut wire = stage.daemon.connect();
+        wire.prefix = format!("http://{host}");
+        assert_eq!(wire.get("/json").status, 200, "{host}");
+        let mut wire = stage.daemon.connect();
+        assert_eq!(wire.open_tunnel(&host, "").status, 200, "CONNECT {host}");
+        assert_eq!(wire.get("/json").status, 200, "CONNECT {host}");
+    }
+    assert_eq!(upstream.requests().len(), 4);
+}
+
+#[test]
 fn heads_beyond_the_limits_are_431() {
     let config = json!({ "proxy": { "limits": { "header_bytes": "8KiB", "header_count": 20 } } });
     let stage = Stage::with(&config, standard::serve);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use squall_profiles::activation::Decision;
 use squall_profiles::facts::{Facts, Kind, Stage};
@@ -63,8 +64,9 @@ impl Exchange {
             || tells_history
             || self.seen.kind == Kind::Mcp
             || (self.seen.dialect.is_some() && in_kind);
-        let request = if wanted && may_read_ahead(request.headers(), self.live.config.inspect_limit)
-        {
+        let limit = self.live.config.inspect_limit;
+        let is_empty = request.body().is_end_stream();
+        let request = if wanted && (is_empty || may_read_ahead(request.headers(), limit)) {
             self.read_ahead(request).await?
         } else {
             self.seen.stays_unread();

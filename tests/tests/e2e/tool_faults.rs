@@ -77,6 +77,25 @@ fn an_error_has_the_status_headers_and_body_it_was_given() {
 }
 
 #[test]
+fn what_a_body_must_hold_is_not_held_by_a_request_without_one() {
+    let stage = Stage::new();
+    for condition in [
+        json!({ "match_body": "x" }),
+        json!({ "json": { "$.a": 1 } }),
+    ] {
+        let mut rule = condition.clone();
+        rule["mode"] = json!("error");
+        stage.daemon.api.chaos(&json!({ TOOL_FAULTS: [rule] }));
+        for path in Path::THROUGH {
+            let before = stage.daemon.api.exchanges().len();
+            assert_eq!(see(&stage, path, Ask::Get("/tool")).answer.status, 200);
+            let seen = stage.daemon.api.wait_for_exchanges(before + 1);
+            assert_eq!(seen[before]["rules"], json!([]), "{condition} on {path:?}");
+        }
+    }
+}
+
+#[test]
 fn an_error_s_message_is_in_its_body() {
     let rule = json!({ "mode": "error", "error_code": 500, "message": "the tool is tired" });
     run(rule, Ask::Get("/tool"), |seen| {

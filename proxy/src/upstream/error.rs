@@ -13,6 +13,7 @@ use http::StatusCode;
 use squall_profiles::plan::Ending;
 
 use super::origin::Origin;
+use super::tls::alert_of;
 use crate::broken::Broken;
 
 /// An upstream that could not be reached, refused, or broke before its answer's head.
@@ -242,11 +243,19 @@ impl fmt::Display for UpstreamError {
             Cause::Framing(why) => write!(f, "{place} sent an answer that is not HTTP: {why}"),
             Cause::H2(reason) => write!(f, "{place} ended the HTTP/2 stream: {reason}"),
             Cause::Denied(why) => write!(f, "{place} is not an allowed destination: {why}"),
-            Cause::Loop(own) => write!(
-                f,
-                "{place} is {own}, one of Squall's own listeners, which is never a \
-                 destination"
-            ),
+            Cause::Loop(own) => {
+                let own = own.to_string();
+                let leads = if own == *place {
+                    String::new()
+                } else {
+                    format!("leads to {own} and ")
+                };
+                write!(
+                    f,
+                    "{place} {leads}is one of Squall's own listeners, which is never a destination; an upstream or an \
+                     agent needs an address of its own"
+                )
+            }
             Cause::RequestBody(why) => {
                 write!(f, "the request body for {place} broke off: {why}")
             }
@@ -294,6 +303,8 @@ pub(super) enum Break {
     Closed,
     /// Bytes that are not HTTP.
     Framing(String),
+    /// An alert of TLS, in words.
+    Tls(String),
 }
 
 impl From<Break> for Cause {
@@ -303,6 +314,7 @@ impl From<Break> for Cause {
             Break::Reset => Self::Reset,
             Break::Closed => Self::Closed,
             Break::Framing(why) => Self::Framing(why),
+            Break::Tls(why) => Self::TlsHandshake(why),
         }
     }
 }
@@ -318,6 +330,7 @@ impl From<Break> for Broken {
             Break::Reset => Self::reset("the upstream reset the connection in its answer"),
             Break::Closed => Self::close("the upstream closed the connection in its answer"),
             Break::Framing(why) => Self::close(format!("the upstream's answer is not HTTP: {why}")),
+            Break::Tls(why) => Self::close(format!("TLS ended in the upstream's answer: {why}")),
         }
     }
 }
@@ -338,6 +351,9 @@ pub(super) fn break_of(error: &hyper::Error) -> Break {
             });
         }
         if let Some(io) = error.downcast_ref::<io::Error>() {
+            if let Some(why) = alert_of(io) {
+                return Break::Tls(why);
+            }
             return match io.kind() {
                 // Without the kernel's code it is h2's word for a FIN without GOAWAY.
                 io::ErrorKind::BrokenPipe if io.raw_os_error().is_none() => Break::Closed,

@@ -19,7 +19,8 @@ use tokio_rustls::client::TlsStream;
 
 use super::error::Cause;
 use super::settings::SettingsError;
-use super::trust::{SelfSigned, Trust, is_ca_as_server};
+use super::trust::{Flaw, Trust};
+use crate::user_file;
 
 /// TLS sessions remembered for resumption, over all upstreams.
 const SESSIONS: usize = 1024;
@@ -199,8 +200,9 @@ fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError
         path: path.to_owned(),
         why,
     };
-    let certificates = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let text = user_file::read(path).map_err(|error| bad(error.to_string()))?;
+    let certificates = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<Vec<_>, _>>()
         .map_err(|error| bad(error.to_string()))?;
     if certificates.is_empty() {
         return Err(bad(
@@ -247,12 +249,56 @@ fn cause_of(error: &io::Error) -> Cause {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             Cause::TlsUnknownIssuer(why)
         }
-        CertificateError::Other(other) if other.0.is::<SelfSigned>() => {
+        CertificateError::Other(other)
+            if other.0.downcast_ref::<Flaw>() == Some(&Flaw::SelfSigned) =>
+        {
             Cause::TlsUnknownIssuer(why)
         }
         _ => Cause::TlsHandshake(format!("of the upstream's certificate, {why}")),
     }
 }
+
+const SIGNATURE: &str =
+    "it, or a CA of its chain, is signed with an algorithm that is not accepted, such as SHA-1";
+
+const EXTENSION: &str = "it, or a CA of its chain, has a critical extension that is not known";
+
+/// What is wrong with a certificate, by the name of rustls' or webpki's error without `Context`.
+const FLAWS: [(&str, &str); 18] = [
+    ("BadEncoding", "it cannot be read"),
+    (
+        "BadSignature",
+        "its issuer has the name of a trusted root, but another key",
+    ),
+    ("CaUsedAsEndEntity", "it is a CA's, and no server's"),
+    ("EndEntityUsedAsCa", "a certificate of its chain is no CA's"),
+    ("Expired", "it has expired"),
+    ("InvalidPurpose", "it is not for servers"),
+    (
+        "NameConstraintViolation",
+        "a CA of its chain may not sign for this name",
+    ),
+    ("NotValidForName", "it names no host that matches"),
+    ("NotValidYet", "it is not valid yet"),
+    (
+        "PathLenConstraintViolated",
+        "its chain is longer than a CA in it allows",
+    ),
+    ("Revoked", "it was revoked"),
+    ("UnhandledCriticalExtension", EXTENSION),
+    ("UnknownIssuer", "its issuer is not known"),
+    (
+        "UnsupportedCertVersion",
+        "it is X.509 version 1 or 2, and only version 3 is accepted",
+    ),
+    ("UnsupportedCriticalExtension", EXTENSION),
+    ("UnsupportedSignatureAlgorithm", SIGNATURE),
+    ("UnsupportedSignatureAlgorithmForPublicKey", SIGNATURE),
+    (
+        "UnsupportedNameType",
+        "it is for names of a kind that is not known",
+    ),
+];
 
 /// What is wrong with a certificate, as a clause.
 fn about_certificate(error: &CertificateError) -> String {
@@ -265,29 +311,28 @@ fn about_certificate(error: &CertificateError) -> String {
             |date| date.to_string(),
         )
     };
-    match error {
-        E::ExpiredContext { not_after, .. } => format!("it expired on {}", date(*not_after)),
-        E::Expired => "it has expired".to_owned(),
-        E::NotValidYetContext { not_before, .. } => {
-            format!("it is not valid before {}", date(*not_before))
+    let written = match error {
+        E::ExpiredContext { not_after, .. } => {
+            return format!("it expired on {}", date(*not_after));
         }
-        E::NotValidYet => "it is not valid yet".to_owned(),
+        E::NotValidYetContext { not_before, .. } => {
+            return format!("it is not valid before {}", date(*not_before));
+        }
         E::NotValidForNameContext { presented, .. } if !presented.is_empty() => {
             let names: Vec<_> = presented.iter().map(|name| plain_name(name)).collect();
-            format!("it is for {}", names.join(", "))
+            return format!("it is for {}", names.join(", "));
         }
-        E::NotValidForName | E::NotValidForNameContext { .. } => {
-            "it names no host that matches".to_owned()
-        }
-        E::UnknownIssuer => "its issuer is not known".to_owned(),
-        E::BadSignature => "its issuer has the name of a trusted root, but another key".to_owned(),
-        E::Other(other) if other.0.is::<SelfSigned>() => other.0.to_string(),
-        error if is_ca_as_server(error) => "it is a CA's, and no server's".to_owned(),
-        E::Revoked => "it was revoked".to_owned(),
-        E::BadEncoding => "it cannot be read".to_owned(),
-        E::InvalidPurpose | E::InvalidPurposeContext { .. } => "it is not for servers".to_owned(),
-        other => format!("the check says: {}", in_words(other)),
-    }
+        E::Other(other) if other.0.is::<Flaw>() => return other.0.to_string(),
+        // webpki's own.
+        E::Other(other) => other.0.to_string(),
+        error => format!("{error:?}"),
+    };
+    let name = first_word(&written).trim_end_matches("Context");
+    let known = FLAWS.iter().find(|(known, _)| *known == name);
+    known.map_or_else(
+        || format!("the check says: {}", in_words(name)),
+        |(_, flaw)| (*flaw).to_owned(),
+    )
 }
 
 /// `h` of `DnsName("h")`, as webpki writes names.
@@ -303,30 +348,52 @@ fn plain_words(error: &rustls::Error) -> String {
         rustls::Error::InvalidMessage(_) => {
             "the upstream does not speak TLS on this port".to_owned()
         }
-        rustls::Error::AlertReceived(alert) => {
-            format!("the upstream sent the alert `{}`", in_words(alert))
-        }
+        rustls::Error::AlertReceived(alert) => about_alert(&format!("{alert:?}")),
         rustls::Error::PeerIncompatible(why) => format!(
             "the upstream and Squall have no TLS in common: {}",
-            in_words(why)
+            words_of(why)
         ),
         rustls::Error::PeerMisbehaved(why) => {
-            format!("the upstream broke the rules of TLS: {}", in_words(why))
+            format!("the upstream broke the rules of TLS: {}", words_of(why))
         }
         rustls::Error::NoApplicationProtocol => {
             "the upstream speaks none of the protocols that were offered".to_owned()
         }
         rustls::Error::General(why) => why.clone(),
-        error => in_words(error),
+        error => words_of(error),
+    }
+}
+
+/// What an upstream says in an alert behind the handshake: in TLS 1.3 a client's certificate is missed there. Of
+/// rustls' error HTTP/2 leaves the text alone.
+pub(super) fn alert_of(error: &io::Error) -> Option<String> {
+    let text = error.to_string();
+    let alert = text.strip_prefix("received fatal alert: ")?;
+    Some(about_alert(alert))
+}
+
+fn about_alert(name: &str) -> String {
+    match name {
+        "CertificateRequired" => {
+            "the upstream requires a client's certificate, and Squall has none".to_owned()
+        }
+        name => format!("the upstream sent the alert `{}`", in_words(name)),
     }
 }
 
 /// The name of an error's variant as words: rustls prints most of its errors as Rust writes them.
-fn in_words(error: &impl fmt::Debug) -> String {
-    let written = format!("{error:?}");
-    let name = written.split(|c: char| !c.is_ascii_alphanumeric()).next();
+fn words_of(error: &impl fmt::Debug) -> String {
+    in_words(first_word(&format!("{error:?}")))
+}
+
+fn first_word(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric());
+    &text[..end.unwrap_or(text.len())]
+}
+
+fn in_words(name: &str) -> String {
     let mut words = String::new();
-    for c in name.unwrap_or_default().chars() {
+    for c in name.chars() {
         if c.is_ascii_uppercase() && !words.is_empty() {
             words.push(' ');
         }
@@ -343,6 +410,11 @@ mod tests {
 
     use super::*;
     use crate::upstream::{Origin, Scheme, UpstreamError};
+
+    fn other(error: impl std::error::Error + Send + Sync + 'static) -> rustls::Error {
+        let error = CertificateError::Other(OtherError(Arc::new(error)));
+        rustls::Error::InvalidCertificate(error)
+    }
 
     #[test]
     fn every_failure_is_a_sentence() {
@@ -365,15 +437,26 @@ mod tests {
                         public_key_algorithm_id: id,
                     },
                 ),
-                "unsupported signature algorithm for public key context",
+                "such as SHA-1",
+            ),
+            (other(Flaw::SelfSigned), "it is self-signed"),
+            (other(Flaw::ShortKey), "an RSA key of fewer than 2048 bits"),
+            (
+                other(io::Error::other("UnsupportedCertVersion")),
+                "X.509 version 1",
             ),
             (
-                of(CertificateError::Other(OtherError(Arc::new(SelfSigned)))),
-                "it is self-signed",
+                other(io::Error::other("UnsupportedCriticalExtension")),
+                "a critical extension that is not known",
+            ),
+            (of(CertificateError::Revoked), "it was revoked"),
+            (
+                of(CertificateError::UnknownRevocationStatus),
+                "unknown revocation status",
             ),
             (
-                of(CertificateError::UnhandledCriticalExtension),
-                "unhandled critical extension",
+                rustls::Error::AlertReceived(AlertDescription::CertificateRequired),
+                "the upstream requires a client's certificate",
             ),
             (
                 rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),

@@ -16,6 +16,7 @@ use rustls::{
 };
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey;
 
 /// webpki's verdict, but for certificates named by the user.
 #[derive(Debug)]
@@ -41,14 +42,30 @@ pub(super) fn is_ca_as_server(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }
 
-/// A certificate that is its own issuer, and that no root accounts for: whatever webpki says of it, this is why.
-#[derive(Debug, thiserror::Error)]
-#[error("it is self-signed")]
-pub(super) struct SelfSigned;
+/// Bits of the shortest RSA key whose signatures are accepted.
+const SHORTEST_RSA: usize = 2048;
 
-impl SelfSigned {
-    /// In the place of `error`, where that is so and the certificate is within its dates and for the name.
-    fn instead_of(error: CertificateError, certificate: &CertificateDer<'_>) -> CertificateError {
+/// Why a certificate is not trusted, where webpki's reason misleads.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Flaw {
+    /// It is its own issuer, and no root accounts for it.
+    #[error("it is self-signed")]
+    SelfSigned,
+    /// For webpki the signature is wrong.
+    #[error(
+        "it, or a CA of its chain, has an RSA key of fewer than {SHORTEST_RSA} bits, which is not accepted"
+    )]
+    ShortKey,
+}
+
+impl Flaw {
+    /// The flaw in the place of `error`, where there is one and the certificate is within its dates and for the name.
+    fn instead_of(
+        error: CertificateError,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        roots: &[CertificateDer<'static>],
+    ) -> CertificateError {
         use CertificateError as E;
         let is_plain = matches!(
             error,
@@ -59,14 +76,57 @@ impl SelfSigned {
                 | E::NotValidForName
                 | E::NotValidForNameContext { .. }
         );
-        let is_its_own_issuer = || {
-            X509Certificate::from_der(certificate)
-                .is_ok_and(|(_, x509)| x509.subject() == x509.issuer())
-        };
-        if is_plain || !is_its_own_issuer() {
+        let Some(own) = parsed(certificate).filter(|_| !is_plain) else {
             return error;
+        };
+        let chain: Vec<_> = intermediates.iter().filter_map(parsed).collect();
+        let issued = |root: &X509Certificate<'_>| {
+            let mut chain = chain.iter().chain([&own]);
+            chain.any(|one| one.issuer() == root.subject())
+        };
+        let flaw = if own.subject() == own.issuer() {
+            Self::SelfSigned
+        } else if error == E::BadSignature
+            && (chain.iter().any(has_short_key)
+                || roots
+                    .iter()
+                    .filter_map(parsed)
+                    .filter(issued)
+                    .any(|root| has_short_key(&root)))
+        {
+            Self::ShortKey
+        } else {
+            return error;
+        };
+        E::Other(OtherError(Arc::new(flaw)))
+    }
+}
+
+fn parsed<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    Some(parsed)
+}
+
+fn has_short_key(certificate: &X509Certificate<'_>) -> bool {
+    let key = certificate.public_key().parsed();
+    matches!(key, Ok(PublicKey::RSA(key)) if key.key_size() < SHORTEST_RSA)
+}
+
+impl Trust {
+    /// The verdict on a signature by the certificate's own key.
+    fn of_signature(
+        verdict: Result<HandshakeSignatureValid, Error>,
+        certificate: &CertificateDer<'_>,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match verdict {
+            Err(Error::InvalidCertificate(CertificateError::BadSignature))
+                if parsed(certificate).is_some_and(|own| has_short_key(&own)) =>
+            {
+                let flaw = CertificateError::Other(OtherError(Arc::new(Flaw::ShortKey)));
+                Err(Error::InvalidCertificate(flaw))
+            }
+            verdict => verdict,
         }
-        E::Other(OtherError(Arc::new(Self)))
     }
 }
 
@@ -94,7 +154,7 @@ impl ServerCertVerifier for Trust {
                 Ok(ServerCertVerified::assertion())
             }
             Err(Error::InvalidCertificate(error)) => {
-                let error = SelfSigned::instead_of(error, end_entity);
+                let error = Flaw::instead_of(error, end_entity, intermediates, &self.named);
                 Err(Error::InvalidCertificate(error))
             }
             verdict => verdict,
@@ -107,8 +167,9 @@ impl ServerCertVerifier for Trust {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.webpki
-            .verify_tls12_signature(message, certificate, signature)
+        let webpki = &self.webpki;
+        let verdict = webpki.verify_tls12_signature(message, certificate, signature);
+        Self::of_signature(verdict, certificate)
     }
 
     fn verify_tls13_signature(
@@ -117,8 +178,9 @@ impl ServerCertVerifier for Trust {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.webpki
-            .verify_tls13_signature(message, certificate, signature)
+        let webpki = &self.webpki;
+        let verdict = webpki.verify_tls13_signature(message, certificate, signature);
+        Self::of_signature(verdict, certificate)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

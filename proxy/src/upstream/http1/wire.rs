@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
 
 use super::super::error::{Break, Cause};
+use super::super::tls::alert_of;
 use super::super::transport::Transport;
 use super::upload::{Unwritten, Upload};
 use super::{NotSent, Switched};
@@ -315,6 +316,9 @@ impl Drop for Wire {
 
 /// How an upstream broke off, as an error of its socket tells. A broken pipe is an RST behind a FIN.
 fn break_of(error: &io::Error) -> Break {
+    if let Some(why) = alert_of(error) {
+        return Break::Tls(why);
+    }
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Break::Reset,
         _ => Break::Closed,

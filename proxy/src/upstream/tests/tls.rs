@@ -8,7 +8,9 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -201,6 +203,80 @@ fn a_bad_certificate_is_called_by_its_name() {
                 error.to_agent(),
                 ToAgent::Problem(StatusCode::BAD_GATEWAY)
             ));
+        }
+    });
+}
+
+#[test]
+fn a_chain_with_a_short_key_is_called_by_that() {
+    on_worker(async {
+        let mut config = config();
+        let folder = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/src/upstream/tests/certificates"
+        );
+        config.upstream_ca = vec![PathBuf::from(folder).join("short-root.pem")];
+        let upstreams = upstreams_where(&config, &[("up.example", &["127.0.0.1"])]);
+        let leaf = include_str!("certificates/short-leaf.pem");
+        let certificate = CertificateDer::from_pem_slice(leaf.as_bytes()).unwrap();
+        let server = serving(certificate, &KeyPair::from_pem(leaf).unwrap(), &[]);
+        let script = Script::listen().await;
+        let origin = Origin::new(Scheme::Https, "up.example", script.address().port());
+        let sent = send(&upstreams, &origin, get(Version::HTTP_11));
+        assert!(accept(&script, &server).await.is_err());
+        let error = sent.await.unwrap().unwrap_err();
+        assert_eq!(error.reason(), "tls_handshake", "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("an RSA key of fewer than 2048 bits"),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn an_upstream_that_wants_a_certificate_of_its_client_is_said_to() {
+    on_worker(async {
+        for alpn in [Alpn::Http1, Alpn::H2] {
+            let (ca, script) = (Ca::new(), Script::listen().await);
+            let key = KeyPair::generate().unwrap();
+            let params = CertificateParams::new(vec!["up.example".to_owned()]).unwrap();
+            let certificate = params.signed_by(&key, &ca.issuer).unwrap();
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add(ca.issuer.der().clone()).unwrap();
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
+            let mut config = ServerConfig::builder_with_provider(provider)
+                .with_protocol_versions(&[&rustls::version::TLS13])
+                .unwrap()
+                .with_client_cert_verifier(verifier.build().unwrap())
+                .with_single_cert(
+                    vec![certificate.der().clone()],
+                    PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+                )
+                .unwrap();
+            config.alpn_protocols = vec![alpn.id().to_vec()];
+            let (upstreams, origin) = trusting(&ca, &script);
+            let version = match alpn {
+                Alpn::Http1 => Version::HTTP_11,
+                Alpn::H2 => Version::HTTP_2,
+            };
+            let sent = send(&upstreams, &origin, get(version));
+            assert!(
+                accept(&script, &TlsAcceptor::from(Arc::new(config)))
+                    .await
+                    .is_err()
+            );
+            let error = sent.await.unwrap().unwrap_err();
+            assert_eq!(error.reason(), "tls_handshake", "{alpn:?}: {error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("requires a client's certificate"),
+                "{alpn:?}: {error}"
+            );
         }
     });
 }

@@ -3,6 +3,7 @@
 //! Each direction ends by itself, so a side that has said all may still listen. What breaks one side
 //! breaks the other the same way: FIN as FIN, RST as RST.
 
+use std::cell::Cell;
 use std::io;
 
 use bytes::{Bytes, BytesMut};
@@ -29,24 +30,22 @@ where
 {
     let (from_agent, to_agent) = tokio::io::split(agent);
     let (from_upstream, to_upstream) = tokio::io::split(upstream);
-    let up = one_way(
-        from_agent,
-        to_upstream,
-        End::Agent,
-        End::Upstream,
-        |bytes| {
-            log.sent_upstream(bytes);
-        },
-    );
-    let down = one_way(
-        from_upstream,
-        to_agent,
-        End::Upstream,
-        End::Agent,
-        |bytes| {
+    // Until the agent has ended, or the upstream has said something.
+    let is_awaited = Cell::new(true);
+    let up = async {
+        let passed = |bytes: &Bytes| log.sent_upstream(bytes);
+        one_way(from_agent, to_upstream, End::Agent, End::Upstream, passed).await?;
+        is_awaited.set(false);
+        Ok(())
+    };
+    let down = async {
+        let passed = |bytes: &Bytes| {
+            is_awaited.set(false);
             log.sent_to_agent(bytes);
-        },
-    );
+        };
+        one_way(from_upstream, to_agent, End::Upstream, End::Agent, passed).await?;
+        Ok(is_awaited.get())
+    };
     let both = async { tokio::try_join!(up, down) };
     let ended = match log.chaos().over() {
         None => both.await,
@@ -60,7 +59,11 @@ where
         },
     };
     match ended {
-        Ok(_) => log.complete(),
+        Ok(((), true)) => log.end(
+            Outcome::UpstreamError,
+            Some("the upstream closed the connection before it said anything".to_owned()),
+        ),
+        Ok(((), false)) => log.complete(),
         Err(End::Agent(error)) => {
             log.end(
                 Outcome::ClientGone,

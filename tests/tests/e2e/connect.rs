@@ -176,6 +176,30 @@ fn a_connect_to_a_dead_upstream_fails_before_its_200() {
 }
 
 #[test]
+fn an_upstream_that_closes_at_once_is_an_upstream_error() {
+    let stage = Stage::new();
+    let mute = Upstream::start(None, drop);
+    let address = mute.address.to_string();
+    // An agent that waits for the upstream's first word, and two that speak first.
+    let mut waits = stage.daemon.connect();
+    assert_eq!(waits.open_tunnel(&address, "").status, 200);
+    assert_eq!(waits.rest().1, End::Closed);
+    drop(waits);
+    let mut speaks = stage.daemon.connect();
+    assert_eq!(speaks.open_tunnel(&address, "").status, 200);
+    speaks.send([0x80, 0x81]);
+    assert_ne!(speaks.rest().1, End::StillOpen);
+    drop(speaks);
+    let mut asks = stage.daemon.connect();
+    asks.prefix = format!("http://{address}");
+    asks.request("GET", "/json", &[], b"");
+    assert_ne!(asks.rest().1, End::StillOpen);
+    for seen in stage.daemon.api.wait_for_exchanges(3) {
+        assert_eq!(seen["outcome"], "upstream_error", "{seen}");
+    }
+}
+
+#[test]
 fn an_upstream_that_never_completes_a_connection_gives_504() {
     let config = json!({ "proxy": { "upstream": { "connect_timeout": "300ms" } } });
     let stage = Stage::with(&config, squall_tests::upstream::standard::serve);

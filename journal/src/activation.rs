@@ -32,9 +32,21 @@ pub struct ActivationRecord {
     pub ttl: Option<String>,
     /// What set the time to live; `null` without one.
     pub ttl_from: Option<TtlFrom>,
+    /// What takes effect here again after a run that suspended it; `null` outside of runs.
+    #[serde(default)]
+    pub suspended: Option<Suspended>,
     /// What the model calls of the scope have used since then.
     #[serde(default)]
     pub spent: SpentRecord,
+}
+
+/// An activation that a run suspends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Suspended {
+    /// Name of its profile.
+    pub profile: String,
+    /// Id of the run.
+    pub run: String,
 }
 
 /// What set a time to live.

@@ -60,18 +60,6 @@ fn module(target: &str, folder: &Path) -> Vec<(String, PathBuf)> {
     places.filter(|(_, path)| path.is_file()).take(1).collect()
 }
 
-fn contents(path: &Path) -> Option<Vec<u8>> {
-    // A pipe would keep whoever opens it waiting.
-    let found = std::fs::metadata(path).ok()?;
-    if !found.is_file() || found.len() > LONGEST {
-        return None;
-    }
-    let mut contents = Vec::new();
-    let file = std::fs::File::open(path).ok()?;
-    file.take(LONGEST).read_to_end(&mut contents).ok()?;
-    Some(contents)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,7 +78,7 @@ mod tests {
         ] {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
             let files = of_command(&words, folder.path()).into_iter();
-            let found: Vec<_> = files.filter_map(|(_, path)| contents(&path)).collect();
+            let found: Vec<_> = files.filter_map(|(_, path)| user_file::read(&path).ok()).collect();
             assert_eq!(found, [b"one"], "{words:?}");
         }
     }

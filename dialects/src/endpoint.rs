@@ -4,9 +4,11 @@
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method};
 
-use crate::dialect::media_type;
+use crate::answer::media_type;
+use crate::dialect::Dialect;
 use crate::json::{Document, Kind, Value};
-use crate::{Dialect, Target, confirm, recognise};
+use crate::registry::{confirm, recognise};
+use crate::target::Target;
 
 /// Operations that the last piece of a path names and that are no model call in any dialect.
 const OPERATIONS: &[&str] = &[
@@ -253,7 +255,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> &'static dyn Dialect {
-        crate::of_endpoint(name).expect("a dialect")
+        crate::registry::of_endpoint(name).expect("a dialect")
     }
 
     fn json() -> HeaderMap {

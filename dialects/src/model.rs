@@ -7,9 +7,10 @@
 mod error;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 pub use self::error::{LimitFigures, LimitScope, ModelError};
-use crate::json::{NodeId, Value};
+use crate::json::{Edits, Kind, NodeId, Value};
 use crate::tokens::{self, Counting};
 
 /// What a request asks of a model.
@@ -24,8 +25,6 @@ pub struct ModelRequest {
     pub usage_in_stream: bool,
     /// How many alternative answers are asked for, at least 1.
     pub choices: u64,
-    /// How many messages the conversation holds.
-    pub messages: usize,
     /// Names of the tools the model may call.
     pub tools: Vec<String>,
 }
@@ -85,11 +84,43 @@ pub struct ToolResult<'d> {
     pub values: Vec<NodeId>,
 }
 
-impl ToolResult<'_> {
+impl<'d> ToolResult<'d> {
+    /// The result at `place` of the call with this id, or of a call that has none; without `content`
+    /// the tool said nothing.
+    pub(crate) fn new(
+        call: Option<Cow<'d, str>>,
+        tools: &ToolNames<'d>,
+        message: usize,
+        place: Value<'d>,
+        content: Option<Value<'d>>,
+    ) -> Self {
+        Self {
+            tool: call.as_ref().and_then(|call| tools.get(call).cloned()),
+            call,
+            message,
+            place: place.id(),
+            content: content.unwrap_or(place).id(),
+            texts: Said::all(content),
+            values: Vec::new(),
+        }
+    }
+
     /// Whether it has no content: the tool said nothing.
     pub fn says_nothing(&self) -> bool {
         self.content == self.place
     }
+}
+
+/// Names of the tools that were called, by the calls' ids.
+pub(crate) type ToolNames<'d> = HashMap<Cow<'d, str>, Cow<'d, str>>;
+
+/// Notes which tool the call with an id is of, if both are known.
+pub(crate) fn note_tool<'d>(
+    tools: &mut ToolNames<'d>,
+    id: Option<Cow<'d, str>>,
+    tool: Option<Cow<'d, str>>,
+) {
+    tools.extend(id.zip(tool));
 }
 
 /// A text, and the JSON string it stands in.
@@ -108,6 +139,17 @@ impl<'d> Said<'d> {
             text: value.as_str()?,
             place: value.id(),
         })
+    }
+
+    /// The texts of a content: a string, or the `text` of the items of a list.
+    pub(crate) fn all(content: Option<Value<'d>>) -> Vec<Self> {
+        let strings = content.into_iter().chain(
+            content
+                .into_iter()
+                .flat_map(Value::items)
+                .filter_map(|part| part.get("text")),
+        );
+        strings.filter_map(Self::of).collect()
     }
 }
 
@@ -136,6 +178,15 @@ pub enum Saying<'a> {
     Text(&'a str),
     /// A refusal, in the field meant for it where the provider has one.
     Refusal(&'a str),
+}
+
+impl<'a> Saying<'a> {
+    /// The words.
+    pub fn text(self) -> &'a str {
+        match self {
+            Self::Text(text) | Self::Refusal(text) => text,
+        }
+    }
 }
 
 /// Why a model stopped.
@@ -175,6 +226,32 @@ impl Finish {
     }
 }
 
+/// A provider's words for why a model stopped, each with the neutral ones that it is written for.
+///
+/// A word is read as its first neutral one; a neutral one is written as the first word that has it.
+#[derive(Debug)]
+pub(crate) struct FinishWords(pub(crate) &'static [(&'static str, &'static [Finish])]);
+
+impl FinishWords {
+    pub(crate) fn read(&self, word: &str) -> Finish {
+        let mut words = self.0.iter();
+        let known = words.find(|(known, _)| *known == word);
+        let neutral = known.and_then(|(_, neutral)| neutral.first());
+        neutral
+            .cloned()
+            .unwrap_or_else(|| Finish::Foreign(word.to_owned()))
+    }
+
+    pub(crate) fn write<'a>(&self, finish: &'a Finish) -> &'a str {
+        if let Finish::Foreign(word) = finish {
+            return word;
+        }
+        let mut words = self.0.iter();
+        let found = words.find(|(_, neutral)| neutral.contains(finish));
+        found.map_or("", |(word, _)| word)
+    }
+}
+
 /// What one JSON document of an answer says: the whole answer, or one event of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading<'d> {
@@ -191,6 +268,9 @@ pub struct Reading<'d> {
     pub mirrors: Vec<(u64, NodeId)>,
     /// Where it says what the words of a text rest on, such as citations: it goes with them.
     pub sources: Vec<Source>,
+    /// Results of tools that the provider runs itself, by the part that they are: they go with the
+    /// words before them.
+    pub results: Vec<(u64, NodeId)>,
     /// Token counts.
     pub usage: Option<Usage>,
     /// True when the provider announces by this event that token counts will follow the end of
@@ -202,15 +282,75 @@ pub struct Reading<'d> {
     pub introduces: bool,
     /// This event ends the stream.
     pub ends: bool,
+    /// What becomes of a call whose arguments are not JSON.
+    pub bad_calls: BadCalls,
 }
 
-impl Reading<'_> {
+impl<'d> Reading<'d> {
+    /// A choice ends, for the reason at `place`.
+    pub(crate) fn finish(&mut self, choice: u64, finish: Finish, place: Value<'_>) {
+        self.finishes.push(Finished {
+            choice,
+            finish,
+            place: place.id(),
+        });
+    }
+
+    /// A part of the only choice begins or ends.
+    pub(crate) fn edge(&mut self, part: u64, closes: bool, thinks: bool) {
+        self.edges.push(Edge {
+            choice: 0,
+            part,
+            closes,
+            thinks,
+        });
+    }
+
+    /// The words of a part rest on this, unless it is absent or empty.
+    pub(crate) fn rests_on(
+        &mut self,
+        choice: u64,
+        part: u64,
+        value: Option<Value<'_>>,
+        may_be_empty: bool,
+    ) {
+        let filled = |value: &Value<'_>| match value.kind() {
+            Kind::Array => value.items().next().is_some(),
+            _ => !value.is_null(),
+        };
+        self.sources
+            .extend(value.filter(filled).map(|value| Source {
+                choice,
+                part,
+                place: value.id(),
+                may_be_empty,
+            }));
+    }
+
+    /// Whether a choice refused in the field meant for it.
+    pub(crate) fn has_refusal(&self, choice: u64) -> bool {
+        let refuses = |delta: &Delta<'d>| {
+            delta.choice == choice && delta.kind == DeltaKind::Refusal && !delta.text.is_empty()
+        };
+        self.deltas.iter().any(refuses)
+    }
+
     /// Sets how the tokens of its deltas are counted.
     pub fn count_by(&mut self, counting: Counting) {
         for delta in &mut self.deltas {
             delta.counting = counting;
         }
     }
+}
+
+/// What a provider does with a call whose arguments are not JSON, if it can tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BadCalls {
+    /// It passes the call on as the model wrote it.
+    #[default]
+    Kept,
+    /// The answer ends with [`Finish::BadTool`] and no call.
+    Dropped,
 }
 
 /// What the words of a text rest on.
@@ -244,28 +384,24 @@ pub struct Delta<'d> {
     pub text: Cow<'d, str>,
     /// Where it stands. A JSON string can be cut short; anything else is kept or removed whole.
     pub place: NodeId,
-    /// What is to be removed with it when nothing of it may stay: the tool call or the block it
-    /// belongs to. `None`: it is emptied in place. Arguments that are a string always are, their
-    /// call goes with its name.
+    /// What is removed with it when nothing of it may stay: the tool call or the block it belongs
+    /// to. `None`: it is emptied in place. Arguments that are a string always are, their call goes
+    /// with its name.
     pub removed_with: Option<NodeId>,
-    /// When the last item of the list that `removed_with` stands in goes, so does the list: for
-    /// lists that hold nothing but tool calls.
-    pub list_goes: bool,
-    /// What goes, instead of the list alone, when the last item of the list that `removed_with`
-    /// stands in does: the output item around its contents.
+    /// What goes when the last item of the list goes that `removed_with` is in: that list, or the
+    /// output item around it.
     pub goes_with_list: Option<NodeId>,
     /// It is no further piece: it repeats the whole of what earlier events said of its part, so it
     /// has to say what the agent got of those.
     pub repeats: bool,
-    /// It is signed, so agents must be able to give it back byte for byte: it is kept or removed
-    /// whole, never changed.
-    pub signed: bool,
+    /// Where its item says that it is complete, if it does.
+    pub status: Option<NodeId>,
     /// How its tokens are counted; an estimate unless [`Reading::count_by`] sets it.
     pub counting: Counting,
 }
 
 impl<'d> Delta<'d> {
-    /// A piece that is emptied in place, repeats nothing and is not signed.
+    /// A piece that is emptied in place and repeats nothing.
     pub fn new(choice: u64, part: u64, kind: DeltaKind, value: Value<'d>) -> Self {
         Self {
             choice,
@@ -274,10 +410,9 @@ impl<'d> Delta<'d> {
             text: value.as_str().unwrap_or(Cow::Borrowed(value.raw())),
             place: value.id(),
             removed_with: None,
-            list_goes: false,
             goes_with_list: None,
             repeats: false,
-            signed: false,
+            status: None,
             counting: Counting::Estimate,
         }
     }
@@ -289,20 +424,19 @@ impl<'d> Delta<'d> {
         self
     }
 
-    /// The same, removed together with `call`, and with the last call their list.
+    /// The same, removed together with `item`, and with the last item of its list `outer`.
     #[must_use]
-    pub fn inside_call(mut self, call: Value<'_>) -> Self {
-        self.removed_with = Some(call.id());
-        self.list_goes = true;
+    pub fn inside_list(mut self, item: Value<'_>, outer: Value<'_>) -> Self {
+        self.removed_with = Some(item.id());
+        self.goes_with_list = Some(outer.id());
         self
     }
 
-    /// The same, removed together with `part`, and with the last part of its list `outer`.
-    #[must_use]
-    pub fn inside_part(mut self, part: Value<'_>, outer: Value<'_>) -> Self {
-        self.removed_with = Some(part.id());
-        self.goes_with_list = Some(outer.id());
-        self
+    /// Makes its item say that it was cut short, where it says so at all.
+    pub fn mark_cut(&self, edits: &mut Edits<'_>) {
+        if let Some(status) = self.status {
+            edits.replace(status, "\"incomplete\"");
+        }
     }
 
     /// Whether it says something.
@@ -326,7 +460,7 @@ impl<'d> Delta<'d> {
 
     /// Whether it is thinking or what signs it: it goes to the agent as it came, or not at all.
     pub fn is_thinking(&self) -> bool {
-        self.signed || self.kind == DeltaKind::Reasoning
+        matches!(self.kind, DeltaKind::Reasoning | DeltaKind::Signature)
     }
 
     /// Whether it is of a text that counts.
@@ -411,4 +545,63 @@ pub struct Usage {
     pub apart: u64,
     /// Where the sum of both stands.
     pub total_place: Option<NodeId>,
+}
+
+/// Where a provider's token counts are.
+#[derive(Debug)]
+pub(crate) struct UsageKeys {
+    /// Tokens in: the first, and what is counted apart from it.
+    pub(crate) input: &'static [&'static str],
+    pub(crate) output: &'static str,
+    /// The path of tokens out that the agent does not see.
+    pub(crate) hidden: &'static [&'static str],
+    pub(crate) total: &'static str,
+}
+
+impl Usage {
+    /// Reads token counts; `None` for what are none.
+    pub(crate) fn read(counts: Value<'_>, keys: &UsageKeys) -> Option<Self> {
+        if counts.kind() != Kind::Object {
+            return None;
+        }
+        let place = |key| {
+            let count = counts.get(key)?;
+            (count.kind() == Kind::Number).then(|| count.id())
+        };
+        let (first, more) = keys.input.split_first()?;
+        let more = more.iter().filter_map(|key| counts.number(key));
+        let first = counts.number(first);
+        Some(Self {
+            input: first.map(|first| more.fold(first, u64::saturating_add)),
+            output: counts.number(keys.output),
+            hidden: counts
+                .path(keys.hidden)
+                .and_then(Value::as_u64)
+                .unwrap_or_default(),
+            output_place: place(keys.output),
+            apart: 0,
+            total_place: place(keys.total),
+        })
+    }
+}
+
+/// The message of an error object, or the error itself where it is something else.
+pub(crate) fn error_message(error: Value<'_>) -> Cow<'_, str> {
+    let message = error.text("message").or_else(|| error.as_str());
+    message.unwrap_or(Cow::Borrowed(error.raw()))
+}
+
+/// The pieces of a tool call: its id, the tool's name and the arguments, as far as they are there.
+pub(crate) fn call_pieces(
+    choice: u64,
+    part: u64,
+    [id, name, arguments]: [Option<Value<'_>>; 3],
+) -> impl Iterator<Item = Delta<'_>> {
+    let pieces = [
+        (DeltaKind::ToolId, id),
+        (DeltaKind::ToolName, name),
+        (DeltaKind::ToolArguments, arguments),
+    ];
+    let piece = move |(kind, value): (_, Option<_>)| Some(Delta::new(choice, part, kind, value?));
+    pieces.into_iter().filter_map(piece)
 }

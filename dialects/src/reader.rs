@@ -1,40 +1,12 @@
 //! What the journal says about a model call, read beside the forwarding path.
 
-use crate::dialect::{AnswerForm, Dialect, Target};
-use crate::documents::Documents;
-use crate::model::Finish;
-use crate::tally::{Tally, shortened};
+use crate::answer::AnswerForm;
+use crate::answer_reader::AnswerReader;
+use crate::dialect::Dialect;
+use crate::registry::read_request;
+use crate::tally::{ModelCall, Tally, Tokens, shortened};
+use crate::target::Target;
 use crate::tokens::Counting;
-
-/// What was read of a model call.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ModelCall {
-    /// The model asked for; where the request was not read, the one that answered.
-    pub model: Option<String>,
-    /// Whether a stream was asked for; where the request was not read, whether one came.
-    pub stream: bool,
-    /// Tokens in, as the provider counts.
-    pub input_tokens: Option<u64>,
-    /// Tokens out, as the provider counts.
-    pub output_tokens: Option<u64>,
-    /// Why the model stopped; of several choices the first one's reason.
-    pub finish: Option<Finish>,
-    /// Names of the tools the model called, in order.
-    pub tool_calls: Vec<String>,
-    /// The error the provider reported in the answer's body.
-    pub error: Option<String>,
-}
-
-/// What a model call uses up, as far as its answer has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tokens {
-    /// Tokens in.
-    pub input: Option<u64>,
-    /// Tokens out.
-    pub output: Option<u64>,
-    /// Of both, those that Squall counted because the provider did not.
-    pub estimated: u64,
-}
 
 /// Reads a model call from a copy of its bytes: never fails, never keeps more than its limits.
 #[derive(Debug)]
@@ -44,7 +16,7 @@ pub struct Reader {
     model: Option<String>,
     stream: bool,
     tally: Tally,
-    documents: Documents,
+    answer: AnswerReader,
 }
 
 impl Reader {
@@ -52,7 +24,7 @@ impl Reader {
     /// body, decoded: all of it, its beginning, or `None`.
     pub fn new(dialect: &'static dyn Dialect, target: Target<'_>, request: Option<&[u8]>) -> Self {
         let request = request
-            .and_then(|body| crate::read_request(dialect, target, body))
+            .and_then(|body| read_request(dialect, target, body))
             .unwrap_or_default();
         let counting = request.model.as_deref().map(Counting::of_model);
         Self {
@@ -60,7 +32,7 @@ impl Reader {
             model: request.model.map(|model| shortened(&model)),
             stream: request.stream,
             tally: Tally::new(dialect, counting),
-            documents: Documents::new(dialect, None),
+            answer: AnswerReader::new(dialect, None),
         }
     }
 
@@ -87,20 +59,20 @@ impl Reader {
         if self.model.is_none() && matches!(form, Some(AnswerForm::Stream(_))) {
             self.stream = true;
         }
-        self.documents = Documents::new(self.dialect, form);
+        self.answer = AnswerReader::new(self.dialect, form);
     }
 
     /// Some bytes of the answer's body, without content coding.
     pub fn push(&mut self, chunk: &[u8]) {
         let tally = &mut self.tally;
-        self.documents.push(chunk, |reading| tally.note(reading));
+        self.answer.push(chunk, |reading| tally.note(reading));
     }
 
     /// The last bytes of an answer of which some before were left out: read from the first event that
     /// is known to begin, in framings where that can be told.
     pub fn resume(&mut self, rest: &[u8]) {
         let tally = &mut self.tally;
-        self.documents.resume(rest, |reading| tally.note(reading));
+        self.answer.resume(rest, |reading| tally.note(reading));
     }
 
     /// The model, as far as it is known.
@@ -120,14 +92,14 @@ impl Reader {
 
     /// The answer was read already, and this is what it said.
     pub fn was_read(&mut self, tally: Tally) {
-        self.documents = Documents::new(self.dialect, None);
+        self.answer = AnswerReader::new(self.dialect, None);
         self.tally = tally;
     }
 
     /// The answer is over: a whole one is read now. Nothing that is pushed later is read.
     pub fn end(&mut self) {
         let tally = &mut self.tally;
-        self.documents.end(|reading| tally.note(reading));
+        self.answer.end(|reading| tally.note(reading));
     }
 
     /// The answer is over, or broken off: what was read.
@@ -142,8 +114,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::by_name;
-    use crate::documents::{ANSWER_LIMIT, EVENT_LIMIT};
+    use crate::answer_reader::{ANSWER_LIMIT, EVENT_LIMIT};
+    use crate::registry::by_name;
     use crate::stream::Framing;
     use crate::tally::{NAME_LIMIT, TOOL_CALL_LIMIT};
 
@@ -180,7 +152,6 @@ mod tests {
             for chunk in ["{\"usage\":{\"completion_tokens\":7}", &padding, "}"] {
                 reader.push(chunk.as_bytes());
             }
-            assert_eq!(reader.documents.reads(), expected.is_some());
             assert_eq!(reader.finish().output_tokens, expected);
         }
     }

@@ -3,7 +3,7 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 
-use crate::dialect::Target;
+use crate::target::Target;
 
 const CONTENT_HASH: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 

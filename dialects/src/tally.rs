@@ -1,15 +1,42 @@
 //! What an answer says about itself, added up reading by reading.
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Quirk};
 use crate::model::{DeltaKind, Finish, Reading};
-use crate::reader::{ModelCall, Tokens};
 use crate::tokens::{self, Counting};
 
 /// Tool calls whose names are kept.
-pub const TOOL_CALL_LIMIT: usize = 64;
+pub(crate) const TOOL_CALL_LIMIT: usize = 64;
 
 /// Bytes of a name that are kept.
 pub(crate) const NAME_LIMIT: usize = 128;
+
+/// What was read of a model call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelCall {
+    /// The model asked for; where the request was not read, the one that answered.
+    pub model: Option<String>,
+    /// Whether a stream was asked for; where the request was not read, whether one came.
+    pub stream: bool,
+    /// Tokens in, as the provider counts.
+    pub input_tokens: Option<u64>,
+    /// Tokens out, as the provider counts.
+    pub output_tokens: Option<u64>,
+    /// Why the model stopped; of several choices the first one's reason.
+    pub finish: Option<Finish>,
+    /// Names of the tools the model called, in order.
+    pub tool_calls: Vec<String>,
+}
+
+/// What a model call uses up, as far as its answer has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Tokens in.
+    pub input: Option<u64>,
+    /// Tokens out.
+    pub output: Option<u64>,
+    /// Of both, those that Squall counted because the provider did not.
+    pub estimated: u64,
+}
 
 /// What an answer has said about itself so far. It is bounded, but for the text that has to be
 /// counted where the provider does not count.
@@ -17,10 +44,8 @@ pub(crate) const NAME_LIMIT: usize = 128;
 pub struct Tally {
     dialect: &'static dyn Dialect,
     model: Option<String>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    usage: (Option<u64>, Option<u64>),
     finish: Option<Finish>,
-    error: Option<String>,
     refused: bool,
     /// How tokens are counted: by the model of the request, or the first that the answer names.
     counting: Option<Counting>,
@@ -43,10 +68,8 @@ impl Tally {
         Self {
             dialect,
             model: None,
-            input_tokens: None,
-            output_tokens: None,
+            usage: (None, None),
             finish: None,
-            error: None,
             refused: false,
             counting,
             uncounted: Vec::new(),
@@ -76,7 +99,7 @@ impl Tally {
     pub fn tokens(&mut self, request: impl FnOnce(Counting) -> u64) -> Tokens {
         let ended = self.finish.is_some();
         let said = self.said || ended;
-        let (input, output) = (self.input_tokens, self.output_tokens);
+        let (input, output) = self.usage;
         let told = output.filter(|told| ended || *told >= self.written());
         let mut tokens = Tokens {
             input,
@@ -105,11 +128,10 @@ impl Tally {
         ModelCall {
             model: model.or(self.model),
             stream,
-            input_tokens: self.input_tokens,
-            output_tokens: self.output_tokens,
+            input_tokens: self.usage.0,
+            output_tokens: self.usage.1,
             finish: self.finish,
             tool_calls: self.tools.into_iter().map(|(_, name)| name).collect(),
-            error: self.error,
         }
     }
 
@@ -129,40 +151,27 @@ impl Tally {
             self.said |= !self.uncounted.is_empty();
         }
         for delta in &reading.deltas {
-            match delta.kind {
-                DeltaKind::ToolName => self.tool(delta.choice, delta.part, &delta.text),
-                DeltaKind::Refusal => self.refused |= !delta.text.is_empty(),
-                DeltaKind::Text
-                | DeltaKind::Reasoning
-                | DeltaKind::Signature
-                | DeltaKind::ToolId
-                | DeltaKind::ToolArguments => {}
+            self.refused |= delta.kind == DeltaKind::Refusal && !delta.text.is_empty();
+            if delta.kind == DeltaKind::ToolName {
+                self.tool(delta.choice, delta.part, &delta.text);
             }
         }
-        for finished in &reading.finishes {
-            if self.finish.is_none() || finished.choice == 0 {
-                let called = self.dialect.tool_calls_end_as_done()
-                    && self
-                        .tools
-                        .iter()
-                        .any(|((choice, _), _)| *choice == finished.choice);
-                let finish = match &finished.finish {
-                    Finish::Done if self.refused => Finish::Refused,
-                    Finish::Done if called => Finish::Tool,
-                    other => other.clone(),
-                };
-                self.finish = Some(match finish {
-                    Finish::Foreign(word) => Finish::Foreign(shortened(&word)),
-                    known => known,
-                });
+        for ended in &reading.finishes {
+            if ended.choice > 0 && self.finish.is_some() {
+                continue;
             }
+            let of_choice = |(key, _): &((u64, u64), String)| key.0 == ended.choice;
+            let called = self.dialect.provider().has(Quirk::ToolCallsEndAsDone)
+                && self.tools.iter().any(of_choice);
+            self.finish = Some(match &ended.finish {
+                Finish::Done if self.refused => Finish::Refused,
+                Finish::Done if called => Finish::Tool,
+                Finish::Foreign(word) => Finish::Foreign(shortened(word)),
+                other => other.clone(),
+            });
         }
         if let Some(usage) = reading.usage {
-            self.input_tokens = usage.input.or(self.input_tokens);
-            self.output_tokens = usage.output.or(self.output_tokens);
-        }
-        if let Some(error) = &reading.error {
-            self.error = Some(shortened(error));
+            self.usage = (usage.input.or(self.usage.0), usage.output.or(self.usage.1));
         }
     }
 
@@ -186,9 +195,5 @@ impl Tally {
 
 /// The beginning of a name, as long as names are kept.
 pub(crate) fn shortened(name: &str) -> String {
-    let mut end = name.len().min(NAME_LIMIT);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name[..end].to_owned()
+    name[..name.floor_char_boundary(NAME_LIMIT)].to_owned()
 }

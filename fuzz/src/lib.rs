@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use http::Method;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{LimitScope, ModelError, Saying};
-use squall_dialects::stream::{Framing, Joiner, Made, Splitter, Template};
+use squall_dialects::stream::{Framing, Joiner, Made, Splitter};
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Reader, Target, by_name};
 use squall_profiles::fault::{
     CallError, Injection, Instead, Padding, Placement, Poisoning, Position, ResponseDrift,
@@ -73,7 +72,7 @@ fn laid_out(framing: Framing, text: &[u8]) -> Vec<u8> {
             }
             _ => Made::data(line),
         };
-        stream.extend_from_slice(&joiner.join(Template::Fresh(framing).frame(&made)));
+        stream.extend_from_slice(&joiner.join(framing.first_frame(&made)));
     }
     stream.extend_from_slice(&joiner.close());
     stream
@@ -81,7 +80,7 @@ fn laid_out(framing: Framing, text: &[u8]) -> Vec<u8> {
 
 /// What a request says, and that every place it stands at can be given other words.
 fn request(dialect: &dyn Dialect, target: Target<'_>, body: &[u8]) {
-    dialect.recognises(&Method::POST, target);
+    dialect.recognises(target);
     let Ok(document) = Document::parse(body) else {
         return;
     };
@@ -102,9 +101,6 @@ fn request(dialect: &dyn Dialect, target: Target<'_>, body: &[u8]) {
         assert!(result.message < conversation.messages.len());
     }
     Document::parse(&edits.apply()).expect("JSON is left");
-    let text = String::from_utf8_lossy(body);
-    let message = dialect.user_message(&text);
-    Document::parse(message.as_bytes()).expect("a message is JSON");
     for edit in request_edits() {
         rewritten(dialect, body, &edit);
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use squall_dialects::json::Document;
 use squall_dialects::model::ModelError;
-use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Made, Splitter, Template};
+use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Made, Splitter};
 use squall_dialects::{AnswerForm, by_name};
 use squall_profiles::fault::{Instead, StreamFault};
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
@@ -20,9 +20,7 @@ fn framed(framing: Framing, lines: &str) -> Vec<u8> {
         (Framing::AwsEvents, Some((name, data))) => Made::event(name.to_owned(), data),
         _ => Made::data(line),
     };
-    let frames = lines
-        .lines()
-        .map(|line| Template::Fresh(framing).frame(&event(line)));
+    let frames = lines.lines().map(|line| framing.first_frame(&event(line)));
     frames.flat_map(|frame| frame.to_vec()).collect()
 }
 
@@ -213,7 +211,7 @@ fn a_whole_answer_comes_where_a_stream_was_asked_for() {
         panic!("{steps:?}");
     };
     let document = Document::parse(answer).expect("JSON");
-    let reading = dialect.read_answer(&document);
+    let reading = dialect.read(squall_dialects::Event::unnamed(&document));
     let parts: Vec<u64> = reading.deltas.iter().map(|delta| delta.part).collect();
     assert_eq!(parts, [0, 0, 1, 2, 2, 2], "{}", document.text());
     assert_eq!(reading.usage.and_then(|usage| usage.output), Some(88));

@@ -1,133 +1,127 @@
 //! What an answer says, and where.
 
-use std::borrow::Cow;
-
-use super::request::kind;
+use crate::dialect::Provider;
+use crate::errors;
 use crate::json::{Kind, Value};
-use crate::model::{Delta, DeltaKind, Edge, Finish, Finished, Reading, Source, Usage};
+use crate::model::{
+    Delta, DeltaKind, Finish, FinishWords, Reading, Usage, UsageKeys, call_pieces, error_message,
+};
 
-/// Reads a whole `message`, or the error in its place.
+pub(super) static ANTHROPIC: Provider = Provider {
+    dialect: "anthropic",
+    endpoint: "anthropic",
+    quirks: &[],
+    event_number: None,
+    end: Some((Some("message_stop"), "{\"type\":\"message_stop\"}")),
+    finish_words: FinishWords(&[
+        ("end_turn", &[Finish::Done, Finish::BadTool]),
+        ("stop_sequence", &[Finish::Done]),
+        ("max_tokens", &[Finish::Length]),
+        ("tool_use", &[Finish::Tool]),
+        ("refusal", &[Finish::Refused, Finish::Filtered]),
+        ("model_context_window_exceeded", &[Finish::Context]),
+    ]),
+    usage: UsageKeys {
+        // Tokens that a cache took or gave are counted beside the others.
+        input: &[
+            "input_tokens",
+            "cache_creation_input_tokens",
+            "cache_read_input_tokens",
+        ],
+        output: "output_tokens",
+        hidden: &["output_tokens_details", "thinking_tokens"],
+        total: "",
+    },
+    errors: &errors::ANTHROPIC,
+};
+
+/// Reads a whole `message`, one event's data, or the error in its place.
 pub(super) fn read(root: Value<'_>) -> Reading<'_> {
-    let mut reading = Reading {
-        model: root.get("model").and_then(Value::as_str),
-        error: error(root),
-        ..Reading::default()
-    };
-    let content = root.get("content");
-    for (part, block) in (0..).zip(content.into_iter().flat_map(Value::items)) {
-        read_block(block, part, &mut reading.deltas);
-        let citations = block.get("citations");
-        let citations = citations.filter(|list| list.items().next().is_some());
-        reading.sources.extend(citations.map(|list| Source {
-            choice: 0,
-            part,
-            place: list.id(),
-            may_be_empty: false,
-        }));
-    }
-    reading.finishes.extend(finished(root));
-    let shown = reading
-        .deltas
-        .iter()
-        .any(|delta| delta.kind == DeltaKind::Reasoning && !delta.text.is_empty());
-    reading.usage = root.get("usage").and_then(|usage| read_usage(usage, shown));
-    reading
-}
-
-/// Reads one event's data.
-pub(super) fn read_event(root: Value<'_>) -> Reading<'_> {
     let mut reading = Reading::default();
-    let part = root
-        .get("index")
-        .and_then(Value::as_u64)
-        .unwrap_or_default();
-    let edge = |closes| Edge {
-        choice: 0,
-        part,
-        closes,
-        thinks: root.get("content_block").is_some_and(thinks),
-    };
-    match kind(root).as_deref() {
+    let part = root.number("index").unwrap_or_default();
+    let usage = |root: Value<'_>| Usage::read(root.get("usage")?, &ANTHROPIC.usage);
+    match root.text("type").as_deref() {
         Some("message_start") => {
             let message = root.get("message");
-            reading.model = message.and_then(|message| message.get("model")?.as_str());
-            let usage = message.and_then(|message| read_usage(message.get("usage")?, false));
-            // The tokens out that stand here are only the first few.
-            reading.usage = usage.map(|usage| Usage {
+            reading.model = message.and_then(|message| message.text("model"));
+            // The tokens out that it counts are only the first few.
+            reading.usage = message.and_then(usage).map(|usage| Usage {
                 input: usage.input,
                 ..Usage::default()
             });
         }
         Some("content_block_start") => {
-            reading.edges.push(edge(false));
-            if let Some(block) = root.get("content_block") {
+            let block = root.get("content_block");
+            reading.edge(part, false, block.is_some_and(thinks));
+            if let Some(block) = block {
                 read_block(block, part, &mut reading.deltas);
                 // What is empty here is a place for what is to come.
-                reading.deltas.retain(|delta| !says_nothing(delta));
+                reading.deltas.retain(|delta| !is_empty(delta));
             }
         }
         Some("content_block_delta") => {
             let delta = root.get("delta");
-            reading
-                .deltas
-                .extend(delta.and_then(|delta| piece(delta, part)));
+            let piece = delta.and_then(|delta| piece(delta, part));
+            reading.deltas.extend(piece);
         }
-        Some("content_block_stop") => reading.edges.push(edge(true)),
+        Some("content_block_stop") => reading.edge(part, true, false),
         Some("message_delta") => {
-            reading
-                .finishes
-                .extend(root.get("delta").and_then(finished));
-            reading.usage = root.get("usage").and_then(|usage| read_usage(usage, false));
+            if let Some(delta) = root.get("delta") {
+                finish(delta, &mut reading);
+            }
+            reading.usage = usage(root);
         }
         Some("message_stop") => reading.ends = true,
-        _ => reading.error = error(root),
+        _ => read_message(root, &mut reading),
     }
     reading
 }
 
-/// The same, kept or removed whole: agents give thinking back as they got it.
-fn signed(delta: Delta<'_>) -> Delta<'_> {
-    Delta {
-        signed: true,
-        ..delta
+fn read_message<'d>(root: Value<'d>, reading: &mut Reading<'d>) {
+    reading.model = root.text("model");
+    reading.error = root.given("error").map(error_message);
+    for (part, block) in (0..).zip(root.list("content")) {
+        read_block(block, part, &mut reading.deltas);
+        reading.rests_on(0, part, block.get("citations"), false);
+        let kind = block.text("type").unwrap_or_default();
+        if kind.ends_with("_tool_result") {
+            reading.results.push((part, block.id()));
+        }
+    }
+    finish(root, reading);
+    let usage = root.get("usage");
+    reading.usage = usage.and_then(|usage| Usage::read(usage, &ANTHROPIC.usage));
+    let shows = |it: &Delta<'_>| it.kind == DeltaKind::Reasoning && !it.text.is_empty();
+    if reading.deltas.iter().any(shows)
+        && let Some(usage) = &mut reading.usage
+    {
+        usage.hidden = 0;
     }
 }
 
 /// Whether a content block is thinking, shown or sealed.
 pub(super) fn thinks(block: Value<'_>) -> bool {
-    matches!(
-        kind(block).as_deref(),
-        Some("thinking" | "redacted_thinking")
-    )
+    let kind = block.text("type");
+    matches!(kind.as_deref(), Some("thinking" | "redacted_thinking"))
 }
 
-fn says_nothing(delta: &Delta<'_>) -> bool {
+fn is_empty(delta: &Delta<'_>) -> bool {
     delta.text.is_empty() || (delta.kind == DeltaKind::ToolArguments && delta.text == "{}")
 }
 
 /// Reads a content block that is complete, or as it begins.
 fn read_block<'d>(block: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
-    let string = |key: &str, kind| {
-        let value = block.get(key);
-        value
-            .filter(|value| value.kind() == Kind::String)
-            .map(|value| Delta::new(0, part, kind, value).inside(block))
-    };
-    match kind(block).as_deref() {
-        Some("text") => deltas.extend(string("text", DeltaKind::Text)),
+    let piece = |key, kind| Some(Delta::new(0, part, kind, block.string(key)?).inside(block));
+    match block.text("type").as_deref() {
+        Some("text") => deltas.extend(piece("text", DeltaKind::Text)),
         Some("thinking") => {
-            let thinking = string("thinking", DeltaKind::Reasoning);
-            let signature = string("signature", DeltaKind::Signature);
-            deltas.extend(thinking.into_iter().chain(signature).map(signed));
+            deltas.extend(piece("thinking", DeltaKind::Reasoning));
+            deltas.extend(piece("signature", DeltaKind::Signature));
         }
         // Tools that the provider runs itself are called the same way.
         Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
-            let id = string("id", DeltaKind::ToolId);
-            let name = string("name", DeltaKind::ToolName);
-            let input = block
-                .get("input")
-                .map(|input| Delta::new(0, part, DeltaKind::ToolArguments, input).inside(block));
-            deltas.extend(id.into_iter().chain(name).chain(input));
+            let fields = [block.string("id"), block.string("name"), block.get("input")];
+            deltas.extend(call_pieces(0, part, fields).map(|piece| piece.inside(block)));
         }
         // Sealed thinking, results of the provider's own tools: no words of the model's.
         _ => {}
@@ -136,75 +130,22 @@ fn read_block<'d>(block: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
 
 /// The piece of a block in a `content_block_delta`.
 fn piece(delta: Value<'_>, part: u64) -> Option<Delta<'_>> {
-    let piece = |key: &str, kind| {
-        let value = delta.get(key)?;
-        (value.kind() == Kind::String).then(|| Delta::new(0, part, kind, value))
+    let (key, kind) = match &*delta.text("type")? {
+        "text_delta" => ("text", DeltaKind::Text),
+        "input_json_delta" => ("partial_json", DeltaKind::ToolArguments),
+        "thinking_delta" => ("thinking", DeltaKind::Reasoning),
+        "signature_delta" => ("signature", DeltaKind::Signature),
+        _ => return None,
     };
-    match kind(delta)?.as_ref() {
-        "text_delta" => piece("text", DeltaKind::Text),
-        "input_json_delta" => piece("partial_json", DeltaKind::ToolArguments),
-        "thinking_delta" => piece("thinking", DeltaKind::Reasoning).map(signed),
-        "signature_delta" => piece("signature", DeltaKind::Signature).map(signed),
-        _ => None,
+    Some(Delta::new(0, part, kind, delta.string(key)?))
+}
+
+/// Reads why a message, or the delta of one, ended.
+fn finish<'d>(said: Value<'d>, reading: &mut Reading<'d>) {
+    if let Some(reason) = said.get("stop_reason")
+        && reason.kind() == Kind::String
+    {
+        let word = reason.as_str().unwrap_or_default();
+        reading.finish(0, ANTHROPIC.finish_words.read(&word), reason);
     }
-}
-
-/// Where a message, or the delta of one, says why it ended.
-fn finished(said: Value<'_>) -> Option<Finished> {
-    let reason = said.get("stop_reason")?;
-    Some(Finished {
-        choice: 0,
-        finish: finish(&reason.as_str()?),
-        place: reason.id(),
-    })
-}
-
-/// The neutral word for a `stop_reason`.
-pub(super) fn finish(word: &str) -> Finish {
-    match word {
-        "end_turn" | "stop_sequence" => Finish::Done,
-        "max_tokens" => Finish::Length,
-        "tool_use" => Finish::Tool,
-        "refusal" => Finish::Refused,
-        "model_context_window_exceeded" => Finish::Context,
-        other => Finish::Foreign(other.to_owned()),
-    }
-}
-
-/// Reads token counts; `shown` says that the answer shows its thinking.
-fn read_usage(usage: Value<'_>, shown: bool) -> Option<Usage> {
-    if usage.kind() != Kind::Object {
-        return None;
-    }
-    let number = |key| usage.get(key).and_then(Value::as_u64);
-    // Tokens that a cache took or gave are counted beside the others.
-    let input = [
-        number("input_tokens"),
-        number("cache_creation_input_tokens"),
-        number("cache_read_input_tokens"),
-    ];
-    let details = usage.get("output_tokens_details");
-    let thinking = details.and_then(|details| details.get("thinking_tokens")?.as_u64());
-    Some(Usage {
-        input: input[0].map(|_| input.iter().flatten().sum()),
-        output: number("output_tokens"),
-        hidden: thinking.filter(|_| !shown).unwrap_or_default(),
-        output_place: usage
-            .get("output_tokens")
-            .filter(|value| value.kind() == Kind::Number)
-            .map(Value::id),
-        apart: 0,
-        total_place: None,
-    })
-}
-
-/// The message of an error, or the error itself where it is something else.
-fn error(root: Value<'_>) -> Option<Cow<'_, str>> {
-    let error = root.get("error").filter(|error| !error.is_null())?;
-    let message = error.get("message").and_then(Value::as_str);
-    Some(
-        message
-            .or_else(|| error.as_str())
-            .unwrap_or(Cow::Borrowed(error.raw())),
-    )
 }

@@ -5,38 +5,34 @@
 //! have no names. Source: Anthropic's API reference and its official Python client.
 
 mod answer;
-mod made;
 mod request;
-#[cfg(test)]
-mod tests;
+mod synthetic;
 
-use http::Method;
-
-use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
-use crate::errors::{self, Given};
-use crate::json::{Document, Edits, Kind, Value, quote};
+use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::dialect::{Dialect, Provider};
+use crate::json::{Document, Edits, Kind, Value};
 use crate::model::{
-    Conversation, Finish, Finished, ModelError, ModelRequest, Reading, ResultSaying, Saying,
-    ToolResult,
+    Conversation, Finish, Finished, ModelRequest, Reading, ResultSaying, Saying, ToolResult,
 };
-use crate::stream::{Framing, Made};
+use crate::stream::Made;
+use crate::target::Target;
 
 /// The dialect `anthropic`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Anthropic;
 
 impl Dialect for Anthropic {
-    fn name(&self) -> &'static str {
-        "anthropic"
+    fn provider(&self) -> &'static Provider {
+        &answer::ANTHROPIC
     }
 
-    fn recognises(&self, method: &Method, target: Target<'_>) -> bool {
-        method == Method::POST && target.path().ends_with("/v1/messages")
+    fn recognises(&self, target: Target<'_>) -> bool {
+        target.path().ends_with("/v1/messages")
     }
 
     fn confirms(&self, body: Value<'_>) -> bool {
         let is = |key, kind| body.get(key).is_some_and(|value| value.kind() == kind);
-        // Nobody else demands `max_tokens` of everyone.
+        // No other dialect requires `max_tokens`.
         is("messages", Kind::Array) && is("max_tokens", Kind::Number)
     }
 
@@ -48,10 +44,6 @@ impl Dialect for Anthropic {
         request::conversation(body.root())
     }
 
-    fn user_message(&self, text: &str) -> String {
-        format!("{{\"role\":\"user\",\"content\":{}}}", quote(text))
-    }
-
     fn say_result(
         &self,
         edits: &mut Edits<'_>,
@@ -59,32 +51,11 @@ impl Dialect for Anthropic {
         result: &ToolResult<'_>,
         saying: ResultSaying<'_>,
     ) {
-        let block = body.value(result.place);
-        let said = quote(saying.text());
-        let behind = if result.says_nothing() {
-            let Some(last) = block.members().last() else {
-                return;
-            };
-            edits.insert_after(last.id(), "content", &said);
-            last.id()
-        } else {
-            edits.replace(result.content, said);
-            result.content
-        };
-        if let ResultSaying::Failure(_) = saying {
-            match block.get("is_error") {
-                Some(flag) => edits.replace(flag.id(), "true"),
-                None => edits.insert_after(behind, "is_error", "true"),
-            }
-        }
+        synthetic::say_result(edits, body.value(result.place), saying);
     }
 
-    fn read_answer<'d>(&self, answer: &'d Document<'d>) -> Reading<'d> {
-        answer::read(answer.root())
-    }
-
-    fn read_event<'d>(&self, event: Event<'d>) -> Reading<'d> {
-        answer::read_event(event.root())
+    fn read<'d>(&self, event: Event<'d>) -> Reading<'d> {
+        answer::read(event.root())
     }
 
     fn put_finish(
@@ -94,20 +65,12 @@ impl Dialect for Anthropic {
         at: &Finished,
         finish: Option<&Finish>,
     ) -> Option<&'static str> {
-        made::put_finish(edits, document.root(), at, finish);
+        synthetic::put_finish(edits, document.root(), at, finish);
         None
     }
 
-    fn remove_results_behind(&self, edits: &mut Edits<'_>, answer: &Document<'_>, part: u64) {
-        made::remove_results_behind(edits, answer.root(), part);
-    }
-
     fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-        made::finish_events(event, end)
-    }
-
-    fn end(&self, _framing: Framing) -> Vec<Made> {
-        vec![made::event("message_stop", "")]
+        synthetic::finish_events(event, end)
     }
 
     fn say(
@@ -118,31 +81,17 @@ impl Dialect for Anthropic {
         saying: Saying<'_>,
         finish: &Finish,
     ) -> bool {
-        choice == 0 && made::say(edits, answer.root(), saying, finish)
+        choice == 0 && synthetic::say(edits, answer.root(), saying, finish)
     }
 
     fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
-        if choice == 0 {
-            made::say_events(event.root(), saying)
-        } else {
-            Vec::new()
+        if choice > 0 {
+            return Vec::new();
         }
+        synthetic::say_events(event.root(), saying)
     }
 
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {
-        made::whole(transcript)
-    }
-
-    fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        errors::ANTHROPIC.reply(Given::new(error, context))
-    }
-
-    fn error_event(
-        &self,
-        error: &ModelError,
-        context: &ErrorContext<'_>,
-        _after: Option<Event<'_>>,
-    ) -> Option<Made> {
-        errors::ANTHROPIC.event(Given::new(error, context))
+        synthetic::whole(transcript)
     }
 }

@@ -1,12 +1,20 @@
-//! Decoders that are fed and drained by hand.
+//! Decoders that take input as it arrives and give output of bounded size.
 
-use brotli::enc::StandardAlloc;
-use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+use std::io::{self, BufRead, ErrorKind, Read};
+
+use brotli::Decompressor;
+use bytes::{Buf as _, BytesMut};
 use flate2::{Crc, Decompress, FlushDecompress, Status};
-use zstd::stream::raw::{self as zstd_raw, InBuffer, Operation as _, OutBuffer};
+use zstd::stream::read::Decoder as ZstdDecoder;
 
 use super::encode::Encoder;
 use super::{Coding, NotInCoding};
+
+/// Bytes that brotli takes at once.
+const BROTLI_BUFFER: usize = 4096;
+
+/// Bytes of the longest header of gzip that is read.
+const LONGEST_HEADER: usize = 64 << 10;
 
 /// What one step of a decoder did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,7 +26,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Neither read nor written: the decoder wants more input, or has come to its end.
+    /// Neither read nor written: the decoder needs more input, or is at its end.
     pub fn is_stuck(self) -> bool {
         self.read == 0 && self.written == 0
     }
@@ -27,366 +35,242 @@ impl Progress {
 /// Decodes one body.
 pub struct Decoder {
     coding: Coding,
-    state: State,
+    format: Format,
+    /// The body may end here.
+    ended: bool,
 }
 
-enum State {
-    Gzip(Box<Gzip>),
-    /// Neither is known before the first two bytes.
-    Deflate {
-        first: Option<u8>,
-    },
+enum Format {
+    Gzip(Gzip),
+    /// Zlib or bare deflate: the first two bytes decide.
+    Deflate(Source),
     Zlib(Inflate),
     RawDeflate(Inflate),
-    Brotli(Box<Brotli>),
-    Zstd(Zstd),
+    Brotli(Box<Decompressor<Source>>),
+    Zstd(ZstdDecoder<'static, Source>),
+}
+
+/// Input that is not decoded yet; more may follow.
+#[derive(Default)]
+struct Source(BytesMut);
+
+impl BufRead for Source {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.0.is_empty() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(&self.0)
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.0.advance(length);
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        let length = self.fill_buf()?.read(output)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+/// Deflate data. flate2's own reader keeps output back until it gets more input.
+struct Inflate {
+    source: Source,
+    state: Decompress,
+    ended: bool,
+}
+
+impl Inflate {
+    fn new(source: Source, zlib: bool) -> Self {
+        Self {
+            source,
+            state: Decompress::new(zlib),
+            ended: false,
+        }
+    }
+
+    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        if self.ended {
+            return Ok(0);
+        }
+        let (read, written) = (self.state.total_in(), self.state.total_out());
+        let flush = FlushDecompress::None;
+        let status = self.state.decompress(&self.source.0, output, flush)?;
+        let length = |total: u64, before: u64| usize::try_from(total - before).unwrap_or_default();
+        self.source.consume(length(self.state.total_in(), read));
+        self.ended = status == Status::StreamEnd;
+        match length(self.state.total_out(), written) {
+            0 if !self.ended => Err(ErrorKind::WouldBlock.into()),
+            written => Ok(written),
+        }
+    }
+}
+
+/// A member as of RFC 1952: header, deflate data, checksum and length.
+struct Gzip {
+    data: Inflate,
+    begun: bool,
+    crc: Crc,
+}
+
+impl Gzip {
+    fn new(source: Source) -> Self {
+        Self {
+            data: Inflate::new(source, false),
+            begun: false,
+            crc: Crc::new(),
+        }
+    }
+
+    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        if !self.begun {
+            let length = gzip_header(&self.data.source.0)?;
+            self.data.source.consume(length);
+            self.begun = true;
+        }
+        let written = self.data.read(output)?;
+        self.crc.update(&output[..written]);
+        if written == 0 {
+            let trailer = &mut self.data.source.0;
+            if trailer.len() < 8 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            let (crc, _length) = (trailer.get_u32_le(), trailer.get_u32_le());
+            if crc != self.crc.sum() {
+                return Err(ErrorKind::InvalidData.into());
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// The length of a member's header; `WouldBlock`: it is not complete.
+fn gzip_header(bytes: &[u8]) -> io::Result<usize> {
+    const HEADER_CHECKSUM: u8 = 1 << 1;
+    const EXTRA: u8 = 1 << 2;
+    const NAME: u8 = 1 << 3;
+    const COMMENT: u8 = 1 << 4;
+    if !bytes.starts_with(&[0x1f, 0x8b, 8]) && bytes.len() >= 3 || bytes.len() > LONGEST_HEADER {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    let complete = || {
+        let flags = *bytes.get(3)?;
+        let mut length = 10;
+        if flags & EXTRA != 0 {
+            let extra = bytes.get(length..length + 2)?;
+            length += 2 + usize::from(u16::from_le_bytes([extra[0], extra[1]]));
+        }
+        for text in [NAME, COMMENT] {
+            if flags & text != 0 {
+                length += memchr::memchr(0, bytes.get(length..)?)? + 1;
+            }
+        }
+        if flags & HEADER_CHECKSUM != 0 {
+            length += 2;
+        }
+        (length <= bytes.len()).then_some(length)
+    };
+    complete().ok_or(ErrorKind::WouldBlock.into())
+}
+
+impl Format {
+    fn new(coding: Coding, source: Source) -> io::Result<Self> {
+        Ok(match coding {
+            Coding::Gzip => Self::Gzip(Gzip::new(source)),
+            Coding::Deflate => Self::Deflate(source),
+            Coding::Brotli => Self::Brotli(Box::new(Decompressor::new(source, BROTLI_BUFFER))),
+            Coding::Zstd => Self::Zstd(ZstdDecoder::with_buffer(source)?.single_frame()),
+        })
+    }
+
+    fn source(&mut self) -> &mut Source {
+        match self {
+            Self::Gzip(gzip) => &mut gzip.data.source,
+            Self::Deflate(source) => source,
+            Self::Zlib(inflate) | Self::RawDeflate(inflate) => &mut inflate.source,
+            Self::Brotli(decoder) => decoder.get_mut(),
+            Self::Zstd(decoder) => decoder.get_mut(),
+        }
+    }
+
+    /// Decodes into `output`; 0: it is at its end.
+    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        if let Self::Deflate(source) = self {
+            let [first, second, ..] = source.0[..] else {
+                return Err(ErrorKind::WouldBlock.into());
+            };
+            // Tells zlib from bare deflate by its header's check (RFC 1950 §2.2).
+            let header = u16::from_be_bytes([first, second]);
+            let is_zlib = first & 0x0f == 8 && header.is_multiple_of(31);
+            let inflate = Inflate::new(std::mem::take(source), is_zlib);
+            *self = if is_zlib {
+                Self::Zlib(inflate)
+            } else {
+                Self::RawDeflate(inflate)
+            };
+        }
+        match self {
+            Self::Gzip(gzip) => gzip.read(output),
+            Self::Deflate(_) => Ok(0),
+            Self::Zlib(inflate) | Self::RawDeflate(inflate) => inflate.read(output),
+            Self::Brotli(decoder) => decoder.read(output),
+            Self::Zstd(decoder) => decoder.read(output),
+        }
+    }
 }
 
 impl Decoder {
     /// A decoder at the beginning of a body.
     pub fn new(coding: Coding) -> Result<Self, NotInCoding> {
-        let state = match coding {
-            Coding::Gzip => State::Gzip(Box::default()),
-            Coding::Deflate => State::Deflate { first: None },
-            Coding::Brotli => State::Brotli(Box::new(Brotli::new())),
-            Coding::Zstd => State::Zstd(Zstd::new().ok_or(NotInCoding(coding))?),
-        };
-        Ok(Self { coding, state })
+        let format = Format::new(coding, Source::default()).map_err(|_| NotInCoding(coding))?;
+        Ok(Self {
+            coding,
+            format,
+            ended: false,
+        })
     }
 
-    /// Decodes as much of `input` as `output` has room for. To be called again until it
-    /// [`Progress::is_stuck`]: output may be left when no input is.
+    /// Takes `input` and decodes as much as `output`, which is not empty, has room for. To be called
+    /// again until it [`Progress::is_stuck`]: output may be left when no input is.
     pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Progress, NotInCoding> {
-        let progress = match &mut self.state {
-            State::Gzip(gzip) => gzip.step(input, output),
-            State::Deflate { first } => match (*first, input.first()) {
-                (_, None) => Some(Progress::default()),
-                (None, Some(&byte)) => {
-                    *first = Some(byte);
-                    Some(Progress {
-                        read: 1,
-                        written: 0,
-                    })
+        self.format.source().0.extend_from_slice(input);
+        let written = self.decode(output).map_err(|_| NotInCoding(self.coding))?;
+        let read = input.len();
+        Ok(Progress { read, written })
+    }
+
+    fn decode(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.ended {
+                let rest = std::mem::take(self.format.source());
+                // Members of gzip and frames of zstd may follow one another; whatever else follows
+                // the end is dropped, as browsers do.
+                if rest.0.is_empty() || !matches!(self.coding, Coding::Gzip | Coding::Zstd) {
+                    return Ok(0);
                 }
-                (Some(first), Some(&second)) => {
-                    let zlib = is_zlib(first, second);
-                    let mut inflate = Inflate::new(zlib);
-                    // One byte is too little to decode to anything.
-                    let began = inflate.step(&[first], &mut [0; 8]);
-                    let progress = began.and_then(|_| inflate.step(input, output));
-                    self.state = if zlib {
-                        State::Zlib(inflate)
-                    } else {
-                        State::RawDeflate(inflate)
-                    };
-                    progress
-                }
-            },
-            State::Zlib(inflate) | State::RawDeflate(inflate) => inflate.step(input, output),
-            State::Brotli(brotli) => brotli.step(input, output),
-            State::Zstd(zstd) => zstd.step(input, output),
-        };
-        progress.ok_or(NotInCoding(self.coding))
+                self.format = Format::new(self.coding, rest)?;
+                self.ended = false;
+            }
+            match self.format.read(output) {
+                Ok(0) => self.ended = true,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+                decoded => return decoded,
+            }
+        }
     }
 
     /// Whether a body may end here.
     pub fn is_complete(&self) -> bool {
-        match &self.state {
-            State::Gzip(gzip) => matches!(gzip.at, GzipAt::Begin { .. }) && gzip.members > 0,
-            State::Deflate { .. } => false,
-            State::Zlib(inflate) | State::RawDeflate(inflate) => inflate.ended,
-            State::Brotli(brotli) => brotli.ended,
-            State::Zstd(zstd) => zstd.ended,
-        }
+        self.ended
     }
 
-    /// An encoder into the same form; to be asked for when some output has come.
-    pub fn encoder(&self) -> std::io::Result<Encoder> {
-        match &self.state {
-            State::RawDeflate(_) => Ok(Encoder::raw_deflate()),
-            State::Gzip(_)
-            | State::Deflate { .. }
-            | State::Zlib(_)
-            | State::Brotli(_)
-            | State::Zstd(_) => Encoder::new(self.coding),
+    /// An encoder into the same form; to be asked for when some output was decoded.
+    pub fn encoder(&self) -> io::Result<Encoder> {
+        match self.format {
+            Format::RawDeflate(_) => Ok(Encoder::raw_deflate()),
+            _ => Encoder::new(self.coding),
         }
-    }
-}
-
-/// Tells zlib from bare deflate by its header's check (RFC 1950 §2.2).
-fn is_zlib(first: u8, second: u8) -> bool {
-    first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
-}
-
-struct Inflate {
-    inflate: Decompress,
-    ended: bool,
-}
-
-impl Inflate {
-    fn new(zlib: bool) -> Self {
-        Self {
-            inflate: Decompress::new(zlib),
-            ended: false,
-        }
-    }
-
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Progress> {
-        if self.ended {
-            // Whatever follows the end is dropped, as browsers do.
-            return Some(Progress {
-                read: input.len(),
-                written: 0,
-            });
-        }
-        let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
-        let status = self
-            .inflate
-            .decompress(input, output, FlushDecompress::None)
-            .ok()?;
-        self.ended = status == Status::StreamEnd;
-        Some(Progress {
-            read: usize::try_from(self.inflate.total_in() - read).ok()?,
-            written: usize::try_from(self.inflate.total_out() - written).ok()?,
-        })
-    }
-}
-
-/// RFC 1952: members of header, deflate data, checksum and length.
-struct Gzip {
-    at: GzipAt,
-    inflate: Inflate,
-    crc: Crc,
-    members: u32,
-}
-
-enum GzipAt {
-    /// In the ten fixed bytes of a member's header.
-    Begin {
-        header: [u8; 10],
-        length: usize,
-    },
-    /// At the two bytes that say how long the extra field is.
-    ExtraLength {
-        flags: u8,
-        low: Option<u8>,
-    },
-    /// In the extra field, the name, the comment or the header's checksum.
-    Skip {
-        flags: u8,
-        left: usize,
-    },
-    SkipString {
-        flags: u8,
-    },
-    /// In the data.
-    Data,
-    /// In checksum and length.
-    Trailer {
-        trailer: [u8; 8],
-        length: usize,
-    },
-}
-
-const EXTRA: u8 = 1 << 2;
-const NAME: u8 = 1 << 3;
-const COMMENT: u8 = 1 << 4;
-const HEADER_CHECKSUM: u8 = 1 << 1;
-
-impl Default for Gzip {
-    fn default() -> Self {
-        Self {
-            at: GzipAt::Begin {
-                header: [0; 10],
-                length: 0,
-            },
-            inflate: Inflate::new(false),
-            crc: Crc::new(),
-            members: 0,
-        }
-    }
-}
-
-impl Gzip {
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Progress> {
-        if let GzipAt::Data = self.at {
-            let progress = self.inflate.step(input, output)?;
-            self.crc.update(&output[..progress.written]);
-            if self.inflate.ended {
-                self.at = GzipAt::Trailer {
-                    trailer: [0; 8],
-                    length: 0,
-                };
-            }
-            return Some(progress);
-        }
-        let mut read = 0;
-        for &byte in input {
-            read += 1;
-            self.take(byte)?;
-            if let GzipAt::Data = self.at {
-                break;
-            }
-        }
-        Some(Progress { read, written: 0 })
-    }
-
-    /// Takes one byte outside the data. `None`: it cannot stand there.
-    fn take(&mut self, byte: u8) -> Option<()> {
-        match &mut self.at {
-            GzipAt::Begin { header, length } => {
-                header[*length] = byte;
-                *length += 1;
-                if *length == header.len() {
-                    if header[..3] != [0x1f, 0x8b, 8] {
-                        return None;
-                    }
-                    self.at = after_header(header[3]);
-                }
-            }
-            GzipAt::ExtraLength {
-                low: low @ None, ..
-            } => *low = Some(byte),
-            GzipAt::ExtraLength {
-                flags,
-                low: Some(low),
-            } => {
-                let left = usize::from(u16::from_le_bytes([*low, byte]));
-                self.at = skip(*flags, left);
-            }
-            GzipAt::Skip { flags, left } => self.at = skip(*flags, *left - 1),
-            GzipAt::SkipString { flags } => {
-                if byte == 0 {
-                    self.at = after_header(*flags);
-                }
-            }
-            GzipAt::Data => {}
-            GzipAt::Trailer { trailer, length } => {
-                trailer[*length] = byte;
-                *length += 1;
-                if *length == trailer.len() {
-                    let [a, b, c, d, ..] = *trailer;
-                    if u32::from_le_bytes([a, b, c, d]) != self.crc.sum() {
-                        return None;
-                    }
-                    *self = Self {
-                        members: self.members + 1,
-                        ..Self::default()
-                    };
-                }
-            }
-        }
-        Some(())
-    }
-}
-
-/// What comes next in a member's header, given the flags that are still to be served.
-fn after_header(flags: u8) -> GzipAt {
-    if flags & EXTRA != 0 {
-        GzipAt::ExtraLength {
-            flags: flags & !EXTRA,
-            low: None,
-        }
-    } else if flags & NAME != 0 {
-        GzipAt::SkipString {
-            flags: flags & !NAME,
-        }
-    } else if flags & COMMENT != 0 {
-        GzipAt::SkipString {
-            flags: flags & !COMMENT,
-        }
-    } else if flags & HEADER_CHECKSUM != 0 {
-        skip(flags & !HEADER_CHECKSUM, 2)
-    } else {
-        GzipAt::Data
-    }
-}
-
-fn skip(flags: u8, left: usize) -> GzipAt {
-    if left == 0 {
-        after_header(flags)
-    } else {
-        GzipAt::Skip { flags, left }
-    }
-}
-
-struct Brotli {
-    state: BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
-    total: usize,
-    ended: bool,
-}
-
-impl Brotli {
-    fn new() -> Self {
-        let state = BrotliState::new(
-            StandardAlloc::default(),
-            StandardAlloc::default(),
-            StandardAlloc::default(),
-        );
-        Self {
-            state,
-            total: 0,
-            ended: false,
-        }
-    }
-
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Progress> {
-        if self.ended {
-            return Some(Progress {
-                read: input.len(),
-                written: 0,
-            });
-        }
-        let (mut in_left, mut read) = (input.len(), 0);
-        let (mut out_left, mut written) = (output.len(), 0);
-        let result = BrotliDecompressStream(
-            &mut in_left,
-            &mut read,
-            input,
-            &mut out_left,
-            &mut written,
-            output,
-            &mut self.total,
-            &mut self.state,
-        );
-        match result {
-            BrotliResult::ResultFailure => return None,
-            BrotliResult::ResultSuccess => self.ended = true,
-            BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {}
-        }
-        Some(Progress { read, written })
-    }
-}
-
-struct Zstd {
-    decoder: zstd_raw::Decoder<'static>,
-    ended: bool,
-}
-
-impl Zstd {
-    fn new() -> Option<Self> {
-        zstd_raw::Decoder::new().ok().map(|decoder| Self {
-            decoder,
-            ended: false,
-        })
-    }
-
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Progress> {
-        if self.ended {
-            if input.is_empty() {
-                return Some(Progress::default());
-            }
-            // Frames may follow one another (RFC 8878 §3.1).
-            self.decoder.reinit().ok()?;
-            self.ended = false;
-        }
-        let mut from = InBuffer::around(input);
-        let mut to = OutBuffer::around(output);
-        let wanted = self.decoder.run(&mut from, &mut to).ok()?;
-        self.ended = wanted == 0;
-        Some(Progress {
-            read: from.pos(),
-            written: to.pos(),
-        })
     }
 }

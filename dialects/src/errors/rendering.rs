@@ -1,60 +1,108 @@
 //! From the layers of a provider's file to a reply or an event.
 
 use std::str::Split;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::Serialize as _;
+use serde_json::Value as Json;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
-use super::Given;
-use super::functions::{NoSuchValue, Term};
-use crate::dialect::{Credential, WireReply};
-use crate::json::{Document, Kind, Value, quote};
-use crate::model::{LimitScope, ModelError};
+use super::figures::{
+    date, go_duration, irregular, letters, masked, protobuf_duration, refill, thousands, uuid,
+    whole_millis, whole_seconds,
+};
+use super::{Credential, ErrorContext, ErrorTerms, WireReply};
+use crate::answer::Event;
+use crate::model::{LimitFigures, LimitScope, ModelError};
 use crate::stream::Made;
 
+/// The wait of a rate limit that announces none.
+const USUAL_WAIT: Duration = Duration::from_secs(1);
+
 /// In which form an error is reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form<'a> {
     /// By a reply instead of an answer.
     Reply,
-    /// By an event in a stream.
-    Event,
+    /// By an event in a stream, behind another one.
+    Event(Option<Event<'a>>),
 }
 
 /// The words of a placeholder that have not been read.
-pub(super) type Words<'w> = Split<'w, char>;
+type Words<'w> = Split<'w, char>;
+
+/// The value of a template.
+enum Term {
+    Json(Json),
+    /// A duration, which functions write.
+    Wait(Duration),
+}
+
+impl Term {
+    fn number(self) -> Option<u64> {
+        match self {
+            Self::Json(json) => json.as_u64(),
+            Self::Wait(_) => None,
+        }
+    }
+
+    fn text(self) -> Option<String> {
+        match self {
+            Self::Json(Json::String(text)) => Some(text),
+            Self::Json(Json::Number(number)) => Some(number.to_string()),
+            Self::Json(_) | Self::Wait(_) => None,
+        }
+    }
+}
+
+impl<T: Into<Json>> From<T> for Term {
+    fn from(value: T) -> Self {
+        Self::Json(value.into())
+    }
+}
 
 /// An error in the course of being rendered.
 pub(super) struct Rendering<'a> {
-    file: &'static Document<'static>,
+    file: &'static Json,
     /// The layers that match, the last one on top.
-    pub(super) layers: Vec<Value<'static>>,
-    pub(super) given: Given<'a>,
+    pub(super) layers: Vec<&'static Json>,
+    error: &'a ModelError,
+    context: &'a ErrorContext<'a>,
+    terms: &'a ErrorTerms,
+    last: Option<Event<'a>>,
 }
 
 impl<'a> Rendering<'a> {
-    pub(super) fn new(file: &'static Document<'static>, given: Given<'a>, form: Form) -> Self {
-        let names = names(given.error);
-        let mut conditions = conditions(&given, form);
-        conditions.extend(given.conditions);
-        let has = |list: &[&str], item: &Value<'_>| {
-            let item = item.as_str();
-            item.is_some_and(|item| list.contains(&&*item))
+    pub(super) fn new(
+        file: &'static Json,
+        error: &'a ModelError,
+        context: &'a ErrorContext<'a>,
+        terms: &'a ErrorTerms,
+        form: Form<'a>,
+    ) -> Self {
+        let names = names(error);
+        let mut conditions = conditions(error, context, form);
+        conditions.extend(&terms.conditions);
+        let is_named = |name: &Json| names.iter().any(|known| name == known);
+        let holds = |name: &Json| conditions.iter().any(|known| name == known);
+        let matches = |layer: &&Json| {
+            list(&layer["for"]).is_none_or(|mut names| names.any(is_named))
+                && list(&layer["except"]).is_none_or(|mut names| !names.any(is_named))
+                && list(&layer["when"]).is_none_or(|mut names| names.all(holds))
         };
-        let names = [names.0, &names.1];
-        let matches = |layer: &Value<'static>| {
-            let any = |key| Some(layer.get(key)?.items().any(|name| has(&names, &name)));
-            any("for").unwrap_or(true)
-                && !any("except").unwrap_or(false)
-                && layer
-                    .get("when")
-                    .is_none_or(|when| when.items().all(|it| has(&conditions, &it)))
-        };
-        let layers = file.root().get("errors").into_iter();
+        let layers = list(&file["errors"]).into_iter().flatten();
         Self {
             file,
-            layers: layers.flat_map(Value::items).filter(matches).collect(),
-            given,
+            layers: layers.filter(matches).collect(),
+            error,
+            context,
+            terms,
+            last: match form {
+                Form::Reply => None,
+                Form::Event(last) => last,
+            },
         }
     }
 
@@ -71,8 +119,7 @@ impl<'a> Rendering<'a> {
 
     pub(super) fn event(&self) -> Option<Made> {
         let body = self.body()?;
-        let named = |key| self.term(self.field(key)?).and_then(Term::text);
-        Some(match (named("event"), named("exception")) {
+        Some(match (self.text("event"), self.text("exception")) {
             (Some(name), _) => Made::event(name, body),
             (None, Some(name)) => Made::exception(name, body),
             (None, None) => Made::data(body),
@@ -81,97 +128,66 @@ impl<'a> Rendering<'a> {
 
     fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        let groups = self.file.root().get("headers");
-        let names = self.field("headers").into_iter().flat_map(Value::items);
-        let group = |name: Value<'_>| groups?.get(&name.as_str()?);
-        for header in names.filter_map(group).flat_map(Value::members) {
-            let name = header
-                .key()
-                .and_then(|name| HeaderName::try_from(&*name).ok());
-            let several = header.items();
-            let one = (header.kind() == Kind::String).then_some(header);
-            for value in one.into_iter().chain(several) {
-                let value = self.term(value).and_then(Term::text);
-                let value = value.and_then(|value| HeaderValue::try_from(value).ok());
-                if let (Some(name), Some(value)) = (&name, value) {
-                    headers.append(name, value);
-                }
+        let groups = self.field("headers").and_then(list).into_iter().flatten();
+        let groups = groups.filter_map(|name| self.file["headers"][name.as_str()?].as_object());
+        for (name, value) in groups.flatten() {
+            let several = list(value);
+            let one = several.is_none().then_some(value);
+            for value in one.into_iter().chain(several.into_iter().flatten()) {
+                let text = self.term(value).and_then(Term::text);
+                let value = text.and_then(|text| HeaderValue::try_from(text).ok());
+                let name = HeaderName::try_from(name).ok();
+                headers.extend(name.zip(value));
             }
         }
         headers
     }
 
     fn body(&self) -> Option<String> {
-        let number = |key| self.field(key).and_then(Value::as_u64);
-        let text = |key| {
-            let text = self.term(self.field(key)?).and_then(Term::text);
-            Some(text.unwrap_or_default())
-        };
-        let indent = number("indent").and_then(|spaces| usize::try_from(spaces).ok());
         let mut body = match self.term(self.field("body")?)? {
-            Term::Node(node) if node.is_null() => return None,
-            Term::Node(node) => self.json(node, indent, 0)?,
-            other => other.text()?,
+            Term::Json(Json::Null) | Term::Wait(_) => return None,
+            Term::Json(Json::String(text)) => text,
+            Term::Json(json) => written(&json, self.field("indent").and_then(Json::as_u64))?,
         };
-        if self.field("html_safe").and_then(Value::as_bool) == Some(true) {
+        if self.field("html_safe") == Some(&Json::Bool(true)) {
             for (letter, escaped) in [("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e")] {
                 body = body.replace(letter, escaped);
             }
         }
-        let around = [text("prefix"), text("suffix")].map(Option::unwrap_or_default);
-        Some([&*around[0], &body, &around[1]].concat())
-    }
-
-    /// A value of the file as JSON, inside of `depth` others.
-    fn json(&self, node: Value<'static>, indent: Option<usize>, depth: usize) -> Option<String> {
-        let pad = |depth| match indent {
-            None | Some(0) => String::new(),
-            Some(spaces) => format!("\n{}", " ".repeat(spaces * depth)),
-        };
-        let list = |items: Vec<String>| {
-            let inner = pad(depth + 1);
-            format!("{inner}{}{}", items.join(&format!(",{inner}")), pad(depth))
-        };
-        let written = |value| self.json(value, indent, depth + 1);
-        let colon = if indent.is_some() { ": " } else { ":" };
-        let member = |value: Value<'static>| {
-            Some(format!(
-                "{}{colon}{}",
-                quote(&value.key()?),
-                written(value)?
-            ))
-        };
-        Some(match node.kind() {
-            Kind::Object => format!("{{{}}}", list(node.members().filter_map(member).collect())),
-            Kind::Array => format!("[{}]", list(node.items().filter_map(written).collect())),
-            Kind::String => match self.term(node)? {
-                Term::Node(node) => self.json(node, indent, depth)?,
-                Term::Raw(value) => value.raw().to_owned(),
-                Term::Number(number) => number.to_string(),
-                Term::Text(text) => quote(&text),
-                Term::Wait(_) => return None,
-            },
-            Kind::Number | Kind::True | Kind::False | Kind::Null => node.raw().to_owned(),
-        })
+        let around = |key| self.text(key).unwrap_or_default();
+        Some([around("prefix"), body, around("suffix")].concat())
     }
 
     /// The uppermost layer's member, or a text of the file.
-    fn field(&self, name: &str) -> Option<Value<'static>> {
+    fn field(&self, name: &str) -> Option<&'static Json> {
         let of_layers = self.layers.iter().rev().find_map(|layer| layer.get(name));
-        of_layers.or_else(|| self.file.root().get("texts")?.get(name))
+        of_layers.or_else(|| self.file["texts"].get(name))
     }
 
-    /// What a value of the file stands for.
-    fn term(&self, node: Value<'static>) -> Option<Term<'a>> {
-        match (node.as_str(), node.as_u64()) {
-            (Some(template), _) => self.filled(&template),
-            (None, Some(number)) => Some(Term::Number(number)),
-            (None, None) => Some(Term::Node(node)),
-        }
+    fn text(&self, name: &str) -> Option<String> {
+        self.term(self.field(name)?).and_then(Term::text)
+    }
+
+    /// The value of a template of the file.
+    fn term(&self, template: &Json) -> Option<Term> {
+        let json = |item: &Json| match self.term(item)? {
+            Term::Json(json) => Some(json),
+            Term::Wait(_) => None,
+        };
+        Some(match template {
+            Json::String(template) => return self.filled(template),
+            Json::Array(items) => items.iter().filter_map(json).collect::<Json>().into(),
+            Json::Object(members) => {
+                let members = members.iter();
+                let members = members.filter_map(|(key, it)| Some((key.clone(), json(it)?)));
+                Json::Object(members.collect()).into()
+            }
+            other => other.clone().into(),
+        })
     }
 
     /// A template with its placeholders filled in.
-    fn filled(&self, template: &str) -> Option<Term<'a>> {
+    fn filled(&self, template: &str) -> Option<Term> {
         let alone = template
             .strip_prefix('{')
             .and_then(|it| it.strip_suffix('}'));
@@ -193,33 +209,164 @@ impl<'a> Rendering<'a> {
             rest = after;
         }
         filled.push_str(rest);
-        Some(Term::Text(filled))
+        Some(filled.into())
     }
 
     /// The value with this name: of the exchange, else of the file.
-    pub(super) fn named(&self, name: &str) -> Option<Term<'a>> {
-        match self.of_exchange(name) {
-            Ok(Some(term)) => Some(term),
-            Ok(None) => self.term(self.field(name)?),
-            Err(NoSuchValue) => {
-                debug_assert!(self.is_of_file(name), "there is no value `{name}`");
-                self.term(self.field(name)?)
+    fn named(&self, name: &str) -> Option<Term> {
+        let of_exchange = self.of_exchange(name);
+        of_exchange.or_else(|| self.term(self.field(name)?))
+    }
+
+    /// The value of a placeholder's next words.
+    fn value(&self, words: &mut Words<'_>) -> Option<Term> {
+        let word = words.next()?;
+        if let Ok(number) = word.parse::<u64>() {
+            return Some(number.into());
+        }
+        Some(match word {
+            "uuid" => uuid(self.number(words)?, self.number(words)?).into(),
+            "hex" => {
+                let (figure, digits) = (self.figure(words)?, self.number(words)?.clamp(1, 16));
+                let digits = usize::try_from(digits).ok()?;
+                format!("{:0digits$x}", figure >> (64 - 4 * digits)).into()
             }
+            "letters" => {
+                let (source, alphabet) = (self.number(words)?, self.value(words)?.text()?);
+                letters(source, &alphabet, self.number(words)?)?.into()
+            }
+            "between" => {
+                let from = self.number(words)?;
+                (from + self.figure(words)? % self.number(words)?.max(1)).into()
+            }
+            "below" => {
+                let most = self.number(words)?;
+                let steps = self.figure(words)? % self.number(words)?.max(1);
+                most.saturating_sub(steps * self.number(words)?).into()
+            }
+            "plus" | "max" | "min" => {
+                let one = self.number(words).unwrap_or_default();
+                let other = self.number(words).unwrap_or_default();
+                match word {
+                    "plus" => one.saturating_add(other),
+                    "max" => one.max(other),
+                    _ => one.min(other),
+                }
+                .into()
+            }
+            "thousands" => thousands(self.number(words)?).into(),
+            "text" => self.number(words)?.to_string().into(),
+            "vendor" => {
+                let name = self.value(words)?.text()?;
+                let vendor = name.split_once('/').map(|(vendor, _)| vendor);
+                vendor.unwrap_or("OpenAI").into()
+            }
+            "refill" => Term::Wait(refill(self.number(words)?, self.number(words)?)),
+            "reset" => match (self.number(words)?, self.number(words)?) {
+                (_, 0) => return self.named("wait"),
+                (limit, left) => Term::Wait(refill(limit, left)),
+            },
+            "seconds" => whole_seconds(self.wait(words)?).to_string().into(),
+            "millis" => whole_millis(self.wait(words)?).to_string().into(),
+            "ceil" => Term::Wait(Duration::from_millis(whole_millis(self.wait(words)?))),
+            "go" => go_duration(self.wait(words)?).into(),
+            "protobuf" => protobuf_duration(self.wait(words)?).into(),
+            "date" => date(self.context.now?.saturating_add(self.wait(words)?))?.into(),
+            name => return self.named(name),
+        })
+    }
+
+    fn number(&self, words: &mut Words<'_>) -> Option<u64> {
+        self.value(words)?.number()
+    }
+
+    fn wait(&self, words: &mut Words<'_>) -> Option<Duration> {
+        match self.value(words)? {
+            Term::Wait(wait) => Some(wait),
+            Term::Json(_) => None,
         }
     }
 
-    /// Whether any layer, or the texts, hold a value with this name.
-    fn is_of_file(&self, name: &str) -> bool {
-        let root = self.file.root();
-        let errors = root.get("errors").into_iter().flat_map(Value::items);
-        errors
-            .chain(root.get("texts"))
-            .any(|values| values.get(name).is_some())
+    /// The irregular figure of a source and a place.
+    fn figure(&self, words: &mut Words<'_>) -> Option<u64> {
+        Some(irregular(self.number(words)?, self.number(words)?))
+    }
+
+    /// A value of the exchange, if it has it.
+    fn of_exchange(&self, name: &str) -> Option<Term> {
+        let context = self.context;
+        let (retry_after, figures) = match self.error {
+            ModelError::RateLimit {
+                retry_after,
+                figures,
+                ..
+            } => (*retry_after, *figures),
+            _ => (None, None),
+        };
+        let status = match self.error {
+            ModelError::ServerError { status } => Some(*status),
+            _ => None,
+        };
+        let figure = |of: fn(LimitFigures) -> u64| figures.map(|it| of(it).into());
+        if let Some((_, value)) = self.terms.values.iter().find(|(own, _)| *own == name) {
+            return Some(value.clone().into());
+        }
+        match name {
+            "draw" => Some(context.draw.into()),
+            "account" => Some(context.account.into()),
+            "model" | "asked" => context.model.map(Into::into),
+            "input_tokens" => context.input_tokens.map(Into::into),
+            "api_version" => context.target.parameter("api-version").map(Into::into),
+            "masked" => context.credential.map(|key| masked(key).into()),
+            "status" => status.map(Into::into),
+            "reason" => {
+                let status = StatusCode::from_u16(status?).ok()?;
+                status.canonical_reason().map(Into::into)
+            }
+            "retry_after" => retry_after.map(Term::Wait),
+            "wait" => Some(Term::Wait(retry_after.unwrap_or(USUAL_WAIT))),
+            "limit" => figure(|it| it.per_minute),
+            "used" => figure(|it| it.used),
+            "requested" => figure(|it| it.requested),
+            "left" => figure(LimitFigures::remaining),
+            name => {
+                let member = self.last?.root().get(name.strip_prefix("last.")?)?;
+                Some(member.to_json().into())
+            }
+        }
+    }
+}
+
+fn list(json: &Json) -> Option<std::slice::Iter<'_, Json>> {
+    json.as_array().map(|items| items.iter())
+}
+
+/// JSON with so many spaces a level; without: all on one line, 0: so with a space after each colon.
+fn written(json: &Json, indent: Option<u64>) -> Option<String> {
+    let mut text = Vec::new();
+    let spaces = " ".repeat(usize::try_from(indent.unwrap_or_default()).ok()?);
+    let pretty = PrettyFormatter::with_indent(spaces.as_bytes());
+    let written = match indent {
+        None => return Some(json.to_string()),
+        Some(0) => json.serialize(&mut Serializer::with_formatter(&mut text, SpacedColons)),
+        Some(_) => json.serialize(&mut Serializer::with_formatter(&mut text, pretty)),
+    };
+    written.ok().and_then(|()| String::from_utf8(text).ok())
+}
+
+struct SpacedColons;
+
+impl Formatter for SpacedColons {
+    fn begin_object_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+    ) -> std::io::Result<()> {
+        writer.write_all(b": ")
     }
 }
 
 /// What `for` calls an error: in general, and with its status.
-fn names(error: &ModelError) -> (&'static str, String) {
+fn names(error: &ModelError) -> Vec<String> {
     let name = match error {
         ModelError::RateLimit { .. } => "rate_limit",
         ModelError::QuotaExhausted => "quota_exhausted",
@@ -229,36 +376,35 @@ fn names(error: &ModelError) -> (&'static str, String) {
         ModelError::ModelNotFound => "model_not_found",
         ModelError::Timeout => "timeout",
         ModelError::ServerError { status } => {
-            return ("server_error", format!("server_error_{status}"));
+            return vec!["server_error".into(), format!("server_error_{status}")];
         }
         ModelError::Overloaded => "overloaded",
     };
-    (name, name.to_owned())
+    vec![name.into()]
 }
 
 /// The conditions that hold for every provider's errors.
-fn conditions(given: &Given<'_>, form: Form) -> Vec<&'static str> {
+fn conditions(error: &ModelError, context: &ErrorContext<'_>, form: Form<'_>) -> Vec<&'static str> {
     let mut holding = vec![match form {
         Form::Reply => "reply",
-        Form::Event => "event",
+        Form::Event(_) => "event",
     }];
     if let ModelError::RateLimit {
         scope,
         retry_after,
         figures,
-    } = given.error
+    } = error
     {
-        holding.extend(retry_after.map(|_| "waits"));
         holding.push(match scope {
             LimitScope::Requests => "requests",
             LimitScope::Tokens => "tokens",
         });
-        if let Some(figures) = figures {
-            holding.push("kept");
-            holding.extend(figures.is_too_large().then_some("too_large"));
-        }
+        let too_large = figures.is_some_and(LimitFigures::is_too_large);
+        holding.extend(retry_after.map(|_| "waits"));
+        holding.extend(figures.map(|_| "kept"));
+        holding.extend(too_large.then_some("too_large"));
     }
-    if let Some(Credential::Bearer(_)) = given.context.credential {
+    if let Some(Credential::Bearer(_)) = context.credential {
         holding.push("bearer");
     }
     holding

@@ -1,29 +1,28 @@
 use std::collections::BTreeSet;
+use std::ptr;
 use std::time::Duration;
 
 use http::HeaderName;
 
 use super::*;
-use crate::dialect::{Credential, Target};
-use crate::json::Value;
+use crate::json::Document;
 use crate::model::{LimitFigures, LimitScope};
 
-/// Conditions and values that are a provider's own.
-const OWN: &[&[&str]] = &[
-    &[],
-    &["responses"],
-    &["listed"],
-    &["server_sent_events"],
-    &["invoke_stream"],
+/// Conditions that are a provider's own.
+const OWN: [&str; 5] = [
+    "",
+    "responses",
+    "listed",
+    "server_sent_events",
+    "invoke_stream",
 ];
 
-fn own_values() -> [(&'static str, Term<'static>); 3] {
-    [
-        ("next_number", Term::Number(7)),
-        ("version", Term::Text("v1".to_owned())),
-        ("method", Term::Text("generateContent".to_owned())),
-    ]
-}
+/// Names in templates that no file defines: values of the exchange, those of one provider, and
+/// functions.
+const NAMES: &str = "draw account model asked input_tokens api_version masked status reason \
+                     retry_after wait limit used requested left next_number version method uuid \
+                     hex letters between below plus max min thousands text vendor refill reset \
+                     seconds millis ceil go protobuf date";
 
 fn errors() -> Vec<ModelError> {
     let limit = |scope, retry_after: Option<u64>, figures| ModelError::RateLimit {
@@ -72,95 +71,113 @@ fn contexts() -> [ErrorContext<'static>; 2] {
     ]
 }
 
-/// Every template of every provider is used, and renders: names that are misspelt in a file fail here.
+fn layers(templates: &'static Templates) -> impl Iterator<Item = &'static Json> {
+    let errors: &'static Json = &templates.0["errors"];
+    errors.as_array().into_iter().flatten()
+}
+
 #[test]
-fn every_template_renders() {
-    let values = own_values();
+fn every_template_is_used_and_renders() {
     let event = Document::parse(br#"{"id":"x","model":"m"}"#).expect("JSON");
-    let last = Event::named(None, &event);
+    let last = Some(Event::unnamed(&event));
     for (file, templates) in ALL {
         let mut used = BTreeSet::new();
         for (error, context) in errors()
             .iter()
             .flat_map(|error| contexts().map(|context| (error, context)))
         {
-            for conditions in OWN {
-                let given = Given {
-                    conditions,
-                    values: &values,
-                    last: Some(last),
-                    ..Given::new(error, &context)
+            for condition in OWN {
+                let terms = ErrorTerms {
+                    conditions: vec![condition],
+                    values: vec![
+                        ("next_number", 7.into()),
+                        ("version", "v1".into()),
+                        ("method", "generateContent".into()),
+                    ],
                 };
-                for form in [Form::Reply, Form::Event] {
-                    let rendering = Rendering::new(&templates.0, given, form);
-                    used.extend(rendering.layers.iter().map(|layer| layer.span().start));
+                for form in [Form::Reply, Form::Event(last)] {
+                    let rendering = Rendering::new(&templates.0, error, &context, &terms, form);
+                    used.extend(rendering.layers.iter().map(|layer| ptr::from_ref(*layer)));
                 }
-                let reply = templates.reply(given);
+                let reply = templates.reply(error, &context, &terms);
                 let body = String::from_utf8_lossy(&reply.body).into_owned();
-                let text = ["text/html", "text/event-stream"];
                 let media_type = reply.headers["content-type"].to_str().expect("ASCII");
-                if !text.iter().any(|text| media_type.starts_with(text)) {
+                assert!(!body.is_empty(), "{file}: {error:?}");
+                if media_type.starts_with("application/json") {
                     assert!(Document::parse(body.as_bytes()).is_ok(), "{file}: {body}");
                 }
-                let made = templates.event(given);
+                let made = templates.event(error, &context, &terms, last);
                 let data = made.map_or_else(|| b"{}".to_vec(), |made| made.data);
                 assert!(Document::parse(&data).is_ok(), "{file}: {error:?}");
-                for text in [body, String::from_utf8_lossy(&data).into_owned()] {
-                    assert!(!text.is_empty(), "{file}: {error:?}");
-                }
             }
         }
         for layer in layers(templates) {
-            let raw = layer.raw();
             assert!(
-                used.contains(&layer.span().start),
-                "{file}: never used: {raw}"
+                used.contains(&ptr::from_ref(layer)),
+                "{file}: {layer} is never used"
             );
         }
     }
 }
 
-fn layers(templates: &'static Templates) -> impl Iterator<Item = Value<'static>> {
-    let errors = templates.0.root().get("errors").into_iter();
-    errors.flat_map(Value::items)
+/// The words of every placeholder in a value.
+fn words(value: &Json) -> Vec<String> {
+    match value {
+        Json::String(text) => {
+            let placeholders = text.split('{').skip(1).filter_map(|it| it.split_once('}'));
+            let words = placeholders.flat_map(|(words, _)| words.trim_end_matches('?').split(' '));
+            words.map(str::to_owned).collect()
+        }
+        Json::Array(items) => items.iter().flat_map(words).collect(),
+        Json::Object(members) => {
+            let members = members.iter().filter(|(key, _)| *key != "note");
+            members.flat_map(|(_, value)| words(value)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 #[test]
-fn every_file_names_its_sources_and_has_the_headers_that_it_names() {
+fn every_name_in_a_template_has_a_value() {
     for (file, templates) in ALL {
-        let root = templates.0.root();
-        let sources: Vec<_> = root
-            .get("sources")
-            .into_iter()
-            .flat_map(Value::items)
+        let fields = layers(templates).chain(templates.0.get("texts"));
+        let fields: Vec<&String> = fields
+            .filter_map(Json::as_object)
+            .flat_map(|it| it.keys())
             .collect();
-        let own = layers(templates).filter_map(|layer| layer.get("source"));
-        assert!(!sources.is_empty(), "{file}");
-        for source in sources.into_iter().chain(own) {
-            let url = source.as_str().expect("a text");
-            assert!(url.starts_with("https://"), "{file}: {url}");
-        }
-        let groups = root.get("headers").expect("headers");
-        for layer in layers(templates) {
-            for name in layer.get("headers").into_iter().flat_map(Value::items) {
-                let name = name.as_str().expect("a text");
-                assert!(groups.get(&name).is_some(), "{file}: headers `{name}`");
-            }
-        }
-        for header in groups.members().flat_map(Value::members) {
-            let name = header.key().expect("a member");
-            assert!(HeaderName::try_from(&*name).is_ok(), "{file}: `{name}`");
+        for word in words(&templates.0) {
+            let is_known = word.parse::<u64>().is_ok()
+                || word.starts_with("last.")
+                || NAMES.split_whitespace().any(|name| name == word)
+                || fields.contains(&&word);
+            assert!(is_known, "{file}: there is no value `{word}`");
         }
     }
 }
 
 #[test]
-#[should_panic(expected = "there is no value `messag`")]
-fn a_name_that_is_nobodys_is_noticed() {
-    static MISSPELT: Templates = Templates(LazyLock::new(|| {
-        Document::parse(br#"{"errors":[{"body":{"error":"{messag}"},"message":"m"}]}"#)
-            .expect("JSON")
-    }));
-    let context = ErrorContext::default();
-    MISSPELT.reply(Given::new(&ModelError::Auth, &context));
+fn every_file_names_its_sources_and_has_the_headers_that_it_names() {
+    for (file, templates) in ALL {
+        let sources = templates.0["sources"].as_array().expect("sources");
+        let own = layers(templates).filter_map(|layer| layer.get("source"));
+        assert!(!sources.is_empty(), "{file}");
+        for source in sources.iter().chain(own) {
+            let url = source.as_str().expect("a text");
+            assert!(url.starts_with("https://"), "{file}: {url}");
+        }
+        let groups = templates.0["headers"].as_object().expect("headers");
+        for layer in layers(templates) {
+            for name in layer["headers"].as_array().into_iter().flatten() {
+                let name = name.as_str().expect("a text");
+                assert!(groups.contains_key(name), "{file}: headers `{name}`");
+            }
+        }
+        for name in groups
+            .values()
+            .filter_map(Json::as_object)
+            .flat_map(|it| it.keys())
+        {
+            assert!(HeaderName::try_from(name).is_ok(), "{file}: `{name}`");
+        }
+    }
 }

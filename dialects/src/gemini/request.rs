@@ -1,36 +1,70 @@
-//! What a request for content asks for, and what its conversation says.
+//! What a request for content asks for, and its conversation.
 
 use std::borrow::Cow;
 
-use super::{Call, either};
 use crate::json::{Kind, Value};
-use crate::model::{Conversation, Message, ModelRequest, Role, Said, ToolResult};
+use crate::model::{Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult};
+use crate::target::Target;
 
-/// Reads a request's outermost object; model and streaming stand in its path.
+/// What a path asks for: `…/models/MODEL:METHOD`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) model: &'a str,
+    pub(super) method: &'a str,
+}
+
+impl<'a> Call<'a> {
+    /// `None`: the path asks for something else.
+    pub(super) fn of(target: Target<'a>) -> Option<Self> {
+        let (before, last) = target.path().rsplit_once('/')?;
+        let (_, collection) = before.rsplit_once('/')?;
+        let (model, method) = last.split_once(':')?;
+        let known = matches!(collection, "models" | "tunedModels" | "endpoints")
+            && matches!(method, "generateContent" | "streamGenerateContent")
+            && !model.is_empty();
+        known.then_some(Self { model, method })
+    }
+
+    pub(super) fn streams(self) -> bool {
+        self.method == "streamGenerateContent"
+    }
+}
+
+/// A member under the name of the API's JSON, or under that of its protocol buffers, which the API
+/// accepts as well.
+fn either<'d>(object: Value<'d>, camel: &str, snake: &str) -> Option<Value<'d>> {
+    object.get(camel).or_else(|| object.get(snake))
+}
+
+/// The items of a request's list; Google's APIs accept a single one without its list, too.
+fn each(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    let alone = list.filter(|list| list.kind() == Kind::Object);
+    alone
+        .into_iter()
+        .chain(list.into_iter().flat_map(Value::items))
+}
+
+/// Reads a request's outermost object; model and streaming are in its path.
 pub(super) fn read(call: Option<Call<'_>>, root: Value<'_>) -> ModelRequest {
     let config = either(root, "generationConfig", "generation_config");
-    let choices = config
-        .and_then(|config| either(config, "candidateCount", "candidate_count"))
-        .and_then(Value::as_u64);
+    let choices = config.and_then(|config| either(config, "candidateCount", "candidate_count"));
+    let tools = each(root.get("tools")).flat_map(|tool| {
+        each(either(
+            tool,
+            "functionDeclarations",
+            "function_declarations",
+        ))
+    });
     ModelRequest {
         model: call.map(|call| call.model.to_owned()),
         stream: call.is_some_and(Call::streams),
         // Every event counts, none of its own.
         usage_in_stream: false,
-        choices: choices.unwrap_or(1).max(1),
-        messages: each(root.get("contents")).count(),
-        tools: each(root.get("tools")).flat_map(tool_names).collect(),
+        choices: choices.and_then(Value::as_u64).unwrap_or(1).max(1),
+        tools: tools
+            .filter_map(|function| function.text("name").map(Cow::into_owned))
+            .collect(),
     }
-}
-
-/// `{"functionDeclarations": [{"name": …}, …]}`
-fn tool_names(tool: Value<'_>) -> impl Iterator<Item = String> {
-    let declared = each(either(
-        tool,
-        "functionDeclarations",
-        "function_declarations",
-    ));
-    declared.filter_map(|function| function.get("name")?.as_str().map(Cow::into_owned))
 }
 
 /// Reads the contents of a request's outermost object.
@@ -40,17 +74,16 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         system: system.map(texts).unwrap_or_default(),
         ..Conversation::default()
     };
-    for content in each(root.get("contents")) {
-        let results = conversation.tool_results.len();
-        let message = conversation.messages.len();
+    for (index, content) in each(root.get("contents")).enumerate() {
+        let mut brings_results = false;
         for part in each(content.get("parts")) {
             let response = either(part, "functionResponse", "function_response");
-            let result = response.and_then(|response| tool_result(response, message));
+            let result = response.and_then(|response| tool_result(response, index));
+            brings_results |= result.is_some();
             conversation.tool_results.extend(result);
         }
-        let role = content.get("role").and_then(Value::as_str);
-        let role = match role.as_deref() {
-            _ if conversation.tool_results.len() > results => Role::Tool,
+        let role = match content.text("role").as_deref() {
+            _ if brings_results => Role::Tool,
             Some("model") => Role::Assistant,
             Some("function") => Role::Tool,
             _ => Role::User,
@@ -68,50 +101,26 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
 /// where there is one.
 fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
     let content = response.get("response")?;
-    let mut said = Vec::new();
-    strings(content, &mut said);
+    let call = response.text("id");
     Some(ToolResult {
-        call: response.get("id").and_then(Value::as_str),
-        tool: response.get("name").and_then(Value::as_str),
-        message,
-        place: response.id(),
-        content: content.id(),
-        texts: said,
-        values: Vec::new(),
+        tool: response.text("name"),
+        texts: strings(content),
+        ..ToolResult::new(call, &ToolNames::new(), message, response, Some(content))
     })
 }
 
 /// Every text in a value, in order.
-fn strings<'d>(value: Value<'d>, found: &mut Vec<Said<'d>>) {
-    match value.kind() {
-        Kind::String => found.extend(Said::of(value)),
-        Kind::Object => value.members().for_each(|member| strings(member, found)),
-        Kind::Array => value.items().for_each(|item| strings(item, found)),
-        Kind::Number | Kind::True | Kind::False | Kind::Null => {}
-    }
+fn strings(value: Value<'_>) -> Vec<Said<'_>> {
+    let children = value.members().chain(value.items());
+    let inner = children.flat_map(strings);
+    Said::of(value).into_iter().chain(inner).collect()
 }
 
 /// The texts of a content's parts, but for thoughts.
 fn texts(content: Value<'_>) -> Vec<Said<'_>> {
     let parts = each(content.get("parts"));
-    let spoken = parts.filter(|part| !is_thought(*part));
+    let spoken = parts.filter(|part| !part.flag("thought"));
     spoken
         .filter_map(|part| Said::of(part.get("text")?))
         .collect()
-}
-
-/// Whether a part is thinking that the model shows.
-pub(super) fn is_thought(part: Value<'_>) -> bool {
-    let thought = part.get("thought").and_then(Value::as_bool);
-    thought.unwrap_or_default()
-}
-
-/// The items of a request's list; Google's APIs take a single one without its list, too.
-fn each(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    let alone = list.filter(|list| list.kind() == Kind::Object);
-    alone.into_iter().chain(items(list))
-}
-
-pub(super) fn items(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    list.into_iter().flat_map(Value::items)
 }

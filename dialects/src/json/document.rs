@@ -1,11 +1,13 @@
 //! An index over a JSON text.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::iter;
 use std::ops::Range;
 
+use serde_json::Value as Json;
+
 use super::parse::Parser;
-use super::{Member, NotJson, text};
+use super::{NotJson, text};
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,12 +28,10 @@ pub enum Kind {
     Null,
 }
 
-/// One value: its span, its key's span, and where the next value beside it is.
+/// One value: its span, its key's span, and its place among the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
     pub(super) kind: Kind,
-    /// The key is written with an escape.
-    pub(super) key_escaped: bool,
     /// Span of the key, quotes included; empty for a value that is no object member.
     pub(super) key_start: u32,
     pub(super) key_end: u32,
@@ -39,13 +39,29 @@ pub(super) struct Node {
     pub(super) end: u32,
     /// Index of the first node that is not inside this one.
     pub(super) next: u32,
+    /// Index of the container that it is in; of the outermost value its own.
+    pub(super) parent: u32,
 }
 
-/// A value's place in its document; means nothing in another document.
+impl Node {
+    pub(super) fn is_member(&self) -> bool {
+        self.key_end > 0
+    }
+
+    pub(super) fn key_span(&self) -> Range<usize> {
+        self.key_start as usize..self.key_end as usize
+    }
+
+    pub(super) fn span(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// A value's place in its document; it has no meaning in another document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(super) u32);
 
-/// A JSON text and where its values stand.
+/// A JSON text and where its values are.
 #[derive(Debug)]
 pub struct Document<'a> {
     text: &'a str,
@@ -53,7 +69,7 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Reads a whole JSON text; white space around it is allowed, a byte order mark is not.
+    /// Parses a whole JSON text; white space around it is allowed, a byte order mark is not.
     pub fn parse(body: &'a [u8]) -> Result<Self, NotJson> {
         let text = std::str::from_utf8(body).map_err(|error| NotJson {
             at: error.valid_up_to(),
@@ -63,7 +79,7 @@ impl<'a> Document<'a> {
         outcome.map(|()| Self { text, nodes })
     }
 
-    /// Reads as much as there is of a text that may be cut off: values that are not complete are
+    /// Parses as much as there is of a text that may be cut off: values that are not complete are
     /// missing, containers end where the text does. `None`: not even the beginning is JSON.
     pub fn parse_prefix(body: &'a [u8]) -> Option<Self> {
         let text = match std::str::from_utf8(body) {
@@ -86,10 +102,7 @@ impl<'a> Document<'a> {
 
     /// The outermost value.
     pub fn root(&self) -> Value<'_> {
-        Value {
-            document: self,
-            id: NodeId(0),
-        }
+        self.value(NodeId(0))
     }
 
     /// The value at a place that was found in this document.
@@ -97,73 +110,9 @@ impl<'a> Document<'a> {
         Value { document: self, id }
     }
 
-    /// Every object member, in the order of the text.
-    pub(super) fn all_members(&self) -> Vec<Member> {
-        let mut found = Vec::new();
-        // Ends of the containers around the node at hand, as node indices.
-        let mut around: Vec<u32> = Vec::new();
-        // End of the previous member beside the one at hand, per level.
-        let mut before: Vec<Option<u32>> = vec![None];
-        for (index, node) in (0_u32..).zip(&self.nodes) {
-            while around.last().is_some_and(|&end| end <= index) {
-                around.pop();
-                before.pop();
-            }
-            let previous = before.last_mut().and_then(|end| end.replace(node.end));
-            if node.key_end > 0 {
-                let last = around.last() == Some(&node.next);
-                let whole = match (last, previous) {
-                    (false, _) => node.key_start..self.nodes[node.next as usize].key_start,
-                    (true, Some(previous)) => previous..node.end,
-                    (true, None) => node.key_start..node.end,
-                };
-                found.push(Member {
-                    key: span(&(node.key_start..node.key_end)),
-                    value: span(&(node.start..node.end)),
-                    whole: span(&whole),
-                    depth: around.len(),
-                });
-            }
-            if matches!(node.kind, Kind::Object | Kind::Array) {
-                around.push(node.next);
-                before.push(None);
-            }
-        }
-        found
-    }
-
     pub(super) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
     }
-
-    /// The containers that these values stand in.
-    pub(super) fn containers(&self, ids: &BTreeSet<NodeId>) -> BTreeSet<NodeId> {
-        let mut found = BTreeSet::new();
-        let Some(&last) = ids.last() else {
-            return found;
-        };
-        let mut around: Vec<NodeId> = Vec::new();
-        for id in (0..=last.0).map(NodeId) {
-            while around
-                .last()
-                .is_some_and(|&open| self.node(open).next <= id.0)
-            {
-                around.pop();
-            }
-            if ids.contains(&id) {
-                found.extend(around.last());
-            }
-            if matches!(self.node(id).kind, Kind::Object | Kind::Array) {
-                around.push(id);
-            }
-        }
-        found
-    }
-}
-
-/// A span of nodes' offsets as one of the text's.
-pub(super) fn span(range: &Range<u32>) -> Range<usize> {
-    range.start as usize..range.end as usize
 }
 
 /// One value of a document.
@@ -184,10 +133,9 @@ impl<'d> Value<'d> {
         self.node().kind
     }
 
-    /// Where it stands in the text; a string with its quotes.
+    /// Its span in the text; a string's includes the quotes.
     pub fn span(self) -> Range<usize> {
-        let node = self.node();
-        span(&(node.start..node.end))
+        self.node().span()
     }
 
     /// Its text as it stands.
@@ -195,40 +143,62 @@ impl<'d> Value<'d> {
         &self.document.text[self.span()]
     }
 
-    /// The key it is a member under, decoded.
+    /// The key of an object member, decoded.
     pub fn key(self) -> Option<Cow<'d, str>> {
         let node = self.node();
-        let raw = &self.document.text[span(&(node.key_start..node.key_end))];
-        (!raw.is_empty()).then(|| text::decode(raw))
+        node.is_member()
+            .then(|| text::decode(&self.document.text[node.key_span()]))
     }
 
-    /// The member with this key. Of several the last, as parsers of every agent's language take it.
+    /// The member with this key. Of several the last, as most JSON parsers return it.
     pub fn get(self, key: &str) -> Option<Self> {
-        self.members().filter(|member| member.is_called(key)).last()
+        let named = |member: &Self| member.key().as_deref() == Some(key);
+        self.members().filter(named).last()
     }
 
-    /// Whether it is a member under this key. Decodes only keys that are not what they stand for.
-    fn is_called(self, key: &str) -> bool {
-        let node = self.node();
-        let quoted = &self.document.text.as_bytes()[span(&(node.key_start..node.key_end))];
-        let Some(written) = quoted.get(1..quoted.len().saturating_sub(1)) else {
-            return false;
-        };
-        if node.key_escaped {
-            self.key().is_some_and(|found| found == key)
-        } else {
-            written == key.as_bytes()
-        }
+    /// The value at the end of a path of keys.
+    pub fn path(self, keys: &[&str]) -> Option<Self> {
+        keys.iter().try_fold(self, |value, key| value.get(key))
     }
 
-    /// Its members, if it is an object; nothing otherwise.
-    pub fn members(self) -> Members<'d> {
-        Members(self.children(Kind::Object))
+    /// The member with this key, unless it is `null`.
+    pub fn given(self, key: &str) -> Option<Self> {
+        self.get(key).filter(|member| !member.is_null())
+    }
+
+    /// The member with this key, if it is a string.
+    pub fn string(self, key: &str) -> Option<Self> {
+        self.get(key).filter(|member| member.kind() == Kind::String)
+    }
+
+    /// The text of the member with this key, if it is a string.
+    pub fn text(self, key: &str) -> Option<Cow<'d, str>> {
+        self.get(key)?.as_str()
+    }
+
+    /// The value of the member with this key, if it is a whole number from 0 that fits.
+    pub fn number(self, key: &str) -> Option<u64> {
+        self.get(key)?.as_u64()
+    }
+
+    /// Whether the member with this key is `true`.
+    pub fn flag(self, key: &str) -> bool {
+        self.get(key).and_then(Self::as_bool).unwrap_or_default()
+    }
+
+    /// The items of the member with this key; nothing if it is no array.
+    pub fn list(self, key: &str) -> impl Iterator<Item = Self> + Clone + use<'d> {
+        self.get(key).into_iter().flat_map(Self::items)
+    }
+
+    /// Its members, if it is an object; nothing otherwise. Each has its [`Value::key`].
+    pub fn members(self) -> impl Iterator<Item = Self> + Clone + use<'d> {
+        self.children(Kind::Object)
     }
 
     /// Its items, if it is an array; nothing otherwise.
-    pub fn items(self) -> Items<'d> {
-        Items(self.children(Kind::Array))
+    pub fn items(self) -> impl Iterator<Item = Self> + Clone + use<'d> {
+        self.children(Kind::Array)
     }
 
     /// Its text, if it is a string; escapes decoded, halves of broken surrogate pairs replaced.
@@ -238,11 +208,9 @@ impl<'d> Value<'d> {
 
     /// Its value, if it is a whole number from 0 that fits.
     pub fn as_u64(self) -> Option<u64> {
-        if self.kind() == Kind::Number {
-            self.raw().parse().ok()
-        } else {
-            None
-        }
+        (self.kind() == Kind::Number)
+            .then(|| self.raw().parse().ok())
+            .flatten()
     }
 
     /// Its value, if it is `true` or `false`.
@@ -259,69 +227,34 @@ impl<'d> Value<'d> {
         self.kind() == Kind::Null
     }
 
+    /// A copy of it: keys keep their order, numbers their digits.
+    pub fn to_json(self) -> Json {
+        match self.kind() {
+            Kind::Object => {
+                let member = |it: Self| Some((it.key()?.into_owned(), it.to_json()));
+                Json::Object(self.members().filter_map(member).collect())
+            }
+            Kind::Array => self.items().map(Self::to_json).collect(),
+            Kind::String => self.as_str().into(),
+            Kind::Number => serde_json::from_str(self.raw()).unwrap_or_default(),
+            Kind::True | Kind::False => self.as_bool().into(),
+            Kind::Null => Json::Null,
+        }
+    }
+
     fn node(self) -> &'d Node {
         self.document.node(self.id)
     }
 
-    fn children(self, kind: Kind) -> Children<'d> {
-        let node = self.node();
-        let end = if node.kind == kind {
-            node.next
-        } else {
-            self.id.0 + 1
-        };
-        Children {
-            document: self.document,
-            at: self.id.0 + 1,
-            end,
-        }
-    }
-}
-
-/// The values directly inside a container.
-#[derive(Debug, Clone)]
-struct Children<'d> {
-    document: &'d Document<'d>,
-    at: u32,
-    end: u32,
-}
-
-impl<'d> Iterator for Children<'d> {
-    type Item = Value<'d>;
-
-    fn next(&mut self) -> Option<Value<'d>> {
-        if self.at >= self.end {
-            return None;
-        }
-        let value = Value {
-            document: self.document,
-            id: NodeId(self.at),
-        };
-        self.at = value.node().next;
-        Some(value)
-    }
-}
-
-/// Members of an object, in the order of the text; each knows its [`Value::key`].
-#[derive(Debug, Clone)]
-pub struct Members<'d>(Children<'d>);
-
-impl<'d> Iterator for Members<'d> {
-    type Item = Value<'d>;
-
-    fn next(&mut self) -> Option<Value<'d>> {
-        self.0.next()
-    }
-}
-
-/// Items of an array, in order.
-#[derive(Debug, Clone)]
-pub struct Items<'d>(Children<'d>);
-
-impl<'d> Iterator for Items<'d> {
-    type Item = Value<'d>;
-
-    fn next(&mut self) -> Option<Value<'d>> {
-        self.0.next()
+    /// The values directly inside a container of this kind.
+    fn children(self, kind: Kind) -> impl Iterator<Item = Self> + Clone + use<'d> {
+        let (node, document) = (self.node(), self.document);
+        let first = NodeId(self.id.0 + 1);
+        let end = if node.kind == kind { node.next } else { 0 };
+        let inside = move |id: NodeId| (id.0 < end).then_some(id);
+        let ids = iter::successors(inside(first), move |id| {
+            inside(NodeId(document.node(*id).next))
+        });
+        ids.map(|id| Self { document, id })
     }
 }

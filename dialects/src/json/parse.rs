@@ -1,5 +1,7 @@
 //! The reader behind [`Document`]: one pass, a stack on the heap, no recursion.
 
+use memchr::memchr2;
+
 use super::document::{Kind, Node};
 use super::{MAX_DEPTH, MAX_VALUES, NotJson, TOO_LARGE};
 
@@ -10,14 +12,6 @@ pub(super) struct Parser<'a> {
     nodes: Vec<Node>,
     /// Containers that are open, innermost last.
     open: Vec<u32>,
-}
-
-/// Where a key stands, quotes included, and whether it has escapes.
-#[derive(Clone, Copy, Default)]
-struct Key {
-    start: u32,
-    end: u32,
-    escaped: bool,
 }
 
 /// What may come next.
@@ -35,8 +29,7 @@ impl<'a> Parser<'a> {
         Self {
             text,
             at: 0,
-            // Of an event of a stream as many as there will be, about.
-            nodes: Vec::with_capacity((text.len() / 16).min(64) + 4),
+            nodes: Vec::new(),
             open: Vec::new(),
         }
     }
@@ -112,28 +105,26 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A key and its colon.
-    fn key(&mut self) -> Result<Key, NotJson> {
+    /// A key and its colon: the span of the key, quotes included.
+    fn key(&mut self) -> Result<(u32, u32), NotJson> {
         let start = offset(self.at);
-        let escaped = self.string()?;
+        self.string()?;
         let end = offset(self.at);
         self.skip_white_space();
         if self.text.get(self.at) != Some(&b':') {
             return self.wrong("expected a colon");
         }
         self.at += 1;
-        Ok(Key {
-            start,
-            end,
-            escaped,
-        })
+        Ok((start, end))
     }
 
-    fn value(&mut self, byte: u8, key: Option<Key>) -> Result<Expect, NotJson> {
+    fn value(&mut self, byte: u8, key: Option<(u32, u32)>) -> Result<Expect, NotJson> {
         if self.nodes.len() == MAX_VALUES {
             return self.wrong(TOO_LARGE);
         }
         let start = self.at;
+        let index = offset(self.nodes.len());
+        let parent = self.open.last().copied().unwrap_or(index);
         let (kind, expect) = match byte {
             b'{' => (Kind::Object, Expect::Key { or_end: true }),
             b'[' => (Kind::Array, Expect::Value { or_end: true }),
@@ -150,27 +141,23 @@ impl<'a> Parser<'a> {
                     return self.wrong("nested too deep");
                 }
                 self.at += 1;
-                self.open.push(offset(self.nodes.len()));
+                self.open.push(index);
             }
-            Kind::String => {
-                self.string()?;
-            }
+            Kind::String => self.string()?,
             Kind::Number => self.number()?,
             Kind::True => self.word(b"true")?,
             Kind::False => self.word(b"false")?,
             Kind::Null => self.word(b"null")?,
         }
-        let key = key.unwrap_or_default();
-        let next = offset(self.nodes.len() + 1);
-        let (start, end) = (offset(start), offset(self.at));
+        let (key_start, key_end) = key.unwrap_or_default();
         self.nodes.push(Node {
             kind,
-            key_escaped: key.escaped,
-            key_start: key.start,
-            key_end: key.end,
-            start,
-            end,
-            next,
+            key_start,
+            key_end,
+            start: offset(start),
+            end: offset(self.at),
+            next: index + 1,
+            parent,
         });
         Ok(expect)
     }
@@ -200,25 +187,22 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a string; whether it has escapes.
-    fn string(&mut self) -> Result<bool, NotJson> {
+    fn string(&mut self) -> Result<(), NotJson> {
         self.at += 1;
-        let mut escaped = false;
         loop {
-            self.at += ordinary(&self.text[self.at..]);
-            let Some(&byte) = self.text.get(self.at) else {
-                return self.wrong("a string does not end");
-            };
-            self.at += 1;
-            match byte {
-                b'"' => return Ok(escaped),
-                b'\\' => {
-                    escaped = true;
-                    self.escape()?;
-                }
-                _ => {
-                    self.at -= 1;
-                    return self.wrong("a control character in a string");
+            let rest = &self.text[self.at..];
+            let plain = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+            if let Some(control) = rest[..plain].iter().position(|byte| *byte < b' ') {
+                self.at += control;
+                return self.wrong("a control character in a string");
+            }
+            self.at += plain + 1;
+            match rest.get(plain) {
+                Some(b'"') => return Ok(()),
+                Some(_) => self.escape()?,
+                None => {
+                    self.at = self.text.len();
+                    return self.wrong("a string does not end");
                 }
             }
         }
@@ -289,56 +273,4 @@ impl<'a> Parser<'a> {
 /// An offset into a text that [`Parser::run`] found to be shorter than 4 GiB.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-/// How many bytes `text` begins with that a string holds as they are: no quote, no backslash, no
-/// control character.
-fn ordinary(text: &[u8]) -> usize {
-    let (eights, rest) = text.as_chunks::<8>();
-    for (index, eight) in eights.iter().enumerate() {
-        let found = special(u64::from_le_bytes(*eight));
-        if found != 0 {
-            return index * 8 + found.trailing_zeros() as usize / 8;
-        }
-    }
-    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    let more = rest.iter().position(is_special).unwrap_or(rest.len());
-    eights.len() * 8 + more
-}
-
-/// The highest bit of the first of eight bytes that is not ordinary, and maybe of some behind it;
-/// 0 when all are.
-fn special(eight: u64) -> u64 {
-    const LOW: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = LOW << 7;
-    let zero = |bytes: u64| bytes.wrapping_sub(LOW) & !bytes;
-    let quote = zero(eight ^ (LOW * u64::from(b'"')));
-    let backslash = zero(eight ^ (LOW * u64::from(b'\\')));
-    let control = eight.wrapping_sub(LOW * 0x20) & !eight;
-    (quote | backslash | control) & HIGH
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn what_is_ordinary_is_found_eight_at_a_time_as_one_by_one(
-            text in prop::collection::vec(
-                prop_oneof![
-                    8 => any::<u8>(),
-                    20 => 0x20u8..0x7f,
-                    1 => prop::sample::select(vec![b'"', b'\\', 0x1f, 0x20, 0x21, 0x80, 0xa2]),
-                ],
-                0..40,
-            )
-        ) {
-            let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-            let expected = text.iter().position(is_special).unwrap_or(text.len());
-            prop_assert_eq!(ordinary(&text), expected);
-        }
-    }
 }

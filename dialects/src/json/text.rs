@@ -4,31 +4,12 @@ use std::borrow::Cow;
 
 /// Writes `text` as a JSON string, quotes included.
 pub fn quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            c if c < ' ' => {
-                let code = u32::from(c);
-                quoted.push_str("\\u00");
-                quoted
-                    .extend([code >> 4, code & 15].map(|d| char::from_digit(d, 16).unwrap_or('0')));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
+    serde_json::Value::from(text).to_string()
 }
 
 /// Closes the string in which a JSON text was cut off, if it was in one, behind its last whole
 /// character.
-pub fn close_string(text: &mut Vec<u8>) {
+pub(crate) fn close_string(text: &mut Vec<u8>) {
     let (mut at, mut inside) = (0, false);
     while let Some(&byte) = text.get(at) {
         let length = match (byte, text.get(at + 1)) {
@@ -50,16 +31,15 @@ pub fn close_string(text: &mut Vec<u8>) {
 }
 
 /// How many bytes of a JSON string's raw text, counted from its opening quote, hold the first
-/// `decoded` bytes of what it says. The result never lies inside an escape or a character.
+/// `decoded` bytes of its text. The result never lies inside an escape or a character.
 pub fn raw_length(raw: &str, decoded: usize) -> usize {
-    let mut length = 1;
-    let mut said = 0;
-    for unit in Units::new(raw) {
-        if said + unit.character.len_utf8() > decoded {
+    let (mut length, mut bytes) = (1, 0);
+    for (character, raw_bytes) in characters(raw) {
+        bytes += character.len_utf8();
+        if bytes > decoded {
             break;
         }
-        said += unit.character.len_utf8();
-        length += unit.length;
+        length += raw_bytes;
     }
     length
 }
@@ -70,52 +50,33 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Cow::Borrowed(inner);
     }
-    Cow::Owned(Units::new(raw).map(|unit| unit.character).collect())
+    let characters = characters(raw);
+    Cow::Owned(characters.map(|(character, _)| character).collect())
 }
 
-/// What stands between the quotes.
+/// The text between the quotes.
 fn inner(raw: &str) -> &str {
     raw.strip_prefix('"')
         .and_then(|raw| raw.strip_suffix('"'))
         .unwrap_or_default()
 }
 
-/// One character a string says and how many raw bytes say it.
-struct Unit {
-    character: char,
-    length: usize,
-}
-
-/// The characters of a JSON string that was found to be well-formed.
-struct Units<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Units<'a> {
-    fn new(raw: &'a str) -> Self {
-        Self { rest: inner(raw) }
-    }
-}
-
-impl Iterator for Units<'_> {
-    type Item = Unit;
-
-    fn next(&mut self) -> Option<Unit> {
-        let character = self.rest.chars().next()?;
-        let unit = match self.rest.strip_prefix('\\') {
-            None => Unit {
-                character,
-                length: character.len_utf8(),
-            },
+/// The characters of a well-formed JSON string, each with the number of raw bytes it takes.
+fn characters(raw: &str) -> impl Iterator<Item = (char, usize)> {
+    let mut rest = inner(raw);
+    std::iter::from_fn(move || {
+        let character = rest.chars().next()?;
+        let (character, length) = match rest.strip_prefix('\\') {
+            None => (character, character.len_utf8()),
             Some(escape) => unescape(escape),
         };
-        self.rest = self.rest.get(unit.length..).unwrap_or_default();
-        Some(unit)
-    }
+        rest = rest.get(length..).unwrap_or_default();
+        Some((character, length))
+    })
 }
 
-/// The character an escape stands for; `escape` begins after the backslash.
-fn unescape(escape: &str) -> Unit {
+/// The character of an escape and its length; `escape` begins after the backslash.
+fn unescape(escape: &str) -> (char, usize) {
     let character = match escape.as_bytes().first() {
         Some(b'b') => '\u{8}',
         Some(b'f') => '\u{c}',
@@ -126,34 +87,18 @@ fn unescape(escape: &str) -> Unit {
         Some(&other) => char::from(other),
         None => char::REPLACEMENT_CHARACTER,
     };
-    Unit {
-        character,
-        length: 2,
-    }
+    (character, 2)
 }
 
-fn unescape_code(escape: &str) -> Unit {
-    let code = |text: &str| {
-        text.get(1..5)
-            .and_then(|hex| u32::from_str_radix(hex, 16).ok())
-    };
-    let first = code(escape).unwrap_or_default();
-    if (0xd800..0xdc00).contains(&first)
-        && let Some(low) = escape.get(5..).and_then(|rest| rest.strip_prefix('\\'))
-        && low.starts_with('u')
-        && let Some(second @ 0xdc00..0xe000) = code(low)
-        && let Some(character) =
-            char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00))
-    {
-        return Unit {
-            character,
-            length: 12,
-        };
-    }
-    let character = char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER);
-    Unit {
-        character,
-        length: 6,
+fn unescape_code(escape: &str) -> (char, usize) {
+    let unit = |escape: &str| u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok();
+    let first = unit(escape).unwrap_or_default();
+    let second = escape
+        .get(5..)
+        .and_then(|rest| unit(rest.strip_prefix('\\')?));
+    match char::decode_utf16([first].into_iter().chain(second)).next() {
+        Some(Ok(character)) => (character, 6 * character.len_utf16()),
+        _ => (char::REPLACEMENT_CHARACTER, 6),
     }
 }
 

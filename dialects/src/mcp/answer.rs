@@ -89,22 +89,20 @@ impl<'d> Message<'d> {
             return Vec::new();
         };
         let mut found = Vec::new();
-        for block in result.get("content").into_iter().flat_map(Value::items) {
-            let inside = block.get("resource");
-            let places = [
+        for block in result.list("content") {
+            let resource = block.path(&["resource", "text"]);
+            for (value, part) in [
                 (block.get("text"), TextPart::Content),
-                (inside.and_then(|it| it.get("text")), TextPart::Resource),
-            ];
-            found.extend(places.into_iter().filter_map(text_at));
+                (resource, TextPart::Resource),
+            ] {
+                found.extend(value.and_then(|value| text_at(value, part)));
+            }
         }
         if let Some(structured) = result.get("structuredContent") {
             let mut open = vec![structured];
             while let Some(value) = open.pop() {
-                found.extend(text_at((Some(value), TextPart::Structured)));
-                let first = open.len();
-                open.extend(value.members());
-                open.extend(value.items());
-                open[first..].reverse();
+                found.extend(text_at(value, TextPart::Structured));
+                open.extend(value.members().chain(value.items()));
             }
         }
         found.sort_by_key(|text| text.place);
@@ -118,16 +116,15 @@ impl<'d> Message<'d> {
             return None;
         }
         let item = |tool: Value<'d>| {
-            let name = tool.get("name").and_then(Value::as_str)?.into_owned();
+            let name = tool.text("name")?.into_owned();
             Some(Item { name, tool })
         };
         Some((list, list.items().filter_map(item).collect()))
     }
 }
 
-fn text_at((value, part): (Option<Value<'_>>, TextPart)) -> Option<Text> {
-    let value = value.filter(|value| value.kind() == Kind::String)?;
-    Some(Text {
+fn text_at(value: Value<'_>, part: TextPart) -> Option<Text> {
+    (value.kind() == Kind::String).then(|| Text {
         place: value.id(),
         part,
     })

@@ -14,19 +14,19 @@
 //! Source: modelcontextprotocol.io, *Base protocol: transports* of each version.
 
 mod answer;
-mod made;
 mod request;
 mod structured;
+mod synthetic;
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Item, Message, Text, TextPart, messages, texts};
-pub use made::{
-    INTERNAL_ERROR, Layout, Says, answer, error_body, event, message, progress, session_expired,
-    stream_headers,
-};
 pub use request::{
     Accepts, Asked, Call, Head, Id, SESSION, Sign, asks_for_events, begins_session,
     replies_out_of_band,
 };
 pub use structured::Output;
+pub use synthetic::{
+    INTERNAL_ERROR, Layout, Says, answer, error_body, event, message, progress, session_expired,
+    stream_headers,
+};

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, Method};
+use serde_json::Value as Json;
 
 use super::structured::Output;
-use crate::dialect::Target;
-use crate::json::{Document, Edits, Kind, Value};
+use crate::answer::media_type;
+use crate::json::{Document, Edits, Kind, Value, quote};
+use crate::target::Target;
 
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -92,7 +94,12 @@ impl Head {
         let session = own && headers.contains_key(&SESSION);
         let sign = match own {
             true => Sign::Own,
-            false if *method == Method::POST && is_json(headers) => Sign::Open,
+            false
+                if *method == Method::POST
+                    && media_type(headers).as_deref() == Some("application/json") =>
+            {
+                Sign::Open
+            }
             // It may open a stream of a session, which has no header of MCP's in the oldest version.
             false if *method == Method::GET => {
                 return Self {
@@ -156,50 +163,29 @@ pub fn begins_session(beginning: &[u8]) -> bool {
 
 /// Whether one of MCP's own headers is there.
 fn has_own_header(headers: &HeaderMap) -> bool {
-    // One look at each name: most requests have none of MCP's.
-    headers.keys().any(|name| {
-        name.as_str().starts_with("mcp-") && [SESSION, MCP_METHOD, MCP_VERSION].contains(name)
-    })
+    let own = [SESSION, MCP_METHOD, MCP_VERSION];
+    own.iter().any(|name| headers.contains_key(name))
 }
 
 impl Accepts {
     fn of(headers: &HeaderMap) -> Self {
-        let mut values = headers.get_all(ACCEPT).iter().peekable();
-        if values.peek().is_none() {
+        if !headers.contains_key(ACCEPT) {
             return Self::default();
         }
         let mut accepts = Self {
             json: false,
             stream: false,
         };
-        for value in values {
-            match value.as_bytes() {
-                // What most clients say needs not be taken apart.
-                b"*/*" | b"application/json" => accepts.json = true,
-                _ => accepts.add(value.to_str().unwrap_or_default()),
-            }
+        let values = headers.get_all(ACCEPT).iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        for range in values.flat_map(|value| value.split(',')) {
+            let range = range.split(';').next().unwrap_or_default().trim();
+            let is = |name: &str| range.eq_ignore_ascii_case(name);
+            accepts.json |= is("application/json") || is("application/*") || is("*/*");
+            accepts.stream |= is("text/event-stream");
         }
         accepts
     }
-
-    /// Adds what one field says.
-    fn add(&mut self, value: &str) {
-        for range in value.split(',') {
-            let range = range.split(';').next().unwrap_or_default().trim();
-            let is = |name: &str| range.eq_ignore_ascii_case(name);
-            self.json |= is("application/json") || is("application/*") || is("*/*");
-            self.stream |= is("text/event-stream");
-        }
-    }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .and_then(|kind| kind.split(';').next())
-        .unwrap_or_default();
-    kind.trim().eq_ignore_ascii_case("application/json")
 }
 
 /// A header's value that may be written as `=?base64?…?=`, which is how names go that no header
@@ -222,14 +208,18 @@ impl Id {
     pub fn of(value: Value<'_>) -> Option<Self> {
         matches!(value.kind(), Kind::String | Kind::Number).then(|| match value.as_str() {
             // One way to write it, however it was escaped.
-            Some(text) => Self(crate::json::quote(&text)),
+            Some(text) => Self(quote(&text)),
             None => Self(value.raw().to_owned()),
         })
     }
 
-    /// As JSON.
+    /// Its JSON text.
     pub fn as_json(&self) -> &str {
         &self.0
+    }
+
+    pub(super) fn to_json(&self) -> Json {
+        serde_json::from_str(&self.0).unwrap_or_default()
     }
 
     /// Another id of the same type, one that no client that counts its requests uses.
@@ -254,8 +244,8 @@ pub struct Call {
     pub method: Option<String>,
     /// The tool, if one is called.
     pub tool: Option<String>,
-    /// The token for notifications of progress, as JSON, if the client wants some.
-    pub progress_token: Option<String>,
+    /// The token for notifications of progress, if the client wants some.
+    pub progress_token: Option<Id>,
     /// What is known of the structure of the tool's results: nothing in the request itself.
     pub output: Output,
 }
@@ -272,30 +262,20 @@ impl Call {
     }
 
     fn of(message: Value<'_>) -> Option<Self> {
-        let version = message.get("jsonrpc")?;
-        if version.as_str().as_deref() != Some("2.0") {
+        if message.text("jsonrpc").as_deref() != Some("2.0") {
             return None;
         }
-        let method = message.get("method").and_then(Value::as_str);
+        let method = message.text("method");
         let params = message.get("params");
-        let tool = method
-            .as_deref()
-            .filter(|method| *method == CALL)
-            .and(params)
-            .and_then(|params| params.get("name"))
-            .and_then(Value::as_str);
-        let token = params
-            .and_then(|params| params.get("_meta"))
-            .and_then(|meta| meta.get("progressToken"))
-            .and_then(Id::of);
+        let calls_tool = method.as_deref() == Some(CALL);
+        let tool = params.filter(|_| calls_tool).and_then(|it| it.text("name"));
+        let token = params.and_then(|it| it.path(&["_meta", "progressToken"]));
+        let id = message.get("id").filter(|_| method.is_some());
         Some(Self {
-            id: message
-                .get("id")
-                .and_then(Id::of)
-                .filter(|_| method.is_some()),
+            id: id.and_then(Id::of),
             method: method.map(Cow::into_owned),
             tool: tool.map(Cow::into_owned),
-            progress_token: token.map(|token| token.0),
+            progress_token: token.and_then(Id::of),
             output: Output::Unknown,
         })
     }
@@ -390,21 +370,20 @@ impl Asked {
 /// Whether a message is MCP's by its method and, where other protocols have a method of that name,
 /// by what only MCP gives it.
 fn is_mcps_own(message: Value<'_>) -> bool {
-    let Some(method) = message.get("method").and_then(Value::as_str) else {
-        return false;
+    let method = message.text("method").unwrap_or_default();
+    let has = |name| {
+        message
+            .get("params")
+            .is_some_and(|it| it.string(name).is_some())
     };
-    let param = |name: &str| message.get("params").and_then(|params| params.get(name));
     match &*method {
         // Language servers have it too, and editors' agents with a number for the version.
-        "initialize" => param("protocolVersion").is_some_and(|it| it.kind() == Kind::String),
-        CALL => param("name").is_some_and(|name| name.kind() == Kind::String),
+        "initialize" => has("protocolVersion"),
+        CALL => has("name"),
         LIST => true,
-        method => OWN.iter().any(|own| {
-            if own.ends_with('/') {
-                method.starts_with(own)
-            } else {
-                method == *own
-            }
+        method => OWN.iter().any(|own| match own.strip_suffix('/') {
+            Some(_) => method.starts_with(own),
+            None => method == *own,
         }),
     }
 }

@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::json::{Document, Kind, Value, quote};
+use serde_json::{Map, Value as Json, json};
 
 /// Values that one result has at most: schemas may refer to themselves.
 const VALUES: usize = 512;
@@ -35,32 +35,27 @@ pub enum Output {
 ///
 /// Where nothing is known it is `{"result": text}`: what the official Python server gives for tools
 /// that return a string.
-pub(super) fn structured(output: &Output, text: &str) -> Option<String> {
-    let schema = match output {
+pub(super) fn structured(output: &Output, text: &str) -> Option<Json> {
+    let schema: Option<Json> = match output {
         Output::Free => return None,
-        Output::Unknown => return Some(wrapped(text)),
-        Output::Schema(schema) => schema,
+        Output::Unknown => None,
+        Output::Schema(schema) => serde_json::from_str(schema).ok(),
     };
-    let Ok(schema) = Document::parse(schema.as_bytes()) else {
-        return Some(wrapped(text));
+    let Some(schema) = schema else {
+        return Some(json!({ "result": text }));
     };
-    let given = Document::parse(text.as_bytes()).ok();
+    let given: Option<Json> = serde_json::from_str(text).ok();
     let filling = Filling {
-        root: schema.root(),
+        root: &schema,
         text,
         left: Cell::new(VALUES),
     };
-    let given = given.as_ref().map(Document::root);
-    Some(filling.value(schema.root(), given, 0))
-}
-
-fn wrapped(text: &str) -> String {
-    format!("{{\"result\":{}}}", quote(text))
+    Some(filling.value(&schema, given.as_ref(), 0))
 }
 
 /// A schema on its way to be a value.
 struct Filling<'a> {
-    root: Value<'a>,
+    root: &'a Json,
     text: &'a str,
     /// Values that may still be made.
     left: Cell<usize>,
@@ -68,172 +63,147 @@ struct Filling<'a> {
 
 impl<'a> Filling<'a> {
     /// A value for a schema; `given` is what the text itself has in this place, if it is JSON.
-    fn value(&self, schema: Value<'a>, given: Option<Value<'_>>, depth: usize) -> String {
+    fn value(&self, schema: &'a Json, given: Option<&Json>, depth: usize) -> Json {
         let left = self.left.get();
         if left == 0 || depth > DEPTH {
-            return "null".to_owned();
+            return Json::Null;
         }
         self.left.set(left - 1);
         if let Some(schema) = self.referred(schema).or_else(|| branch(schema)) {
             return self.value(schema, given, depth + 1);
         }
         if let Some(only) = schema.get("const") {
-            return only.raw().to_owned();
+            return only.clone();
         }
-        if let Some(allowed) = schema.get("enum") {
-            let given = given.map(Value::raw);
-            let same = allowed.items().find(|item| Some(item.raw()) == given);
-            let one = same.or_else(|| allowed.items().next());
-            return one.map_or("null", Value::raw).to_owned();
+        if let Some(allowed) = schema["enum"].as_array() {
+            let same = allowed.iter().find(|item| Some(*item) == given);
+            return same.or(allowed.first()).cloned().unwrap_or_default();
         }
-        match kind(schema).as_deref() {
+        let number = |is_number: fn(&Json) -> bool| {
+            let given = given.filter(|given| is_number(given)).cloned();
+            given.unwrap_or_else(|| least_number(schema))
+        };
+        match kind(schema) {
             Some("object") => self.object(schema, given, depth),
             Some("array") => self.array(schema, given, depth),
-            Some("string") => quote(&self.string(schema, given)),
-            Some(number @ ("number" | "integer")) => given
-                .map(Value::raw)
-                .filter(|given| is_number(given, number == "integer"))
-                .map_or_else(|| least_number(schema), str::to_owned),
-            Some("boolean") => {
-                let given = given.and_then(Value::as_bool).unwrap_or_default();
-                given.to_string()
-            }
-            Some("null") => "null".to_owned(),
+            Some("string") => self.string(schema, given).into(),
+            Some("number") => number(Json::is_number),
+            Some("integer") => number(|it| it.is_i64() || it.is_u64()),
+            Some("boolean") => given.and_then(Json::as_bool).unwrap_or_default().into(),
+            Some("null") => Json::Null,
             // Anything will do; what is said as a whole is an object.
             _ if depth == 0 => self.object(schema, given, depth),
-            _ => given.map_or_else(|| quote(self.text), |given| given.raw().to_owned()),
+            _ => given.cloned().unwrap_or_else(|| self.text.into()),
         }
     }
 
-    fn object(&self, schema: Value<'a>, given: Option<Value<'_>>, depth: usize) -> String {
-        let given = given.filter(|given| given.kind() == Kind::Object);
-        let required = schema.get("required").into_iter().flat_map(Value::items);
-        let mut required: Vec<_> = required.filter_map(Value::as_str).collect();
-        let mut members = Vec::new();
-        let properties = schema.get("properties").into_iter();
-        for property in properties.flat_map(Value::members) {
-            let Some(name) = property.key() else { continue };
-            let asked_for = required.len();
-            required.retain(|other| *other != name);
-            let given = given.and_then(|given| given.get(&name));
+    fn object(&self, schema: &'a Json, given: Option<&Json>, depth: usize) -> Json {
+        let given = given.and_then(Json::as_object);
+        let required = schema["required"].as_array().into_iter().flatten();
+        let required: Vec<&str> = required.filter_map(Json::as_str).collect();
+        let mut members = Map::new();
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let given = given.and_then(|given| given.get(name));
             // Beside what must be there the outermost object says the text wherever it can.
             let says = depth == 0 && !self.text.is_empty();
-            if required.len() < asked_for || given.is_some() || says {
-                let value = self.value(property, given, depth + 1);
-                members.push(format!("{}:{value}", quote(&name)));
+            if required.contains(&name.as_str()) || given.is_some() || says {
+                members.insert(name.clone(), self.value(property, given, depth + 1));
             }
         }
         for name in required {
-            members.push(format!("{}:{}", quote(&name), quote(self.text)));
+            let unknown = || self.text.into();
+            members.entry(name).or_insert_with(unknown);
         }
         if members.is_empty() {
             return self.open_object(schema, given, depth);
         }
-        format!("{{{}}}", members.join(","))
+        members.into()
     }
 
     /// An object whose members are left to the tool.
-    fn open_object(&self, schema: Value<'a>, given: Option<Value<'_>>, depth: usize) -> String {
-        let others = schema.get("additionalProperties");
-        let is_closed = others.and_then(Value::as_bool) == Some(false);
-        let of_a_kind = others.filter(|others| others.kind() == Kind::Object);
-        match (given, of_a_kind) {
-            (Some(given), None) if !is_closed => given.raw().to_owned(),
-            _ if is_closed || self.text.is_empty() => "{}".to_owned(),
-            (_, Some(schema)) => {
-                format!("{{\"result\":{}}}", self.value(schema, None, depth + 1))
-            }
-            (_, None) => wrapped(self.text),
+    fn open_object(
+        &self,
+        schema: &'a Json,
+        given: Option<&Map<String, Json>>,
+        depth: usize,
+    ) -> Json {
+        let others = &schema["additionalProperties"];
+        let is_closed = *others == Json::Bool(false);
+        match given {
+            Some(given) if !is_closed && !others.is_object() => given.clone().into(),
+            _ if is_closed || self.text.is_empty() => json!({}),
+            _ if others.is_object() => json!({ "result": self.value(others, None, depth + 1) }),
+            _ => json!({ "result": self.text }),
         }
     }
 
-    fn array(&self, schema: Value<'a>, given: Option<Value<'_>>, depth: usize) -> String {
-        let bound = |name| schema.get(name).and_then(Value::as_u64);
-        let given = given.filter(|given| given.kind() == Kind::Array);
-        let given: Vec<_> = given.into_iter().flat_map(Value::items).collect();
+    fn array(&self, schema: &'a Json, given: Option<&Json>, depth: usize) -> Json {
+        let given = given.and_then(Json::as_array);
+        let given = given.map(Vec::as_slice).unwrap_or_default();
         let says = u64::from(!self.text.is_empty()).max(given.len() as u64);
-        let least = bound("minItems").unwrap_or_default();
-        let count = says
-            .min(bound("maxItems").unwrap_or(u64::MAX))
-            .max(least)
-            .min(LEAST);
-        let first = schema.get("prefixItems").into_iter();
-        let mut first = first.flat_map(Value::items);
-        let mut given = given.into_iter();
-        let items: Vec<String> = (0..count)
-            .map(|_| match first.next().or_else(|| schema.get("items")) {
-                Some(item) => self.value(item, given.next(), depth + 1),
-                None => quote(self.text),
-            })
-            .collect();
-        format!("[{}]", items.join(","))
+        let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX);
+        let least = schema["minItems"].as_u64().unwrap_or_default();
+        let count = says.min(most).max(least).min(LEAST);
+        let mut first = schema["prefixItems"].as_array().into_iter().flatten();
+        let mut given = given.iter();
+        let item = |_| match first.next().or_else(|| schema.get("items")) {
+            Some(item) => self.value(item, given.next(), depth + 1),
+            None => self.text.into(),
+        };
+        (0..count).map(item).collect()
     }
 
-    fn string(&self, schema: Value<'a>, given: Option<Value<'_>>) -> String {
-        let format = schema.get("format").and_then(Value::as_str);
-        if let Some(example) = format.as_deref().and_then(example) {
+    fn string(&self, schema: &Json, given: Option<&Json>) -> String {
+        if let Some(example) = schema["format"].as_str().and_then(example) {
             return example.to_owned();
         }
-        let given = given.and_then(Value::as_str);
-        let said = given.as_deref().unwrap_or(self.text);
-        let bound = |name| schema.get(name).and_then(Value::as_u64);
-        let most = bound("maxLength").and_then(|most| usize::try_from(most).ok());
-        let mut said: String = said.chars().take(most.unwrap_or(usize::MAX)).collect();
-        let least = bound("minLength").unwrap_or_default().min(LEAST);
-        while (said.chars().count() as u64) < least {
-            said.push(' ');
-        }
-        said
+        let said = given.and_then(Json::as_str).unwrap_or(self.text);
+        let most = schema["maxLength"].as_u64().unwrap_or(u64::MAX);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let least = schema["minLength"].as_u64().unwrap_or_default().min(LEAST);
+        let least = usize::try_from(least).unwrap_or_default();
+        let padding = std::iter::repeat_n(' ', least.saturating_sub(said.chars().count()));
+        said.chars().take(most).chain(padding).collect()
     }
 
     /// What a schema refers to, within the whole of it.
-    fn referred(&self, schema: Value<'a>) -> Option<Value<'a>> {
-        let reference = schema.get("$ref")?.as_str()?;
-        let pointer = reference.strip_prefix('#')?;
-        let mut steps = pointer.split('/').skip(1);
-        steps.try_fold(self.root, |value, step| {
-            value.get(&step.replace("~1", "/").replace("~0", "~"))
-        })
+    fn referred(&self, schema: &Json) -> Option<&'a Json> {
+        let reference = schema["$ref"].as_str()?;
+        self.root.pointer(reference.strip_prefix('#')?)
     }
 }
 
 /// The branch of a schema of alternatives: one that holds a string if there is any.
-fn branch(schema: Value<'_>) -> Option<Value<'_>> {
+fn branch(schema: &Json) -> Option<&Json> {
     if kind(schema).is_some() {
         return None;
     }
     let names = ["anyOf", "oneOf", "allOf"];
-    let branches = names.iter().find_map(|name| schema.get(name))?;
-    let is = |branch: &Value<'_>, wanted| kind(*branch).as_deref() == Some(wanted);
-    let says = branches.items().find(|branch| is(branch, "string"));
-    says.or_else(|| branches.items().find(|branch| !is(branch, "null")))
-        .or_else(|| branches.items().next())
+    let branches = names.iter().find_map(|name| schema[name].as_array())?;
+    let strings = branches.iter().find(|it| kind(it) == Some("string"));
+    let others = || branches.iter().find(|it| kind(it) != Some("null"));
+    strings.or_else(others).or(branches.first())
 }
 
 /// The type that a schema asks for, or shows by what else it asks for.
-fn kind(schema: Value<'_>) -> Option<String> {
-    let Some(given) = schema.get("type") else {
-        let shows = |name, kind: &str| schema.get(name).map(|_| kind.to_owned());
-        return shows("properties", "object")
+fn kind(schema: &Json) -> Option<&str> {
+    let shows = |name, kind| schema.get(name).map(|_| kind);
+    match &schema["type"] {
+        Json::String(one) => Some(one),
+        Json::Array(several) => {
+            let mut several = several.iter().filter_map(Json::as_str);
+            let first = several.clone().next();
+            several.find(|kind| *kind == "string").or(first)
+        }
+        _ => shows("properties", "object")
             .or_else(|| shows("required", "object"))
-            .or_else(|| shows("items", "array"));
-    };
-    if let Some(one) = given.as_str() {
-        return Some(one.into_owned());
+            .or_else(|| shows("items", "array")),
     }
-    let all: Vec<_> = given.items().filter_map(Value::as_str).collect();
-    let says = all.iter().find(|kind| **kind == "string");
-    says.or(all.first()).map(|kind| kind.clone().into_owned())
-}
-
-fn is_number(raw: &str, whole: bool) -> bool {
-    let is_number = raw.parse::<f64>().is_ok();
-    is_number && (!whole || raw.parse::<i64>().is_ok())
 }
 
 /// Zero, or what is nearest to it within the bounds.
-fn least_number(schema: Value<'_>) -> String {
-    let bound = |name| -> Option<f64> { schema.get(name)?.raw().parse().ok() };
+fn least_number(schema: &Json) -> Json {
+    let bound = |name| schema.get(name).and_then(Json::as_f64);
     let at_least = bound("minimum").filter(|least| *least > 0.0);
     let above = bound("exclusiveMinimum").filter(|least| *least >= 0.0);
     let at_most = bound("maximum").filter(|most| *most < 0.0);
@@ -242,7 +212,8 @@ fn least_number(schema: Value<'_>) -> String {
         .or(at_most)
         .or(above.map(|bound| bound + 1.0))
         .or(below.map(|bound| bound - 1.0));
-    number.unwrap_or_default().to_string()
+    // Whole numbers are written without a fraction.
+    serde_json::from_str(&number.unwrap_or_default().to_string()).unwrap_or_default()
 }
 
 /// A string of a format that no other text has.
@@ -260,14 +231,11 @@ fn example(format: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
-    fn filled(schema: &Value, text: &str) -> Value {
+    fn filled(schema: &Json, text: &str) -> Json {
         let output = Output::Schema(schema.to_string().into());
-        let made = structured(&output, text).expect("a schema asks for structure");
-        serde_json::from_str(&made).unwrap_or_else(|why| panic!("{why}: {made}"))
+        structured(&output, text).expect("a schema asks for structure")
     }
 
     #[test]
@@ -365,13 +333,10 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_a_string_and_what_is_free_stays_so() {
-        let unknown = structured(&Output::Unknown, "a \"b\"").expect("something is said");
-        assert_eq!(unknown, r#"{"result":"a \"b\""}"#);
+        let result = json!({ "result": "hi" });
+        assert_eq!(structured(&Output::Unknown, "hi"), Some(result.clone()));
         assert_eq!(structured(&Output::Free, "hi"), None);
         let broken = Output::Schema("{".into());
-        assert_eq!(
-            structured(&broken, "hi").expect("something is said"),
-            r#"{"result":"hi"}"#
-        );
+        assert_eq!(structured(&broken, "hi"), Some(result));
     }
 }

@@ -1,21 +1,52 @@
 //! What an answer says, and where. A line of a stream has the same shape as a whole answer.
 
-use std::borrow::Cow;
+use crate::dialect::{Provider, Quirk};
+use crate::errors;
+use crate::json::Value;
+use crate::model::{
+    Delta, DeltaKind, Finish, FinishWords, Reading, Usage, UsageKeys, call_pieces, error_message,
+    number_of_whole_call,
+};
 
-use super::request::items;
-use crate::json::{Kind, Value};
-use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Usage, number_of_whole_call};
+pub(super) static OLLAMA: Provider = Provider {
+    dialect: "ollama",
+    endpoint: "ollama",
+    quirks: &[Quirk::ToolCallsEndAsDone, Quirk::SaysAtTheEnd],
+    event_number: None,
+    end: None,
+    finish_words: FinishWords(&[
+        (
+            "stop",
+            &[
+                Finish::Done,
+                Finish::Tool,
+                Finish::Filtered,
+                Finish::Refused,
+                Finish::BadTool,
+            ],
+        ),
+        ("length", &[Finish::Length, Finish::Context]),
+        // Older servers give no reason.
+        ("", &[Finish::Done]),
+    ]),
+    usage: UsageKeys {
+        input: &["prompt_eval_count"],
+        output: "eval_count",
+        hidden: &[],
+        total: "",
+    },
+    errors: &errors::OLLAMA,
+};
 
-/// Reads an answer to a chat, whose words stand in `message`, or to a prompt, whose words stand
+/// Reads an answer to a chat, whose words are in `message`, or to a prompt, whose words are
 /// beside everything else.
 pub(super) fn read(root: Value<'_>) -> Reading<'_> {
+    let usage = Usage::read(root, &OLLAMA.usage);
     let mut reading = Reading {
-        model: root.get("model").and_then(Value::as_str),
-        usage: read_usage(root),
-        error: root
-            .get("error")
-            .filter(|error| !error.is_null())
-            .map(|error| error.as_str().unwrap_or(Cow::Borrowed(error.raw()))),
+        model: root.text("model"),
+        // A count of nothing is left out.
+        usage: usage.filter(|usage| usage.input.or(usage.output).is_some()),
+        error: root.given("error").map(error_message),
         ..Reading::default()
     };
     let said = root.get("message").unwrap_or(root);
@@ -24,86 +55,40 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
         ("content", DeltaKind::Text),
         ("response", DeltaKind::Text),
     ] {
-        if let Some(value) = string(said, field) {
-            reading.deltas.push(Delta::new(0, 0, kind, value));
-        }
+        let text = said.string(field);
+        let delta = text.map(|text| Delta::new(0, 0, kind, text));
+        reading.deltas.extend(delta);
     }
     let mut calls = false;
-    for call in items(said.get("tool_calls")) {
-        calls = true;
-        read_call(call, &mut reading.deltas);
+    if let Some(list) = said.get("tool_calls") {
+        for call in list.items() {
+            calls = true;
+            // Its `index` is left aside: older servers have none.
+            let number = number_of_whole_call(call);
+            let function = call.get("function");
+            let fields = [
+                call.string("id"),
+                function.and_then(|it| it.string("name")),
+                function.and_then(|it| it.given("arguments")),
+            ];
+            let pieces = call_pieces(0, number, fields);
+            let pieces = pieces.map(|piece| piece.inside_list(call, list));
+            reading.deltas.extend(pieces);
+        }
     }
-    let logprobs = root.get("logprobs").filter(|value| !value.is_null());
-    reading
-        .mirrors
-        .extend(logprobs.map(|value| (0, value.id())));
-    if let Some(done) = root.get("done")
-        && done.as_bool() == Some(true)
-    {
+    let logprobs = root.given("logprobs");
+    reading.mirrors.extend(logprobs.map(|it| (0, it.id())));
+    if let Some(done) = root.get("done").filter(|_| root.flag("done")) {
+        let reason = root.string("done_reason");
+        let word = reason.and_then(Value::as_str).unwrap_or_default();
+        let finish = match OLLAMA.finish_words.read(&word) {
+            // There is no word of its own for a model that wants tools called.
+            Finish::Done if calls => Finish::Tool,
+            finish => finish,
+        };
+        reading.finish(0, finish, reason.unwrap_or(done));
         reading.ends = true;
-        reading.finishes.push(read_end(root, done, calls));
     }
     reading.ends |= reading.error.is_some();
     reading
-}
-
-/// Arguments are an object, and a call comes whole. Its `index` is left aside: older servers have
-/// none.
-fn read_call<'d>(call: Value<'d>, deltas: &mut Vec<Delta<'d>>) {
-    let number = number_of_whole_call(call);
-    let delta = |kind, value: Value<'d>| Delta::new(0, number, kind, value).inside_call(call);
-    if let Some(id) = string(call, "id") {
-        deltas.push(delta(DeltaKind::ToolId, id));
-    }
-    let Some(function) = call.get("function") else {
-        return;
-    };
-    if let Some(name) = string(function, "name") {
-        deltas.push(delta(DeltaKind::ToolName, name));
-    }
-    if let Some(arguments) = function.get("arguments").filter(|value| !value.is_null()) {
-        deltas.push(delta(DeltaKind::ToolArguments, arguments));
-    }
-}
-
-/// Older servers give no `done_reason`.
-fn read_end(root: Value<'_>, done: Value<'_>, calls: bool) -> Finished {
-    let reason = string(root, "done_reason");
-    let word = reason.and_then(Value::as_str);
-    let finish = match word.as_deref() {
-        // There is no word of its own for a model that wants tools called.
-        Some("stop" | "") | None if calls => Finish::Tool,
-        Some("stop" | "") | None => Finish::Done,
-        Some("length") => Finish::Length,
-        Some(other) => Finish::Foreign(other.to_owned()),
-    };
-    Finished {
-        choice: 0,
-        finish,
-        place: reason.unwrap_or(done).id(),
-    }
-}
-
-fn string<'d>(object: Value<'d>, key: &str) -> Option<Value<'d>> {
-    object.get(key).filter(|value| value.kind() == Kind::String)
-}
-
-/// A count of nothing is left out.
-fn read_usage(root: Value<'_>) -> Option<Usage> {
-    let number = |key| root.get(key).and_then(Value::as_u64);
-    let (input, output) = (number("prompt_eval_count"), number("eval_count"));
-    if input.is_none() && output.is_none() {
-        return None;
-    }
-    Some(Usage {
-        input,
-        output,
-        hidden: 0,
-        output_place: root
-            .get("eval_count")
-            .filter(|value| value.kind() == Kind::Number)
-            .map(Value::id),
-        apart: 0,
-        total_place: None,
-    })
 }

@@ -1,9 +1,8 @@
 //! What an answer says, and where.
 
-use std::borrow::Cow;
-
-use crate::json::{Kind, Value};
-use crate::model::{Delta, DeltaKind, Finish, Finished, Reading, Source, Usage};
+use super::providers::OPENAI;
+use crate::json::Value;
+use crate::model::{Delta, DeltaKind, Finish, Reading, Usage, call_pieces, error_message};
 
 /// Fields of a message or delta that hold text of the model's, in the order in which models write
 /// them: thinking first. The reasoning fields are those of compatible servers, which are told apart by
@@ -19,188 +18,83 @@ const TEXTS: [(&str, u64, DeltaKind); 4] = [
 /// with its signatures.
 pub(super) const REASONING: u64 = 1;
 
-/// Reads a `chat.completion` (`said` is `message`) or `chat.completion.chunk` (`delta`).
-pub(super) fn read<'d>(root: Value<'d>, said: &str) -> Reading<'d> {
+/// Reads a `chat.completion` or `chat.completion.chunk`.
+pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     let mut reading = Reading {
-        model: root.get("model").and_then(Value::as_str),
+        model: root.text("model"),
         ..Reading::default()
     };
-    for (position, choice) in (0..).zip(items(root.get("choices"))) {
-        let index = index(choice, position);
-        let before = reading.deltas.len();
-        if let Some(said) = choice.get(said) {
+    for (choice, item) in choices(root) {
+        if let Some(said) = item.get("delta").or_else(|| item.get("message")) {
             reading.introduces |= said.get("role").is_some();
-            read_said(said, index, &mut reading.deltas);
-            let annotations = said.get("annotations");
-            let annotations = annotations.filter(|list| list.items().next().is_some());
-            reading.sources.extend(annotations.map(|list| Source {
-                choice: index,
-                part: 0,
-                place: list.id(),
-                may_be_empty: true,
-            }));
+            read_said(said, choice, &mut reading.deltas);
+            reading.rests_on(choice, 0, said.get("annotations"), true);
         }
-        if let Some(logprobs) = choice.get("logprobs").filter(|value| !value.is_null()) {
-            reading.mirrors.push((index, logprobs.id()));
-        }
-        if let Some(reason) = choice.get("finish_reason")
+        let logprobs = item.given("logprobs");
+        reading
+            .mirrors
+            .extend(logprobs.map(|logprobs| (choice, logprobs.id())));
+        if let Some(reason) = item.get("finish_reason")
             && let Some(word) = reason.as_str()
         {
-            let refused = said_no(&reading.deltas[before..]);
-            let finish = match finish(&word) {
-                Finish::Done if refused => Finish::Refused,
+            let finish = match OPENAI.finish_words.read(&word) {
+                Finish::Done if reading.has_refusal(choice) => Finish::Refused,
                 finish => finish,
             };
-            reading.finishes.push(Finished {
-                choice: index,
-                finish,
-                place: reason.id(),
-            });
+            reading.finish(choice, finish, reason);
         }
     }
-    let groqs = |key| root.get("x_groq").and_then(|x_groq| x_groq.get(key));
+    let groqs = |key| root.path(&["x_groq", key]);
     match root.get("usage").or_else(|| groqs("usage")) {
         Some(usage) if usage.is_null() => reading.usage_follows = true,
-        Some(usage) => reading.usage = read_usage(usage),
-        None => {}
+        usage => reading.usage = usage.and_then(|usage| Usage::read(usage, &OPENAI.usage)),
     }
-    let reported = root.get("error").or_else(|| groqs("error"));
-    reading.error = reported
-        .filter(|error| !error.is_null())
+    let error = root.given("error").or_else(|| groqs("error"));
+    let error = error.filter(|error| !error.is_null());
+    // Mistral's and vLLM's have no envelope.
+    let bare = root.text("object").as_deref() == Some("error");
+    reading.error = error
         .map(error_message)
-        .or_else(|| bare_error(root));
+        .or_else(|| root.text("message").filter(|_| bare));
     reading
 }
 
 /// What a choice's message or delta holds of the model's words.
 fn read_said<'d>(said: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
-    if let Some(details) = said
-        .get("reasoning_details")
-        .filter(|details| details.items().next().is_some())
-    {
-        deltas.push(Delta::new(choice, REASONING, DeltaKind::Signature, details));
-    }
+    let details = said.get("reasoning_details");
+    let details = details.filter(|details| details.items().next().is_some());
+    deltas.extend(details.map(|it| Delta::new(choice, REASONING, DeltaKind::Signature, it)));
     for (field, part, kind) in TEXTS {
-        if let Some(value) = said.get(field).filter(|value| value.kind() == Kind::String) {
-            deltas.push(Delta::new(choice, part, kind, value));
-        }
+        let text = said.string(field);
+        deltas.extend(text.map(|text| Delta::new(choice, part, kind, text)));
     }
     // Mistral's models that think say both in parts of one content.
-    for part in items(said.get("content")) {
-        let text = |value: Value<'d>| value.get("text").filter(|text| text.kind() == Kind::String);
-        let thoughts = items(part.get("thinking")).filter_map(text);
+    for part in said.list("content") {
+        let thoughts = part.list("thinking").filter_map(|it| it.string("text"));
         let thoughts = thoughts.map(|text| Delta::new(choice, 0, DeltaKind::Reasoning, text));
         deltas.extend(thoughts.map(|thought| thought.inside(part)));
-        deltas.extend(text(part).map(|text| Delta::new(choice, 0, DeltaKind::Text, text)));
+        let text = part.string("text");
+        deltas.extend(text.map(|text| Delta::new(choice, 0, DeltaKind::Text, text)));
     }
-    for (position, tool_call) in (0..).zip(items(said.get("tool_calls"))) {
-        let index = tool_call.get("index").and_then(Value::as_u64);
-        read_call(tool_call, choice, index.unwrap_or(position), deltas);
+    let calls = said.get("tool_calls");
+    for (position, call) in (0..).zip(said.list("tool_calls")) {
+        let part = call.number("index").unwrap_or(position);
+        let (function, custom) = (call.get("function"), call.get("custom"));
+        let name = function.or(custom).and_then(|it| it.string("name"));
+        let arguments = function.and_then(|it| it.string("arguments"));
+        let arguments = arguments.or_else(|| custom?.string("input"));
+        let pieces = call_pieces(choice, part, [call.string("id"), name, arguments]);
+        deltas.extend(pieces.map(|piece| piece.inside_list(call, calls.unwrap_or(call))));
     }
     // The older form of a single tool call: the function stands where the call would.
     if let Some(function) = said.get("function_call") {
-        let fields = [NAME, ("arguments", DeltaKind::ToolArguments)];
-        read_fields(function, function, &fields, choice, 0, deltas);
+        let fields = [None, function.string("name"), function.string("arguments")];
+        deltas.extend(call_pieces(choice, 0, fields).map(|piece| piece.inside(function)));
     }
 }
 
-const NAME: (&str, DeltaKind) = ("name", DeltaKind::ToolName);
-
-fn read_call<'d>(call: Value<'d>, choice: u64, part: u64, deltas: &mut Vec<Delta<'d>>) {
-    let id = [("id", DeltaKind::ToolId)];
-    read_fields(call, call, &id, choice, part, deltas);
-    for (sort, arguments) in [("function", "arguments"), ("custom", "input")] {
-        if let Some(called) = call.get(sort) {
-            let fields = [NAME, (arguments, DeltaKind::ToolArguments)];
-            read_fields(call, called, &fields, choice, part, deltas);
-        }
-    }
-}
-
-/// Reads those fields of `object` that are strings, pieces of `call`.
-fn read_fields<'d>(
-    call: Value<'d>,
-    object: Value<'d>,
-    fields: &[(&str, DeltaKind)],
-    choice: u64,
-    part: u64,
-    deltas: &mut Vec<Delta<'d>>,
-) {
-    for (field, kind) in fields {
-        if let Some(value) = object
-            .get(field)
-            .filter(|value| value.kind() == Kind::String)
-        {
-            deltas.push(Delta::new(choice, part, *kind, value).inside_call(call));
-        }
-    }
-}
-
-/// Whether a choice refused in the field meant for it.
-fn said_no(deltas: &[Delta<'_>]) -> bool {
-    deltas
-        .iter()
-        .any(|delta| delta.kind == DeltaKind::Refusal && !delta.text.is_empty())
-}
-
-fn read_usage(usage: Value<'_>) -> Option<Usage> {
-    if usage.kind() != Kind::Object {
-        return None;
-    }
-    let number = |key| usage.get(key).and_then(Value::as_u64);
-    let place = |key| {
-        usage
-            .get(key)
-            .filter(|value| value.kind() == Kind::Number)
-            .map(Value::id)
-    };
-    let details = usage.get("completion_tokens_details");
-    let hidden = details.and_then(|details| details.get("reasoning_tokens"));
-    Some(Usage {
-        input: number("prompt_tokens"),
-        output: number("completion_tokens"),
-        hidden: hidden.and_then(Value::as_u64).unwrap_or_default(),
-        output_place: place("completion_tokens"),
-        total_place: place("total_tokens"),
-        apart: 0,
-    })
-}
-
-/// The message of an error without an envelope: Mistral's, vLLM's.
-fn bare_error(root: Value<'_>) -> Option<Cow<'_, str>> {
-    let is_error = root.get("object").and_then(Value::as_str).as_deref() == Some("error");
-    root.get("message").filter(|_| is_error)?.as_str()
-}
-
-/// The message of an error object, or the error itself where it is something else.
-fn error_message(error: Value<'_>) -> Cow<'_, str> {
-    let message = error.get("message").and_then(Value::as_str);
-    message
-        .or_else(|| error.as_str())
-        .unwrap_or(Cow::Borrowed(error.raw()))
-}
-
-/// The neutral word for a `finish_reason`.
-fn finish(word: &str) -> Finish {
-    match word {
-        "stop" => Finish::Done,
-        "length" => Finish::Length,
-        // Mistral's word for a context that was full.
-        "model_length" => Finish::Context,
-        "tool_calls" | "function_call" => Finish::Tool,
-        "content_filter" => Finish::Filtered,
-        other => Finish::Foreign(other.to_owned()),
-    }
-}
-
-/// Which choice an item of the list is.
-pub(super) fn index(choice: Value<'_>, position: u64) -> u64 {
-    choice
-        .get("index")
-        .and_then(Value::as_u64)
-        .unwrap_or(position)
-}
-
-pub(super) fn items(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    list.into_iter().flat_map(Value::items)
+/// The choices of an answer, each with its number.
+pub(super) fn choices(root: Value<'_>) -> impl Iterator<Item = (u64, Value<'_>)> {
+    let choices = (0..).zip(root.list("choices"));
+    choices.map(|(position, item)| (item.number("index").unwrap_or(position), item))
 }

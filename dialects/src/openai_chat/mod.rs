@@ -4,70 +4,57 @@
 //! with `[DONE]`. Source: OpenAI's API reference and its official Python client.
 
 mod answer;
-mod made;
+mod providers;
 mod request;
-#[cfg(test)]
-mod tests;
-mod variation;
+mod synthetic;
 
-use http::Method;
-
-use crate::dialect::{Dialect, EndOfChoice, ErrorContext, Event, Target, Transcript, WireReply};
-use crate::errors::{self, Given, Templates};
-use crate::json::{Document, Edits, Kind, Value, quote};
-use crate::model::{Conversation, Finish, Finished, ModelError, ModelRequest, Reading, Saying};
-use crate::stream::{Framing, Made};
-use variation::Variation;
-
-/// The data of the event that ends a stream.
-const DONE: &[u8] = b"[DONE]";
+use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::dialect::{Dialect, Provider};
+use crate::errors::ErrorContext;
+use crate::json::{Document, Edits, Kind, Value};
+use crate::model::{Conversation, Finish, ModelRequest, Reading, Saying};
+use crate::stream::Made;
+use crate::target::Target;
+use providers::{AZURE, GROQ, MISTRAL, OPENAI, OPENROUTER};
 
 /// The dialect `openai-chat`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct OpenAiChat {
     /// The provider that the configuration names; `None`: told by the path.
-    variation: Option<Variation>,
+    named: Option<&'static Provider>,
 }
 
-/// The dialect for an endpoint that nobody named.
-pub(crate) static PLAIN: OpenAiChat = OpenAiChat { variation: None };
+/// The dialect for an endpoint that is not in the configuration.
+pub(crate) static PLAIN: OpenAiChat = OpenAiChat { named: None };
 
 /// The dialect for endpoints of these providers.
-pub(crate) static VARIATIONS: &[(&str, &dyn Dialect)] = &[
-    ("openai-chat/azure", &OpenAiChat::of(Variation::Azure)),
-    ("openai-chat/groq", &OpenAiChat::of(Variation::Groq)),
-    ("openai-chat/mistral", &OpenAiChat::of(Variation::Mistral)),
-    (
-        "openai-chat/openrouter",
-        &OpenAiChat::of(Variation::OpenRouter),
-    ),
+pub(crate) static VARIATIONS: [&dyn Dialect; 4] = [
+    &OpenAiChat::of(&AZURE),
+    &OpenAiChat::of(&GROQ),
+    &OpenAiChat::of(&MISTRAL),
+    &OpenAiChat::of(&OPENROUTER),
 ];
 
 impl OpenAiChat {
-    const fn of(variation: Variation) -> Self {
+    const fn of(provider: &'static Provider) -> Self {
         Self {
-            variation: Some(variation),
+            named: Some(provider),
         }
-    }
-
-    fn variation(self, context: &ErrorContext<'_>) -> Option<Variation> {
-        self.variation
-            .or_else(|| Variation::of(context.target, context.model))
-    }
-
-    fn templates(self, context: &ErrorContext<'_>) -> &'static Templates {
-        self.variation(context)
-            .map_or(&errors::OPENAI, Variation::templates)
     }
 }
 
 impl Dialect for OpenAiChat {
-    fn name(&self) -> &'static str {
-        "openai-chat"
+    fn provider(&self) -> &'static Provider {
+        self.named.unwrap_or(&OPENAI)
     }
 
-    fn recognises(&self, method: &Method, target: Target<'_>) -> bool {
-        method == Method::POST && target.path().ends_with("/chat/completions")
+    fn provider_of(&self, context: &ErrorContext<'_>) -> &'static Provider {
+        self.named
+            .unwrap_or_else(|| providers::provider_at(context.target, context.model))
+    }
+
+    fn recognises(&self, target: Target<'_>) -> bool {
+        target.path().ends_with("/chat/completions")
     }
 
     fn confirms(&self, body: Value<'_>) -> bool {
@@ -83,42 +70,12 @@ impl Dialect for OpenAiChat {
         request::conversation(body.root())
     }
 
-    fn user_message(&self, text: &str) -> String {
-        format!("{{\"role\":\"user\",\"content\":{}}}", quote(text))
-    }
-
-    fn read_answer<'d>(&self, answer: &'d Document<'d>) -> Reading<'d> {
-        answer::read(answer.root(), "message")
-    }
-
-    fn read_event<'d>(&self, event: Event<'d>) -> Reading<'d> {
-        answer::read(event.root(), "delta")
-    }
-
-    fn is_end_mark(&self, data: &[u8]) -> bool {
-        data.trim_ascii() == DONE
-    }
-
-    fn put_finish(
-        &self,
-        edits: &mut Edits<'_>,
-        _document: &Document<'_>,
-        at: &Finished,
-        finish: Option<&Finish>,
-    ) -> Option<&'static str> {
-        let word = finish.map_or_else(|| "null".to_owned(), made::finish_word);
-        edits.replace(at.place, word);
-        None
+    fn read<'d>(&self, event: Event<'d>) -> Reading<'d> {
+        answer::read(event.root())
     }
 
     fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-        let word = made::finish_word(end.finish);
-        let chunk = made::chunk(event, end.choice, "{}", &word);
-        chunk.into_iter().collect()
-    }
-
-    fn end(&self, _framing: Framing) -> Vec<Made> {
-        vec![Made::data(DONE)]
+        synthetic::finish_chunk(event, end).into_iter().collect()
     }
 
     fn say(
@@ -129,39 +86,15 @@ impl Dialect for OpenAiChat {
         saying: Saying<'_>,
         finish: &Finish,
     ) -> bool {
-        made::say(edits, answer.root(), choice, saying, finish)
+        synthetic::say(edits, answer.root(), choice, saying, finish).is_some()
     }
 
     fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
-        let chunk = made::say_chunk(event, choice, saying);
+        let chunk = synthetic::say_chunk(event, choice, saying);
         chunk.into_iter().collect()
     }
 
-    fn tells_refusals(&self, context: &ErrorContext<'_>) -> bool {
-        self.variation(context).is_none_or(Variation::has_refusals)
-    }
-
-    fn rejects_bad_calls(&self, context: &ErrorContext<'_>) -> bool {
-        self.variation(context) == Some(Variation::Groq)
-    }
-
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {
-        made::whole(transcript)
-    }
-
-    fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
-        self.templates(context).reply(Given::new(error, context))
-    }
-
-    fn error_event(
-        &self,
-        error: &ModelError,
-        context: &ErrorContext<'_>,
-        after: Option<Event<'_>>,
-    ) -> Option<Made> {
-        self.templates(context).event(Given {
-            last: after,
-            ..Given::new(error, context)
-        })
+        synthetic::whole(transcript)
     }
 }

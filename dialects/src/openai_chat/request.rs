@@ -1,105 +1,67 @@
-//! What a chat completion request asks for, and what its conversation says.
+//! What a chat completion request asks for, and its conversation.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use crate::json::{Kind, Value};
-use crate::model::{Conversation, Message, ModelRequest, Role, Said, ToolResult};
+use crate::json::Value;
+use crate::model::{
+    Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult, note_tool,
+};
 
 /// Reads a request's outermost object.
 pub(super) fn read(root: Value<'_>) -> ModelRequest {
-    let mut request = ModelRequest {
-        choices: 1,
-        ..ModelRequest::default()
-    };
-    for member in root.members() {
-        match member.key().as_deref() {
-            Some("model") => request.model = text(member),
-            Some("stream") => request.stream = member.as_bool().unwrap_or_default(),
-            Some("stream_options") => {
-                let usage = member.get("include_usage").and_then(Value::as_bool);
-                request.usage_in_stream = usage.unwrap_or_default();
-            }
-            Some("n") => request.choices = member.as_u64().unwrap_or(1).max(1),
-            Some("messages") => request.messages = member.items().count(),
-            // `functions` is the older form of `tools`, without the wrapper.
-            Some("tools") => request.tools.extend(member.items().filter_map(tool_name)),
-            Some("functions") => request.tools.extend(member.items().filter_map(name)),
-            _ => {}
-        }
+    let usage = root.path(&["stream_options", "include_usage"]);
+    // `functions` is the older form of `tools`, without the wrapper.
+    let tools = root.list("tools").filter_map(called);
+    let tools = tools.chain(root.list("functions").filter_map(|it| it.text("name")));
+    ModelRequest {
+        model: root.text("model").map(Cow::into_owned),
+        stream: root.flag("stream"),
+        usage_in_stream: usage.and_then(Value::as_bool).unwrap_or_default(),
+        choices: root.number("n").unwrap_or(1).max(1),
+        tools: tools.map(Cow::into_owned).collect(),
     }
-    request
 }
 
-/// `{"type": "function", "function": {"name": …}}`, or the same with `custom`.
-fn tool_name(tool: Value<'_>) -> Option<String> {
-    let described = tool.get("function").or_else(|| tool.get("custom"))?;
-    name(described)
-}
-
-fn name(function: Value<'_>) -> Option<String> {
-    function.get("name").and_then(text)
-}
-
-fn text(value: Value<'_>) -> Option<String> {
-    value.as_str().map(Cow::into_owned)
+/// The tool that `{"type": "function", "function": {"name": …}}`, or the same with `custom`, names.
+fn called(tool: Value<'_>) -> Option<Cow<'_, str>> {
+    tool.get("function")
+        .or_else(|| tool.get("custom"))?
+        .text("name")
 }
 
 /// Reads the messages of a request's outermost object.
-pub(super) fn conversation<'d>(root: Value<'d>) -> Conversation<'d> {
+pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let mut conversation = Conversation::default();
-    // Names of the tools that were called, by the calls' ids.
-    let mut called: HashMap<Cow<'d, str>, Cow<'d, str>> = HashMap::new();
-    let messages = root.get("messages");
-    for message in messages.into_iter().flat_map(Value::items) {
+    let mut tools = ToolNames::new();
+    for message in root.list("messages") {
+        for call in message.list("tool_calls") {
+            note_tool(&mut tools, call.text("id"), called(call));
+        }
         let role = role(message);
         let content = message.get("content");
-        let texts = content.map(texts).unwrap_or_default();
-        for call in message.get("tool_calls").into_iter().flat_map(Value::items) {
-            let tool = call.get("function").or_else(|| call.get("custom"));
-            let tool = tool.and_then(|tool| tool.get("name")?.as_str());
-            if let (Some(id), Some(tool)) = (call.get("id").and_then(Value::as_str), tool) {
-                called.insert(id, tool);
-            }
+        let is_result = role == Role::Tool && content.is_some();
+        if is_result {
+            let call = message.text("tool_call_id");
+            let index = conversation.messages.len();
+            let mut result = ToolResult::new(call, &tools, index, message, content);
+            // The older form names the function instead.
+            result.tool = result.tool.or_else(|| message.text("name"));
+            conversation.tool_results.push(result);
         }
-        let mut said = Message {
+        conversation.messages.push(Message {
             role,
             place: message.id(),
-            texts,
-        };
-        if let (Role::Tool, Some(content)) = (role, content) {
-            let call = message.get("tool_call_id").and_then(Value::as_str);
-            let tool = call.as_ref().and_then(|call| called.get(call).cloned());
-            conversation.tool_results.push(ToolResult {
-                // The older form names the function instead.
-                tool: tool.or_else(|| message.get("name")?.as_str()),
-                call,
-                message: conversation.messages.len(),
-                place: message.id(),
-                content: content.id(),
-                texts: std::mem::take(&mut said.texts),
-                values: Vec::new(),
-            });
-        }
-        conversation.messages.push(said);
+            texts: Said::all(content.filter(|_| !is_result)),
+        });
     }
     conversation
 }
 
 fn role(message: Value<'_>) -> Role {
-    match message.get("role").and_then(Value::as_str).as_deref() {
+    match message.text("role").as_deref() {
         Some("system" | "developer") => Role::System,
         Some("assistant") => Role::Assistant,
         Some("tool" | "function") => Role::Tool,
         _ => Role::User,
     }
-}
-
-/// The texts of a content: a string, or the text parts of a list.
-fn texts(content: Value<'_>) -> Vec<Said<'_>> {
-    if content.kind() == Kind::String {
-        return Said::of(content).into_iter().collect();
-    }
-    let parts = content.items().filter_map(|part| part.get("text"));
-    parts.filter_map(Said::of).collect()
 }

@@ -1,10 +1,44 @@
 //! What an answer says, and where.
 
-use std::borrow::Cow;
+use crate::dialect::{Provider, Quirk};
+use crate::errors;
+use crate::json::Value;
+use crate::model::{
+    Delta, DeltaKind, Finish, FinishWords, Reading, Usage, UsageKeys, call_pieces, error_message,
+};
 
-use super::request::kind;
-use crate::json::{Kind, NodeId, Value};
-use crate::model::{Delta, DeltaKind, Edge, Finish, Finished, Reading, Source, Usage};
+pub(super) static RESPONSES: Provider = Provider {
+    dialect: "openai-responses",
+    endpoint: "openai-responses",
+    // `previous_response_id`, `conversation`.
+    quirks: &[Quirk::KeepsConversations],
+    event_number: Some("sequence_number"),
+    end: None,
+    // Of a `status`; an incomplete response has a reason, too.
+    finish_words: FinishWords(&[
+        (
+            "completed",
+            &[Finish::Done, Finish::Tool, Finish::Refused, Finish::BadTool],
+        ),
+        (
+            "incomplete",
+            &[Finish::Length, Finish::Context, Finish::Filtered],
+        ),
+    ]),
+    usage: UsageKeys {
+        input: &["input_tokens"],
+        output: "output_tokens",
+        hidden: &["output_tokens_details", "reasoning_tokens"],
+        total: "total_tokens",
+    },
+    errors: &errors::OPENAI,
+};
+
+/// Reasons of responses that are incomplete.
+pub(super) static REASONS: FinishWords = FinishWords(&[
+    ("max_output_tokens", &[Finish::Length, Finish::Context]),
+    ("content_filter", &[Finish::Filtered]),
+]);
 
 /// Parts of one item that are told apart. A part's number is its item's, times this, and its own.
 const PARTS: u64 = 1 << 16;
@@ -12,78 +46,114 @@ const PARTS: u64 = 1 << 16;
 /// Where the numbers of a reasoning item's texts begin, behind those of its summaries.
 const THOUGHTS: u64 = PARTS / 2;
 
-/// Reads a whole `response`, or the error in its place.
-pub(super) fn read(response: Value<'_>) -> Reading<'_> {
-    let mut reading = Reading::default();
-    read_response(response, &mut reading, false);
-    reading.error = reading.error.or_else(|| error(response.get("error")?));
-    reading
-}
+/// Events that bring a piece of a text, or all of it once more: the member, what it is a piece of,
+/// and whether the part is that of an item's thoughts.
+const PIECES: &[(&str, &str, DeltaKind)] = &[
+    ("output_text.delta", "delta", DeltaKind::Text),
+    ("output_text.done", "text", DeltaKind::Text),
+    ("refusal.delta", "delta", DeltaKind::Refusal),
+    ("refusal.done", "refusal", DeltaKind::Refusal),
+    (
+        "reasoning_summary_text.delta",
+        "delta",
+        DeltaKind::Reasoning,
+    ),
+    ("reasoning_summary_text.done", "text", DeltaKind::Reasoning),
+    ("reasoning_text.delta", "delta", DeltaKind::Reasoning),
+    ("reasoning_text.done", "text", DeltaKind::Reasoning),
+    (
+        "function_call_arguments.delta",
+        "delta",
+        DeltaKind::ToolArguments,
+    ),
+    ("function_call_arguments.done", "name", DeltaKind::ToolName),
+    (
+        "function_call_arguments.done",
+        "arguments",
+        DeltaKind::ToolArguments,
+    ),
+    (
+        "mcp_call_arguments.delta",
+        "delta",
+        DeltaKind::ToolArguments,
+    ),
+    ("mcp_call_arguments.done", "name", DeltaKind::ToolName),
+    (
+        "mcp_call_arguments.done",
+        "arguments",
+        DeltaKind::ToolArguments,
+    ),
+    (
+        "custom_tool_call_input.delta",
+        "delta",
+        DeltaKind::ToolArguments,
+    ),
+    (
+        "custom_tool_call_input.done",
+        "input",
+        DeltaKind::ToolArguments,
+    ),
+];
 
-/// Reads one event's data.
-pub(super) fn read_event(root: Value<'_>) -> Reading<'_> {
+/// Reads a whole `response`, one event's data, or the error in its place.
+pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     let mut reading = Reading::default();
-    let Some(kind) = kind(root) else {
-        reading.error = root.get("error").and_then(error);
+    let kind = root.text("type").unwrap_or_default();
+    let Some(event) = kind.strip_prefix("response.") else {
+        if kind == "error" {
+            let error = root.get("error").unwrap_or(root);
+            reading.error = Some(error_message(error));
+        } else {
+            read_response(root, &mut reading);
+        }
         return reading;
     };
-    let number = |key| root.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let item = number("output_index") * PARTS;
-    let part = item + number("content_index") + number("summary_index");
-    let thought = item + THOUGHTS + number("content_index");
-    let mut piece = |key, kind, part| {
-        let deltas = &mut reading.deltas;
-        deltas.extend(string(root, key).map(|text| Delta::new(0, part, kind, text)));
-    };
-    // A piece, or all of them once more.
-    match &*kind {
-        "response.output_text.delta" => piece("delta", DeltaKind::Text, part),
-        "response.output_text.done" => piece("text", DeltaKind::Text, part),
-        "response.refusal.delta" => piece("delta", DeltaKind::Refusal, part),
-        "response.refusal.done" => piece("refusal", DeltaKind::Refusal, part),
-        "response.reasoning_summary_text.delta" => piece("delta", DeltaKind::Reasoning, part),
-        "response.reasoning_summary_text.done" => piece("text", DeltaKind::Reasoning, part),
-        "response.reasoning_text.delta" => piece("delta", DeltaKind::Reasoning, thought),
-        "response.reasoning_text.done" => piece("text", DeltaKind::Reasoning, thought),
-        "response.function_call_arguments.delta"
-        | "response.custom_tool_call_input.delta"
-        | "response.mcp_call_arguments.delta" => piece("delta", DeltaKind::ToolArguments, item),
-        "response.function_call_arguments.done" | "response.mcp_call_arguments.done" => {
-            piece("name", DeltaKind::ToolName, item);
-            piece("arguments", DeltaKind::ToolArguments, item);
-        }
-        "response.custom_tool_call_input.done" => piece("input", DeltaKind::ToolArguments, item),
-        "response.output_item.added" | "response.output_item.done" => {
-            let thinks = root.get("item").is_some_and(thinks);
-            reading.edges.push(edge(item, &kind, thinks));
-            if let Some(value) = root.get("item") {
-                read_item(value, item, &mut reading.deltas);
-                reading.sources.extend(annotations(value, item));
+    let happens = event.rsplit('.').next().unwrap_or_default();
+    let number = |key| root.number(key).unwrap_or_default();
+    let item_part = number("output_index") * PARTS;
+    let part = item_part + number("content_index") + number("summary_index");
+    match event {
+        "output_item.added" | "output_item.done" => {
+            let item = root.get("item");
+            let thinks = item.is_some_and(thinks);
+            reading.edge(item_part, happens == "done", thinks);
+            if let Some(item) = item {
+                read_item(item, item_part, &mut reading);
             }
         }
-        "response.content_part.added"
-        | "response.content_part.done"
-        | "response.reasoning_summary_part.added"
-        | "response.reasoning_summary_part.done" => {
+        "content_part.added"
+        | "content_part.done"
+        | "reasoning_summary_part.added"
+        | "reasoning_summary_part.done" => {
             let value = root.get("part");
-            let thinks = value.is_some_and(thinks);
-            reading.edges.push(edge(part, &kind, thinks));
-            reading
-                .deltas
-                .extend(value.and_then(|value| content(value, part)));
-            let annotated = value.and_then(|value| annotated(value, part));
-            reading.sources.extend(annotated);
+            reading.edge(part, happens == "done", value.is_some_and(thinks));
+            if let Some(value) = value {
+                reading.deltas.extend(content(value, part));
+                reading.rests_on(0, part, value.get("annotations"), true);
+            }
         }
-        "response.output_text.annotation.added" => reading.sources.push(source(root.id(), part)),
-        "error" => reading.error = error(root.get("error").unwrap_or(root)),
+        "output_text.annotation.added" => reading.rests_on(0, part, Some(root), true),
         _ => {
             if let Some(response) = root.get("response") {
-                read_response(response, &mut reading, true);
+                read_response(response, &mut reading);
+                repeat(&mut reading.deltas);
             }
             reading.ends = is_last(root);
         }
     }
-    match last_word(&kind) {
+    for (_, key, kind) in PIECES.iter().filter(|(of, ..)| *of == event) {
+        let part = match kind {
+            DeltaKind::ToolName | DeltaKind::ToolArguments => item_part,
+            _ if event.starts_with("reasoning_text") => {
+                item_part + THOUGHTS + number("content_index")
+            }
+            _ => part,
+        };
+        let text = root.string(key);
+        let piece = text.map(|text| Delta::new(0, part, *kind, text));
+        reading.deltas.extend(piece);
+    }
+    match happens {
         "done" => repeat(&mut reading.deltas),
         // What is empty here is a place for what is to come.
         "added" => reading.deltas.retain(|delta| !delta.text.is_empty()),
@@ -95,34 +165,20 @@ pub(super) fn read_event(root: Value<'_>) -> Reading<'_> {
 /// Whether an event is the last: it holds the response as it ended.
 pub(super) fn is_last(root: Value<'_>) -> bool {
     matches!(
-        kind(root).as_deref(),
+        root.text("type").as_deref(),
         Some("response.completed" | "response.incomplete" | "response.failed")
     )
-}
-
-/// What happens to what an event is about.
-fn last_word(kind: &str) -> &str {
-    kind.rsplit('.').next().unwrap_or_default()
-}
-
-fn edge(part: u64, kind: &str, thinks: bool) -> Edge {
-    Edge {
-        choice: 0,
-        part,
-        closes: last_word(kind) == "done",
-        thinks,
-    }
 }
 
 /// Whether an item, or a part of one, is reasoning.
 pub(super) fn thinks(value: Value<'_>) -> bool {
     matches!(
-        kind(value).as_deref(),
+        value.text("type").as_deref(),
         Some("reasoning" | "summary_text" | "reasoning_text")
     )
 }
 
-/// Marks pieces as repetitions. A call's id is no piece: nobody changes it.
+/// Marks pieces as repetitions. A call's id is no piece: it is never changed.
 fn repeat(deltas: &mut Vec<Delta<'_>>) {
     deltas.retain(|delta| delta.kind != DeltaKind::ToolId);
     for delta in deltas {
@@ -131,169 +187,82 @@ fn repeat(deltas: &mut Vec<Delta<'_>>) {
 }
 
 /// Reads a `response` object, in an event or alone.
-fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>, in_event: bool) {
-    reading.model = response.get("model").and_then(Value::as_str);
-    let output = response.get("output").into_iter().flat_map(Value::items);
-    let mut calls = false;
-    for (number, item) in (0..).zip(output) {
-        let mut deltas = Vec::new();
-        read_item(item, number * PARTS, &mut deltas);
-        reading.sources.extend(annotations(item, number * PARTS));
-        calls |= deltas.iter().any(|delta| delta.kind == DeltaKind::ToolName);
-        // What stands in a part of the item goes with that.
-        let inside = deltas.into_iter().map(|delta| match delta.removed_with {
-            Some(_) => delta,
-            None => delta.inside(item),
-        });
-        reading.deltas.extend(inside);
-        let logprobs = item.get("content").into_iter().flat_map(Value::items);
-        let logprobs = logprobs.filter_map(|part| part.get("logprobs"));
+fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>) {
+    reading.model = response.text("model");
+    for (number, item) in (0..).zip(response.list("output")) {
+        let before = reading.deltas.len();
+        read_item(item, number * PARTS, reading);
+        // What is in a part of the item goes with that.
+        for delta in &mut reading.deltas[before..] {
+            delta.removed_with.get_or_insert(item.id());
+        }
+        let logprobs = item.list("content").filter_map(|part| part.get("logprobs"));
         let filled = logprobs.filter(|list| list.items().next().is_some());
         reading.mirrors.extend(filled.map(|list| (0, list.id())));
     }
-    let refused = reading
-        .deltas
-        .iter()
-        .any(|delta| delta.kind == DeltaKind::Refusal && !delta.text.is_empty());
-    if in_event {
-        repeat(&mut reading.deltas);
-    }
+    let calls = |delta: &Delta<'_>| delta.kind == DeltaKind::ToolName;
     if let Some(status) = response.get("status")
         && let Some(word) = status.as_str()
-        && let Some(finish) = finish(&word, response)
+        && !matches!(&*word, "in_progress" | "queued")
     {
-        let finish = match finish {
-            Finish::Done if calls => Finish::Tool,
-            Finish::Done if refused => Finish::Refused,
-            finish => finish,
+        let details = response.get("incomplete_details");
+        let reason = details.and_then(|details| details.text("reason"));
+        let finish = match (&*word, reason.as_deref()) {
+            ("incomplete", Some(reason)) => REASONS.read(reason),
+            ("completed", _) if reading.deltas.iter().any(calls) => Finish::Tool,
+            ("completed", _) if reading.has_refusal(0) => Finish::Refused,
+            ("completed", _) => Finish::Done,
+            (other, _) => Finish::Foreign(other.to_owned()),
         };
-        reading.finishes.push(Finished {
-            choice: 0,
-            finish,
-            place: status.id(),
-        });
+        reading.finish(0, finish, status);
     }
-    reading.usage = response.get("usage").and_then(read_usage);
-    reading.error = response.get("error").and_then(error);
-}
-
-/// The neutral word for a status; `None`: it has not ended.
-fn finish(status: &str, response: Value<'_>) -> Option<Finish> {
-    let details = response.get("incomplete_details");
-    let reason = details.and_then(|details| details.get("reason")?.as_str());
-    Some(match (status, reason.as_deref()) {
-        ("in_progress" | "queued", _) => return None,
-        ("completed", _) => Finish::Done,
-        ("incomplete", Some("max_output_tokens")) => Finish::Length,
-        ("incomplete", Some("content_filter")) => Finish::Filtered,
-        ("incomplete", Some(other)) | (other, _) => Finish::Foreign(other.to_owned()),
-    })
+    let usage = response.get("usage");
+    reading.usage = usage.and_then(|usage| Usage::read(usage, &RESPONSES.usage));
+    reading.error = response.given("error").map(error_message);
 }
 
 /// Reads an item of the output.
-fn read_item<'d>(item: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
-    let list = |key, first: u64| {
-        let parts = item.get(key).into_iter().flat_map(Value::items);
-        (part + first..).zip(parts)
-    };
-    let mut fields = |arguments: &str| {
-        for (key, kind) in [
-            ("call_id", DeltaKind::ToolId),
-            ("name", DeltaKind::ToolName),
-            (arguments, DeltaKind::ToolArguments),
-        ] {
-            deltas.extend(string(item, key).map(|value| Delta::new(0, part, kind, value)));
-        }
-    };
-    match kind(item).as_deref() {
+fn read_item<'d>(item: Value<'d>, part: u64, reading: &mut Reading<'d>) {
+    let before = reading.deltas.len();
+    let kind = item.text("type").unwrap_or_default();
+    let arguments = match &*kind {
         // Tools that the provider runs itself are called the same way.
-        Some("function_call" | "mcp_call") => fields("arguments"),
-        Some("custom_tool_call") => fields("input"),
-        Some("message") => {
-            let parts = list("content", 0);
-            let said = parts.filter_map(|(part, value)| Some((content(value, part)?, value)));
-            deltas.extend(said.map(|(delta, value)| delta.inside_part(value, item)));
-        }
-        Some("reasoning") => {
-            let parts = list("summary", 0).chain(list("content", THOUGHTS));
-            let said = parts.filter_map(|(part, value)| Some((content(value, part)?, value)));
-            deltas.extend(said.map(|(delta, value)| delta.inside_part(value, item)));
-        }
-        _ => {}
+        "function_call" | "mcp_call" => Some("arguments"),
+        "custom_tool_call" => Some("input"),
+        _ => None,
+    };
+    if let Some(arguments) = arguments {
+        let fields = ["call_id", "name", arguments].map(|key| item.string(key));
+        reading.deltas.extend(call_pieces(0, part, fields));
     }
-}
-
-/// The annotations in the parts of an item.
-fn annotations(item: Value<'_>, part: u64) -> impl Iterator<Item = Source> {
-    let parts = item.get("content").into_iter().flat_map(Value::items);
-    (part..)
-        .zip(parts)
-        .filter_map(|(part, value)| annotated(value, part))
-}
-
-/// The annotations of a part, if it has any.
-fn annotated(value: Value<'_>, part: u64) -> Option<Source> {
-    let list = value.get("annotations")?;
-    list.items().next()?;
-    Some(source(list.id(), part))
-}
-
-fn source(place: NodeId, part: u64) -> Source {
-    Source {
-        choice: 0,
-        part,
-        place,
-        may_be_empty: true,
+    let lists = match &*kind {
+        "message" => vec![("content", 0)],
+        "reasoning" => vec![("summary", 0), ("content", THOUGHTS)],
+        _ => Vec::new(),
+    };
+    for (key, first) in lists {
+        for (part, value) in (part + first..).zip(item.list(key)) {
+            let delta = content(value, part);
+            let delta = delta.map(|delta| delta.inside_list(value, item));
+            reading.deltas.extend(delta);
+        }
+    }
+    for (part, value) in (part..).zip(item.list("content")) {
+        reading.rests_on(0, part, value.get("annotations"), true);
+    }
+    let status = item.string("status").map(Value::id);
+    for delta in &mut reading.deltas[before..] {
+        delta.status = status;
     }
 }
 
 /// Reads a part of a message's content or of reasoning.
 fn content(value: Value<'_>, part: u64) -> Option<Delta<'_>> {
-    let (key, of) = match kind(value)?.as_ref() {
+    let (key, of) = match &*value.text("type")? {
         "output_text" => ("text", DeltaKind::Text),
         "refusal" => ("refusal", DeltaKind::Refusal),
         "summary_text" | "reasoning_text" => ("text", DeltaKind::Reasoning),
         _ => return None,
     };
-    string(value, key).map(|text| Delta::new(0, part, of, text))
-}
-
-fn string<'d>(object: Value<'d>, key: &str) -> Option<Value<'d>> {
-    object.get(key).filter(|value| value.kind() == Kind::String)
-}
-
-fn read_usage(usage: Value<'_>) -> Option<Usage> {
-    if usage.kind() != Kind::Object {
-        return None;
-    }
-    let number = |key| usage.get(key).and_then(Value::as_u64);
-    let place = |key| {
-        let value = usage.get(key);
-        value
-            .filter(|value| value.kind() == Kind::Number)
-            .map(Value::id)
-    };
-    let details = usage.get("output_tokens_details");
-    let hidden = details.and_then(|details| details.get("reasoning_tokens")?.as_u64());
-    Some(Usage {
-        input: number("input_tokens"),
-        output: number("output_tokens"),
-        hidden: hidden.unwrap_or_default(),
-        output_place: place("output_tokens"),
-        apart: 0,
-        total_place: place("total_tokens"),
-    })
-}
-
-/// The message of an error object, or the error itself where it is something else.
-fn error(error: Value<'_>) -> Option<Cow<'_, str>> {
-    if error.is_null() {
-        return None;
-    }
-    let message = error.get("message").and_then(Value::as_str);
-    Some(
-        message
-            .or_else(|| error.as_str())
-            .unwrap_or(Cow::Borrowed(error.raw())),
-    )
+    Some(Delta::new(0, part, of, value.string(key)?))
 }

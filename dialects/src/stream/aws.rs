@@ -8,15 +8,14 @@
 //! type byte and a value. Source: the event stream encoding of Amazon's Smithy protocols.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut};
+use serde_json::json;
 
-use super::pending::Pending;
-use super::{Frame, FrameKind, Layout};
-use crate::json::{Document, Edits, quote};
+use super::{Cut, FrameKind, Scan};
+use crate::json::{Document, Edits};
 
 /// Lengths and their checksum.
 const PRELUDE: usize = 12;
@@ -32,20 +31,59 @@ const ERROR_CODE: &str = ":error-code";
 const CONTENT_TYPE: &str = ":content-type";
 
 /// The event that holds another provider's event.
-const CHUNK: &str = "chunk";
+pub(super) const CHUNK: &str = "chunk";
 
-/// A message, or bytes that are none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message {
-    bytes: Bytes,
-    kind: FrameKind,
-    headers: Range<usize>,
-    payload: Range<usize>,
-    /// Other providers' events are inside.
-    chunks: bool,
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    /// Bytes of a message over the limit that are still to come.
+    left: usize,
+    /// The length of the message at hand.
+    total: usize,
+    /// What came is no such stream: everything passes unread.
+    foreign: bool,
 }
 
-/// One header, as spans of the message's bytes.
+impl Scan for Scanner {
+    fn next(&mut self, pending: &[u8]) -> Option<Cut> {
+        if pending.is_empty() {
+            return None;
+        }
+        if self.foreign {
+            return Some(Cut::unread(FrameKind::Oversize, pending.len()));
+        }
+        if self.left > 0 {
+            let length = pending.len().min(self.left);
+            self.left -= length;
+            return Some(Cut::unread(FrameKind::Oversize, length));
+        }
+        let mut prelude = pending.get(..PRELUDE)?;
+        let checksum = crc32fast::hash(&prelude[..PRELUDE - 4]);
+        let total = usize::try_from(prelude.get_u32()).unwrap_or(usize::MAX);
+        let headers = usize::try_from(prelude.get_u32()).unwrap_or(usize::MAX);
+        let fits = total >= PRELUDE + TRAILER && headers <= total - PRELUDE - TRAILER;
+        if prelude.get_u32() != checksum || !fits {
+            self.foreign = true;
+            return self.next(pending);
+        }
+        self.total = total;
+        let message = pending.get(..total)?;
+        let (signed, mut trailer) = message.split_at(total - TRAILER);
+        if crc32fast::hash(signed) != trailer.get_u32() {
+            return Some(Cut::unread(FrameKind::Oversize, total));
+        }
+        Some(Cut {
+            kind: FrameKind::Event,
+            length: total,
+            body: PRELUDE + headers..signed.len(),
+        })
+    }
+
+    fn skip(&mut self, length: usize) {
+        self.left = self.total.saturating_sub(length);
+    }
+}
+
+/// One header of a message.
 struct Header<'a> {
     name: &'a str,
     /// `None`: the value is no string.
@@ -54,146 +92,14 @@ struct Header<'a> {
     raw: &'a [u8],
 }
 
-impl Message {
-    /// Bytes that are not read.
-    fn unread(bytes: Bytes, kind: FrameKind, chunks: bool) -> Self {
-        Self {
-            bytes,
-            kind,
-            headers: 0..0,
-            payload: 0..0,
-            chunks,
-        }
-    }
-
-    /// A whole message; unread if its checksum is wrong.
-    fn read(bytes: Bytes, headers_length: usize, chunks: bool) -> Self {
-        let end = bytes.len() - TRAILER;
-        let checksum = (&bytes[end..]).get_u32();
-        if crc32fast::hash(&bytes[..end]) != checksum {
-            return Self::unread(bytes, FrameKind::Oversize, chunks);
-        }
-        let payload = PRELUDE + headers_length..end;
-        Self {
-            bytes,
-            kind: FrameKind::Event,
-            headers: PRELUDE..payload.start,
-            payload,
-            chunks,
-        }
-    }
-
-    pub(super) fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-
-    pub(super) fn into_bytes(self) -> Bytes {
-        self.bytes
-    }
-
-    pub(super) fn kind(&self) -> FrameKind {
-        self.kind
-    }
-
-    pub(super) fn name(&self) -> Option<&str> {
-        let name = self.type_name()?;
-        let inside = self.holds_a_chunk(name);
-        (!inside).then_some(name)
-    }
-
-    pub(super) fn data(&self) -> Option<Cow<'_, [u8]>> {
-        let payload = &self.bytes[self.payload.clone()];
-        if payload.is_empty() {
-            return None;
-        }
-        if !self
-            .type_name()
-            .is_some_and(|name| self.holds_a_chunk(name))
-        {
-            return Some(Cow::Borrowed(payload));
-        }
-        let document = Document::parse(payload).ok()?;
-        let encoded = document.root().get("bytes")?.as_str()?;
-        STANDARD.decode(&*encoded).ok().map(Cow::Owned)
-    }
-
-    /// This message with another payload and, if one is given, another name.
-    pub(super) fn with(&self, name: Option<&str>, data: &[u8]) -> Bytes {
-        if self.payload.is_empty() {
-            return self.bytes.clone();
-        }
-        let chunk = self
-            .type_name()
-            .is_some_and(|name| self.holds_a_chunk(name));
-        let payload = if chunk {
-            Cow::Owned(self.with_chunk(data))
-        } else {
-            Cow::Borrowed(data)
-        };
-        let name = name.filter(|_| !chunk);
-        let mut headers = BytesMut::new();
-        for header in self.headers() {
-            match name {
-                Some(name) if matches!(header.name, EVENT_TYPE | EXCEPTION_TYPE) => {
-                    put_header(&mut headers, header.name, name);
-                }
-                _ => headers.extend_from_slice(header.raw),
-            }
-        }
-        message(&headers, &payload)
-    }
-
-    /// A further message like this one; exceptions have headers of their own.
-    pub(super) fn another(&self, name: Option<&str>, data: &[u8], exception: bool) -> Bytes {
-        let is_event = self.headers().any(|header| header.name == EVENT_TYPE);
-        if exception || !is_event || self.payload.is_empty() {
-            return fresh(name, data, exception, self.chunks);
-        }
-        self.with(name, data)
-    }
-
-    /// The payload around other inner data; its further members stay.
-    fn with_chunk(&self, data: &[u8]) -> Vec<u8> {
-        let payload = &self.bytes[self.payload.clone()];
-        let Ok(document) = Document::parse(payload) else {
-            return chunk(data);
-        };
-        let Some(place) = document.root().get("bytes") else {
-            return chunk(data);
-        };
-        let mut edits = Edits::new(&document);
-        edits.replace(place.id(), quote(&STANDARD.encode(data)));
-        edits.apply()
-    }
-
-    fn holds_a_chunk(&self, name: &str) -> bool {
-        self.chunks && name == CHUNK
-    }
-
-    /// What the header that tells events, exceptions and errors apart from their like says.
-    fn type_name(&self) -> Option<&str> {
-        let mut headers = self.headers();
-        let header = headers
-            .find(|header| matches!(header.name, EVENT_TYPE | EXCEPTION_TYPE | ERROR_CODE))?;
-        header.text
-    }
-
-    fn headers(&self) -> Headers<'_> {
-        Headers(&self.bytes[self.headers.clone()])
-    }
-}
-
-/// Walks over headers; stops where they are not well-formed.
-struct Headers<'a>(&'a [u8]);
-
-impl<'a> Iterator for Headers<'a> {
-    type Item = Header<'a>;
-
-    fn next(&mut self) -> Option<Header<'a>> {
-        let all = self.0;
-        let (&name_length, rest) = all.split_first()?;
-        let (name, rest) = rest.split_at_checked(usize::from(name_length))?;
-        let (&kind, rest) = rest.split_first()?;
+/// The headers in what is before a payload, as far as they are well-formed.
+fn headers(head: &[u8]) -> impl Iterator<Item = Header<'_>> {
+    let mut rest = head.get(PRELUDE..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let all = rest;
+        let (&name_length, behind) = all.split_first()?;
+        let (name, behind) = behind.split_at_checked(usize::from(name_length))?;
+        let (&kind, behind) = behind.split_first()?;
         let (prefix, length) = match kind {
             0 | 1 => (0, 0),
             2 => (0, 1),
@@ -201,54 +107,94 @@ impl<'a> Iterator for Headers<'a> {
             4 => (0, 4),
             5 | 8 => (0, 8),
             9 => (0, 16),
-            6 | STRING => (
-                2,
-                usize::from(rest.first_chunk().map(|b| u16::from_be_bytes(*b))?),
-            ),
+            6 | STRING => (2, u16::from_be_bytes(*behind.first_chunk()?).into()),
             _ => return None,
         };
-        let value = rest.get(prefix..prefix + length)?;
-        self.0 = &rest[prefix + length..];
-        let text = (kind == STRING).then(|| std::str::from_utf8(value).ok());
+        let value = behind.get(prefix..prefix + length)?;
+        rest = &behind[prefix + length..];
         Some(Header {
             name: std::str::from_utf8(name).ok()?,
-            text: text.flatten(),
-            raw: &all[..all.len() - self.0.len()],
+            text: std::str::from_utf8(value).ok().filter(|_| kind == STRING),
+            raw: &all[..all.len() - rest.len()],
         })
-    }
+    })
 }
 
-/// A message after no model, as Bedrock lays them out.
-pub(super) fn fresh(name: Option<&str>, data: &[u8], exception: bool, chunks: bool) -> Bytes {
-    let wrapped = chunks && !exception;
-    let name = if wrapped {
-        CHUNK
-    } else {
-        name.unwrap_or(CHUNK)
+/// The name of the event, exception or error.
+pub(super) fn name(head: &[u8]) -> Option<&str> {
+    let mut headers = headers(head);
+    let named = |it: &Header<'_>| matches!(it.name, EVENT_TYPE | EXCEPTION_TYPE | ERROR_CODE);
+    headers.find(named)?.text
+}
+
+/// Whether it is an event, not an exception or error.
+pub(super) fn is_event(head: &[u8]) -> bool {
+    headers(head).any(|header| header.name == EVENT_TYPE)
+}
+
+/// What a payload says; `chunk`: it is around another provider's event.
+pub(super) fn data(payload: &[u8], chunk: bool) -> Option<Cow<'_, [u8]>> {
+    if !chunk {
+        return Some(Cow::Borrowed(payload));
+    }
+    let document = Document::parse(payload).ok()?;
+    let encoded = document.root().text("bytes")?;
+    STANDARD.decode(&*encoded).ok().map(Cow::Owned)
+}
+
+/// A message with other data and, if one is given, another name.
+pub(super) fn edited(
+    head: &[u8],
+    payload: &[u8],
+    name: Option<&str>,
+    data: &[u8],
+    chunk: bool,
+) -> Vec<u8> {
+    let document = Document::parse(payload).ok().filter(|_| chunk);
+    let place = document.as_ref().and_then(|it| it.root().get("bytes"));
+    let payload = match (&document, place) {
+        (Some(document), Some(place)) => {
+            let mut edits = Edits::new(document);
+            edits.replace(place.id(), json!(STANDARD.encode(data)));
+            Cow::Owned(edits.apply())
+        }
+        _ => Cow::Borrowed(data),
     };
+    let mut edited = Vec::new();
+    for header in headers(head) {
+        match name.filter(|_| !chunk) {
+            Some(name) if matches!(header.name, EVENT_TYPE | EXCEPTION_TYPE) => {
+                put_header(&mut edited, header.name, name);
+            }
+            _ => edited.extend_from_slice(header.raw),
+        }
+    }
+    framed(&edited, &payload)
+}
+
+/// A message as Bedrock lays them out; `chunks`: events are around another provider's.
+pub(super) fn message(name: Option<&str>, data: &[u8], exception: bool, chunks: bool) -> Vec<u8> {
+    let wrapped = chunks && !exception;
+    let name = name.filter(|_| !wrapped).unwrap_or(CHUNK);
     let (type_header, message_type) = if exception {
         (EXCEPTION_TYPE, "exception")
     } else {
         (EVENT_TYPE, "event")
     };
-    let mut headers = BytesMut::new();
+    let mut headers = Vec::new();
     put_header(&mut headers, type_header, name);
     put_header(&mut headers, CONTENT_TYPE, "application/json");
     put_header(&mut headers, MESSAGE_TYPE, message_type);
     if wrapped {
-        message(&headers, &chunk(data))
+        let chunk = json!({ "bytes": STANDARD.encode(data) });
+        framed(&headers, chunk.to_string().as_bytes())
     } else {
-        message(&headers, data)
+        framed(&headers, data)
     }
 }
 
-/// A payload around another provider's event.
-fn chunk(data: &[u8]) -> Vec<u8> {
-    format!("{{\"bytes\":{}}}", quote(&STANDARD.encode(data))).into_bytes()
-}
-
 /// Adds a string header; what is over its length fields is cut off.
-fn put_header(headers: &mut BytesMut, name: &str, value: &str) {
+fn put_header(headers: &mut Vec<u8>, name: &str, value: &str) {
     let name = &name.as_bytes()[..name.len().min(usize::from(u8::MAX))];
     let value = &value.as_bytes()[..value.len().min(usize::from(u16::MAX))];
     headers.put_u8(u8::try_from(name.len()).unwrap_or(u8::MAX));
@@ -258,93 +204,15 @@ fn put_header(headers: &mut BytesMut, name: &str, value: &str) {
     headers.extend_from_slice(value);
 }
 
-pub(super) fn message(headers: &[u8], payload: &[u8]) -> Bytes {
+/// A message with these headers.
+pub(super) fn framed(headers: &[u8], payload: &[u8]) -> Vec<u8> {
     let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    let total = PRELUDE + headers.len() + payload.len() + TRAILER;
-    let mut message = BytesMut::with_capacity(total);
-    message.put_u32(length(total));
+    let mut message = Vec::new();
+    message.put_u32(length(PRELUDE + headers.len() + payload.len() + TRAILER));
     message.put_u32(length(headers.len()));
-    let checksum = crc32fast::hash(&message);
-    message.put_u32(checksum);
+    message.put_u32(crc32fast::hash(&message));
     message.extend_from_slice(headers);
     message.extend_from_slice(payload);
-    let checksum = crc32fast::hash(&message);
-    message.put_u32(checksum);
-    message.freeze()
-}
-
-/// Splits a stream into messages.
-#[derive(Debug)]
-pub(super) struct Splitter {
-    limit: usize,
-    chunks: bool,
-    pending: Pending,
-    /// Bytes of a message over the limit that are still to come.
-    oversize: usize,
-    /// What came is no such stream: everything passes unread.
-    foreign: bool,
-}
-
-impl Splitter {
-    pub(super) fn new(limit: usize, chunks: bool) -> Self {
-        Self {
-            limit,
-            chunks,
-            pending: Pending::new(),
-            oversize: 0,
-            foreign: false,
-        }
-    }
-
-    pub(super) fn push(&mut self, chunk: Bytes) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        self.pending.push(chunk);
-        while let Some(message) = self.next_message() {
-            frames.push(Frame(Layout::Aws(message)));
-        }
-        frames
-    }
-
-    pub(super) fn finish(&mut self) -> Vec<Frame> {
-        let rest = self.pending.take_all();
-        *self = Self::new(self.limit, self.chunks);
-        let unread = |rest| Message::unread(rest, FrameKind::Unfinished, self.chunks);
-        let rest = (!rest.is_empty()).then(|| Frame(Layout::Aws(unread(rest))));
-        Vec::from_iter(rest)
-    }
-
-    /// The next message that is complete.
-    fn next_message(&mut self) -> Option<Message> {
-        if self.pending.is_empty() {
-            return None;
-        }
-        if self.foreign {
-            let bytes = self.pending.take_all();
-            return Some(Message::unread(bytes, FrameKind::Oversize, self.chunks));
-        }
-        if self.oversize > 0 {
-            let piece = self.pending.len().min(self.oversize);
-            self.oversize -= piece;
-            let bytes = self.pending.take(piece);
-            return Some(Message::unread(bytes, FrameKind::Oversize, self.chunks));
-        }
-        let mut prelude = self.pending.get(..PRELUDE)?;
-        let vouched = crc32fast::hash(&prelude[..PRELUDE - 4]);
-        let total = usize::try_from(prelude.get_u32()).unwrap_or(usize::MAX);
-        let headers = usize::try_from(prelude.get_u32()).unwrap_or(usize::MAX);
-        let fits = total >= PRELUDE + TRAILER && headers <= total - PRELUDE - TRAILER;
-        if prelude.get_u32() != vouched || !fits {
-            self.foreign = true;
-            return self.next_message();
-        }
-        if total > self.limit {
-            self.oversize = total;
-            return self.next_message();
-        }
-        if self.pending.len() < total {
-            return None;
-        }
-        let bytes = self.pending.take(total);
-        Some(Message::read(bytes, headers, self.chunks))
-    }
+    message.put_u32(crc32fast::hash(&message));
+    message
 }

@@ -1,16 +1,9 @@
-//! Streams of events, in every way in which providers lay them out.
+//! Streams of events, in every framing that providers use.
 //!
-//! ```text
-//! chunks ─▶ Splitter ─▶ Frame ─┬─▶ Frame::name, Frame::data ─▶ what a dialect reads
-//!                              ├─▶ Frame::bytes ──────────────▶ the bytes as they came
-//!                              ├─▶ Frame::with ───────────────▶ the frame with other data
-//!                              └─▶ Template::frame(Made) ─────▶ a further frame, made up
-//! ```
-//!
-//! A [`Splitter`] is pushed chunks as they arrive and hands back [`Frame`]s. The frames' bytes put
-//! together are the bytes that were pushed, for every chunking, and nothing is held back longer
-//! than until its event is complete. Whoever leaves frames out or adds some passes what is left
-//! through a [`Joiner`], which keeps the whole well-formed.
+//! A [`Splitter`] takes chunks as they arrive and returns [`Frame`]s. The frames' bytes put
+//! together are the bytes of the chunks, for every chunking, and nothing is held back longer
+//! than until its event is complete. A stream from which frames are removed, or to which some are
+//! added, passes through a [`Joiner`], which keeps it well-formed.
 //!
 //! | framing | an event is | its name | what ends the stream |
 //! |---|---|---|---|
@@ -23,17 +16,17 @@
 mod array;
 mod aws;
 mod lines;
-mod pending;
-mod piece;
-pub mod sse;
+mod sse;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::fmt::Debug;
+use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
-use self::piece::Piece;
+pub use self::array::Joiner;
 
 /// Bytes of one event up to which it is held back until it is complete.
 pub const DEFAULT_LIMIT: usize = 1 << 20;
@@ -55,6 +48,20 @@ pub enum Framing {
     AwsChunks,
 }
 
+impl Framing {
+    /// A synthetic event as the first frame of a stream.
+    pub fn first_frame(self, event: &Made) -> Bytes {
+        let (name, data) = (event.name.as_deref(), &event.data[..]);
+        Bytes::from(match self {
+            Self::Sse => sse::edited(b"data: \n\n", name, data),
+            Self::Lines => [data, b"\n"].concat(),
+            Self::Array => [b"[", data].concat(),
+            Self::AwsEvents => aws::message(name, data, event.exception, false),
+            Self::AwsChunks => aws::message(name, data, event.exception, true),
+        })
+    }
+}
+
 /// What a stretch of a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
@@ -63,30 +70,18 @@ pub enum FrameKind {
     /// An event longer than the limit, or a piece of one; or bytes that are not of the framing.
     /// Not read.
     Oversize,
-    /// What stands after the last whole event when the stream ends. Browsers drop it, some clients
+    /// What is left behind the last whole event when the stream ends. Browsers drop it, some clients
     /// read it.
     Unfinished,
-    /// Bytes between events that say nothing: the LF of a CRLF whose CR ended the frame before, an
+    /// Bytes between events without meaning: the LF of a CRLF whose CR ended the frame before, an
     /// empty line, a list's closing bracket.
     Filler,
-}
-
-/// A stretch of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame(Layout);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Layout {
-    Sse(sse::Frame),
-    Line(Piece),
-    Item(Piece),
-    Aws(aws::Message),
 }
 
 /// An event that no provider sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// Its name, where the framing has names. `None`: the template's name, or none.
+    /// Its name, where the framing has names. `None`: the name of the frame before, or none.
     pub name: Option<Cow<'static, str>>,
     /// Its data; JSON but for marks like `[DONE]`.
     pub data: Vec<u8>,
@@ -108,8 +103,7 @@ impl Made {
     pub fn event(name: impl Into<Cow<'static, str>>, data: impl Into<Vec<u8>>) -> Self {
         Self {
             name: Some(name.into()),
-            data: data.into(),
-            exception: false,
+            ..Self::data(data)
         }
     }
 
@@ -122,90 +116,51 @@ impl Made {
     }
 }
 
-/// What a made-up frame is made after.
-#[derive(Debug, Clone, Copy)]
-pub enum Template<'a> {
-    /// A frame of the same stream: its further fields and line breaks are carried over.
-    Like(&'a Frame),
-    /// Nothing: the stream has none yet.
-    Fresh(Framing),
-}
-
-impl Template<'_> {
-    /// `event` as a frame.
-    pub fn frame(&self, event: &Made) -> Bytes {
-        let name = event.name.as_deref();
-        match self {
-            Self::Like(frame) => match &frame.0 {
-                Layout::Sse(frame) => frame.another(name, &event.data),
-                Layout::Line(line) => lines::another(line, &event.data),
-                Layout::Item(item) => array::another(item, &event.data),
-                Layout::Aws(message) => message.another(name, &event.data, event.exception),
-            },
-            Self::Fresh(framing) => match framing {
-                Framing::Sse => {
-                    let frame =
-                        sse::Frame::new(Bytes::from_static(b"data: \n\n"), FrameKind::Event, false);
-                    frame.another(name, &event.data)
-                }
-                Framing::Lines => Bytes::from([&event.data[..], b"\n"].concat()),
-                Framing::Array => Bytes::from([b"[", &event.data[..]].concat()),
-                Framing::AwsEvents => aws::fresh(name, &event.data, event.exception, false),
-                Framing::AwsChunks => aws::fresh(name, &event.data, event.exception, true),
-            },
-        }
-    }
-}
-
-impl<'a> From<&'a Frame> for Template<'a> {
-    fn from(frame: &'a Frame) -> Self {
-        Self::Like(frame)
-    }
+/// A stretch of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    framing: Framing,
+    kind: FrameKind,
+    bytes: Bytes,
+    /// Where its lines, its JSON or its payload are; empty if it is not read.
+    body: Range<usize>,
 }
 
 impl Frame {
     /// The bytes as they came.
     pub fn bytes(&self) -> &Bytes {
-        match &self.0 {
-            Layout::Sse(frame) => frame.bytes(),
-            Layout::Line(piece) | Layout::Item(piece) => piece.bytes(),
-            Layout::Aws(message) => message.bytes(),
-        }
+        &self.bytes
     }
 
     /// The bytes as they came.
     pub fn into_bytes(self) -> Bytes {
-        match self.0 {
-            Layout::Sse(frame) => frame.into_bytes(),
-            Layout::Line(piece) | Layout::Item(piece) => piece.into_bytes(),
-            Layout::Aws(message) => message.into_bytes(),
-        }
+        self.bytes
     }
 
     /// What it is.
     pub fn kind(&self) -> FrameKind {
-        match &self.0 {
-            Layout::Sse(frame) => frame.kind(),
-            Layout::Line(piece) | Layout::Item(piece) => piece.kind(),
-            Layout::Aws(message) => message.kind(),
-        }
+        self.kind
     }
 
     /// The event's data, without anything that belongs to the framing. `None` when it has none.
     pub fn data(&self) -> Option<Cow<'_, [u8]>> {
-        match &self.0 {
-            Layout::Sse(frame) => frame.data(),
-            Layout::Line(piece) | Layout::Item(piece) => piece.data().map(Cow::Borrowed),
-            Layout::Aws(message) => message.data(),
+        let body = &self.bytes[self.body.clone()];
+        match self.framing {
+            _ if body.is_empty() => None,
+            Framing::Sse => sse::data(body),
+            Framing::Lines | Framing::Array => Some(Cow::Borrowed(body)),
+            Framing::AwsEvents | Framing::AwsChunks => aws::data(body, self.is_chunk()),
         }
     }
 
     /// The event's name; `None` when it has none, or the framing has no names.
     pub fn name(&self) -> Option<&str> {
-        match &self.0 {
-            Layout::Sse(frame) => std::str::from_utf8(frame.event()?).ok(),
-            Layout::Line(_) | Layout::Item(_) => None,
-            Layout::Aws(message) => message.name(),
+        match self.framing {
+            Framing::Sse => sse::name(&self.bytes[self.body.clone()]),
+            Framing::Lines | Framing::Array => None,
+            Framing::AwsEvents | Framing::AwsChunks => {
+                aws::name(self.head()).filter(|_| !self.is_chunk())
+            }
         }
     }
 
@@ -213,125 +168,159 @@ impl Frame {
     /// everything else stays, lengths and checksums are made to fit. A frame without data stays as
     /// it is.
     pub fn with(&self, name: Option<&str>, data: &[u8]) -> Bytes {
-        match &self.0 {
-            Layout::Sse(frame) => match name {
-                None => frame.with_data(data),
-                Some(name) => frame.with(name, data),
-            },
-            Layout::Line(piece) | Layout::Item(piece) => piece.with_data(data),
-            Layout::Aws(message) => message.with(name, data),
+        if self.data().is_none() {
+            return self.bytes.clone();
         }
+        let body = &self.bytes[self.body.clone()];
+        let edited = match self.framing {
+            Framing::Sse => sse::edited(body, name, data),
+            Framing::Lines | Framing::Array => data.to_vec(),
+            Framing::AwsEvents | Framing::AwsChunks => {
+                return aws::edited(self.head(), body, name, data, self.is_chunk()).into();
+            }
+        };
+        let behind = &self.bytes[self.body.end..];
+        [self.head(), &edited, behind].concat().into()
+    }
+
+    /// A synthetic event behind this one, laid out like it.
+    pub fn following(&self, event: &Made) -> Bytes {
+        let (name, data) = (event.name.as_deref(), &event.data[..]);
+        if self.data().is_none() {
+            return self.framing.first_frame(event);
+        }
+        match self.framing {
+            // Only the first frame of a stream may have a byte order mark.
+            Framing::Sse => self.with(name, data).slice(self.body.start..),
+            Framing::Lines => self.framing.first_frame(event),
+            Framing::Array => [b"\n,\r\n", data].concat().into(),
+            Framing::AwsEvents | Framing::AwsChunks => {
+                if event.exception || !aws::is_event(self.head()) {
+                    self.framing.first_frame(event)
+                } else {
+                    self.with(name, data)
+                }
+            }
+        }
+    }
+
+    /// What is before the body.
+    fn head(&self) -> &[u8] {
+        &self.bytes[..self.body.start]
+    }
+
+    /// Whether another provider's event is inside.
+    fn is_chunk(&self) -> bool {
+        self.framing == Framing::AwsChunks && aws::name(self.head()) == Some(aws::CHUNK)
     }
 }
 
-impl From<sse::Frame> for Frame {
-    fn from(frame: sse::Frame) -> Self {
-        Self(Layout::Sse(frame))
+/// Finds out where the frames of one framing end.
+trait Scan: Debug + Send {
+    /// The next frame of the bytes that are pending; `None`: it is not complete.
+    fn next(&mut self, pending: &[u8]) -> Option<Cut>;
+
+    /// All pending bytes, so many, were passed on, though their frame is not complete.
+    fn skip(&mut self, length: usize);
+
+    /// Where the body is of what is left when the stream ends.
+    fn unfinished(&self, rest: &[u8]) -> Range<usize> {
+        let _ = rest;
+        0..0
+    }
+}
+
+/// A frame at the beginning of the pending bytes.
+struct Cut {
+    kind: FrameKind,
+    length: usize,
+    body: Range<usize>,
+}
+
+impl Cut {
+    /// A frame that is not read.
+    fn unread(kind: FrameKind, length: usize) -> Self {
+        Self {
+            kind,
+            length,
+            body: 0..0,
+        }
     }
 }
 
 /// Splits a stream of bytes into frames.
 #[derive(Debug)]
-pub struct Splitter(Split);
-
-#[derive(Debug)]
-enum Split {
-    Sse(sse::Splitter),
-    Lines(lines::Splitter),
-    Array(array::Splitter),
-    Aws(aws::Splitter),
+pub struct Splitter {
+    framing: Framing,
+    limit: usize,
+    /// Bytes that are in no frame yet.
+    pending: BytesMut,
+    scan: Box<dyn Scan>,
+    /// The event at hand is over the limit and passes in pieces.
+    oversize: bool,
 }
 
 impl Splitter {
     /// A splitter that holds at most `limit` bytes of one event back; longer ones pass in pieces,
     /// marked [`FrameKind::Oversize`].
     pub fn new(framing: Framing, limit: usize) -> Self {
-        Self(match framing {
-            Framing::Sse => Split::Sse(sse::Splitter::new(limit)),
-            Framing::Lines => Split::Lines(lines::Splitter::new(limit)),
-            Framing::Array => Split::Array(array::Splitter::new(limit)),
-            Framing::AwsEvents => Split::Aws(aws::Splitter::new(limit, false)),
-            Framing::AwsChunks => Split::Aws(aws::Splitter::new(limit, true)),
-        })
+        let scan: Box<dyn Scan> = match framing {
+            Framing::Sse => Box::new(sse::Scanner::default()),
+            Framing::Lines => Box::new(lines::Scanner::default()),
+            Framing::Array => Box::new(array::Scanner::default()),
+            Framing::AwsEvents | Framing::AwsChunks => Box::new(aws::Scanner::default()),
+        };
+        Self {
+            framing,
+            limit,
+            pending: BytesMut::new(),
+            scan,
+            oversize: false,
+        }
     }
 
     /// Takes the next bytes of the stream; returns what they complete.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
-        self.push_shared(Bytes::copy_from_slice(chunk))
-    }
-
-    /// Takes the next bytes of the stream; returns what they complete. Frames that stand in `chunk`
-    /// share it, nothing is copied.
-    pub fn push_shared(&mut self, chunk: Bytes) -> Vec<Frame> {
-        match &mut self.0 {
-            Split::Sse(splitter) => splitter.push(chunk),
-            Split::Lines(splitter) => splitter.push(chunk),
-            Split::Array(splitter) => splitter.push(chunk),
-            Split::Aws(splitter) => splitter.push(chunk),
+        self.pending.extend_from_slice(chunk);
+        let mut frames = Vec::new();
+        while let Some(mut cut) = self.scan.next(&self.pending) {
+            if std::mem::take(&mut self.oversize) || cut.length > self.limit {
+                cut = Cut::unread(FrameKind::Oversize, cut.length);
+            }
+            frames.push(self.take(cut));
         }
+        let length = self.pending.len();
+        if length > self.limit || (self.oversize && length > 0) {
+            self.oversize = true;
+            self.scan.skip(length);
+            frames.push(self.take(Cut::unread(FrameKind::Oversize, length)));
+        }
+        frames
     }
 
     /// The stream is over: what was held back. The splitter is then as new.
     pub fn finish(&mut self) -> Vec<Frame> {
-        match &mut self.0 {
-            Split::Sse(splitter) => splitter.finish(),
-            Split::Lines(splitter) => splitter.finish(),
-            Split::Array(splitter) => splitter.finish(),
-            Split::Aws(splitter) => splitter.finish(),
-        }
-    }
-}
-
-/// Keeps a stream well-formed from which frames are left out, or to which some are added.
-///
-/// Only a JSON list needs it: its first item comes behind the bracket, every other one behind a
-/// comma, and a list that ends early still has to be closed.
-#[derive(Debug)]
-pub struct Joiner {
-    framing: Framing,
-    emitted: array::Emitted,
-    /// The list is open.
-    open: bool,
-}
-
-impl Joiner {
-    /// For a stream of which nothing was emitted yet.
-    pub fn new(framing: Framing) -> Self {
-        Self {
-            framing,
-            emitted: array::Emitted::Nothing,
-            open: false,
-        }
+        let length = self.pending.len();
+        let cut = if self.oversize {
+            Cut::unread(FrameKind::Oversize, length)
+        } else {
+            Cut {
+                kind: FrameKind::Unfinished,
+                length,
+                body: self.scan.unfinished(&self.pending),
+            }
+        };
+        let rest = (length > 0).then(|| self.take(cut));
+        *self = Self::new(self.framing, self.limit);
+        Vec::from_iter(rest)
     }
 
-    /// Whether the framing needs it; if not, every frame is joined to itself.
-    pub fn is_needed(&self) -> bool {
-        self.framing == Framing::Array
-    }
-
-    /// The next frame as it may follow what was emitted before.
-    pub fn join(&mut self, frame: Bytes) -> Bytes {
-        if !self.is_needed() {
-            return frame;
-        }
-        let joined = array::joined(frame, self.emitted);
-        if let Some(first) = array::mark(&joined) {
-            self.open = match first {
-                b']' => false,
-                _ => self.open || first == b'[',
-            };
-        }
-        self.emitted = self.emitted.and(&joined);
-        joined
-    }
-
-    /// What the framing itself still needs of a stream that ends here; mostly nothing.
-    pub fn close(&mut self) -> Bytes {
-        let open = std::mem::take(&mut self.open);
-        let needed = open || self.emitted == array::Emitted::Nothing;
-        match self.framing {
-            Framing::Array if needed => Bytes::from_static(array::closing(self.emitted)),
-            _ => Bytes::new(),
+    fn take(&mut self, cut: Cut) -> Frame {
+        Frame {
+            framing: self.framing,
+            kind: cut.kind,
+            bytes: self.pending.split_to(cut.length).freeze(),
+            body: cut.body,
         }
     }
 }

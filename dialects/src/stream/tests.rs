@@ -25,42 +25,63 @@ fn split(framing: Framing, stream: &[u8], ends: &[usize], limit: usize) -> Vec<F
 }
 
 fn joined(frames: &[Frame]) -> Vec<u8> {
-    frames
-        .iter()
-        .flat_map(|frame| frame.bytes().to_vec())
-        .collect()
+    let bytes = frames.iter().map(|frame| &frame.bytes()[..]);
+    bytes.collect::<Vec<_>>().concat()
 }
 
 /// Name and data of every event.
-fn said(frames: &[Frame]) -> Vec<(Option<String>, String)> {
-    frames
-        .iter()
-        .filter_map(|frame| {
-            let data = frame.data()?;
-            let name = frame.name().map(str::to_owned);
-            Some((name, String::from_utf8_lossy(&data).into_owned()))
-        })
-        .collect()
+fn events(frames: &[Frame]) -> Vec<(Option<String>, String)> {
+    let event = |frame: &Frame| {
+        let data = frame.data()?;
+        let name = frame.name().map(str::to_owned);
+        Some((name, String::from_utf8_lossy(&data).into_owned()))
+    };
+    frames.iter().filter_map(event).collect()
 }
 
-/// What was made, as the framing lays it out.
+fn data(frames: &[Frame]) -> Vec<String> {
+    let events = events(frames).into_iter();
+    events.map(|(_, data)| data).collect()
+}
+
+/// Synthetic events, as the framing lays them out.
 fn made(framing: Framing, events: &[Made]) -> Vec<u8> {
-    let mut stream = Vec::new();
     let mut joiner = Joiner::new(framing);
-    for event in events {
-        stream.extend(joiner.join(Template::Fresh(framing).frame(event)));
-    }
+    let frames = events.iter().map(|event| framing.first_frame(event));
+    let mut stream: Vec<u8> = frames.flat_map(|frame| joiner.join(frame)).collect();
     stream.extend(joiner.close());
     stream
 }
 
 #[test]
-fn what_stands_between_events_is_no_event() {
+fn events_are_read_in_every_chunking() {
     for (framing, stream, expected) in [
+        (Framing::Sse, "data: a\n\ndata: b\n\n", &["a", "b"][..]),
+        (Framing::Sse, "data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+        (Framing::Sse, "data: a\r\rdata: b\r\r", &["a", "b"]),
+        (Framing::Sse, "data: a\r\n\ndata: b\n\r\n", &["a", "b"]),
+        (Framing::Sse, "data:a\n\n", &["a"]),
+        (Framing::Sse, "data:  a\n\n", &[" a"]),
+        (Framing::Sse, "data: one\ndata: two\n\n", &["one\ntwo"]),
+        (Framing::Sse, "data\n\n", &[""]),
+        (Framing::Sse, ": comment\n\ndata: a\n\n", &["a"]),
+        (
+            Framing::Sse,
+            "\u{feff}data: a\n\n\u{feff}data: b\n\n",
+            &["a"],
+        ),
+        (
+            Framing::Sse,
+            "event: x\nid: 1\nretry: 5\ndata: a\n\n",
+            &["a"],
+        ),
+        (Framing::Sse, "data: a\n\ndata: b", &["a", "b"]),
+        (Framing::Sse, "data: a\n\ndata: b\n", &["a", "b"]),
+        (Framing::Sse, "\n\n\ndata: a\n\n", &["a"]),
         (
             Framing::Lines,
             "{\"a\":1}\n{\"b\":2}\n",
-            &["{\"a\":1}", "{\"b\":2}"][..],
+            &["{\"a\":1}", "{\"b\":2}"],
         ),
         (
             Framing::Lines,
@@ -96,22 +117,27 @@ fn what_stands_between_events_is_no_event() {
         for ends in [&[][..], &one_by_one] {
             let frames = split(framing, bytes, ends, DEFAULT_LIMIT);
             assert_eq!(joined(&frames), bytes, "{stream:?}");
-            let data: Vec<String> = said(&frames).into_iter().map(|(_, data)| data).collect();
-            assert_eq!(data, expected, "{stream:?} in {} chunks", ends.len() + 1);
+            let chunks = ends.len() + 1;
+            assert_eq!(data(&frames), expected, "{stream:?} in {chunks} chunks");
         }
     }
 }
 
 #[test]
-fn an_event_comes_out_with_its_last_byte() {
-    for (framing, behind) in [
-        (Framing::Lines, 0),
+fn an_event_is_returned_with_its_last_byte() {
+    let stream = |framing| made(framing, &[Made::data("{\"a\":1}")]);
+    for (framing, stream, behind) in [
+        (Framing::Sse, b"data: a\n\n".to_vec(), 0),
+        (Framing::Sse, b"data: a\r\n\r\n".to_vec(), 0),
+        (Framing::Sse, b"data: a\r\r".to_vec(), 0),
+        // The CR of the empty line ends the event, its LF follows alone.
+        (Framing::Sse, b"data: a\n\r\n".to_vec(), 1),
+        (Framing::Lines, stream(Framing::Lines), 0),
         // The list's end.
-        (Framing::Array, 3),
-        (Framing::AwsEvents, 0),
-        (Framing::AwsChunks, 0),
+        (Framing::Array, stream(Framing::Array), 3),
+        (Framing::AwsEvents, stream(Framing::AwsEvents), 0),
+        (Framing::AwsChunks, stream(Framing::AwsChunks), 0),
     ] {
-        let stream = made(framing, &[Made::data("{\"a\":1}")]);
         let mut splitter = Splitter::new(framing, DEFAULT_LIMIT);
         let last = stream.len() - 1 - behind;
         for byte in &stream[..last] {
@@ -125,32 +151,88 @@ fn an_event_comes_out_with_its_last_byte() {
 fn an_event_over_the_limit_passes_in_pieces_and_the_next_is_read() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(600));
     for framing in FRAMINGS {
-        let name = "chunk";
-        let stream = made(
-            framing,
-            &[Made::event(name, long.clone()), Made::event(name, "{}")],
-        );
-        let mut splitter = Splitter::new(framing, 300);
-        let mut frames = Vec::new();
-        for chunk in stream.chunks(10) {
-            frames.extend(splitter.push(chunk));
+        let event = |data: &str| Made::event("chunk", data.to_owned());
+        let stream = made(framing, &[event(&long), event("{}")]);
+        for size in [10, usize::MAX] {
+            let mut splitter = Splitter::new(framing, 300);
+            let mut frames = Vec::new();
+            for chunk in stream.chunks(size) {
+                frames.extend(splitter.push(chunk));
+                assert!(splitter.pending.len() <= 300, "{framing:?}");
+            }
+            frames.extend(splitter.finish());
+            assert_eq!(joined(&frames), stream, "{framing:?}");
+            assert_eq!(frames[0].kind(), FrameKind::Oversize, "{framing:?}");
+            assert_eq!(data(&frames), ["{}"], "{framing:?}");
         }
-        frames.extend(splitter.finish());
-        assert_eq!(joined(&frames), stream, "{framing:?}");
-        assert!(frames.len() > 10, "{framing:?}");
-        let data: Vec<String> = said(&frames).into_iter().map(|(_, data)| data).collect();
-        assert_eq!(data, ["{}"], "{framing:?}");
+    }
+}
+
+#[test]
+fn other_data_and_names_leave_the_other_lines_of_an_event() {
+    for (event, name, data, expected) in [
+        ("data: a\n\n", None, "b", "data: b\n\n"),
+        ("data:a\r\n\r\n", None, "b", "data:b\r\n\r\n"),
+        ("data\n\n", None, "b", "data: b\n\n"),
+        (
+            ": c\nevent: e\ndata: a\nid: 1\n\n",
+            None,
+            "b",
+            ": c\nevent: e\ndata: b\nid: 1\n\n",
+        ),
+        (
+            "data: a\nid: 1\ndata: b\n\n",
+            None,
+            "c",
+            "data: c\nid: 1\n\n",
+        ),
+        (
+            "data: a\r\ndata: b\r\n\r\n",
+            None,
+            "c\nd",
+            "data: c\r\ndata: d\r\n\r\n",
+        ),
+        (": nothing\n\n", Some("e"), "b", ": nothing\n\n"),
+        ("data: a", None, "b\nc", "data: b\ndata: c"),
+        (
+            "event: x\ndata: a\n\n",
+            Some("e"),
+            "b",
+            "event: e\ndata: b\n\n",
+        ),
+        (
+            "event:x\r\ndata:a\r\n\r\n",
+            Some("e"),
+            "b",
+            "event: e\r\ndata:b\r\n\r\n",
+        ),
+        (
+            "data: a\r\n\r\n",
+            Some("e"),
+            "b",
+            "event: e\r\ndata: b\r\n\r\n",
+        ),
+        (
+            "\u{feff}data: a\n\n",
+            Some("e"),
+            "b",
+            "\u{feff}event: e\ndata: b\n\n",
+        ),
+    ] {
+        let frames = split(Framing::Sse, event.as_bytes(), &[], DEFAULT_LIMIT);
+        let edited = frames[0].with(name, data.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&edited), expected, "{event:?}");
     }
 }
 
 #[test]
 fn a_message_has_the_bytes_that_amazons_own_encoder_writes() {
-    // From the test vectors of the event stream encoding: an empty message, and one with a header
-    // and a payload.
+    // From the test vectors of the event stream encoding: an empty message, and one with a
+    // payload.
     let empty = [
         0, 0, 0, 0x10, 0, 0, 0, 0, 0x05, 0xc2, 0x48, 0xeb, 0x7d, 0x98, 0xc8, 0xff,
     ];
-    assert_eq!(aws::message(&[], &[]), &empty[..]);
+    assert_eq!(aws::framed(&[], &[]), &empty[..]);
     let frames = split(Framing::AwsEvents, &empty, &[], DEFAULT_LIMIT);
     assert_eq!(frames[0].kind(), FrameKind::Event);
     assert_eq!(frames[0].data(), None);
@@ -170,7 +252,7 @@ fn a_message_with_a_wrong_checksum_is_not_read() {
     stream[last] ^= 1;
     let frames = split(Framing::AwsEvents, &stream, &[], DEFAULT_LIMIT);
     assert_eq!(joined(&frames), stream);
-    assert_eq!(said(&frames), []);
+    assert_eq!(events(&frames), []);
 }
 
 #[test]
@@ -181,28 +263,25 @@ fn headers_of_every_type_are_kept() {
     headers.extend([1, b'i', 9]);
     headers.extend([7; 16]);
     headers.extend(*b"\x0b:event-type\x07\0\x01x");
-    let stream = aws::message(&headers, b"{}");
+    let stream = aws::framed(&headers, b"{}");
     let frames = split(Framing::AwsEvents, &stream, &[], DEFAULT_LIMIT);
     assert_eq!(frames[0].name(), Some("x"));
     assert_eq!(frames[0].with(None, b"{}"), stream);
     let renamed = frames[0].with(Some("longer"), b"[]");
     let again = split(Framing::AwsEvents, &renamed, &[], DEFAULT_LIMIT);
-    assert_eq!(said(&again), [(Some("longer".into()), "[]".into())]);
+    assert_eq!(events(&again), [(Some("longer".into()), "[]".into())]);
     assert_eq!(again[0].with(Some("x"), b"{}"), stream);
 }
 
 #[test]
 fn what_surrounds_a_wrapped_event_stays() {
-    let mut headers = Vec::new();
-    headers.extend(*b"\x0b:event-type\x07\0\x05chunk");
-    let stream = aws::message(&headers, br#"{"p":"abc","bytes":"e30="}"#);
+    let headers = b"\x0b:event-type\x07\0\x05chunk";
+    let stream = aws::framed(headers, br#"{"p":"abc","bytes":"e30="}"#);
     let frames = split(Framing::AwsChunks, &stream, &[], DEFAULT_LIMIT);
-    assert_eq!(said(&frames), [(None, "{}".into())]);
+    assert_eq!(events(&frames), [(None, "{}".into())]);
     let other = frames[0].with(Some("a name of the event inside"), b"[]");
-    assert_eq!(
-        other,
-        aws::message(&headers, br#"{"p":"abc","bytes":"W10="}"#)
-    );
+    let expected = aws::framed(headers, br#"{"p":"abc","bytes":"W10="}"#);
+    assert_eq!(other, expected);
 }
 
 #[test]
@@ -210,7 +289,7 @@ fn what_is_left_of_a_list_is_a_list() {
     let stream = b"[{\"a\":1}\n,\r\n{\"b\":2}\n,\r\n{\"c\":3}\n]\n";
     let frames = split(Framing::Array, stream, &[], DEFAULT_LIMIT);
     let (first, second) = (&frames[0], &frames[1]);
-    let made = |frame: &Frame| Template::from(frame).frame(&Made::data("{\"x\":0}"));
+    let made = |frame: &Frame| frame.following(&Made::data("{\"x\":0}"));
     for (kept, expected) in [
         (vec![], "[]\n"),
         (vec![first.bytes().clone()], "[{\"a\":1}\n]\n"),
@@ -225,7 +304,7 @@ fn what_is_left_of_a_list_is_a_list() {
             "[{\"a\":1}\n,\r\n{\"x\":0}\n,\r\n{\"x\":0}\n]\n",
         ),
         (
-            vec![Template::Fresh(Framing::Array).frame(&Made::data("{}"))],
+            vec![Framing::Array.first_frame(&Made::data("{}"))],
             "[{}\n]\n",
         ),
         (vec![Bytes::from_static(b"{\"error\":1}")], "{\"error\":1}"),
@@ -245,13 +324,13 @@ fn what_is_left_of_a_list_is_a_list() {
 }
 
 #[test]
-fn what_is_made_is_read_back_in_every_framing() {
+fn synthetic_events_are_read_back_in_every_framing() {
     for framing in FRAMINGS {
-        let events = [
+        let synthetic = [
             Made::event("one", "{\"a\":1}"),
             Made::exception("twoException", "{}"),
         ];
-        let stream = made(framing, &events);
+        let stream = made(framing, &synthetic);
         let name = |name: &str| match framing {
             Framing::Sse | Framing::AwsEvents => Some(name.to_owned()),
             Framing::AwsChunks if name == "twoException" => Some(name.to_owned()),
@@ -262,20 +341,26 @@ fn what_is_made_is_read_back_in_every_framing() {
             (name("one"), "{\"a\":1}".to_owned()),
             (name("twoException"), "{}".to_owned()),
         ];
-        assert_eq!(said(&frames), expected, "{framing:?}");
-        let again = Template::from(&frames[0]).frame(&events[1]);
+        assert_eq!(events(&frames), expected, "{framing:?}");
+        let again = frames[0].following(&synthetic[1]);
         let again = split(framing, &again, &[], DEFAULT_LIMIT);
         if framing != Framing::Array {
-            assert_eq!(said(&again), expected[1..], "{framing:?}");
+            assert_eq!(events(&again), expected[1..], "{framing:?}");
         }
     }
 }
 
-/// Streams made of what matters to a splitter.
+/// Streams of the tokens that a splitter distinguishes.
 fn any_stream() -> impl Strategy<Value = (Framing, Vec<u8>)> {
     let text = prop_oneof![
         Just("\n"),
+        Just("\r"),
         Just("\r\n"),
+        Just("data: "),
+        Just("data:x"),
+        Just(": comment"),
+        Just("event: e"),
+        Just("\u{feff}"),
         Just("{"),
         Just("}"),
         Just("["),
@@ -298,7 +383,7 @@ fn any_stream() -> impl Strategy<Value = (Framing, Vec<u8>)> {
     let framing = prop::sample::select(&FRAMINGS[..]);
     let framing_again = framing.clone();
     prop_oneof![
-        2 => (framing.clone(), text),
+        3 => (framing.clone(), text),
         4 => (framing_again, events).prop_map(|(framing, events)| (framing, made(framing, &events))),
         1 => (framing, proptest::collection::vec(any::<u8>(), 0..120)),
     ]
@@ -309,40 +394,41 @@ proptest! {
     fn no_chunking_loses_a_byte_or_changes_an_event(
         (framing, stream) in any_stream(),
         mut ends in proptest::collection::vec(0_usize..400, 0..20),
-        limit in prop_oneof![Just(24_usize), Just(DEFAULT_LIMIT)],
+        limit in prop_oneof![Just(8_usize), Just(24), Just(DEFAULT_LIMIT)],
     ) {
         ends.sort_unstable();
         let frames = split(framing, &stream, &ends, limit);
         prop_assert_eq!(joined(&frames), stream.clone());
         if limit == DEFAULT_LIMIT {
-            prop_assert_eq!(said(&frames), said(&split(framing, &stream, &[], limit)));
+            prop_assert_eq!(events(&frames), events(&split(framing, &stream, &[], limit)));
         }
     }
 
     #[test]
-    fn its_own_data_put_in_again_change_no_event((framing, stream) in any_stream()) {
+    fn data_that_is_put_in_is_read_back((framing, stream) in any_stream(), text in "\\{\"[a-z]{0,9}\":1\\}") {
         for frame in split(framing, &stream, &[], DEFAULT_LIMIT) {
-            let Some(data) = frame.data() else { continue };
-            // In a list the first frame opens it; here every one is the first.
-            let again = match framing {
-                Framing::Array => Bytes::from([b"[", &data[..]].concat()),
-                _ => frame.with(None, &data),
+            let Some(data) = frame.data() else {
+                prop_assert_eq!(&frame.with(None, text.as_bytes()), frame.bytes());
+                continue;
             };
-            let again = split(framing, &again, &[], DEFAULT_LIMIT);
-            prop_assert!(framing == Framing::AwsChunks || frame.with(None, &data) == frame.bytes() || framing == Framing::Sse);
-            prop_assert_eq!(
-                said(&again)[0].clone(),
-                (frame.name().map(str::to_owned), String::from_utf8_lossy(&data).into_owned())
-            );
+            let same = frame.with(None, &data);
+            prop_assert!(matches!(framing, Framing::AwsChunks | Framing::Sse) || same == frame.bytes());
+            // The items of a list need their list, and a mark is one only at the beginning.
+            if framing == Framing::Array || frame.bytes().starts_with("\u{feff}".as_bytes()) {
+                continue;
+            }
+            let again = split(framing, &frame.with(None, text.as_bytes()), &[], DEFAULT_LIMIT);
+            let name = frame.name().map(str::to_owned);
+            prop_assert_eq!(events(&again)[0].clone(), (name, text.clone()));
         }
     }
 
     #[test]
     fn a_stream_that_is_left_whole_is_joined_to_itself((framing, stream) in any_stream()) {
-        prop_assume!(framing != Framing::Array || stream.trim_ascii_start().starts_with(b"["));
+        prop_assume!(framing != Framing::Array);
         let mut joiner = Joiner::new(framing);
         let frames = split(framing, &stream, &[], DEFAULT_LIMIT);
         let left: Vec<u8> = frames.into_iter().flat_map(|f| joiner.join(f.into_bytes())).collect();
-        prop_assert!(framing == Framing::Array || left == stream);
+        prop_assert_eq!(left, stream);
     }
 }

@@ -110,10 +110,10 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, Wishes)> 
     let path = seen.record.url.splitn(4, '/').nth(3).unwrap_or_default();
     let path = format!("/{path}");
     let mut wrote = (String::new(), Wishes::new());
-    match dialect.form(Target::new(&path), None, &headers)? {
+    match dialect.form(Target::new(&path), &headers)? {
         AnswerForm::Json => {
             let document = Document::parse_prefix(body)?;
-            write_down(&dialect.read_answer(&document), &mut wrote);
+            write_down(&dialect.read(Event::unnamed(&document)), &mut wrote);
         }
         AnswerForm::Stream(framing) => {
             let mut splitter = Splitter::new(framing, EVENT);
@@ -123,7 +123,7 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, Wishes)> 
                 if let Some(data) = frame.data()
                     && let Ok(document) = Document::parse(&data)
                 {
-                    write_down(&dialect.read_event(Event::of(frame, &document)), &mut wrote);
+                    write_down(&dialect.read(Event::of(frame, &document)), &mut wrote);
                 }
             }
         }

@@ -44,7 +44,7 @@ pub trait AnswerEditor {
 
 impl AnswerEditor for StreamEditor {
     fn push(&mut self, chunk: Bytes) -> Vec<Step> {
-        StreamEditor::push_shared(self, chunk)
+        StreamEditor::push(self, &chunk)
     }
 
     fn finish(&mut self) -> Vec<Step> {

@@ -5,7 +5,7 @@
 //! call, so it knows no provider, and on events, so it knows no framing:
 //!
 //! ```text
-//! bytes ─▶ event ─▶ Dialect::read_event ─▶ what changes, and where ─▶ json::Edits ─▶ Steps
+//! bytes ─▶ event ─▶ Dialect::read ─▶ what changes, and where ─▶ json::Edits ─▶ Steps
 //! ```
 //!
 //! | fault | stream | one JSON document |
@@ -153,15 +153,10 @@ impl StreamEditor {
     /// Takes the next bytes of the answer. After [`Step::End`] or [`Step::Finish`] there are no
     /// further steps.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
-        self.push_shared(Bytes::copy_from_slice(chunk))
-    }
-
-    /// [`Self::push`] of bytes that steps may share: what passes as it came is not copied.
-    pub fn push_shared(&mut self, chunk: Bytes) -> Vec<Step> {
         match &mut self.form {
             Form::Stream(editor) => editor.push(chunk, &mut self.call),
-            Form::Json(editor) => editor.push(&chunk),
-            Form::Assembled(editor) => editor.push(&chunk),
+            Form::Json(editor) => editor.push(chunk),
+            Form::Assembled(editor) => editor.push(chunk),
         }
     }
 

@@ -105,10 +105,11 @@ impl Exchange {
     /// Reads the calls in the answer where a rule may want to know later which tools they were of, and
     /// the provider may keep them from the request that brings their results.
     fn hear_calls(&self) {
-        let dialect = self
-            .seen
-            .dialect
-            .filter(|dialect| dialect.keeps_conversations());
+        let dialect = self.seen.dialect.filter(|dialect| {
+            dialect
+                .provider()
+                .has(squall_dialects::Quirk::KeepsConversations)
+        });
         if let Some(dialect) = dialect.filter(|_| self.rules.rules().reads_results()) {
             self.log
                 .hear_calls(dialect, self.target.url.path_and_query());

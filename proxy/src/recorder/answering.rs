@@ -7,7 +7,8 @@
 
 use http::HeaderMap;
 use squall_dialects::codec::Coding;
-use squall_dialects::{Answered, Dialect, Target};
+use squall_dialects::model::Reading;
+use squall_dialects::{AnswerReader, Dialect, Target};
 
 use super::decoding::Decoding;
 
@@ -15,7 +16,25 @@ use super::decoding::Decoding;
 pub(crate) struct Answering {
     request: u64,
     decoding: Decoding,
-    answer: Answered,
+    answer: AnswerReader,
+    outcome: Outcome,
+}
+
+/// Whether a model has answered: an agent that gets an error, be it in the middle of a stream, or only
+/// the beginning of an answer asks again.
+#[derive(Default)]
+struct Outcome {
+    /// The answer cannot be read: its head is all that is known.
+    unread: bool,
+    finished: bool,
+    failed: bool,
+}
+
+impl Outcome {
+    fn note(&mut self, reading: &Reading<'_>) {
+        self.finished |= !reading.finishes.is_empty();
+        self.failed |= reading.error.is_some();
+    }
 }
 
 impl Answering {
@@ -29,24 +48,33 @@ impl Answering {
     ) -> Self {
         let coding = Coding::of(answer);
         let form = match &coding {
-            Ok(_) => dialect.form(Target::new(target), None, answer),
+            Ok(_) => dialect.form(Target::new(target), answer),
             Err(_) => None,
         };
         Self {
             request,
             decoding: Decoding::of(coding.ok().flatten()),
-            answer: Answered::new(dialect, form),
+            answer: AnswerReader::new(dialect, form),
+            outcome: Outcome {
+                unread: form.is_none(),
+                ..Outcome::default()
+            },
         }
     }
 
     /// These bytes of the answer's body are the agent's next.
     pub(crate) fn answer(&mut self, bytes: &[u8]) {
-        let answer = &mut self.answer;
-        self.decoding.push(bytes, |plain| answer.push(plain));
+        let (answer, outcome) = (&mut self.answer, &mut self.outcome);
+        self.decoding.push(bytes, |plain| {
+            answer.push(plain, |reading| outcome.note(reading));
+        });
     }
 
     /// Those were the last: the request, if a model has answered it.
-    pub(crate) fn end(self) -> Option<u64> {
-        self.answer.end().then_some(self.request)
+    pub(crate) fn end(mut self) -> Option<u64> {
+        let outcome = &mut self.outcome;
+        self.answer.end(|reading| outcome.note(reading));
+        let answered = outcome.unread || (outcome.finished && !outcome.failed);
+        answered.then_some(self.request)
     }
 }

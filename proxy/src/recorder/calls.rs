@@ -32,7 +32,7 @@ impl Calls {
 
     /// The answer's head has come. A body in a coding that nobody knows is not read.
     pub(crate) fn begin(&mut self, headers: &HeaderMap) {
-        let form = self.dialect.form(Target::new(&self.target), None, headers);
+        let form = self.dialect.form(Target::new(&self.target), headers);
         self.reading = Coding::of(headers)
             .ok()
             .map(|coding| (Decoding::of(coding), CalledTools::new(self.dialect, form)));

@@ -198,7 +198,7 @@ impl Capture {
         if let Some(head) = &self.answer {
             let target = target_of(&self.url);
             let form = match dialect {
-                Some(dialect) => dialect.form(Target::new(target), None, &head.headers),
+                Some(dialect) => dialect.form(Target::new(target), &head.headers),
                 None => AnswerForm::of(&head.headers),
             };
             let broken = self.broken_off

@@ -118,7 +118,7 @@ impl ModelTraffic {
                 // What was asked need not be read for it: the path tells whole answers from streams
                 // that come under the same media type.
                 let target = Target::new(&self.target);
-                self.form = self.dialect.form(target, None, headers);
+                self.form = self.dialect.form(target, headers);
             }
             Err(_) => self.form = None,
         }
@@ -382,7 +382,8 @@ mod tests {
         );
         let event = Document::parse(br#"{"usage":{"prompt_tokens":7,"completion_tokens":2}}"#);
         let mut tally = Tally::new(dialect, None);
-        tally.note(&dialect.read_answer(&event.expect("JSON")));
+        let event = event.expect("JSON");
+        tally.note(&dialect.read(squall_dialects::Event::unnamed(&event)));
         traffic.was_heard(Box::new(tally));
         let call = traffic.read().0;
         assert_eq!(

@@ -105,7 +105,7 @@ fn assembled(framing: Framing, stream: &[u8], call: &Call) -> Result<String, Str
     let events: Vec<_> = documents
         .iter()
         .map(|(frame, document)| Event::of(frame, document))
-        .map(|event| (event, call.dialect.read_event(event)))
+        .map(|event| (event, call.dialect.read(event)))
         .collect();
     if let Some(error) = events
         .iter()

@@ -3,7 +3,6 @@
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{Delta, DeltaKind, Reading, Source, Usage};
 
-use super::call::Call;
 use super::events::Event;
 
 /// Tokens that may still pass.
@@ -96,8 +95,7 @@ pub(super) fn cut(edits: &mut Edits<'_>, document: &Document<'_>, delta: &Delta<
             edits.replace(delta.place, "\"\"");
         }
         Share::Nothing => match (delta.removed_with, delta.goes_with_list) {
-            (Some(container), Some(outer)) => edits.prune_with(container, outer),
-            (Some(container), None) if delta.list_goes => edits.prune(container),
+            (Some(container), Some(outer)) => edits.prune(container, outer),
             (Some(container), None) => edits.remove(container),
             (None, _) if can_be_cut(delta, document) => edits.replace(delta.place, "\"\""),
             (None, _) => edits.remove(delta.place),
@@ -111,10 +109,9 @@ pub(super) fn mark_cut(
     document: &Document<'_>,
     delta: &Delta<'_>,
     share: Share,
-    call: &Call,
 ) {
     if matches!(share, Share::Part(_)) || is_text_of_a_call(delta, document) {
-        call.dialect.put_cut(edits, document, delta.place);
+        delta.mark_cut(edits);
     }
 }
 

@@ -302,7 +302,7 @@ impl Job for Drifts {
             return;
         }
         let reading = &event.reading;
-        let number = call.dialect.number(event.spoken());
+        let number = call.dialect.provider().number(event.spoken());
         let number = number.and_then(Value::as_u64);
         let pieces = if self.over {
             Vec::new()
@@ -370,7 +370,6 @@ fn meant<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e Delta<'e>> {
     event.reading.deltas.iter().filter(|delta| {
         delta.kind == DeltaKind::Text
             && !delta.repeats
-            && !delta.signed
             && event.document.value(delta.place).kind() == Kind::String
     })
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use squall_dialects::json::Edits;
 use squall_dialects::model::{Delta, DeltaKind, Finish, Saying, Usage};
 use squall_dialects::stream::{Frame, Framing};
-use squall_dialects::{EndOfChoice, tokens};
+use squall_dialects::{EndOfChoice, Quirk, tokens};
 
 use self::cutting::Cutting;
 pub(super) use self::whole::whole;
@@ -58,7 +58,8 @@ struct Instead {
 
 impl Instead {
     fn saying(&self, call: &Call) -> Saying<'_> {
-        if self.refusal && call.dialect.tells_refusals(&call.error_context()) {
+        let provider = call.dialect.provider_of(&call.error_context());
+        if self.refusal && !provider.has(Quirk::NoRefusals) {
             Saying::Refusal(&self.text)
         } else {
             Saying::Text(&self.text)
@@ -408,7 +409,7 @@ impl EarlyEnd {
         }
         let saying = instead.saying(call);
         let made = call.dialect.say_events(event.spoken(), choice, saying);
-        !made.is_empty() || call.dialect.says_at_the_end()
+        !made.is_empty() || call.dialect.provider().has(Quirk::SaysAtTheEnd)
     }
 
     /// Whether the agent got anything of a part that an event belongs to.
@@ -478,7 +479,7 @@ impl EarlyEnd {
         } else if self.usage_expected && event.reading.usage.is_none() {
             self.phase = Phase::Draining;
         } else {
-            self.close(event, call, steps);
+            Self::close(event, call, steps);
         }
     }
 
@@ -511,7 +512,7 @@ impl EarlyEnd {
         if event.reading.ends {
             steps.push(Step::Finish);
         } else {
-            self.close(event, call, steps);
+            Self::close(event, call, steps);
         }
     }
 
@@ -538,8 +539,7 @@ impl EarlyEnd {
             } else if self.said.has_begun(delta.choice, delta.part) {
                 let known = self.said.repeat(&mut cutting.edits, event.document, delta);
                 if !self.said.is_whole(delta) {
-                    let dialect = call.dialect;
-                    dialect.put_cut(&mut cutting.edits, event.document, delta.place);
+                    delta.mark_cut(&mut cutting.edits);
                 }
                 if !known {
                     // It was opened, and nothing was said of it.
@@ -572,8 +572,9 @@ impl EarlyEnd {
     }
 
     /// Ends the stream as the provider does.
-    fn close(&self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
-        steps.extend(event.made(&call.dialect.end(self.framing)));
+    fn close(event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+        let end = call.dialect.provider().end_event();
+        steps.extend(event.made(end.as_slice()));
         steps.push(Step::Finish);
     }
 

@@ -3,13 +3,10 @@
 
 use std::fmt::Debug;
 
-use bytes::Bytes;
 use squall_dialects::Tally;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Delta, Reading};
-use squall_dialects::stream::{
-    DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Made, Splitter, Template,
-};
+use squall_dialects::stream::{DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Made, Splitter};
 
 use super::Step;
 use super::call::Call;
@@ -85,11 +82,11 @@ impl EventEditor {
         }
     }
 
-    pub(super) fn push(&mut self, chunk: Bytes, call: &mut Call) -> Vec<Step> {
+    pub(super) fn push(&mut self, chunk: &[u8], call: &mut Call) -> Vec<Step> {
         if self.over {
             return Vec::new();
         }
-        let frames = self.splitter.push_shared(chunk);
+        let frames = self.splitter.push(chunk);
         let steps = self.frames(&frames, call);
         self.joined(steps)
     }
@@ -154,7 +151,7 @@ impl EventEditor {
             return self.job.other(frame, what, call, steps);
         };
         let Ok(document) = Document::parse(&data) else {
-            let mark = call.dialect.is_end_mark(&data);
+            let mark = call.dialect.provider().is_end_mark(&data);
             let what = if mark { Other::Mark } else { Other::Unread };
             return self.job.other(frame, what, call, steps);
         };
@@ -192,7 +189,7 @@ pub(super) struct Event<'d> {
 impl<'d> Event<'d> {
     pub(super) fn new(frame: &'d Frame, document: &'d Document<'d>, call: &Call) -> Self {
         let spoken = squall_dialects::Event::of(frame, document);
-        let mut reading = call.dialect.read_event(spoken);
+        let mut reading = call.dialect.read(spoken);
         reading.count_by(call.counting());
         Self {
             frame,
@@ -218,8 +215,7 @@ impl<'d> Event<'d> {
 
     /// Made-up events, framed like this one.
     pub(super) fn made(&self, events: &[Made]) -> Vec<Step> {
-        let template = Template::from(self.frame);
-        let framed = events.iter().map(|event| template.frame(event));
+        let framed = events.iter().map(|event| self.frame.following(event));
         framed.map(Step::Emit).collect()
     }
 

@@ -17,7 +17,7 @@ pub(super) struct Numbers {
 impl Numbers {
     /// Numbers that go on with that of `event`: all before it passed.
     pub(super) fn from(event: &Event<'_>, call: &Call) -> Self {
-        let number = call.dialect.number(event.spoken());
+        let number = call.dialect.provider().number(event.spoken());
         Self {
             next: number.and_then(Value::as_u64),
         }
@@ -33,7 +33,7 @@ impl Numbers {
         framing: Framing,
         call: &Call,
     ) {
-        if call.dialect.number(event.spoken()).is_none() {
+        if call.dialect.provider().number(event.spoken()).is_none() {
             return;
         }
         for step in steps {
@@ -67,7 +67,7 @@ impl Numbers {
             return;
         };
         let spoken = squall_dialects::Event::of(frame, &document);
-        let Some(place) = call.dialect.number(spoken) else {
+        let Some(place) = call.dialect.provider().number(spoken) else {
             return;
         };
         let Some(number) = place.as_u64() else {

@@ -155,7 +155,7 @@ impl WholeEditor {
 impl Job {
     /// What the agent gets; or why it is the answer as it came.
     fn done(&self, document: &Document<'_>, call: &mut Call) -> Result<Vec<Step>, String> {
-        let mut reading = call.dialect.read_answer(document);
+        let mut reading = call.dialect.read(squall_dialects::Event::unnamed(document));
         call.count(&mut reading);
         match self {
             Self::End(how) => ending::whole(how, document, &reading, call).map(emit),

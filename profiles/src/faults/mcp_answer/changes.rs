@@ -183,7 +183,7 @@ fn describe_otherwise(tool: Value<'_>, instruction: &str, edits: &mut Edits<'_>)
     let Some(name) = tool.get("name") else {
         return false;
     };
-    edits.insert_after(name.id(), "description", &quote(instruction));
+    edits.insert_after(name.id(), "description", quote(instruction));
     true
 }
 

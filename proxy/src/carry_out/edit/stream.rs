@@ -72,7 +72,7 @@ fn editor(
     let model = model.ok_or("the exchange is in no dialect that can be edited")?;
     let form = model
         .dialect
-        .form(model.target, model.request, headers)
+        .form(model.target, headers)
         .ok_or("the answer's content-type is neither JSON nor a stream of events")?;
     let coding = Coding::of(headers).map_err(|why| why.to_string())?;
     let editor = StreamEditor::new(fault, model.dialect, form)

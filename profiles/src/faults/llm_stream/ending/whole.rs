@@ -60,14 +60,19 @@ fn truncated(
         };
         if share != Share::All {
             if cut.insert(delta.choice) {
-                call.dialect
-                    .remove_results_behind(edits, document, delta.part);
+                for (_, result) in reading
+                    .results
+                    .iter()
+                    .filter(|(part, _)| *part > delta.part)
+                {
+                    edits.remove(*result);
+                }
             }
             if delta.kind == DeltaKind::Text {
                 shortened.insert((delta.choice, delta.part));
             }
             budget::cut(edits, document, delta, share);
-            budget::mark_cut(edits, document, delta, share, call);
+            budget::mark_cut(edits, document, delta, share);
         }
     }
     let overdrawn = budgets.iter().filter(|(_, budget)| budget.is_overdrawn());

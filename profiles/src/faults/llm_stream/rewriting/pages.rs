@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use squall_dialects::Quirk;
 use squall_dialects::json::{Document, Edits, Kind, quote};
-use squall_dialects::model::{Delta, DeltaKind, Finish, Reading};
+use squall_dialects::model::{BadCalls, Delta, DeltaKind, Finish, Reading};
 use squall_dialects::tokens::{self, Counting};
 
 use super::called::Called;
@@ -200,7 +201,7 @@ fn parts<'p>(pages: &[Page<'p>], rewrite: &Rewrite, called: &mut Called) -> Vec<
     for (at, page) in pages.iter().enumerate() {
         for delta in &page.reading.deltas {
             called.hear(delta);
-            if delta.signed || !is_meant(rewrite, delta, called) {
+            if !is_meant(rewrite, delta, called) {
                 continue;
             }
             let key = (delta.choice, delta.part);
@@ -238,9 +239,10 @@ fn rewritten(
         CallError::MalformedArguments => {
             let malformed = tools::malformed(&text, wrong.choice);
             let is_string = pieces.iter().all(|piece| is_text(piece, pages));
-            let answer = |page: &usize| pages[*page].document.root();
-            let dropped = |(page, _): &Piece<'_>| call.dialect.drops_bad_calls(answer(page));
-            if is_string && call.dialect.rejects_bad_calls(&call.error_context()) {
+            let dropped =
+                |(page, _): &Piece<'_>| pages[*page].reading.bad_calls == BadCalls::Dropped;
+            let provider = call.dialect.provider_of(&call.error_context());
+            if is_string && provider.has(Quirk::RejectsBadCalls) {
                 Err(gaps::REJECTED.to_owned())
             } else if is_string {
                 Ok(New::Text(malformed))

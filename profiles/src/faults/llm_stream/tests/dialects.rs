@@ -12,8 +12,8 @@ use std::path::Path;
 
 use squall_dialects::json::{Document, Value};
 use squall_dialects::model::{DeltaKind, Finish};
-use squall_dialects::stream::{DEFAULT_LIMIT, Made, Splitter, Template};
-use squall_dialects::{ALL, ErrorContext, Event, of_endpoint};
+use squall_dialects::stream::{DEFAULT_LIMIT, Made, Splitter};
+use squall_dialects::{ALL, ErrorContext, Event, Quirk, of_endpoint};
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn framed(framing: Framing, lines: &[u8]) -> (AnswerForm, Vec<u8>) {
             },
         }
     });
-    let stream = made.flat_map(|made| Template::Fresh(framing).frame(&made).to_vec());
+    let stream = made.flat_map(|made| framing.first_frame(&made).to_vec());
     (AnswerForm::Stream(framing), stream.collect())
 }
 
@@ -197,7 +197,7 @@ pub(super) fn read(sample: &Sample, bytes: &[u8]) -> Read {
     let mut read = Read::default();
     let AnswerForm::Stream(framing) = sample.form else {
         match Document::parse(bytes) {
-            Ok(document) => read.add(&sample.dialect.read_answer(&document)),
+            Ok(document) => read.add(&sample.dialect.read(Event::unnamed(&document))),
             Err(_) => read.unread += 1,
         }
         return read;
@@ -210,14 +210,17 @@ pub(super) fn read(sample: &Sample, bytes: &[u8]) -> Read {
         let Some(data) = frame.data() else { continue };
         read.behind += usize::from(ended);
         if let Ok(document) = Document::parse(&data) {
-            let number = sample.dialect.number(Event::of(frame, &document));
+            let number = sample
+                .dialect
+                .provider()
+                .number(Event::of(frame, &document));
             if let Some(number) = number.and_then(Value::as_u64) {
                 read.number(number);
             }
-            let reading = sample.dialect.read_event(Event::of(frame, &document));
+            let reading = sample.dialect.read(Event::of(frame, &document));
             ended |= reading.ends;
             read.add(&reading);
-        } else if sample.dialect.is_end_mark(&data) {
+        } else if sample.dialect.provider().is_end_mark(&data) {
             ended = true;
         } else {
             read.unread += 1;
@@ -417,7 +420,7 @@ fn counts_that_come_with_the_words_end_where_the_words_do() {
         let counted = frames.iter().filter_map(|frame| {
             let data = frame.data()?;
             let document = Document::parse(&data).expect("JSON");
-            let usage = gemini.read_event(Event::of(frame, &document)).usage?;
+            let usage = gemini.read(Event::of(frame, &document)).usage?;
             usage.output
         });
         assert_eq!(counted.collect::<Vec<_>>(), counts, "{fault:?}");
@@ -656,7 +659,9 @@ fn a_stream_becomes_a_whole_answer() {
         let ends = |read: &Read| -> Vec<Finish> {
             let ends = read.finishes.values().cloned();
             let neutral = ends.map(|end| match end {
-                Finish::Tool if sample.dialect.tool_calls_end_as_done() => Finish::Done,
+                Finish::Tool if sample.dialect.provider().has(Quirk::ToolCallsEndAsDone) => {
+                    Finish::Done
+                }
                 other => other,
             });
             neutral.collect()

@@ -158,7 +158,11 @@ fn ends(sample: &Sample, bytes: &[u8]) -> (Option<String>, Option<String>) {
     match sample.form {
         AnswerForm::Json => {
             if let Ok(document) = Document::parse(bytes) {
-                note(&document, &sample.dialect.read_answer(&document), None);
+                note(
+                    &document,
+                    &sample.dialect.read(Event::unnamed(&document)),
+                    None,
+                );
             }
         }
         AnswerForm::Stream(framing) => {
@@ -169,7 +173,7 @@ fn ends(sample: &Sample, bytes: &[u8]) -> (Option<String>, Option<String>) {
                 let data = frame.data().unwrap_or_default();
                 if let Ok(document) = Document::parse(&data) {
                     let event = Event::of(frame, &document);
-                    note(&document, &sample.dialect.read_event(event), event.name());
+                    note(&document, &sample.dialect.read(event), event.name);
                 }
             }
         }

@@ -1,0 +1,199 @@
+//! Synthetic answers and events, and answers that are made to say something else.
+
+use serde_json::{Value as Json, json};
+
+use super::answer::{ANTHROPIC, thinks};
+use crate::answer::{EndOfChoice, Event, Part, Transcript};
+use crate::dialect::put_word;
+use crate::json::{Edits, Kind, NodeId, Value};
+use crate::model::{DeltaKind, Finish, Finished, ResultSaying, Saying};
+use crate::stream::Made;
+
+/// An event, which is named after its `type`.
+fn event(data: &Json) -> Made {
+    let name = data["type"].as_str().unwrap_or_default();
+    Made::event(name.to_owned(), data.to_string())
+}
+
+/// What is in `stop_details` of a refusal that names no policy.
+fn refusal() -> Json {
+    json!({ "type": "refusal", "category": null, "explanation": null })
+}
+
+/// Replaces the content of a `tool_result` block.
+pub(super) fn say_result(edits: &mut Edits<'_>, block: Value<'_>, saying: ResultSaying<'_>) {
+    let content = block.get("content");
+    let Some(place) = content.or_else(|| block.members().last()).map(Value::id) else {
+        return;
+    };
+    edits.set(content, place, "content", json!(saying.text()));
+    if let ResultSaying::Failure(_) = saying {
+        edits.set(block.get("is_error"), place, "is_error", "true");
+    }
+}
+
+/// Writes a reason to stop at a place that was read, and what goes with it beside it.
+pub(super) fn put_finish(
+    edits: &mut Edits<'_>,
+    root: Value<'_>,
+    at: &Finished,
+    finish: Option<&Finish>,
+) {
+    put(edits, root.get("delta").unwrap_or(root), at.place, finish);
+}
+
+/// Writes a reason to stop at `place`, a member of `said`.
+fn put(edits: &mut Edits<'_>, said: Value<'_>, place: NodeId, finish: Option<&Finish>) {
+    put_word(edits, &ANTHROPIC, place, finish);
+    if let Some(sequence) = said.get("stop_sequence") {
+        edits.replace(sequence.id(), "null");
+    }
+    let refuses = finish.is_some_and(|it| ANTHROPIC.finish_words.write(it) == "refusal");
+    match said.get("stop_details") {
+        // A refusal's own are better than ours.
+        Some(there) if refuses && !there.is_null() => {}
+        there if refuses => edits.set(there, place, "stop_details", refusal()),
+        Some(there) => edits.replace(there.id(), "null"),
+        None => {}
+    }
+}
+
+/// The events that end the message at `event`.
+pub(super) fn finish_events(at: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
+    let root = at.root();
+    let kind = root.text("type");
+    let is_open = match kind.as_deref() {
+        Some("content_block_delta") => true,
+        // What is said in the place of the answer's end opens a block, too.
+        Some("content_block_start" | "message_delta") => end.kept,
+        _ => return Vec::new(),
+    };
+    let stop = json!({ "type": "content_block_stop", "index": index(root) });
+    let stop = is_open.then(|| event(&stop));
+    stop.into_iter().chain([message_delta(at, end)]).collect()
+}
+
+/// The event that says why the message ends, and how many tokens were written.
+fn message_delta(at: Event<'_>, end: &EndOfChoice<'_>) -> Made {
+    let root = at.root();
+    let reason = root.path(&["delta", "stop_reason"]);
+    if let (Some("message_delta"), Some(delta), Some(reason)) =
+        (root.text("type").as_deref(), root.get("delta"), reason)
+    {
+        let mut edits = Edits::new(at.document);
+        put(&mut edits, delta, reason.id(), Some(end.finish));
+        if let Some(output) = root.path(&["usage", "output_tokens"]) {
+            edits.replace(output.id(), end.tokens);
+        }
+        return Made::event("message_delta", edits.apply());
+    }
+    let word = ANTHROPIC.finish_words.write(end.finish);
+    let mut delta = json!({ "stop_reason": word, "stop_sequence": null });
+    if word == "refusal" {
+        delta["stop_details"] = refusal();
+    }
+    event(&json!({
+        "type": "message_delta",
+        "delta": delta,
+        "usage": { "output_tokens": end.tokens },
+    }))
+}
+
+/// The block of an event; a message's end is about its first.
+fn index(root: Value<'_>) -> u64 {
+    root.number("index").unwrap_or_default()
+}
+
+/// Makes a whole message say this and nothing else, behind its thinking.
+pub(super) fn say(
+    edits: &mut Edits<'_>,
+    root: Value<'_>,
+    saying: Saying<'_>,
+    finish: &Finish,
+) -> bool {
+    let content = root.get("content");
+    let Some(content) = content.filter(|content| content.kind() == Kind::Array) else {
+        return false;
+    };
+    let thoughts = content.items().take_while(|block| thinks(*block));
+    let mut blocks: Vec<Json> = thoughts.map(Value::to_json).collect();
+    // There are no blocks without text.
+    if !saying.text().is_empty() {
+        blocks.push(json!({ "type": "text", "text": saying.text() }));
+    }
+    edits.replace(content.id(), Json::from(blocks));
+    if let Some(reason) = root.get("stop_reason") {
+        put(edits, root, reason.id(), Some(finish));
+    }
+    true
+}
+
+/// The events by which a message says this from `root` on, the data of an event. A refusal has no
+/// field of its own: it is text, and the reason to stop tells it.
+pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
+    let kind = root.text("type");
+    let can_begin = matches!(
+        kind.as_deref(),
+        Some("content_block_start" | "content_block_delta" | "message_delta")
+    );
+    // There are no blocks without text.
+    if !can_begin || saying.text().is_empty() {
+        return Vec::new();
+    }
+    let index = index(root);
+    vec![
+        event(&json!({
+            "type": "content_block_start",
+            "index": index,
+            "content_block": { "type": "text", "text": "" },
+        })),
+        event(&json!({
+            "type": "content_block_delta",
+            "index": index,
+            "delta": { "type": "text_delta", "text": saying.text() },
+        })),
+    ]
+}
+
+/// The `message` that says what a stream of events said.
+pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
+    let mut answer = transcript.first.root().get("message")?.to_json();
+    let members = answer.as_object_mut()?;
+    let blocks: Option<Vec<Json>> = transcript.parts_of(0).map(block).collect();
+    members.insert("content".into(), blocks?.into());
+    // What the end says: the reason to stop, and the counts.
+    let last = transcript.last.root();
+    if last.text("type").as_deref() == Some("message_delta") {
+        for member in last.get("delta").into_iter().flat_map(Value::members) {
+            members.insert(member.key()?.into_owned(), member.to_json());
+        }
+    }
+    if let Some(usage) = members.get_mut("usage").and_then(Json::as_object_mut) {
+        for member in last.get("usage").into_iter().flat_map(Value::members) {
+            usage.insert(member.key()?.into_owned(), member.to_json());
+        }
+    }
+    let reason = members.get("stop_reason").and_then(Json::as_str);
+    let read = reason.map(|word| ANTHROPIC.finish_words.read(word));
+    let finish = transcript.finish_of(0);
+    if read.as_ref() != finish {
+        let word = finish.map(|finish| ANTHROPIC.finish_words.write(finish));
+        members.insert("stop_reason".into(), word.into());
+    }
+    Some(answer.to_string())
+}
+
+/// The content block that says what a part said.
+fn block(part: &Part) -> Option<Json> {
+    let (text, signature) = (&part.text, part.signature.as_deref());
+    Some(match &part.call {
+        Some((id, name)) => {
+            json!({ "type": "tool_use", "id": id, "name": name, "input": part.arguments()? })
+        }
+        None if signature.is_some() || part.kind == DeltaKind::Reasoning => {
+            let signature = signature.unwrap_or_default();
+            json!({ "type": "thinking", "thinking": text, "signature": signature })
+        }
+        None => json!({ "type": "text", "text": text }),
+    })
+}

@@ -1,0 +1,135 @@
+//! Synthetic answers and events in Bedrock's own words, and answers that are made to say something
+//! else.
+
+use serde_json::{Value as Json, json};
+
+use super::answer::BEDROCK;
+use crate::answer::{EndOfChoice, Event, Part, Transcript};
+use crate::dialect::put_word;
+use crate::json::{Document, Edits, Value};
+use crate::model::{DeltaKind, Finish, ResultSaying, Saying, ToolResult};
+use crate::stream::Made;
+
+/// Replaces a tool's result.
+pub(super) fn say_result(
+    edits: &mut Edits<'_>,
+    body: &Document<'_>,
+    result: &ToolResult<'_>,
+    saying: ResultSaying<'_>,
+) {
+    edits.replace(result.content, blocks(Vec::new(), saying.text()));
+    if let ResultSaying::Failure(_) = saying {
+        let status = body.value(result.place).get("status");
+        edits.set(status, result.content, "status", "\"error\"");
+    }
+}
+
+/// Blocks, and one of text behind them; blocks of text are never empty.
+fn blocks(mut blocks: Vec<Json>, text: &str) -> Json {
+    if !text.is_empty() {
+        blocks.push(json!({ "text": text }));
+    }
+    blocks.into()
+}
+
+/// An event modelled on `event`: padded as that one is, and inside of a member named after it if
+/// that one is.
+fn another(event: Event<'_>, like: Value<'_>, name: &'static str, mut data: Json) -> Made {
+    // Bedrock pads events with a `p` of random length, so that lengths tell nothing.
+    if let Some(padding) = like.get("p") {
+        data["p"] = padding.to_json();
+    }
+    match event.name {
+        Some(_) => Made::event(name, data.to_string()),
+        None => Made::data(json!({ name: data }).to_string()),
+    }
+}
+
+fn index(event: Value<'_>) -> u64 {
+    event.number("contentBlockIndex").unwrap_or_default()
+}
+
+/// The end of the block that is open, if any, and of the message.
+pub(super) fn finish_events(
+    event: Event<'_>,
+    name: &str,
+    inside: Value<'_>,
+    end: &EndOfChoice<'_>,
+) -> Vec<Made> {
+    let of_message = ["contentBlockStart", "contentBlockDelta", "contentBlockStop"];
+    if name != "messageStop" && !of_message.contains(&name) {
+        return Vec::new();
+    }
+    let stop = json!({ "contentBlockIndex": index(inside) });
+    let stop = end
+        .kept
+        .then(|| another(event, inside, "contentBlockStop", stop));
+    let reason = json!({ "stopReason": BEDROCK.finish_words.write(end.finish) });
+    let end = another(event, inside, "messageStop", reason);
+    stop.into_iter().chain([end]).collect()
+}
+
+/// The event that says this. There is no field for refusals.
+pub(super) fn say_event(
+    event: Event<'_>,
+    name: &str,
+    inside: Value<'_>,
+    saying: Saying<'_>,
+) -> Option<Made> {
+    if matches!(name, "messageStart" | "metadata") {
+        return None;
+    }
+    let delta = json!({
+        "contentBlockIndex": index(inside),
+        "delta": { "text": saying.text() },
+    });
+    Some(another(event, inside, "contentBlockDelta", delta))
+}
+
+/// Makes the answer to `Converse` say this and nothing else, behind its thinking.
+pub(super) fn say(
+    edits: &mut Edits<'_>,
+    root: Value<'_>,
+    saying: Saying<'_>,
+    finish: &Finish,
+) -> bool {
+    let Some(content) = root.path(&["output", "message", "content"]) else {
+        return false;
+    };
+    let thinks = |block: &Value<'_>| block.get("reasoningContent").is_some();
+    let thoughts = content.items().take_while(thinks).map(Value::to_json);
+    edits.replace(content.id(), blocks(thoughts.collect(), saying.text()));
+    if let Some(reason) = root.get("stopReason") {
+        put_word(edits, &BEDROCK, reason.id(), Some(finish));
+    }
+    true
+}
+
+/// The answer to `Converse` that says what a stream said. `last` is the event with the counts.
+pub(super) fn whole(transcript: &Transcript<'_>, last: Value<'_>) -> Option<String> {
+    let blocks: Option<Vec<Json>> = transcript.parts.iter().map(block).collect();
+    let answer = json!({
+        "metrics": last.get("metrics")?.to_json(),
+        "output": { "message": { "content": blocks?, "role": "assistant" } },
+        "stopReason": BEDROCK.finish_words.write(transcript.finish_of(0)?),
+        "usage": last.get("usage")?.to_json(),
+    });
+    Some(answer.to_string())
+}
+
+fn block(part: &Part) -> Option<Json> {
+    let text = part.text.as_str();
+    Some(match (&part.call, part.kind) {
+        (Some((id, name)), _) => {
+            json!({ "toolUse": { "input": part.arguments()?, "name": name, "toolUseId": id } })
+        }
+        (None, DeltaKind::Reasoning | DeltaKind::Signature) => {
+            let mut shown = json!({ "text": text });
+            if let Some(signature) = &part.signature {
+                shown["signature"] = signature.as_str().into();
+            }
+            json!({ "reasoningContent": { "reasoningText": shown } })
+        }
+        (None, _) => json!({ "text": text }),
+    })
+}

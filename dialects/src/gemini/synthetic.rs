@@ -1,0 +1,250 @@
+//! Synthetic answers and events, and answers that are made to say something else.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::answer::{GEMINI, candidates};
+use crate::answer::{EndOfChoice, Event, Part, Transcript};
+use crate::dialect::put_word;
+use crate::json::{Edits, Value};
+use crate::model::{DeltaKind, Finish, Finished, Saying};
+use crate::stream::Made;
+
+/// Members of a candidate that say more about the words it held, or about its end.
+const ABOUT_WORDS: [&str; 7] = [
+    "finishMessage",
+    "citationMetadata",
+    "groundingMetadata",
+    "urlContextMetadata",
+    "logprobsResult",
+    "avgLogprobs",
+    "tokenCount",
+];
+
+/// Makes the candidate that ends at a place end for another reason, or not yet.
+pub(super) fn put_finish(
+    edits: &mut Edits<'_>,
+    root: Value<'_>,
+    at: &Finished,
+    finish: Option<&Finish>,
+) {
+    let ends_here = |candidate: &Value<'_>| {
+        let reason = candidate.get("finishReason");
+        reason.is_some_and(|reason| reason.id() == at.place)
+    };
+    // A prompt that was blocked cannot have ended for another reason: nothing was written.
+    let Some(candidate) = root.list("candidates").find(ends_here) else {
+        return;
+    };
+    match finish {
+        Some(_) => put_word(edits, &GEMINI, at.place, finish),
+        None => edits.remove(at.place),
+    }
+    let message = candidate.get("finishMessage");
+    if finish == Some(&Finish::BadTool) {
+        let why = json!("Malformed function call");
+        edits.set(message, at.place, "finishMessage", why);
+    } else if let Some(message) = message {
+        edits.remove(message.id());
+    }
+}
+
+/// The event that ends a choice, modelled on another one of it. `None` when that one holds no such
+/// choice.
+pub(super) fn finish_event(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
+    let (mut edits, candidate) = alone(event, end.choice)?;
+    let ended = ended(candidate, Vec::new(), "", Some(end.finish));
+    edits.replace(candidate.id(), ended);
+    if let Some(usage) = event.root().get("usageMetadata") {
+        count(&mut edits, usage, end);
+    }
+    Some(Made::data(edits.apply()))
+}
+
+/// The event by which a choice says this, modelled on another one of it. There is no field for
+/// refusals: models refuse in words.
+pub(super) fn say_event(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
+    let (mut edits, candidate) = alone(event, choice)?;
+    let said = ended(candidate, Vec::new(), saying.text(), None);
+    edits.replace(candidate.id(), said);
+    // What is written is counted at the end, and it is not what the model wrote.
+    if let Some(usage) = event.root().get("usageMetadata") {
+        if let Some(written) = usage.get("candidatesTokenCount") {
+            edits.remove(written.id());
+        }
+        total(&mut edits, usage, 0);
+    }
+    Some(Made::data(edits.apply()))
+}
+
+/// Makes a whole answer's choice say this and nothing else, behind its thinking.
+pub(super) fn say(
+    edits: &mut Edits<'_>,
+    root: Value<'_>,
+    choice: u64,
+    saying: Saying<'_>,
+    finish: &Finish,
+) -> bool {
+    let Some(candidate) = find(root, choice) else {
+        return false;
+    };
+    let content = candidate.get("content").into_iter();
+    let parts = content.flat_map(|content| content.list("parts"));
+    let thoughts = parts.take_while(|part| part.flag("thought"));
+    let thoughts = thoughts.map(Value::to_json).collect();
+    let ended = ended(candidate, thoughts, saying.text(), Some(finish));
+    edits.replace(candidate.id(), ended);
+    true
+}
+
+/// The candidate that is a choice, if it has any members to go by.
+fn find(root: Value<'_>, choice: u64) -> Option<Value<'_>> {
+    let (_, found) = candidates(root).find(|(index, _)| *index == choice)?;
+    found.members().next().map(|_| found)
+}
+
+/// Edits that leave an event one choice, and that choice.
+fn alone(event: Event<'_>, choice: u64) -> Option<(Edits<'_>, Value<'_>)> {
+    let candidate = find(event.root(), choice)?;
+    let mut edits = Edits::new(event.document);
+    let candidates = event.root().list("candidates");
+    for other in candidates.filter(|item| item.id() != candidate.id()) {
+        edits.remove(other.id());
+    }
+    Some((edits, candidate))
+}
+
+/// A candidate that says `text` behind these thoughts and ends so; `None`: not yet.
+fn ended(candidate: Value<'_>, mut parts: Vec<Json>, text: &str, finish: Option<&Finish>) -> Json {
+    let filtered = finish == Some(&Finish::Filtered);
+    let mut members = Map::new();
+    // Content that a filter stopped is left out.
+    if !filtered || !text.is_empty() || !parts.is_empty() {
+        if parts.is_empty() || !text.is_empty() {
+            parts.push(json!({ "text": text }));
+        }
+        members.insert("content".into(), content(&parts));
+    }
+    if let Some(finish) = finish {
+        let word = GEMINI.finish_words.write(finish);
+        members.insert("finishReason".into(), word.into());
+    }
+    for member in candidate.members() {
+        let key = member.key().unwrap_or_default();
+        let replaced = matches!(&*key, "content" | "finishReason")
+            || (filtered && key == "safetyRatings")
+            || ABOUT_WORDS.contains(&&*key);
+        if !replaced {
+            members.insert(key.into_owned(), member.to_json());
+        }
+    }
+    if filtered {
+        let category = "HARM_CATEGORY_DANGEROUS_CONTENT";
+        let rating = json!({ "category": category, "probability": "HIGH", "blocked": true });
+        members.insert("safetyRatings".into(), json!([rating]));
+    }
+    members.into()
+}
+
+fn content(parts: &[Json]) -> Json {
+    json!({ "parts": parts, "role": "model" })
+}
+
+/// Makes token counts say what was written: of the model's words, at most what it has counted.
+fn count(edits: &mut Edits<'_>, usage: Value<'_>, end: &EndOfChoice<'_>) {
+    let written = usage.number("candidatesTokenCount");
+    let at_most = || written.map_or(end.tokens, |written| written.min(end.tokens));
+    let tokens = end.instead.unwrap_or_else(at_most);
+    let there = usage.get("candidatesTokenCount");
+    if let Some(place) = there.or_else(|| usage.get("promptTokenCount")) {
+        edits.set(there, place.id(), "candidatesTokenCount", tokens);
+    }
+    total(edits, usage, tokens);
+}
+
+/// Makes the sum of all counts that of an answer of so many tokens.
+fn total(edits: &mut Edits<'_>, usage: Value<'_>, tokens: u64) {
+    let others = [
+        "promptTokenCount",
+        "thoughtsTokenCount",
+        "toolUsePromptTokenCount",
+    ];
+    let others = others.into_iter().filter_map(|key| usage.number(key));
+    if let Some(total) = usage.get("totalTokenCount") {
+        edits.replace(total.id(), others.fold(tokens, u64::saturating_add));
+    }
+}
+
+/// The answer that says what a stream of events said.
+pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
+    let mut answer = transcript.first.root().to_json();
+    let members = answer.as_object_mut()?;
+    let choices = transcript.choices().into_iter();
+    let choices: Option<Vec<Json>> = choices.map(|it| whole_candidate(transcript, it)).collect();
+    let choices = choices.filter(|choices| !choices.is_empty())?;
+    members.insert("candidates".into(), choices.into());
+    if let Some(usage) = transcript.last.root().get("usageMetadata") {
+        members.insert("usageMetadata".into(), usage.to_json());
+    }
+    Some(answer.to_string())
+}
+
+fn whole_candidate(transcript: &Transcript<'_>, choice: u64) -> Option<Json> {
+    let parts = whole_parts(transcript.parts_of(choice))?;
+    let mut members = Map::new();
+    let content = if parts.is_empty() {
+        json!({ "role": "model" })
+    } else {
+        content(&parts)
+    };
+    members.insert("content".into(), content);
+    if let Some(finish) = transcript.finish_of(choice) {
+        let word = GEMINI.finish_words.write(finish);
+        members.insert("finishReason".into(), word.into());
+    }
+    members.insert("index".into(), choice.into());
+    // What the last event says beside the words: ratings, sources.
+    let last = find(transcript.last.root(), choice);
+    for member in last.into_iter().flat_map(Value::members) {
+        let key = member.key().unwrap_or_default().into_owned();
+        members.entry(key).or_insert_with(|| member.to_json());
+    }
+    Some(members.into())
+}
+
+/// The parts of a content. A signature that came with another part goes with it again.
+fn whole_parts<'p>(parts: impl Iterator<Item = &'p Part>) -> Option<Vec<Json>> {
+    let signed = |mut part: Json, signature: Option<&str>| {
+        if let Some(signature) = signature {
+            part["thoughtSignature"] = signature.into();
+        }
+        part
+    };
+    let empty = || json!({ "text": "" });
+    let mut whole = Vec::new();
+    let mut signature: Option<&str> = None;
+    for part in parts {
+        let text = part.text.as_str();
+        let written = match (&part.call, part.kind) {
+            (None, DeltaKind::Reasoning) if text.is_empty() => {
+                let before = signature.replace(part.signature.as_deref().unwrap_or_default());
+                whole.extend(before.map(|before| signed(empty(), Some(before))));
+                continue;
+            }
+            (None, DeltaKind::Reasoning) => signed(
+                json!({ "text": text, "thought": true }),
+                part.signature.as_deref(),
+            ),
+            (None, _) => signed(json!({ "text": text }), signature.take()),
+            (Some((id, name)), _) => {
+                let mut call = json!({ "name": name, "args": part.arguments()? });
+                if !id.is_empty() {
+                    call["id"] = id.as_str().into();
+                }
+                signed(json!({ "functionCall": call }), signature.take())
+            }
+        };
+        whole.push(written);
+    }
+    whole.extend(signature.map(|signature| signed(empty(), Some(signature))));
+    Some(whole)
+}

@@ -1,0 +1,155 @@
+//! Synthetic answers and lines, and answers that are made to say something else.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::answer::OLLAMA;
+use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::json::{Edits, Value};
+use crate::model::{DeltaKind, Finish, Saying};
+use crate::stream::Made;
+
+/// Members of a line that ends a stream which others have not.
+const OF_THE_END: [&str; 8] = [
+    "done_reason",
+    "context",
+    "total_duration",
+    "load_duration",
+    "prompt_eval_count",
+    "prompt_eval_duration",
+    "eval_count",
+    "eval_duration",
+];
+
+/// What a message says beside its words.
+const ALL_ELSE: [&str; 3] = ["thinking", "tool_calls", "images"];
+
+/// Makes a line that ends end for another reason, or not yet.
+pub(super) fn put_finish(edits: &mut Edits<'_>, root: Value<'_>, finish: Option<&Finish>) {
+    let (Some(finish), Some(done)) = (finish, root.get("done")) else {
+        return take_end_back(edits, root);
+    };
+    let word = json!(OLLAMA.finish_words.write(finish));
+    edits.set(root.get("done_reason"), done.id(), "done_reason", word);
+}
+
+/// Makes a line say that more follows.
+fn take_end_back(edits: &mut Edits<'_>, root: Value<'_>) {
+    for member in root.members() {
+        match member.key().as_deref() {
+            Some("done") => edits.replace(member.id(), "false"),
+            Some(key) if OF_THE_END.contains(&key) => edits.remove(member.id()),
+            _ => {}
+        }
+    }
+}
+
+/// The line that ends a stream, modelled on one that did. `None` for any other: its counts are
+/// the server's.
+pub(super) fn last_line(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
+    let root = ended(event)?;
+    let mut edits = Edits::new(event.document);
+    put_words(&mut edits, root, "", &ALL_ELSE).then_some(())?;
+    put_finish(&mut edits, root, Some(end.finish));
+    if let Some(count) = root.get("eval_count") {
+        let written = count.as_u64().unwrap_or(end.tokens);
+        edits.replace(count.id(), written.min(end.tokens));
+    }
+    Some(Made::data(edits.apply()))
+}
+
+/// The line that says this, modelled on one that ends a stream. `None` for any other: then the
+/// last line says it.
+pub(super) fn line(event: Event<'_>, saying: Saying<'_>) -> Option<Made> {
+    let root = ended(event)?;
+    let mut edits = Edits::new(event.document);
+    put_words(&mut edits, root, saying.text(), &ALL_ELSE).then_some(())?;
+    take_end_back(&mut edits, root);
+    Some(Made::data(edits.apply()))
+}
+
+/// The outermost object of a line that ends a stream.
+fn ended(event: Event<'_>) -> Option<Value<'_>> {
+    Some(event.root()).filter(|root| root.flag("done"))
+}
+
+/// Makes a whole answer, or a stream's last line, say this and nothing else, behind its
+/// thinking. There is no field for refusals: models refuse in words.
+pub(super) fn say(
+    edits: &mut Edits<'_>,
+    root: Value<'_>,
+    saying: Saying<'_>,
+    finish: &Finish,
+) -> bool {
+    let said = put_words(edits, root, saying.text(), &ALL_ELSE[1..]);
+    if said && root.get("done").is_some() {
+        put_finish(edits, root, Some(finish));
+    }
+    said
+}
+
+/// Makes an answer's words these, and removes other things that it says. False when it has no place
+/// for words.
+fn put_words(edits: &mut Edits<'_>, root: Value<'_>, text: &str, without: &[&str]) -> bool {
+    let said = root.get("message").unwrap_or(root);
+    let Some(words) = said.get("content").or_else(|| said.get("response")) else {
+        return false;
+    };
+    edits.replace(words.id(), json!(text));
+    let more = without.iter().filter_map(|key| said.get(key));
+    for more in more.chain(root.get("logprobs")) {
+        edits.remove(more.id());
+    }
+    true
+}
+
+/// The answer that says what a stream of lines said.
+pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
+    let root = transcript.last.root();
+    root.get("done")?;
+    let is_chat = root.get("message").is_some();
+    let words = words(transcript, if is_chat { "content" } else { "response" })?;
+    let mut members = Map::new();
+    for member in root.members() {
+        let key = member.key()?;
+        match (&*key, is_chat) {
+            ("message", true) => {
+                let mut message = Map::from_iter([("role".into(), "assistant".into())]);
+                message.extend(words.clone());
+                members.insert(key.into_owned(), message.into());
+            }
+            ("response", false) => members.extend(words.clone()),
+            ("thinking" | "tool_calls", false) => {}
+            _ => {
+                members.insert(key.into_owned(), member.to_json());
+            }
+        }
+    }
+    Some(Json::from(members).to_string())
+}
+
+/// What was said, as members.
+fn words(transcript: &Transcript<'_>, text_field: &str) -> Option<Map<String, Json>> {
+    let text = transcript.text_of(0, DeltaKind::Text);
+    let mut members = Map::new();
+    members.insert(text_field.into(), text.unwrap_or_default().into());
+    if let Some(thinking) = transcript.text_of(0, DeltaKind::Reasoning) {
+        members.insert("thinking".into(), thinking.into());
+    }
+    let mut calls = Vec::new();
+    for part in transcript.parts_of(0) {
+        if let Some((id, name)) = &part.call {
+            let (index, arguments) = (calls.len(), part.arguments()?);
+            let mut call = json!({
+                "function": { "index": index, "name": name, "arguments": arguments },
+            });
+            if !id.is_empty() {
+                call["id"] = id.as_str().into();
+            }
+            calls.push(call);
+        }
+    }
+    if !calls.is_empty() {
+        members.insert("tool_calls".into(), calls.into());
+    }
+    Some(members)
+}

@@ -1,0 +1,221 @@
+//! Which dialects there are, and which one a request speaks.
+
+use http::Method;
+
+use crate::anthropic::Anthropic;
+use crate::bedrock::Bedrock;
+use crate::dialect::Dialect;
+use crate::gemini::Gemini;
+use crate::json::{Document, Kind};
+use crate::model::ModelRequest;
+use crate::ollama::Ollama;
+use crate::openai_chat;
+use crate::openai_responses::OpenAiResponses;
+use crate::target::Target;
+
+/// Every dialect, in the order in which [`recognise`] tries them.
+pub static ALL: &[&dyn Dialect] = &[
+    &openai_chat::PLAIN,
+    &OpenAiResponses,
+    &Anthropic,
+    &Bedrock,
+    &Gemini,
+    &Ollama,
+];
+
+/// The dialect that a request with this method and target speaks, as far as its head shows.
+///
+/// The host is not asked: gateways and local servers speak other providers' dialects under their
+/// own names. Where several dialects share a path it is the first; [`confirm`] reads the body.
+pub fn recognise(method: &Method, target: Target<'_>) -> Option<&'static dyn Dialect> {
+    let mut all = ALL.iter().copied().filter(|_| method == Method::POST);
+    all.find(|dialect| dialect.recognises(target))
+}
+
+/// The dialect that a request speaks whose body, or the beginning of it, was read.
+pub fn confirm(method: &Method, target: Target<'_>, body: &[u8]) -> Option<&'static dyn Dialect> {
+    let document = Document::parse_prefix(body)?;
+    let mut all = ALL.iter().copied().filter(|_| method == Method::POST);
+    all.find(|dialect| dialect.recognises(target) && dialect.confirms(document.root()))
+}
+
+/// What a request asks for in `dialect`. `None`: its body is no JSON object.
+///
+/// The body may be a prefix of the real one: what was cut off counts as absent.
+pub fn read_request(
+    dialect: &dyn Dialect,
+    target: Target<'_>,
+    body: &[u8],
+) -> Option<ModelRequest> {
+    let document = Document::parse_prefix(body)?;
+    let root = document.root();
+    (root.kind() == Kind::Object).then(|| dialect.request(target, root))
+}
+
+/// The dialect with this name, as profiles and the config write it (`openai-chat`).
+pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
+    ALL.iter().copied().find(|dialect| dialect.name() == name)
+}
+
+/// The dialects of endpoints that the config may name: [`ALL`], and providers' variations of one
+/// (`openai-chat/groq`).
+fn endpoints() -> impl Iterator<Item = &'static dyn Dialect> {
+    ALL.iter().chain(&openai_chat::VARIATIONS).copied()
+}
+
+/// The dialect of an endpoint that the config names.
+pub fn of_endpoint(name: &str) -> Option<&'static dyn Dialect> {
+    endpoints().find(|dialect| dialect.provider().endpoint == name)
+}
+
+/// Every name that [`of_endpoint`] knows.
+pub fn endpoint_names() -> Vec<&'static str> {
+    endpoints()
+        .map(|dialect| dialect.provider().endpoint)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_recognised_by_its_path() {
+        for (path, expected) in [
+            ("/v1/chat/completions", "openai-chat"),
+            ("/v1/chat/completions/", "openai-chat"),
+            ("/gateway/x/chat/completions?api-version=1", "openai-chat"),
+            ("/v1/chat/completions/chatcmpl-1", ""),
+            ("/v1/mychat/completions", ""),
+            ("/v1/x?next=/chat/completions", ""),
+            ("/v1/responses", "openai-responses"),
+            (
+                "/openai/v1/responses?api-version=preview",
+                "openai-responses",
+            ),
+            ("/v1/responses/resp_1/cancel", ""),
+            ("/v1/myresponses", ""),
+            ("/v1/messages?beta=true", "anthropic"),
+            ("/anthropic/v1/messages/", "anthropic"),
+            ("/v1/messages/count_tokens", ""),
+            ("/v1/threads/thread_1/messages", ""),
+            ("/messages", ""),
+            ("/gateway/aws/model/x/converse-stream", "bedrock"),
+            ("/model/x%3A0/invoke", "bedrock"),
+            ("/model/x/invoke-with-response-stream?a=b", "bedrock"),
+            (
+                "/model/arn:aws:bedrock:eu-west-1:1:inference-profile/x/converse",
+                "bedrock",
+            ),
+            ("/model//converse", ""),
+            ("/model/converse", ""),
+            ("/models/x/invoke", ""),
+            ("/model/x/count-tokens", ""),
+            (
+                "/v1/projects/p/locations/l/publishers/google/models/m:generateContent",
+                "gemini",
+            ),
+            ("/gateway/v1/models/m:streamGenerateContent?key=1", "gemini"),
+            ("/v1beta/tunedModels/mine:generateContent", "gemini"),
+            ("/v1beta/models/m:countTokens", ""),
+            ("/v1beta/models/:generateContent", ""),
+            ("/v1internal:generateContent", ""),
+            ("/v1/chat?to=/models/m:generateContent", ""),
+            ("/ollama/api/chat/", "ollama"),
+            ("/api/generate", "ollama"),
+            ("/api/embed", ""),
+            ("/myapi/chat", ""),
+            ("", ""),
+        ] {
+            let found = recognise(&Method::POST, Target::new(path)).map(Dialect::name);
+            assert_eq!(found.unwrap_or_default(), expected, "{path}");
+            assert!(recognise(&Method::GET, Target::new(path)).is_none());
+        }
+    }
+
+    #[test]
+    fn a_call_is_confirmed_by_its_body() {
+        for (path, body, expected) in [
+            ("/chat/completions", r#"{"messages":[]}"#, true),
+            ("/chat/completions", r#"{"messages":{}}"#, false),
+            ("/chat/completions", "<html>", false),
+            ("/responses", r#"{"prompt":{"id":"pmpt_1"}}"#, true),
+            ("/responses", r#"{"previous_response_id":"resp_1"}"#, true),
+            ("/responses", r#"{"model":"m"}"#, false),
+            ("/responses", r#"{"input":"x","messages":[]}"#, false),
+            ("/v1/messages", r#"{"max_tokens":1,"messages":[]}"#, true),
+            // A chat completion.
+            ("/v1/messages", r#"{"model":"m","messages":[]}"#, false),
+            ("/v1/messages", r#"{"max_tokens":"1","messages":[]}"#, false),
+            ("/model/m/invoke", r#"{"inputText":"hi"}"#, true),
+            ("/model/m/invoke", "[]", false),
+            ("/models/m:generateContent", r#"{"contents":{}}"#, true),
+            ("/models/m:generateContent", r#"{"contents":"hi"}"#, false),
+            ("/api/chat", r#"{"model":"m","messages":[]}"#, true),
+            ("/api/generate", r#"{"model":"m","prompt":"hi"}"#, true),
+            // Other APIs have a `/api/chat`, too.
+            ("/api/chat", r#"{"messages":[{"role":"user"}]}"#, false),
+            (
+                "/api/chat",
+                r#"{"model":"m","messages":[{"role":"user","parts":[]}]}"#,
+                false,
+            ),
+            // Loads a model, says nothing.
+            ("/api/generate", r#"{"model":"m"}"#, false),
+        ] {
+            let found = confirm(&Method::POST, Target::new(path), body.as_bytes());
+            assert_eq!(found.is_some(), expected, "{path} {body}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_says_little_has_the_defaults_of_the_api() {
+        let bedrock = "/model/a.b-v1%3A0/converse";
+        for (dialect, path, body, model, stream) in [
+            (
+                "openai-chat",
+                "",
+                r#"{"model":3,"stream":"yes","n":0}"#,
+                None,
+                false,
+            ),
+            ("ollama", "", r#"{"stream":null}"#, None, true),
+            ("ollama", "", r#"{"stream":false}"#, None, false),
+            ("bedrock", bedrock, "{}", Some("a.b-v1:0"), false),
+            (
+                "bedrock",
+                "/model/100%/converse-stream",
+                "{}",
+                Some("100%"),
+                true,
+            ),
+            ("bedrock", "/model/%FF/converse", "{}", Some("%FF"), false),
+            (
+                "gemini",
+                "/models/m:generateContent",
+                "{}",
+                Some("m"),
+                false,
+            ),
+        ] {
+            let dialect = by_name(dialect).expect("a dialect");
+            let request = read_request(dialect, Target::new(path), body.as_bytes());
+            let request = request.expect("an object");
+            let found = (request.model.as_deref(), request.stream, request.choices);
+            assert_eq!(found, (model, stream, 1), "{path} {body}");
+            assert_eq!(read_request(dialect, Target::new(path), b"[]"), None);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_may_be_a_variation_which_is_no_dialect_of_its_own() {
+        for name in endpoint_names() {
+            let dialect = of_endpoint(name).map(Dialect::name);
+            assert_eq!(dialect, name.split('/').next());
+            let dialect = by_name(name).map(Dialect::name);
+            assert_eq!(dialect, Some(name).filter(|name| !name.contains('/')));
+        }
+        assert!(of_endpoint("groq").is_none());
+        assert!(by_name("openai").is_none());
+    }
+}

@@ -1,0 +1,200 @@
+//! Server-sent events, split without losing a byte.
+//!
+//! Lines may end in LF, CRLF or CR, comments and unknown fields pass, a byte order mark may come
+//! first (WHATWG HTML §9.2).
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr2};
+
+use super::{Cut, FrameKind, Scan};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Where in a line the search stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum At {
+    /// Before its first character.
+    #[default]
+    Start,
+    /// Before its first character, and the bytes so far end with the CR that ended the line before:
+    /// an LF that comes next belongs to that.
+    AfterReturn,
+    /// Further on.
+    Middle,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    /// How far the pending bytes were searched for line breaks.
+    searched: usize,
+    at: At,
+    /// The line before ended in CRLF.
+    crlf: bool,
+    /// There was a frame before: no byte order mark may come.
+    begun: bool,
+    /// The bytes so far end with a frame.
+    between_frames: bool,
+}
+
+impl Scan for Scanner {
+    fn next(&mut self, pending: &[u8]) -> Option<Cut> {
+        if self.at == At::AfterReturn {
+            self.crlf = *pending.get(self.searched)? == b'\n';
+            self.at = At::Start;
+            if self.crlf && self.between_frames {
+                self.between_frames = false;
+                return Some(Cut::unread(FrameKind::Filler, 1));
+            }
+            self.searched += usize::from(self.crlf);
+        }
+        self.between_frames &= pending.is_empty();
+        while !self.next_line(pending)? {}
+        let length = std::mem::take(&mut self.searched);
+        let body = self.lines(&pending[..length]);
+        (self.begun, self.between_frames) = (true, true);
+        Some(Cut {
+            kind: FrameKind::Event,
+            length,
+            body,
+        })
+    }
+
+    fn skip(&mut self, _length: usize) {
+        self.searched = 0;
+        (self.begun, self.between_frames) = (true, false);
+    }
+
+    fn unfinished(&self, rest: &[u8]) -> Range<usize> {
+        self.lines(rest)
+    }
+}
+
+impl Scanner {
+    /// Searches on to the end of the line at hand; tells whether the line was empty. `None`: it
+    /// is not complete.
+    fn next_line(&mut self, pending: &[u8]) -> Option<bool> {
+        let rest = &pending[self.searched..];
+        let Some(length) = memchr2(b'\r', b'\n', rest) else {
+            if !rest.is_empty() {
+                self.at = At::Middle;
+            }
+            self.searched = pending.len();
+            return None;
+        };
+        let is_empty = self.at != At::Middle && length == 0;
+        let (line_break, at) = match &rest[length..] {
+            [b'\r', b'\n', ..] => (2, At::Start),
+            // Where lines end in CRLF the LF is on its way. Where they do not, an event must not
+            // wait for a byte that never comes.
+            [b'\r'] if is_empty && self.crlf => return None,
+            [b'\r'] => (1, At::AfterReturn),
+            _ => (1, At::Start),
+        };
+        self.crlf = line_break == 2;
+        self.searched += length + line_break;
+        self.at = at;
+        Some(is_empty)
+    }
+
+    /// Where a frame's lines are: behind the byte order mark, if it is the first.
+    fn lines(&self, frame: &[u8]) -> Range<usize> {
+        let marked = !self.begun && frame.starts_with(BYTE_ORDER_MARK);
+        let start = if marked { BYTE_ORDER_MARK.len() } else { 0 };
+        start..frame.len()
+    }
+}
+
+/// One line of a frame.
+struct Line<'a> {
+    field: &'a [u8],
+    /// The field with colon and space.
+    prefix: &'a [u8],
+    value: &'a [u8],
+    end: &'a [u8],
+    raw: &'a [u8],
+}
+
+fn lines(mut rest: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let length = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+        let line_break = match &rest[length..] {
+            [b'\r', b'\n', ..] => 2,
+            behind => behind.len().min(1),
+        };
+        let (raw, behind) = rest.split_at(length + line_break);
+        rest = behind;
+        let (line, end) = raw.split_at(length);
+        let colon = memchr(b':', line).unwrap_or(length);
+        let value = match &line[colon..] {
+            [b':', b' ', ..] => colon + 2,
+            behind => colon + behind.len().min(1),
+        };
+        Some(Line {
+            field: &line[..colon],
+            prefix: &line[..value],
+            value: &line[value..],
+            end,
+            raw,
+        })
+    })
+}
+
+/// The `data` lines of a frame, joined by LF. `None` when it has none.
+pub(super) fn data(frame: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let lines = lines(frame).filter(|line| line.field == b"data");
+    let values: Vec<&[u8]> = lines.map(|line| line.value).collect();
+    match values.as_slice() {
+        [] => None,
+        [one] => Some(Cow::Borrowed(one)),
+        several => Some(Cow::Owned(several.join(&b'\n'))),
+    }
+}
+
+/// The event's name; `None` when it has none.
+pub(super) fn name(frame: &[u8]) -> Option<&str> {
+    let named = lines(frame).filter(|line| line.field == b"event").last()?;
+    std::str::from_utf8(named.value).ok()
+}
+
+/// A frame that has data with other data and maybe another name; every other line stays. New lines
+/// in `data` become lines of their own.
+pub(super) fn edited(frame: &[u8], name: Option<&str>, data: &[u8]) -> Vec<u8> {
+    let line_break = match lines(frame).next() {
+        Some(first) if !first.end.is_empty() => first.end,
+        _ => b"\n",
+    };
+    let mut edited = Vec::with_capacity(frame.len() + data.len());
+    if let Some(name) = name
+        && !lines(frame).any(|line| line.field == b"event")
+    {
+        edited.extend([b"event: ", name.as_bytes(), line_break].concat());
+    }
+    let mut is_first = true;
+    for line in lines(frame) {
+        match (line.field, name) {
+            (b"data", _) => {
+                if std::mem::take(&mut is_first) {
+                    let prefix: &[u8] = match line.prefix {
+                        b"data" => b"data: ",
+                        prefix => prefix,
+                    };
+                    for (number, piece) in data.split(|&byte| byte == b'\n').enumerate() {
+                        let before: &[u8] = if number > 0 { line_break } else { b"" };
+                        edited.extend([before, prefix, piece].concat());
+                    }
+                    edited.extend_from_slice(line.end);
+                }
+            }
+            (b"event", Some(name)) => {
+                edited.extend([b"event: ", name.as_bytes(), line.end].concat());
+            }
+            _ => edited.extend_from_slice(line.raw),
+        }
+    }
+    edited
+}

@@ -14,7 +14,7 @@ use squall_profiles::plan::{Ending, VerdictIndex};
 
 /// An exchange that ends without (the rest of) an answer.
 #[derive(Debug)]
-pub struct Broken {
+pub(crate) struct Broken {
     ending: Ending,
     reason: h2::Error,
     why: String,
@@ -24,7 +24,7 @@ pub struct Broken {
 impl Broken {
     /// An end that looks like `ending` on HTTP/1.1 and like `reason` on HTTP/2; `why` is for the
     /// journal.
-    pub fn new(ending: Ending, reason: h2::Reason, why: impl Into<String>) -> Self {
+    pub(crate) fn new(ending: Ending, reason: h2::Reason, why: impl Into<String>) -> Self {
         Self {
             ending,
             reason: reason.into(),
@@ -34,39 +34,34 @@ impl Broken {
     }
 
     /// FIN with the framing incomplete; `INTERNAL_ERROR` on HTTP/2.
-    pub fn close(why: impl Into<String>) -> Self {
+    pub(crate) fn close(why: impl Into<String>) -> Self {
         Self::new(Ending::Close, h2::Reason::INTERNAL_ERROR, why)
     }
 
     /// RST; `INTERNAL_ERROR` on HTTP/2.
-    pub fn reset(why: impl Into<String>) -> Self {
+    pub(crate) fn reset(why: impl Into<String>) -> Self {
         Self::new(Ending::Reset, h2::Reason::INTERNAL_ERROR, why)
     }
 
     /// The same end, wanted by a rule.
     #[must_use]
-    pub fn by_rule(mut self) -> Self {
+    pub(crate) fn by_rule(mut self) -> Self {
         self.by_rule = true;
         self
     }
 
     /// Whether a rule wanted it, as opposed to an upstream that broke off.
-    pub fn is_by_rule(&self) -> bool {
+    pub(crate) fn is_by_rule(&self) -> bool {
         self.by_rule
     }
 
     /// How it looks on HTTP/1.1.
-    pub fn ending(&self) -> Ending {
+    pub(crate) fn ending(&self) -> Ending {
         self.ending
     }
 
-    /// How it looks on HTTP/2.
-    pub fn reason(&self) -> h2::Reason {
-        self.reason.reason().unwrap_or(h2::Reason::INTERNAL_ERROR)
-    }
-
     /// Why, in words for the journal.
-    pub fn why(&self) -> &str {
+    pub(crate) fn why(&self) -> &str {
         &self.why
     }
 }
@@ -84,7 +79,7 @@ impl Error for Broken {
 }
 
 /// Where those who carry out a plan report what they did; metrics move at once.
-pub trait Ledger {
+pub(crate) trait Ledger {
     /// The rule behind this verdict took effect.
     fn applied(&self, verdict: VerdictIndex);
     /// The rule fired but could not take effect.

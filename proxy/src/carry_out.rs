@@ -18,32 +18,32 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
-use http_body::Body;
 use squall_dialects::Tally;
 use squall_profiles::plan::VerdictIndex;
 
 use crate::broken::Ledger;
 
-pub mod answer;
-pub mod body;
-pub mod edit;
-pub mod flush;
-pub mod hold;
-pub mod mcp;
-pub mod recall;
+pub(crate) mod answer;
+pub(crate) mod body;
+pub(crate) mod edit;
+pub(crate) mod flush;
+pub(crate) mod hold;
+pub(crate) mod mcp;
+pub(crate) mod recall;
 pub(crate) mod rewrite;
-pub mod shape;
+pub(crate) mod script;
+pub(crate) mod shape;
 pub(crate) mod trailers;
-pub mod whole;
+pub(crate) mod whole;
 
-use flush::AgentSide;
-use whole::{Collected, Inspect};
+use body::AgentBody;
+use flush::{AgentSide, Breaking};
+use whole::{Inspect, Unfinished, Whole};
 
 /// What the parts of a plan need to know of the exchange they are carried out on.
 #[derive(Clone)]
-pub struct Context {
+pub(crate) struct Context {
     /// Where they report.
     pub ledger: Rc<dyn Ledger>,
     /// The connection to the agent.
@@ -60,14 +60,14 @@ pub struct Context {
 
 impl Context {
     /// Collects an answer that has to be held whole; the time that its upstream takes is not Squall's.
-    pub(crate) async fn collect<B>(&self, body: B) -> Collected<B>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
+    pub(crate) async fn collect(&self, body: AgentBody) -> Result<Whole, (AgentBody, Unfinished)> {
         let begun = Instant::now();
         let collected = whole::collect(body, &self.inspect).await;
         self.ledger.waited(begun.elapsed());
-        collected
+        collected.map_err(|(rest, why)| {
+            let rest = body::boxed(Breaking::new(rest, self.agent.clone()));
+            (rest, why)
+        })
     }
 }
 

@@ -172,7 +172,7 @@ impl Chaos {
     }
 
     /// What else stands for scopes.
-    pub fn aliases(&self) -> &Aliases {
+    pub(crate) fn aliases(&self) -> &Aliases {
         &self.aliases
     }
 

@@ -21,7 +21,7 @@ use squall_profiles::plan::{Answer, VerdictIndex};
 
 use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
-use crate::carry_out::body::AgentBody;
+use crate::carry_out::body::{self, AgentBody};
 use crate::carry_out::hold;
 use crate::connection::{Answering, Connection, Entry, connect_scope};
 use crate::exchange::played::tape_of;
@@ -110,7 +110,7 @@ fn take_over(
     } else {
         *connection.takeover.borrow_mut() = Some(takeover);
     }
-    let mut answer = Response::new(AgentBody::empty());
+    let mut answer = Response::new(body::empty());
     *answer.status_mut() = StatusCode::OK;
     answer.map(|body| Observed::new(body, connection, None))
 }

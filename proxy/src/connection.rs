@@ -29,8 +29,8 @@ use tokio_util::sync::CancellationToken;
 use crate::broken::{Broken, Ledger};
 use crate::carried::Carried;
 use crate::carry_out::Context;
-use crate::carry_out::body::AgentBody;
-use crate::carry_out::flush::{AgentSide, ResetOnClose};
+use crate::carry_out::body;
+use crate::carry_out::flush::AgentSide;
 use crate::config::Credentials;
 use crate::connect;
 use crate::exchange;
@@ -137,8 +137,7 @@ where
         };
         let io = RequestGuard::new(io, heads, limits.header_timeout);
         let guard = io.state();
-        let socket = Rc::clone(&control) as Rc<dyn ResetOnClose>;
-        let (agent, io) = AgentSide::http1(socket, TokioIo::new(io));
+        let (agent, io) = AgentSide::http1(Rc::clone(&control), TokioIo::new(io));
         let connection = Rc::new(Connection {
             worker: Rc::clone(&worker),
             control: Rc::clone(&control),
@@ -447,7 +446,7 @@ impl Connection {
         log: Option<&Rc<ExchangeLog>>,
     ) -> Response<Observed> {
         let reply = problem.to_reply();
-        let mut answer = Response::new(AgentBody::full(reply.body));
+        let mut answer = Response::new(body::full(reply.body));
         *answer.status_mut() = reply.status;
         *answer.headers_mut() = reply.headers;
         if problem.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {

@@ -25,7 +25,8 @@ use squall_profiles::rule::{Family, Rule};
 use self::played::FromTape;
 use crate::broken::{Broken, Ledger};
 use crate::carry_out::answer::{self, Asked, Made};
-use crate::carry_out::body::AgentBody;
+use crate::carry_out::body::{self, AgentBody};
+use crate::carry_out::flush::Breaking;
 use crate::carry_out::mcp::McpCall;
 use crate::carry_out::rewrite::{Ahead, Rewritten};
 use crate::carry_out::{Context, edit, hold, rewrite, shape};
@@ -183,7 +184,7 @@ impl Exchange {
         }
         self.log.answer_head(answer.status(), answer.headers());
         let agent = self.context().agent;
-        let answer = answer.map(|body| AgentBody::passing(body, agent));
+        let answer = answer.map(|body| body::boxed(Breaking::new(body, agent)));
         Ok(self.observed(answer))
     }
 
@@ -236,7 +237,7 @@ impl Exchange {
                     return Box::pin(self.switch(answer, decision)).await;
                 }
                 let agent = self.context().agent;
-                answer.map(|body| AgentBody::passing(body, agent))
+                answer.map(|body| body::boxed(Breaking::new(body, agent)))
             }
         };
         let answer = self.substitute(answer, &mut decision).await?;

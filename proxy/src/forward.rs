@@ -7,7 +7,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, uri};
 use squall_journal::record::Outcome;
 
 use crate::broken::Broken;
-use crate::carry_out::body::AgentBody;
+use crate::carry_out::body::{self, AgentBody};
 use crate::connection::{Connection, Entry};
 use crate::exchange_log::ExchangeLog;
 use crate::h1::FramingError;
@@ -130,7 +130,7 @@ pub(crate) fn take_over(
         upstream,
         log: Rc::clone(log),
     });
-    Response::from_parts(head, AgentBody::empty())
+    Response::from_parts(head, body::empty())
 }
 
 /// What the agent is shown of an upstream that could not be used: a problem, or the same break.

@@ -1,8 +1,8 @@
 //! Carries plans out: listeners, TLS interception, upstreams, bodies.
 
-pub mod broken;
+mod broken;
 mod carried;
-pub mod carry_out;
+mod carry_out;
 pub mod chaos;
 mod classify;
 pub mod config;

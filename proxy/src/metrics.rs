@@ -89,7 +89,7 @@ pub enum Sink {
 
 /// Which way tokens went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// Into the model.
     Input,
     /// Out of the model.
@@ -231,7 +231,7 @@ impl Metrics {
     }
 
     /// A rule took effect in a scope.
-    pub fn fault_applied(&self, rule: &Rule, scope: &str) {
+    pub(crate) fn fault_applied(&self, rule: &Rule, scope: &str) {
         let profile = self.profile(scope, &rule.profile);
         self.faults
             .with_label_values(&[profile, rule.family.as_str(), rule.mode])
@@ -239,7 +239,7 @@ impl Metrics {
     }
 
     /// A fault held an exchange back for this long.
-    pub fn delayed(&self, by: Duration) {
+    pub(crate) fn delayed(&self, by: Duration) {
         self.injected_delay.observe(by.as_secs_f64());
     }
 
@@ -270,7 +270,7 @@ impl Metrics {
 
     /// Scopes and profiles of the activations in force from now on, one each. One that was in force and no longer
     /// is stays, at zero.
-    pub fn chaos_active<'a>(&self, own: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    pub(crate) fn chaos_active<'a>(&self, own: impl IntoIterator<Item = (&'a str, &'a str)>) {
         let mut counts = self
             .active_once
             .lock()
@@ -310,7 +310,7 @@ impl Metrics {
     }
 
     /// A model call took or gave so many tokens.
-    pub fn tokens(&self, dialect: &str, model: &str, direction: Direction, tokens: u64) {
+    pub(crate) fn tokens(&self, dialect: &str, model: &str, direction: Direction, tokens: u64) {
         let direction = match direction {
             Direction::Input => "input",
             Direction::Output => "output",

@@ -1,6 +1,5 @@
 //! The answer's body as hyper takes it: counted, and the exchange's end noticed.
 
-use std::future::Future as _;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -13,7 +12,7 @@ use squall_journal::record::Outcome;
 
 use crate::broken::Broken;
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::flush::{AgentSide, LastChunk};
+use crate::carry_out::flush::AgentSide;
 use crate::carry_out::trailers;
 use crate::chaos::Over;
 use crate::connection::Connection;
@@ -32,7 +31,7 @@ pub(crate) struct Observed {
     /// The answer's head, as far as it announces trailers.
     announces: Option<Box<HeaderMap>>,
     /// Trailers that are about to leave.
-    last: Option<Box<LastChunk>>,
+    last: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
 impl Observed {
@@ -70,9 +69,11 @@ impl Observed {
         else {
             return false;
         };
-        let bytes = trailers::last_chunk(trailers, announced);
-        self.last = bytes.map(|bytes| Box::new(LastChunk::new(side, bytes)));
-        self.last.is_some()
+        let Some(bytes) = trailers::last_chunk(trailers, announced) else {
+            return false;
+        };
+        self.last = Some(Box::pin(Rc::clone(side).end_with(bytes)));
+        true
     }
 
     fn ended(&mut self) {
@@ -114,7 +115,7 @@ impl Body for Observed {
             return Poll::Ready(Some(Err(broken)));
         }
         if let Some(last) = &mut this.last {
-            ready!(last.poll(cx));
+            ready!(last.as_mut().poll(cx));
             this.last = None;
             this.ended();
             return Poll::Ready(None);

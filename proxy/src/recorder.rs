@@ -47,13 +47,14 @@ use tokio::sync::watch;
 
 pub(crate) use self::answering::Answering;
 pub(crate) use self::calls::Calls;
-pub use self::capture::Capture;
+pub(crate) use self::capture::Capture;
 use self::collector::Collector;
-pub use self::mcp::McpTraffic;
+pub(crate) use self::mcp::McpTraffic;
 pub(crate) use self::meter::Meter;
-pub use self::model::ModelTraffic;
+pub(crate) use self::model::ModelTraffic;
+pub(crate) use self::note::CanaryNote;
+pub use self::note::ExchangeNote;
 pub(crate) use self::note::spent;
-pub use self::note::{CanaryNote, ExchangeNote};
 pub use self::traffic::Traffic;
 use crate::metrics::{Metrics, Sink};
 
@@ -245,7 +246,7 @@ impl Recorder {
     }
 
     /// Tells those who stream events that what is in force changed.
-    pub fn publish(&self, event: ChaosEvent) {
+    pub(crate) fn publish(&self, event: ChaosEvent) {
         let size = size_of::<ChaosEvent>() + event.now.scope.len() + event.now.profile.len() + 128;
         self.shared
             .journal()

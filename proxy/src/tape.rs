@@ -25,7 +25,7 @@ use squall_journal::quota::{OverQuota, Quota};
 use squall_journal::scopes::Scopes;
 use squall_journal::tape::Recorded;
 
-pub(crate) use self::body::PlayedBody;
+pub(crate) use self::body::played;
 pub use self::playing::{Counts, Playing, PlayingOptions};
 pub(crate) use self::playing::{Played, Refusal};
 

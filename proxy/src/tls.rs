@@ -22,10 +22,11 @@ use std::time::SystemTime;
 use rustls::crypto::CryptoProvider;
 
 pub use self::bundle::Bundle;
-pub use self::ca::{CaError, CertificateAuthority, Validity};
+pub use self::ca::{CaError, CertificateAuthority};
 pub use self::client_hello::{ClientHello, HelloReader};
-pub use self::intercept::{HandshakeError, Started, accept};
-pub use self::leaf::{Alpn, Flaw, LeafCache, LeafError};
+pub(crate) use self::intercept::HandshakeError;
+pub(crate) use self::intercept::{Started, accept};
+pub(crate) use self::leaf::{Alpn, Flaw, LeafCache};
 
 /// The crypto behind every TLS config of the proxy.
 pub fn provider() -> Arc<CryptoProvider> {

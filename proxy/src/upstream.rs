@@ -42,17 +42,20 @@ use http::uri::Authority;
 use http::{HeaderValue, Request, Response, Version, uri};
 use tokio::time::Instant;
 
-pub use self::body::{BodyError, Outgoing, Received};
-pub use self::destination::{Destinations, OwnListeners, Standing};
-pub use self::error::{Cause, REASONS, ToAgent, UpstreamError};
-pub use self::http1::Switched;
+pub(crate) use self::body::{BodyError, Outgoing, Received};
+pub use self::destination::Destinations;
+pub(crate) use self::destination::OwnListeners;
+pub(crate) use self::error::ToAgent;
+pub use self::error::{Cause, REASONS, UpstreamError};
 pub(crate) use self::origin::flaw;
 pub use self::origin::{Origin, Scheme};
 pub use self::patterns::{HostPatterns, PatternError};
-pub use self::resolve::Resolver;
+pub(crate) use self::resolve::Resolver;
 pub use self::settings::SettingsError;
-pub use self::tls::{Alpn, check_roots};
-pub use self::transport::{Counters, Dialled, Transport};
+pub(crate) use self::tls::Alpn;
+pub use self::tls::check_roots;
+pub use self::transport::Counters;
+pub(crate) use self::transport::Dialled;
 
 use self::dial::{Carries, addresses, dial, judge, judge_name};
 use self::open::{deadline, finish_http1, learn_alpn};
@@ -76,12 +79,12 @@ pub struct Shared {
 
 impl Shared {
     /// Compiles `config`; names are resolved by the system.
-    pub fn new(config: &ProxyConfig) -> Result<Arc<Self>, SettingsError> {
+    pub(crate) fn new(config: &ProxyConfig) -> Result<Arc<Self>, SettingsError> {
         Self::with_resolver(config, Resolver::default())
     }
 
     /// Compiles `config`; names are resolved by `resolver`.
-    pub fn with_resolver(
+    pub(crate) fn with_resolver(
         config: &ProxyConfig,
         resolver: Resolver,
     ) -> Result<Arc<Self>, SettingsError> {
@@ -98,7 +101,7 @@ impl Shared {
 
     /// Puts another configuration in force. Exchanges under way end as they began; connections
     /// made under the old one are not used again. On an error nothing changes.
-    pub fn reload(self: &Arc<Self>, config: &ProxyConfig) -> Result<(), SettingsError> {
+    pub(crate) fn reload(self: &Arc<Self>, config: &ProxyConfig) -> Result<(), SettingsError> {
         self.settings.store(Arc::new(Settings::new(config)?));
         self.prepare_tls_for(config);
         Ok(())
@@ -106,7 +109,7 @@ impl Shared {
 
     /// Says which addresses Squall itself listens on, as bound (port 0 resolved): the proxy's,
     /// the routes', the control API's. They are never a destination.
-    pub fn set_own_listeners(&self, own: OwnListeners) {
+    pub(crate) fn set_own_listeners(&self, own: OwnListeners) {
         self.own.store(Arc::new(own));
     }
 
@@ -178,7 +181,7 @@ fn prepare_tls(settings: Arc<Settings>) {
 ///
 /// To be used inside a `LocalSet`: connections are driven by local tasks.
 #[derive(Clone)]
-pub struct Upstreams {
+pub(crate) struct Upstreams {
     shared: Arc<Shared>,
     settings: Rc<RefCell<Cache<ByRef, Arc<Settings>>>>,
     pool: Rc<Pool>,
@@ -186,7 +189,7 @@ pub struct Upstreams {
 
 impl Upstreams {
     /// A worker's upstreams, without connections yet.
-    pub fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let settings = Rc::new(RefCell::new(Cache::new(ByRef(shared.clone()))));
         Self {
             shared,
@@ -204,7 +207,7 @@ impl Upstreams {
     /// spelt and ordered as `spelt` says, those that it lacks come behind in lower case.
     ///
     /// The answer's body gives the connection back at its end.
-    pub fn send<'a>(
+    pub(crate) fn send<'a>(
         &'a self,
         origin: &'a Origin,
         request: Request<Outgoing>,
@@ -227,7 +230,7 @@ impl Upstreams {
 
     /// Judges `origin` as far as that can be done without resolving its name: `allow`, `deny`,
     /// and Squall's own listeners when it is an IP literal.
-    pub fn check(&self, origin: &Origin) -> Result<(), UpstreamError> {
+    pub(crate) fn check(&self, origin: &Origin) -> Result<(), UpstreamError> {
         judge(&self.shared, &self.settings(), origin)
             .map(|_standing| ())
             .map_err(|cause| UpstreamError::new(origin, cause))
@@ -235,14 +238,18 @@ impl Upstreams {
 
     /// `origin` as a run asks for it that nobody has approved, or as anybody else does: the same where nothing needs
     /// approval.
-    pub fn origin_for(&self, origin: Origin, unapproved: bool) -> Origin {
+    pub(crate) fn origin_for(&self, origin: Origin, unapproved: bool) -> Origin {
         let mut settings = self.settings.borrow_mut();
         let has_approval = settings.load().destinations.has_approval();
         origin.unapproved(unapproved && has_approval)
     }
 
     /// Judges what `Host` says at `origin`, where one server may answer for several: only `approval` counts.
-    pub fn check_host(&self, origin: &Origin, host: &HeaderValue) -> Result<(), UpstreamError> {
+    pub(crate) fn check_host(
+        &self,
+        origin: &Origin,
+        host: &HeaderValue,
+    ) -> Result<(), UpstreamError> {
         if !origin.is_unapproved() {
             return Ok(());
         }
@@ -256,7 +263,7 @@ impl Upstreams {
 
     /// Dials `origin` without sending anything: what a CONNECT does before its 200. The scheme
     /// does not matter.
-    pub async fn connect_tcp(&self, origin: &Origin) -> Result<Dialled, UpstreamError> {
+    pub(crate) async fn connect_tcp(&self, origin: &Origin) -> Result<Dialled, UpstreamError> {
         let settings = self.settings();
         prepare_tls(Arc::clone(&settings));
         let deadline = Instant::now() + settings.connect_timeout;
@@ -266,7 +273,7 @@ impl Upstreams {
     }
 
     /// Whether a pooled connection to `origin` is open, so that a CONNECT need not dial.
-    pub fn has_live(&self, origin: &Origin) -> bool {
+    pub(crate) fn has_live(&self, origin: &Origin) -> bool {
         self.pool
             .known(origin, &self.settings())
             .is_some_and(|endpoint| endpoint.has_idle() || endpoint.h2_with_room().is_some())
@@ -275,7 +282,7 @@ impl Upstreams {
     /// Finds out what a TLS upstream speaks, and so what may be offered to an agent that itself
     /// does, or does not, offer HTTP/2. Finishes the handshake on `dialled`, or on a connection of
     /// its own, and pools it; uses what is pooled already where it can.
-    pub async fn learn_alpn(
+    pub(crate) async fn learn_alpn(
         &self,
         origin: &Origin,
         dialled: Option<Dialled>,
@@ -289,7 +296,11 @@ impl Upstreams {
     }
 
     /// Gives a dialled socket to the pool of a clear-text origin.
-    pub async fn keep(&self, origin: &Origin, dialled: Dialled) -> Result<(), UpstreamError> {
+    pub(crate) async fn keep(
+        &self,
+        origin: &Origin,
+        dialled: Dialled,
+    ) -> Result<(), UpstreamError> {
         let endpoint = self.endpoint(origin);
         match finish_http1(&endpoint, dialled, deadline(&endpoint)).await {
             Ok(connection) => {
@@ -298,21 +309,6 @@ impl Upstreams {
             }
             Err(cause) => Err(UpstreamError::new(origin, cause)),
         }
-    }
-
-    /// Idle HTTP/1.1 connections of this worker.
-    pub fn idle(&self) -> usize {
-        self.pool.idle()
-    }
-
-    /// Lets every pooled connection go: idle ones at once, others when their exchanges end.
-    pub fn close_idle(&self) {
-        self.pool.clear();
-    }
-
-    /// What is shared with the other workers.
-    pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
     }
 
     fn endpoint(&self, origin: &Origin) -> Rc<Endpoint> {

@@ -26,7 +26,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-pub use self::rewind::Rewind;
+pub(crate) use self::rewind::Rewind;
 
 /// How long an agent is silent before the system asks whether it is still there.
 const SILENT_FOR: Duration = Duration::from_mins(2);
@@ -103,13 +103,13 @@ impl Control {
     /// From now on writes are swallowed (they report success) and a shutdown does nothing, so
     /// neither HTTP bytes nor a TLS `close_notify` leave any more; the RST itself goes out when the
     /// connection is dropped. Bytes the kernel has not delivered by then are lost with it.
-    pub fn reset_on_close(&self) {
+    pub(crate) fn reset_on_close(&self) {
         self.resetting.set(true);
         wake(&self.writer);
     }
 
     /// Whether [`Self::reset_on_close`] was called.
-    pub fn is_resetting(&self) -> bool {
+    pub(crate) fn is_resetting(&self) -> bool {
         self.resetting.get()
     }
 
@@ -122,11 +122,6 @@ impl Control {
         self.aborted.set(true);
         wake(&self.reader);
         wake(&self.writer);
-    }
-
-    /// Whether [`Self::abort`] was called.
-    pub fn is_aborted(&self) -> bool {
-        self.aborted.get()
     }
 
     /// Ends a connection on which nothing has come or gone for too long, as [`Self::abort`] does.
@@ -229,7 +224,7 @@ impl Drop for Waits {
 /// The connection was ended by [`Control::abort`].
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was ended from within the proxy")]
-pub struct Aborted;
+pub(crate) struct Aborted;
 
 fn wake(parked: &RefCell<Option<Waker>>) {
     // Taken out first: a waker may run code that comes back here.

@@ -261,6 +261,29 @@ impl Decoder {
         }
     }
 
+    /// Decodes `input` and gives `each` what comes of it, in pieces and `most` bytes at most in all. How many bytes that
+    /// were: as many as `most` where there may be more.
+    pub fn push(
+        &mut self,
+        mut input: &[u8],
+        most: usize,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<usize, NotInCoding> {
+        let mut piece = [0; 8 << 10];
+        let mut given = 0;
+        while given < most {
+            let room = piece.len().min(most - given);
+            let progress = self.step(input, &mut piece[..room])?;
+            if progress.is_stuck() {
+                break;
+            }
+            input = &input[progress.read..];
+            given += progress.written;
+            each(&piece[..progress.written]);
+        }
+        Ok(given)
+    }
+
     /// Whether a body may end here.
     pub fn is_complete(&self) -> bool {
         self.ended

@@ -9,7 +9,7 @@ use http::{HeaderMap, Response, StatusCode};
 use squall_dialects::model::ModelError;
 use squall_profiles::plan::{Answer, Ending, Reply, ToolSays, VerdictIndex};
 
-use super::body::AgentBody;
+use super::body::{self, AgentBody};
 use super::edit::Speaking;
 use super::hold::hold;
 use super::mcp::McpCall;
@@ -22,7 +22,7 @@ const NO_MCP_CALL: &str = "the exchange is no MCP call";
 
 /// What a made-up answer may mention of the request it answers.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// The request's URL as the agent wrote it: absolute in forward mode, its own path with every
     /// prefix in reverse mode.
     pub url: &'a str,
@@ -35,8 +35,7 @@ pub struct Asked<'a> {
 }
 
 /// What came of a made-up answer.
-#[derive(Debug)]
-pub enum Made {
+pub(crate) enum Made {
     /// The agent is given this.
     Response(Response<AgentBody>),
     /// The agent is given no answer: this goes to hyper as the service's error.
@@ -56,7 +55,7 @@ pub enum Made {
 /// - A hold is closed without an answer (CANCEL on HTTP/2), a refusal is reset at once
 ///   (`REFUSED_STREAM` on HTTP/2).
 /// - A TLS failure needs a handshake, so it is bypassed here.
-pub async fn make(
+pub(crate) async fn make(
     answer: &Answer,
     verdict: VerdictIndex,
     asked: Asked<'_>,
@@ -126,7 +125,7 @@ fn bypassed(mut report: Report, why: impl Into<String>) -> Made {
 
 /// Resets in place of an answer (`INTERNAL_ERROR` on HTTP/2): what the agent gets when the upstream
 /// did what was asked and the connection broke before it could say so.
-pub fn reset(verdict: VerdictIndex, context: &Context) -> Broken {
+pub(crate) fn reset(verdict: VerdictIndex, context: &Context) -> Broken {
     Report::new(context, verdict).applied();
     let broken = Broken::reset("reset in place of the upstream's answer by a rule");
     context.agent.prepare(&broken);
@@ -134,7 +133,7 @@ pub fn reset(verdict: VerdictIndex, context: &Context) -> Broken {
 }
 
 /// A reply as a response to this request.
-pub fn respond(reply: Reply, context: &Context) -> Response<AgentBody> {
+pub(crate) fn respond(reply: Reply, context: &Context) -> Response<AgentBody> {
     let Reply {
         status,
         mut headers,
@@ -156,7 +155,7 @@ pub fn respond(reply: Reply, context: &Context) -> Response<AgentBody> {
     } else {
         Bytes::new()
     };
-    let mut response = Response::new(AgentBody::full(body));
+    let mut response = Response::new(body::full(body));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response

@@ -18,8 +18,7 @@
 
 mod drift;
 mod inject;
-pub mod mcp;
-mod plain;
+pub(crate) mod mcp;
 mod stream;
 mod truncate;
 mod whole;
@@ -38,7 +37,7 @@ use super::{Context, Report, has_body};
 
 /// The model call that is answered.
 #[derive(Debug, Clone, Copy)]
-pub struct Speaking<'a> {
+pub(crate) struct Speaking<'a> {
     /// The dialect of the exchange.
     pub dialect: &'static dyn Dialect,
     /// Where the request goes.
@@ -66,7 +65,7 @@ impl From<&'static dyn Dialect> for Speaking<'_> {
 impl<'a> Speaking<'a> {
     /// The same, of a request with these headers.
     #[must_use]
-    pub fn asked_by(self, headers: &'a HeaderMap) -> Self {
+    pub(crate) fn asked_by(self, headers: &'a HeaderMap) -> Self {
         Self {
             credential: Credential::of(headers),
             ..self
@@ -78,7 +77,11 @@ impl<'a> Speaking<'a> {
         clippy::disallowed_methods,
         reason = "a made-up error names the hour at which its limit ends; nothing is decided by it"
     )]
-    pub fn error_context(&self, error: Option<&ModelError>, context: &Context) -> ErrorContext<'a> {
+    pub(crate) fn error_context(
+        &self,
+        error: Option<&ModelError>,
+        context: &Context,
+    ) -> ErrorContext<'a> {
         let model = self.request.and_then(|request| request.model.as_deref());
         let counted = error.is_some_and(ModelError::counts_input);
         let text = self.body.filter(|_| counted);
@@ -102,7 +105,7 @@ impl<'a> Speaking<'a> {
 ///
 /// Waits for a whole body where an edit needs one; an edit that streams costs no wait. `model` is
 /// what is known of the model call, for kind `llm`.
-pub async fn apply<'a>(
+pub(crate) async fn apply<'a>(
     edits: &[(VerdictIndex, Edit)],
     mut response: Response<AgentBody>,
     model: Option<impl Into<Speaking<'a>>>,

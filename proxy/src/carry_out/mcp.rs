@@ -1,25 +1,24 @@
 //! Answers to MCP calls that Squall makes up.
 
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
-use http_body::{Body, Frame};
+use http_body::SizeHint;
 use squall_dialects::WireReply;
 use squall_dialects::mcp::{self, Asked, Call, Head, Layout};
 use squall_profiles::faults::mcp_answer::said;
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 
-use super::body::AgentBody;
-use super::hold::Hold;
-use crate::broken::{Broken, Ledger};
+use super::body::{self, AgentBody};
+use super::hold::hold;
+use super::script::Scripted;
+use crate::broken::Ledger;
 
 /// What an MCP server is asked, as one rule sees it.
 #[derive(Debug, Clone)]
-pub struct McpCall<'a> {
+pub(crate) struct McpCall<'a> {
     /// What the head says.
     pub head: &'a Head,
     /// What the body asks, when it was read and asks something.
@@ -30,13 +29,13 @@ pub struct McpCall<'a> {
 
 impl McpCall<'_> {
     /// Whether results say of what type they are, as they do since 2026-07-28.
-    pub fn typed(&self) -> bool {
+    pub(crate) fn typed(&self) -> bool {
         self.head.method.is_some()
     }
 
     /// Whether the request holds calls that the rule is not about, whose answers an answer made up
     /// for all of it would lose.
-    pub fn leaves_others(&self) -> bool {
+    pub(crate) fn leaves_others(&self) -> bool {
         let all = self.asked.map_or(0, |asked| asked.requests().count());
         !self.meant.is_empty() && self.meant.len() < all
     }
@@ -103,14 +102,16 @@ impl McpCall<'_> {
         if !self.head.accepts.stream {
             return Err("the agent takes no stream of events".to_owned());
         }
-        let progress = Progress {
-            call: call.clone(),
-            told: 0,
-            apart,
-            hold: None,
-            ledger,
-        };
-        let mut response = Response::new(AgentBody::boxed(progress));
+        let call = call.clone();
+        let progress = Scripted::new(SizeHint::new(), |out| async move {
+            for number in 1.. {
+                let event = mcp::event(&mcp::progress(&call, number));
+                out.data(event, false).await;
+                hold(apart, &ledger).await;
+            }
+            Ok(())
+        });
+        let mut response = Response::new(body::boxed(progress));
         *response.headers_mut() = mcp::stream_headers();
         Ok(response)
     }
@@ -145,33 +146,5 @@ fn reply(wire: WireReply) -> Reply {
         status: wire.status,
         headers: wire.headers,
         body: wire.body,
-    }
-}
-
-/// A stream of notifications that never ends by itself.
-struct Progress {
-    call: Call,
-    told: u64,
-    apart: Duration,
-    hold: Option<Hold>,
-    ledger: Rc<dyn Ledger>,
-}
-
-impl Body for Progress {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        task: &mut Task<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let this = &mut *self;
-        if let Some(hold) = &mut this.hold {
-            ready!(Pin::new(hold).poll(task));
-        }
-        this.hold = Some(Hold::lasting(this.apart, &this.ledger));
-        this.told += 1;
-        let event = mcp::event(&mcp::progress(&this.call, this.told));
-        Poll::Ready(Some(Ok(Frame::data(event))))
     }
 }

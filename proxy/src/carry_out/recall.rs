@@ -22,14 +22,15 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use squall_dialects::stream::Splitter;
 
-use super::body::AgentBody;
-use super::whole::{Collected, Inspect, Lease, collect};
+use super::body::{self, AgentBody};
+use super::script::Scripted;
+use super::whole::{Inspect, Lease, collect};
 use super::{declared_length, has_body};
 use crate::broken::Broken;
 
 /// Whose answers: one rule's in one scope, under one activation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Owner {
+pub(crate) struct Owner {
     /// The activation's id, so that a new one begins with nothing.
     pub activation: String,
     /// What stands for the scope in the draws.
@@ -41,7 +42,7 @@ pub struct Owner {
 /// A store of answers, shared by all workers and bounded as a whole; the owner that was idle
 /// longest is forgotten first.
 #[derive(Debug, Clone)]
-pub struct Recall {
+pub(crate) struct Recall {
     kept: Arc<Mutex<Store>>,
     /// What copies in the making may take.
     copies: Inspect,
@@ -49,7 +50,7 @@ pub struct Recall {
 
 /// An answer as it was given: head and encoded body.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub(crate) struct Kept {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
@@ -59,7 +60,7 @@ pub struct Kept {
 impl Recall {
     /// A store of answers whose bodies have at most `largest` bytes each (larger ones are not
     /// kept) and `memory` in all; copies in the making may take as much once more.
-    pub fn new(largest: u64, memory: u64) -> Self {
+    pub(crate) fn new(largest: u64, memory: u64) -> Self {
         let store = Store {
             memory,
             ..Store::default()
@@ -72,7 +73,7 @@ impl Recall {
 
     /// Keeps `response`, the owner's answer to `call` (its fingerprint), once its body has passed
     /// to its end.
-    pub fn note(
+    pub(crate) fn note(
         &self,
         owner: Owner,
         call: u64,
@@ -99,7 +100,7 @@ impl Recall {
             copy.keep();
             return Response::from_parts(head, body);
         }
-        let body = AgentBody::boxed(Noted {
+        let body = body::boxed(Noted {
             body,
             copy: Some(copy),
         });
@@ -112,7 +113,7 @@ impl Recall {
     ///
     /// Waits for an answer of declared length, so that what comes next finds it kept; one without
     /// may be endless, and is read in the background. To be called inside a `LocalSet`.
-    pub async fn note_unseen(
+    pub(crate) async fn note_unseen(
         &self,
         owner: Owner,
         call: u64,
@@ -123,7 +124,7 @@ impl Recall {
         let noted = self.note(owner, call, response).into_body();
         let inspect = inspect.clone();
         let read = async move {
-            if let Collected::Partly(_, why) = collect(noted, &inspect).await {
+            if let Err((_, why)) = collect(noted, &inspect).await {
                 tracing::debug!(%why, "an answer that was replaced is not kept");
             }
         };
@@ -135,7 +136,7 @@ impl Recall {
     }
 
     /// The previous answer of this owner. `None`: there is none to give again.
-    pub fn stale(&self, owner: &Owner) -> Option<Kept> {
+    pub(crate) fn stale(&self, owner: &Owner) -> Option<Kept> {
         self.store()
             .entry(owner)?
             .latest
@@ -144,7 +145,7 @@ impl Recall {
     }
 
     /// The latest answer of this owner to another call than `call`. `None`: there is none.
-    pub fn swapped(&self, owner: &Owner, call: u64) -> Option<Kept> {
+    pub(crate) fn swapped(&self, owner: &Owner, call: u64) -> Option<Kept> {
         let mut store = self.store();
         let entry = store.entry(owner)?;
         [&entry.latest, &entry.other]
@@ -152,11 +153,6 @@ impl Recall {
             .flatten()
             .find(|(of, _)| *of != call)
             .map(|(_, kept)| kept.clone())
-    }
-
-    /// Forgets everything kept under an activation that has ended.
-    pub fn forget(&self, activation: &str) {
-        self.store().forget(|owner| owner.activation == activation);
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -174,14 +170,16 @@ impl Default for Recall {
 
 impl Kept {
     /// The answer again, to a request with this method: to HEAD without its body.
-    pub fn into_response(self, method: &Method) -> Response<AgentBody> {
+    pub(crate) fn into_response(self, method: &Method) -> Response<AgentBody> {
         let body = match self.trailers {
-            _ if !has_body(method, self.status) => AgentBody::empty(),
-            None => AgentBody::full(self.body),
-            trailers => AgentBody::boxed(Again {
-                body: Some(self.body),
-                trailers,
-            }),
+            _ if !has_body(method, self.status) => body::empty(),
+            None => body::full(self.body),
+            // No exact length: on HTTP/1.1 trailers need chunks.
+            Some(trailers) => body::boxed(Scripted::new(SizeHint::new(), |out| async move {
+                out.data(self.body, false).await;
+                out.trailers(trailers).await;
+                Ok(())
+            })),
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
@@ -196,40 +194,6 @@ impl Kept {
             .map(|(name, value)| name.as_str().len() + value.len())
             .sum();
         (self.body.len() + headers) as u64
-    }
-}
-
-/// A body in one piece, and trailers.
-struct Again {
-    body: Option<Bytes>,
-    trailers: Option<HeaderMap>,
-}
-
-impl Body for Again {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        if let Some(body) = self.body.take() {
-            return Poll::Ready(Some(Ok(Frame::data(body))));
-        }
-        Poll::Ready(
-            self.trailers
-                .take()
-                .map(|trailers| Ok(Frame::trailers(trailers))),
-        )
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_none() && self.trailers.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        // No exact length: on HTTP/1.1 trailers need chunks.
-        SizeHint::new()
     }
 }
 

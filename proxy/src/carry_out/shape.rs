@@ -16,11 +16,12 @@ use http::{Response, header};
 use http_body::{Body, SizeHint};
 use squall_profiles::plan::Shape;
 
-use self::cut::Cutting;
-use self::pace::{Paced, Pacing};
-use self::slice::Sliced;
-use self::slow_close::SlowClose;
-use super::body::AgentBody;
+use self::cut::cut;
+use self::pace::paced;
+use self::slice::sliced;
+use self::slow_close::slow_close;
+use super::body::{self, AgentBody};
+use super::script::Scripted;
 use super::{Context, Report, declared_length, has_body};
 use crate::upstream::Outgoing;
 
@@ -32,7 +33,7 @@ use crate::upstream::Outgoing;
 ///   head keeps its framing. A body that is known to be no longer than that is not cut.
 /// - `slow_close`: a wait before the end of the message. On HTTP/1.x a body's last byte would be
 ///   that end if its length were announced, so there `content-length` gives way to chunks.
-pub fn apply(
+pub(crate) fn apply(
     shape: &Shape,
     response: Response<AgentBody>,
     context: &Context,
@@ -57,28 +58,36 @@ pub fn apply(
     }
     if let Some((verdict, slices)) = shape.slices {
         let report = Report::new(context, verdict);
-        body = AgentBody::boxed(Sliced::new(body, slices, context.seed, report));
+        let (length, seed) = (body.size_hint(), context.seed);
+        let script = |out| sliced(body, slices, seed, report, out);
+        body = body::boxed(Scripted::new(length, script));
     }
     if let Some((verdict, throttle)) = shape.down {
-        let pacing = Pacing::new(throttle, Report::new(context, verdict));
-        body = AgentBody::boxed(Paced::new(body, pacing));
+        let (length, report) = (body.size_hint(), Report::new(context, verdict));
+        let script = |out| paced(body, throttle, report, out);
+        body = body::boxed(Scripted::new(length, script));
     }
-    if let Some((verdict, cut)) = shape.cut {
+    if let Some((verdict, limit)) = shape.cut {
         let mut report = Report::new(context, verdict);
         let length = declared_length(&head.headers).or_else(|| body.size_hint().exact());
         match length {
-            Some(length) if length <= cut.after_bytes => {
+            Some(length) if length <= limit.after_bytes => {
                 report.bypassed(cut::ended_after(length));
             }
             _ => {
-                body = AgentBody::boxed(Cutting::new(body, cut, context.agent.clone(), report));
+                // Of the body as it would have been: the head keeps announcing that.
+                let (length, agent) = (body.size_hint(), context.agent.clone());
+                let script = |out| cut(body, limit, agent, report, out);
+                body = body::boxed(Scripted::new(length, script));
             }
         }
     }
     if let Some((verdict, wait)) = shape.slow_close {
         // Whoever counts would be through with the last byte, and never wait for the end.
         head.headers.remove(header::CONTENT_LENGTH);
-        body = AgentBody::boxed(SlowClose::new(body, wait, Report::new(context, verdict)));
+        let report = Report::new(context, verdict);
+        let script = |out| slow_close(body, wait, report, out);
+        body = body::boxed(Scripted::new(SizeHint::new(), script));
     }
     Response::from_parts(head, body)
 }
@@ -86,7 +95,7 @@ pub fn apply(
 /// Shapes a request's body on its way to the upstream: `up`, a bandwidth, and nothing else.
 ///
 /// When one rule throttles both ways, only the answer's way reports it bypassed.
-pub fn upload(shape: &Shape, body: Outgoing, context: &Context) -> Outgoing {
+pub(crate) fn upload(shape: &Shape, body: Outgoing, context: &Context) -> Outgoing {
     let Some((verdict, throttle)) = shape.up else {
         return body;
     };
@@ -99,7 +108,10 @@ pub fn upload(shape: &Shape, body: Outgoing, context: &Context) -> Outgoing {
         report.bypassed("the request has no body");
         return body;
     }
-    Box::pin(Paced::new(body, Pacing::new(throttle, report)))
+    let length = body.size_hint();
+    Box::pin(Scripted::new(length, |out| {
+        paced(body, throttle, report, out)
+    }))
 }
 
 fn bypass_all(shape: &Shape, context: &Context, why: &str) {
@@ -112,17 +124,6 @@ fn bypass_all(shape: &Shape, context: &Context, why: &str) {
     for verdict in verdicts.into_iter().flatten() {
         Report::new(context, verdict).bypassed(why);
     }
-}
-
-/// The size of a body of which `waiting` bytes were taken out already.
-fn and(waiting: usize, body: &SizeHint) -> SizeHint {
-    let waiting = waiting as u64;
-    let mut hint = SizeHint::new();
-    hint.set_lower(body.lower() + waiting);
-    if let Some(upper) = body.upper() {
-        hint.set_upper(upper + waiting);
-    }
-    hint
 }
 
 #[cfg(test)]

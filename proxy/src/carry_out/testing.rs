@@ -21,8 +21,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
 use super::Context;
-use super::body::AgentBody;
-use super::flush::{AgentSide, ResetOnClose};
+use super::body::{self, AgentBody};
+use super::flush::AgentSide;
 use super::whole::Inspect;
 use crate::broken::{Broken, Ledger};
 use crate::wire::Wire;
@@ -71,6 +71,18 @@ impl Remembered {
 
     pub(crate) fn waited(&self) -> Duration {
         self.delays.borrow().iter().sum()
+    }
+}
+
+impl Broken {
+    /// How it looks on HTTP/2.
+    pub(crate) fn reason(&self) -> h2::Reason {
+        let source = std::error::Error::source(self).unwrap();
+        source
+            .downcast_ref::<h2::Error>()
+            .unwrap()
+            .reason()
+            .unwrap()
     }
 }
 
@@ -135,7 +147,7 @@ impl Script {
     }
 
     pub(crate) fn response(self) -> Response<AgentBody> {
-        Response::new(AgentBody::boxed(self))
+        Response::new(body::boxed(self))
     }
 
     fn left(&self) -> u64 {
@@ -238,8 +250,7 @@ where
 {
     let (server, agent) = connection().await;
     let wire = Wire::new(server).unwrap();
-    let socket: Rc<dyn ResetOnClose> = wire.control();
-    let (side, io) = AgentSide::http1(socket, TokioIo::new(wire));
+    let (side, io) = AgentSide::http1(wire.control(), TokioIo::new(wire));
     let service = service_fn(move |request| answer(request, side.clone()));
     tokio::task::spawn_local(async move {
         // What the agent sees is the test's business.

@@ -3,21 +3,21 @@
 //! Only a rule that needs a whole body does this. What is over the bounds goes on untouched: the
 //! frames collected so far, then the rest as it comes.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body as _, SizeHint};
+use http_body_util::BodyExt as _;
+
+use super::body::{self, AgentBody};
+use super::script::Scripted;
 
 /// How much may be held back: by one body, and by all of them.
 #[derive(Debug, Clone)]
-pub struct Inspect {
+pub(crate) struct Inspect {
     limit: u64,
     memory: Arc<Memory>,
 }
@@ -31,7 +31,7 @@ struct Memory {
 impl Inspect {
     /// At most `limit` bytes a body (`inspect_limit`) and `memory` bytes in all
     /// (`inspect_memory`). Clones share the memory.
-    pub fn new(limit: u64, memory: u64) -> Self {
+    pub(crate) fn new(limit: u64, memory: u64) -> Self {
         let memory = Memory {
             total: memory,
             free: AtomicU64::new(memory),
@@ -43,12 +43,12 @@ impl Inspect {
     }
 
     /// The largest body that may be held back, bytes.
-    pub fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
     /// A lease of no memory yet.
-    pub fn lease(&self) -> Lease {
+    pub(crate) fn lease(&self) -> Lease {
         Lease {
             memory: Arc::clone(&self.memory),
             taken: 0,
@@ -58,14 +58,14 @@ impl Inspect {
 
 /// Memory taken for a body that is held back; given back when this is dropped.
 #[derive(Debug)]
-pub struct Lease {
+pub(crate) struct Lease {
     memory: Arc<Memory>,
     taken: u64,
 }
 
 impl Lease {
     /// Takes `bytes` more, if there are that many.
-    pub fn grow(&mut self, bytes: u64) -> Result<(), TooMuch> {
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), TooMuch> {
         self.memory
             .free
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| {
@@ -104,7 +104,7 @@ impl Drop for Lease {
 
 /// Why a body cannot be held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TooMuch {
+pub(crate) enum TooMuch {
     /// It is longer than `inspect_limit`, given here.
     Body(u64),
     /// It would take more than is left of `inspect_memory`, given here.
@@ -125,17 +125,9 @@ impl fmt::Display for TooMuch {
     }
 }
 
-/// What came of [`collect`].
-pub enum Collected<B: Body> {
-    /// All of it.
-    Whole(Whole<B>),
-    /// It is over the bounds, or broke off before its end: it goes on as it is.
-    Partly(Rejoined<B>, Unfinished),
-}
-
 /// Why a body was not collected to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfinished {
+pub(crate) enum Unfinished {
     /// It is over the bounds.
     TooMuch(TooMuch),
     /// It broke off.
@@ -152,159 +144,109 @@ impl fmt::Display for Unfinished {
 }
 
 /// A whole body in memory.
-pub struct Whole<B: Body> {
+pub(crate) struct Whole {
     /// The memory it takes.
-    pub lease: Lease,
-    held: Rejoined<B>,
+    pub(crate) lease: Lease,
+    pieces: Vec<Bytes>,
+    trailers: Option<HeaderMap>,
 }
 
-impl<B: Body<Data = Bytes>> Whole<B> {
+impl Whole {
     /// Its bytes in one piece; no copy when it came in one.
-    pub fn bytes(&self) -> Bytes {
-        let data = || self.held.frames.iter().filter_map(Frame::data_ref);
-        let mut pieces = data();
-        match (pieces.next(), pieces.next()) {
-            (None, _) => Bytes::new(),
-            (Some(only), None) => only.clone(),
-            _ => {
-                let mut all = BytesMut::with_capacity(data().map(Bytes::len).sum());
-                data().for_each(|piece| all.extend_from_slice(piece));
-                all.freeze()
-            }
+    pub(crate) fn bytes(&self) -> Bytes {
+        match &*self.pieces {
+            [only] => only.clone(),
+            pieces => pieces.concat().into(),
         }
     }
 
     /// Its trailers, if it has some.
-    pub fn trailers(&self) -> Option<&HeaderMap> {
-        self.held.frames.iter().find_map(Frame::trailers_ref)
+    pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
+        self.trailers.as_ref()
     }
 
-    /// The body as it came, frame for frame.
-    pub fn unchanged(mut self) -> Rejoined<B> {
-        self.held.lease = Some(self.lease);
-        self.held
+    /// The body as it came, piece for piece.
+    pub(crate) fn unchanged(self) -> AgentBody {
+        let length = self.pieces.iter().map(|piece| piece.len() as u64).sum();
+        let has_trailers = self.trailers.is_some();
+        if length == 0 && !has_trailers {
+            return body::empty();
+        }
+        body::boxed(Scripted::new(
+            SizeHint::with_exact(length),
+            |out| async move {
+                let mut pieces = self.pieces.into_iter().peekable();
+                while let Some(piece) = pieces.next() {
+                    let is_last = pieces.peek().is_none() && !has_trailers;
+                    out.data(piece, is_last).await;
+                }
+                drop(self.lease);
+                if let Some(trailers) = self.trailers {
+                    out.trailers(trailers).await;
+                }
+                Ok(())
+            },
+        ))
     }
 
     /// Another body in its place, with its trailers.
-    pub fn replaced_by(self, bytes: Bytes) -> Rejoined<B> {
-        let mut rejoined = self.unchanged();
-        rejoined.frames.retain(Frame::is_trailers);
-        if !bytes.is_empty() {
-            rejoined.frames.push_front(Frame::data(bytes));
-        }
-        rejoined
+    pub(crate) fn replaced_by(mut self, bytes: Bytes) -> AgentBody {
+        self.pieces = Vec::from_iter((!bytes.is_empty()).then_some(bytes));
+        self.unchanged()
     }
 }
 
-/// Collects `body` to its end, or as much as the bounds allow.
-pub async fn collect<B>(body: B, inspect: &Inspect) -> Collected<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    let mut lease = inspect.lease();
-    let mut held = Rejoined {
-        frames: VecDeque::new(),
-        failed: None,
-        rest: Some(body),
-        lease: None,
+/// Collects `body` to its end. Where the bounds do not allow that, or it breaks off before, it goes on as it is: the
+/// pieces that were collected, then the rest.
+pub(crate) async fn collect(
+    mut body: AgentBody,
+    inspect: &Inspect,
+) -> Result<Whole, (AgentBody, Unfinished)> {
+    let hint = body.size_hint();
+    let too_long = Unfinished::TooMuch(TooMuch::Body(inspect.limit));
+    if hint.exact() > Some(inspect.limit) {
+        return Err((body, too_long));
+    }
+    let mut whole = Whole {
+        lease: inspect.lease(),
+        pieces: Vec::new(),
+        trailers: None,
     };
-    let declared_too_much =
-        held.rest.as_ref().and_then(|body| body.size_hint().exact()) > Some(inspect.limit);
     let mut length = 0;
-    let unfinished = loop {
-        if declared_too_much {
-            break Unfinished::TooMuch(TooMuch::Body(inspect.limit));
-        }
-        let Some(body) = &mut held.rest else {
-            return Collected::Whole(Whole { lease, held });
-        };
-        match poll_fn(|cx| pin!(&mut *body).poll_frame(cx)).await {
-            None => held.rest = None,
-            Some(Err(error)) => {
-                held.rest = None;
-                held.failed = Some(error);
-                break Unfinished::BrokeOff;
-            }
-            Some(Ok(frame)) => {
-                let more = frame.data_ref().map_or(0, |data| data.len() as u64);
-                held.frames.push_back(frame);
-                length += more;
-                if length > inspect.limit {
-                    break Unfinished::TooMuch(TooMuch::Body(inspect.limit));
+    let (why, failed) = loop {
+        match body.frame().await {
+            None => return Ok(whole),
+            Some(Err(broken)) => break (Unfinished::BrokeOff, Some(broken)),
+            Some(Ok(frame)) => match frame.into_data() {
+                Err(frame) => whole.trailers = frame.into_trailers().ok(),
+                Ok(data) => {
+                    let more = data.len() as u64;
+                    length += more;
+                    whole.pieces.push(data);
+                    if length > inspect.limit {
+                        break (too_long, None);
+                    }
+                    if let Err(why) = whole.lease.grow(more) {
+                        break (Unfinished::TooMuch(why), None);
+                    }
                 }
-                if let Err(why) = lease.grow(more) {
-                    break Unfinished::TooMuch(why);
-                }
-            }
+            },
         }
     };
-    held.lease = Some(lease);
-    Collected::Partly(held, unfinished)
-}
-
-/// A body of which the beginning was read ahead: the same frames, then the rest.
-pub struct Rejoined<B: Body> {
-    frames: VecDeque<Frame<Bytes>>,
-    failed: Option<B::Error>,
-    rest: Option<B>,
-    /// Given back when the last frame that was held has gone.
-    lease: Option<Lease>,
-}
-
-impl<B: Body> Rejoined<B> {
-    /// The bytes read ahead, in pieces.
-    pub fn read_ahead(&self) -> impl Iterator<Item = &Bytes> {
-        self.frames.iter().filter_map(Frame::data_ref)
-    }
-}
-
-impl<B> Body for Rejoined<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Unpin,
-{
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        if let Some(frame) = self.frames.pop_front() {
-            return Poll::Ready(Some(Ok(frame)));
+    let rejoined = Scripted::new(hint, |out| async move {
+        let mut pieces = whole.pieces.into_iter().peekable();
+        while let Some(piece) = pieces.next() {
+            let is_last = pieces.peek().is_none() && failed.is_none() && body.is_end_stream();
+            out.data(piece, is_last).await;
         }
-        self.lease = None;
-        if let Some(error) = self.failed.take() {
-            return Poll::Ready(Some(Err(error)));
+        drop(whole.lease);
+        if let Some(broken) = failed {
+            return Err(broken);
         }
-        match &mut self.rest {
-            Some(rest) => Pin::new(rest).poll_frame(cx),
-            None => Poll::Ready(None),
+        while let Some(frame) = body.frame().await {
+            out.pass(frame?, &body).await;
         }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.frames.is_empty()
-            && self.failed.is_none()
-            && self.rest.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let held: u64 = self.read_ahead().map(|data| data.len() as u64).sum();
-        if self.failed.is_some() {
-            let mut hint = SizeHint::new();
-            hint.set_lower(held);
-            return hint;
-        }
-        let rest = self
-            .rest
-            .as_ref()
-            .map_or(SizeHint::with_exact(0), Body::size_hint);
-        let mut hint = SizeHint::new();
-        hint.set_lower(rest.lower() + held);
-        if let Some(upper) = rest.upper() {
-            hint.set_upper(upper + held);
-        }
-        hint
-    }
+        Ok(())
+    });
+    Err((body::boxed(rejoined), why))
 }

@@ -6,7 +6,7 @@ use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Asked;
 
 use super::Exchange;
-use crate::carry_out::body::AgentBody;
+use crate::carry_out::body::{self, AgentBody};
 use crate::mcp_tools::{Listed, Server, Tools};
 
 impl Exchange {
@@ -34,9 +34,9 @@ impl Exchange {
         let inspect = &self.connection.worker.engine.inspect;
         if is_events(answer.headers()) {
             let longest = usize::try_from(inspect.limit()).unwrap_or(usize::MAX);
-            answer.map(|body| AgentBody::boxed(Listed::events(body, tools, server, longest)))
+            answer.map(|body| body::boxed(Listed::events(body, tools, server, longest)))
         } else if is_json(answer.headers()) {
-            answer.map(|body| AgentBody::boxed(Listed::json(body, tools, server, inspect)))
+            answer.map(|body| body::boxed(Listed::json(body, tools, server, inspect)))
         } else {
             answer
         }

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use super::Exchange;
 use crate::broken::Broken;
-use crate::carry_out::body::AgentBody;
+use crate::carry_out::body::{self, AgentBody};
 use crate::carry_out::flush::Breaking;
 use crate::carry_out::{answer, has_body};
 use crate::observed::Observed;
@@ -31,7 +31,7 @@ use crate::problem::Problem;
 use crate::recorder::Capture;
 use crate::request_body::RequestBody;
 use crate::tape::key::{self, BODY};
-use crate::tape::{Played, PlayedBody, Playing};
+use crate::tape::{Played, Playing, played};
 use crate::timer;
 
 /// Bytes of a body whose key on a tape is found at once.
@@ -224,9 +224,9 @@ impl Exchange {
             };
             return Ok(FromTape::Answer(answer::respond(reply, &self.context())));
         }
-        let body = PlayedBody::new(&content, answer.broken_off, playing);
+        let body = played(&content, answer.broken_off, playing);
         let body = Breaking::new(body, self.context().agent);
-        let mut response = Response::new(AgentBody::boxed(body));
+        let mut response = Response::new(body::boxed(body));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         Ok(FromTape::Answer(response))

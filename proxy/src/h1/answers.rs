@@ -149,7 +149,7 @@ impl Answers {
     }
 
     /// Whether another request may follow the latest answer on its connection (RFC 9112 §9.3).
-    pub fn may_go_on(&self) -> bool {
+    pub(crate) fn may_go_on(&self) -> bool {
         self.may_go_on
     }
 

@@ -115,7 +115,7 @@ impl FramingError {
     }
 
     /// This error as one of reading, with itself inside.
-    pub fn into_io(self) -> std::io::Error {
+    pub(crate) fn into_io(self) -> std::io::Error {
         std::io::Error::new(std::io::ErrorKind::InvalidData, self)
     }
 

@@ -95,11 +95,11 @@ pub struct Requests {
 
 /// The names of a request's fields as the agent spelt them, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spelt(Vec<u8>);
+pub(crate) struct Spelt(Vec<u8>);
 
 impl Spelt {
     /// The names, from the first to the last.
-    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         let names = self.0.split(|b| *b == b'\n');
         names.take_while(|name| !name.is_empty())
     }
@@ -158,32 +158,32 @@ impl Requests {
     }
 
     /// The request to change the protocol was granted: what follows is not HTTP/1.
-    pub fn upgraded(&mut self) {
+    pub(crate) fn upgraded(&mut self) {
         if let State::Undecided = self.state {
             self.state = State::Switched;
         }
     }
 
     /// The request to change the protocol was not granted: the next request follows.
-    pub fn not_upgraded(&mut self) {
+    pub(crate) fn not_upgraded(&mut self) {
         if let State::Undecided = self.state {
             self.state = State::Head;
         }
     }
 
     /// Refuses the head that has begun, and everything behind it, for `error`.
-    pub fn refuse_head(&mut self, error: FramingError) {
+    pub(crate) fn refuse_head(&mut self, error: FramingError) {
         self.state = State::Refused(error);
         self.head_refused = true;
     }
 
     /// Whether it was a head that was refused, and not part of a body.
-    pub fn is_head_refused(&self) -> bool {
+    pub(crate) fn is_head_refused(&self) -> bool {
         self.head_refused
     }
 
     /// How the fields of the heads are spelt that were passed since this was last asked.
-    pub fn spelt(&mut self) -> impl Iterator<Item = Spelt> {
+    pub(crate) fn spelt(&mut self) -> impl Iterator<Item = Spelt> {
         self.spelt.drain(..)
     }
 

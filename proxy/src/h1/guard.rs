@@ -26,7 +26,8 @@ use super::framing::{Next, Position, Progress, Requests};
 use super::{FramingError, Limits};
 use crate::wire::Rewind;
 
-pub use self::state::{Rejection, RequestState};
+pub use self::state::Rejection;
+pub(crate) use self::state::RequestState;
 
 /// How long a connection on which something was refused is still read after its last answer, so
 /// that unread bytes do not turn the close into an RST that overtakes the answer (RFC 9112 §9.6).
@@ -37,7 +38,7 @@ const DRAIN_BYTES: usize = 8 * 1024;
 
 /// The agent's side of the proxy: a stream whose incoming HTTP/1.1 requests are checked.
 #[derive(Debug)]
-pub struct RequestGuard<T> {
+pub(crate) struct RequestGuard<T> {
     inner: T,
     tracker: Requests,
     state: Rc<RequestState>,
@@ -63,7 +64,7 @@ impl<T> RequestGuard<T> {
     ///
     /// A head that has begun must be complete within `head_timeout`, or it is refused with 408.
     /// Needs a runtime with a clock.
-    pub fn new(inner: T, limits: Limits, head_timeout: Duration) -> Self {
+    pub(crate) fn new(inner: T, limits: Limits, head_timeout: Duration) -> Self {
         Self {
             inner,
             tracker: Requests::new(limits),
@@ -77,20 +78,19 @@ impl<T> RequestGuard<T> {
     }
 
     /// What the service is told.
-    pub fn state(&self) -> Rc<RequestState> {
+    pub(crate) fn state(&self) -> Rc<RequestState> {
         Rc::clone(&self.state)
     }
 
     /// Ends the checking and gives the stream back for the new protocol after an upgrade, with the
     /// bytes that are held here in front. What hyper has read and not used goes in front of those.
-    pub fn into_rewind(self) -> Rewind<T> {
+    pub(crate) fn into_rewind(self) -> Rewind<T> {
         Rewind::new(self.inner, self.held.freeze())
     }
 
     /// Acts on what the tracker said about some bytes; what it did not pass is held.
     fn note(&mut self, progress: Progress) {
-        let position = self.tracker.position();
-        self.state.passed(self.tracker.spelt(), position);
+        self.state.passed(self.tracker.spelt());
         if let Next::Refused(error) = progress.next {
             let rest = self.held.split_off(self.ready);
             if self.tracker.is_head_refused() {

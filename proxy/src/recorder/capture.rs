@@ -24,7 +24,7 @@ use crate::tape::{Lease, Recording, Room};
 
 /// The bytes of one exchange, both ways.
 #[derive(Debug, Clone)]
-pub struct Capture {
+pub(crate) struct Capture {
     /// Whom it is kept for; nobody, where bodies are observed alone.
     recordings: Vec<Arc<Recording>>,
     /// The note keeps it too.

@@ -9,7 +9,7 @@ use super::model::Kept;
 
 /// The bytes of a request as they passed: handles to them, bounded, read off the path.
 #[derive(Debug, Clone)]
-pub struct McpTraffic {
+pub(crate) struct McpTraffic {
     request: Kept,
     /// The head says that it is MCP; else the body has to.
     is_mcp: bool,
@@ -17,7 +17,7 @@ pub struct McpTraffic {
 
 impl McpTraffic {
     /// Nothing kept yet. `is_mcp`: the head says so.
-    pub fn new(is_mcp: bool) -> Self {
+    pub(crate) fn new(is_mcp: bool) -> Self {
         Self {
             request: Kept::default(),
             is_mcp,
@@ -25,7 +25,7 @@ impl McpTraffic {
     }
 
     /// More of the request's body; what goes over `most` bytes in all is not kept.
-    pub fn request(&mut self, chunk: &Bytes, most: usize) {
+    pub(crate) fn request(&mut self, chunk: &Bytes, most: usize) {
         self.request.push(chunk, most);
     }
 

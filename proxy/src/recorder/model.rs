@@ -15,7 +15,7 @@ use super::decoding::Decoding;
 
 /// The bytes of a model call, as they passed: handles to them, bounded, read off the path.
 #[derive(Debug, Clone)]
-pub struct ModelTraffic {
+pub(crate) struct ModelTraffic {
     dialect: &'static dyn Dialect,
     /// The dialect that the user says the endpoint speaks.
     named: Option<&'static dyn Dialect>,
@@ -53,7 +53,7 @@ pub(super) struct Kept {
 impl ModelTraffic {
     /// Nothing kept yet of a call in `dialect`, as the head makes believe, to `target`, path and
     /// query of the upstream's URL; `named` is what the user says that the endpoint speaks.
-    pub fn new(
+    pub(crate) fn new(
         dialect: &'static dyn Dialect,
         named: Option<&'static dyn Dialect>,
         target: &str,
@@ -75,7 +75,7 @@ impl ModelTraffic {
     }
 
     /// The request's body says that it is a call in another dialect than its head made believe.
-    pub fn speaks(&mut self, dialect: &'static dyn Dialect) {
+    pub(crate) fn speaks(&mut self, dialect: &'static dyn Dialect) {
         self.dialect = dialect;
         self.is_sure = true;
     }
@@ -101,17 +101,17 @@ impl ModelTraffic {
     }
 
     /// The model asked for, as the whole request tells.
-    pub fn asked(&mut self, model: &str) {
+    pub(crate) fn asked(&mut self, model: &str) {
         self.asked = Some(model.to_owned());
     }
 
     /// More of the request's body; what goes over `most` bytes in all is not kept.
-    pub fn request(&mut self, chunk: &Bytes, most: usize) {
+    pub(crate) fn request(&mut self, chunk: &Bytes, most: usize) {
         self.request.push(chunk, most);
     }
 
     /// The answer's head. A body in a coding that nobody knows is not read.
-    pub fn answer_head(&mut self, headers: &HeaderMap) {
+    pub(crate) fn answer_head(&mut self, headers: &HeaderMap) {
         match Coding::of(headers) {
             Ok(coding) => {
                 self.coding = coding;
@@ -125,7 +125,7 @@ impl ModelTraffic {
     }
 
     /// More of the answer's body; of what goes over `most` bytes in all the end is kept.
-    pub fn answer(&mut self, chunk: &Bytes, most: usize) {
+    pub(crate) fn answer(&mut self, chunk: &Bytes, most: usize) {
         if self.form.is_some() {
             let kept = self.answer.push(chunk, most);
             self.end.push(chunk.slice(kept..));
@@ -138,12 +138,12 @@ impl ModelTraffic {
     }
 
     /// The tokens out that the answer announces are Squall's own count.
-    pub fn counted_anew(&mut self) {
+    pub(crate) fn counted_anew(&mut self) {
         self.counted_anew = true;
     }
 
     /// Somebody has read the whole answer already, as the agent got it.
-    pub fn was_heard(&mut self, tally: Box<Tally>) {
+    pub(crate) fn was_heard(&mut self, tally: Box<Tally>) {
         if self.form.is_some() {
             self.heard = Some(tally);
             self.answer = Kept::default();

@@ -96,12 +96,12 @@ pub struct ExchangeNote {
     /// recorder's does once the collector has read it.
     pub redactor: Redactor,
     /// Canaries planted in it, and canaries that left through it.
-    pub canaries: Vec<CanaryNote>,
+    pub(crate) canaries: Vec<CanaryNote>,
     /// The bytes of a model call and of what is recorded, for the collector to read; it leaves
     /// [`Self::llm`] and [`Self::recorded`].
     pub traffic: Option<Box<Traffic>>,
     /// The bytes of a request that an MCP server may be asked in, for the collector to read.
-    pub mcp: Option<Box<McpTraffic>>,
+    pub(crate) mcp: Option<Box<McpTraffic>>,
     /// What was read of a model call.
     pub llm: Option<Box<LlmRecord>>,
     /// Heads and bodies, where the activation observes bodies.
@@ -332,7 +332,7 @@ impl ExchangeNote {
 
 /// A canary that was planted in an exchange, or that left through it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CanaryNote {
+pub(crate) struct CanaryNote {
     /// Which.
     pub canary: Canary,
     /// Where it was planted.

@@ -9,9 +9,9 @@ use super::{Capture, ModelTraffic};
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
     /// It is a model call, and the journal reads it.
-    pub model: Option<ModelTraffic>,
+    pub(crate) model: Option<ModelTraffic>,
     /// It is recorded.
-    pub capture: Option<Box<Capture>>,
+    pub(crate) capture: Option<Box<Capture>>,
 }
 
 impl Traffic {

@@ -14,7 +14,7 @@ pub struct ClientHello {
 
 impl ClientHello {
     /// Whether it offers HTTP/2.
-    pub fn offers_http2(&self) -> bool {
+    pub(crate) fn offers_http2(&self) -> bool {
         self.alpn.iter().any(|protocol| protocol == b"h2")
     }
 

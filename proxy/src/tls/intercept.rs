@@ -25,7 +25,7 @@ const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
 /// Why a handshake did not succeed.
 #[derive(Debug, thiserror::Error)]
-pub enum HandshakeError {
+pub(crate) enum HandshakeError {
     /// The agent looked at our certificate and refused it: most often it was not told to trust the
     /// CA.
     #[error("the client refused our certificate ({})", alert_name(*.alert))]
@@ -92,7 +92,7 @@ fn alert_name(alert: AlertDescription) -> String {
 }
 
 /// A connection whose `ClientHello` was read, and nothing sent yet.
-pub struct Started<T> {
+pub(crate) struct Started<T> {
     stream: T,
     hello: ClientHello,
     accepted: Accepted,
@@ -104,7 +104,7 @@ pub struct Started<T> {
 ///
 /// Waits for as long as the agent takes: callers put a time-out around it. A hello that cannot be
 /// understood is answered with the alert for it.
-pub async fn accept<T>(mut stream: T) -> Result<Started<T>, HandshakeError>
+pub(crate) async fn accept<T>(mut stream: T) -> Result<Started<T>, HandshakeError>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -142,19 +142,19 @@ where
 
 impl<T> Started<T> {
     /// What the agent asks for.
-    pub fn hello(&self) -> &ClientHello {
+    pub(crate) fn hello(&self) -> &ClientHello {
         &self.hello
     }
 
     /// Gives the connection back as if nothing had been read: for hosts that are not intercepted.
-    pub fn into_untouched(self) -> Rewind<T> {
+    pub(crate) fn into_untouched(self) -> Rewind<T> {
         Rewind::new(self.stream, self.seen)
     }
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Started<T> {
     /// Goes on to the end of the handshake with `config`.
-    pub async fn finish(
+    pub(crate) async fn finish(
         self,
         config: Arc<ServerConfig>,
     ) -> Result<TlsStream<Rewind<T>>, HandshakeError> {
@@ -165,7 +165,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Started<T> {
     }
 
     /// Fails the handshake with a fatal `handshake_failure` alert and closes for writing.
-    pub async fn fail(mut self) -> io::Result<()> {
+    pub(crate) async fn fail(mut self) -> io::Result<()> {
         send_and_close(&mut self.stream, &HANDSHAKE_FAILURE).await
     }
 }

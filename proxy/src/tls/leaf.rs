@@ -43,7 +43,7 @@ const WRONG_HOST: &str = "wrong-host.invalid";
 
 /// What the agent is offered by ALPN: never more than the upstream speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Alpn {
+pub(crate) enum Alpn {
     /// HTTP/1.1 alone.
     Http1,
     /// HTTP/2 alone.
@@ -67,7 +67,7 @@ impl Alpn {
 
 /// What is wrong with a leaf that must not be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// Its validity ended a day ago.
     Expired,
     /// It is for another host.
@@ -78,7 +78,7 @@ pub enum Flaw {
 
 /// Why there is no leaf.
 #[derive(Debug, thiserror::Error)]
-pub enum LeafError {
+pub(crate) enum LeafError {
     /// No certificate can be for this name.
     #[error("`{host}` is neither a host name nor an IP address, so no certificate can be for it")]
     Host {
@@ -94,8 +94,8 @@ pub enum LeafError {
 }
 
 /// Leaves of this process, by host, with a config to serve each.
-pub struct LeafCache {
-    authority: Arc<CertificateAuthority>,
+pub(crate) struct LeafCache {
+    pub(super) authority: Arc<CertificateAuthority>,
     /// An authority that no agent knows.
     stranger: OnceLock<Issuer<'static, KeyPair>>,
     /// Made when the first leaf is: a daemon that intercepts nothing needs none.
@@ -159,7 +159,7 @@ impl Leaf {
 
 impl LeafCache {
     /// An empty cache of leaves signed by `authority`. Their key is made with the first of them.
-    pub fn new(authority: Arc<CertificateAuthority>) -> Self {
+    pub(crate) fn new(authority: Arc<CertificateAuthority>) -> Self {
         Self::with(authority, HOSTS, wall_clock)
     }
 
@@ -179,7 +179,7 @@ impl LeafCache {
     ///
     /// Callers that ask for the same host at the same time wait for one mint. A leaf is replaced a
     /// day before it ends.
-    pub fn config(&self, host: &str, alpn: Alpn) -> Result<Arc<ServerConfig>, LeafError> {
+    pub(crate) fn config(&self, host: &str, alpn: Alpn) -> Result<Arc<ServerConfig>, LeafError> {
         let host = canonical(host);
         let leaf = self.leaf(&host)?;
         let resuming = &self.common()?.resuming;
@@ -190,7 +190,7 @@ impl LeafCache {
 
     /// A config that serves `host` with a leaf no careful client accepts. Sessions are not resumed
     /// and none can be resumed later, so that the leaf is looked at each time.
-    pub fn flawed(
+    pub(crate) fn flawed(
         &self,
         host: &str,
         flaw: Flaw,
@@ -214,13 +214,8 @@ impl LeafCache {
     }
 
     /// How many leaves were minted so far, flawed ones included.
-    pub fn minted(&self) -> u64 {
+    pub(crate) fn minted(&self) -> u64 {
         self.minted.load(Ordering::Relaxed)
-    }
-
-    /// Who signs the leaves.
-    pub fn authority(&self) -> &CertificateAuthority {
-        &self.authority
     }
 
     fn leaf(&self, host: &str) -> Result<Arc<Leaf>, LeafError> {

@@ -21,10 +21,10 @@ use super::pool::{Endpoint, Stream};
 use crate::broken::Broken;
 
 /// A request's body.
-pub type Outgoing = Pin<Box<dyn Body<Data = Bytes, Error = BodyError>>>;
+pub(crate) type Outgoing = Pin<Box<dyn Body<Data = Bytes, Error = BodyError>>>;
 
 /// Why a request's body broke off.
-pub type BodyError = Box<dyn Error + Send + Sync>;
+pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 
 /// The agent's body as an upstream connection takes it.
 pub(super) struct Sent {
@@ -74,7 +74,7 @@ impl Body for Sent {
 /// An upstream's body.
 ///
 /// Dropping it before its end closes the HTTP/1.1 connection, or resets the HTTP/2 stream.
-pub struct Received(Source);
+pub(crate) struct Received(Source);
 
 enum Source {
     /// A connection of its own, given back at the end.
@@ -112,7 +112,7 @@ impl Received {
 
     /// After a 101: the connection, to be read and written in the new protocol. `None` when the
     /// status was another.
-    pub fn into_switched(self) -> Option<Switched> {
+    pub(crate) fn into_switched(self) -> Option<Switched> {
         match self.0 {
             Source::Switching(connection) => connection.into_switched(),
             Source::Http1(..) | Source::H2(..) | Source::Over => None,

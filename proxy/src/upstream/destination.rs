@@ -46,7 +46,7 @@ pub struct Destinations {
 
 /// What a name's check leaves for its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// `allow` names it: its addresses only have to pass `deny`.
     ByName,
     /// `allow` does not name it: each address must be in an allowed network too.
@@ -63,7 +63,7 @@ pub(super) fn not_covered(host: &str, port: u16) -> String {
 
 impl Destinations {
     /// Compiles `allow` and `deny`; upstreams of routes count as allowed.
-    pub fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
+    pub(crate) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
         let mut allow = patterns("proxy.allow", &config.allow)?;
         allow.extend(config.routes.iter().filter_map(|route| {
             let host = route.upstream.host()?;
@@ -84,7 +84,7 @@ impl Destinations {
     }
 
     /// Judges the name, or the address in whatever form, that was asked for. The error says which rule denied it.
-    pub fn check_name(&self, host: &str, port: u16) -> Result<Standing, String> {
+    pub(crate) fn check_name(&self, host: &str, port: u16) -> Result<Standing, String> {
         if let Some(address) = literal(host) {
             return self
                 .check_address(Standing::ByAddress, address, port)
@@ -152,7 +152,12 @@ impl Destinations {
     }
 
     /// Judges one address that a checked name resolved to.
-    pub fn check_address(&self, standing: Standing, ip: IpAddr, port: u16) -> Result<(), String> {
+    pub(crate) fn check_address(
+        &self,
+        standing: Standing,
+        ip: IpAddr,
+        port: u16,
+    ) -> Result<(), String> {
         let ip = canonical_ip(ip);
         if let Some(rule) = self.deny.iter().find(|rule| rule.covers_address(ip, port)) {
             return Err(format!(
@@ -192,11 +197,11 @@ fn patterns(key: &'static str, entries: &[String]) -> Result<Vec<Pattern>, Setti
 
 /// Addresses of Squall's own listeners, as bound.
 #[derive(Debug, Default, Clone)]
-pub struct OwnListeners(Vec<SocketAddr>);
+pub(crate) struct OwnListeners(Vec<SocketAddr>);
 
 impl OwnListeners {
     /// The listeners at these addresses; a wildcard stands for every local address.
-    pub fn new(bound: impl IntoIterator<Item = SocketAddr>) -> Self {
+    pub(crate) fn new(bound: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self(bound.into_iter().collect())
     }
 
@@ -220,7 +225,7 @@ impl OwnListeners {
     }
 
     /// The listener that a connection to `address` would reach, if any.
-    pub fn reached_by(&self, address: SocketAddr) -> Option<SocketAddr> {
+    pub(crate) fn reached_by(&self, address: SocketAddr) -> Option<SocketAddr> {
         let ip = canonical_ip(address.ip());
         self.0.iter().copied().find(|own| {
             own.port() == address.port()

@@ -64,7 +64,7 @@ pub enum Cause {
 
 /// What the agent is shown for an [`UpstreamError`].
 #[derive(Debug)]
-pub enum ToAgent {
+pub(crate) enum ToAgent {
     /// A problem body with this status and the error's sentence.
     Problem(StatusCode),
     /// The same break: FIN, RST or the HTTP/2 code.
@@ -161,7 +161,7 @@ impl UpstreamError {
     }
 
     /// What the agent is shown.
-    pub fn to_agent(&self) -> ToAgent {
+    pub(crate) fn to_agent(&self) -> ToAgent {
         match &self.cause {
             Cause::ConnectTimeout(..) | Cause::ResponseTimeout(_) => {
                 ToAgent::Problem(StatusCode::GATEWAY_TIMEOUT)
@@ -188,7 +188,7 @@ impl UpstreamError {
     }
 
     /// True when it is the agent who went away, not the upstream that failed.
-    pub fn is_agents(&self) -> bool {
+    pub(crate) fn is_agents(&self) -> bool {
         matches!(self.cause, Cause::RequestBody(_))
     }
 }

@@ -54,7 +54,7 @@ impl From<Cause> for NotSent {
 
 /// A connection after `101 Switching Protocols`: what the upstream sends next, and where to send.
 #[derive(Debug)]
-pub struct Switched(Rewind<Transport>);
+pub(crate) struct Switched(Rewind<Transport>);
 
 impl Http1 {
     /// Takes over a transport on which nothing has been said yet.

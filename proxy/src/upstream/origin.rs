@@ -64,7 +64,7 @@ impl Origin {
     /// The origin of an absolute URI; `ws` and `wss` are `http` and `https`.
     ///
     /// `None` when the URI has no host or another scheme.
-    pub fn of_uri(uri: &Uri) -> Option<Self> {
+    pub(crate) fn of_uri(uri: &Uri) -> Option<Self> {
         let scheme = match uri.scheme_str()? {
             "http" | "ws" => Scheme::Http,
             "https" | "wss" => Scheme::Https,
@@ -74,7 +74,7 @@ impl Origin {
     }
 
     /// The origin of an authority (a `Host` header, a CONNECT target) under `scheme`.
-    pub fn of_authority(scheme: Scheme, authority: &Authority) -> Self {
+    pub(crate) fn of_authority(scheme: Scheme, authority: &Authority) -> Self {
         let port = authority.port_u16().unwrap_or(scheme.default_port());
         Self::new(scheme, authority.host(), port)
     }
@@ -82,14 +82,14 @@ impl Origin {
     /// The same place under another scheme: what a CONNECT target becomes once its first bytes
     /// have been seen.
     #[must_use]
-    pub fn with_scheme(mut self, scheme: Scheme) -> Self {
+    pub(crate) fn with_scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
         self
     }
 
     /// The same place, asked for by this name in TLS: the agent's own SNI.
     #[must_use]
-    pub fn with_server_name(mut self, name: &str) -> Self {
+    pub(crate) fn with_server_name(mut self, name: &str) -> Self {
         let name = canonical_host(name);
         self.server_name = (name != self.host).then_some(name);
         self
@@ -123,7 +123,7 @@ impl Origin {
     }
 
     /// The name asked for and verified in TLS.
-    pub fn server_name(&self) -> &str {
+    pub(crate) fn server_name(&self) -> &str {
         self.server_name.as_deref().unwrap_or(&self.host)
     }
 

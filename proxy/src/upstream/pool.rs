@@ -102,22 +102,6 @@ impl Pool {
             .cloned()
     }
 
-    /// Connections waiting for a request.
-    pub(super) fn idle(&self) -> usize {
-        self.endpoints
-            .borrow()
-            .values()
-            .map(|endpoint| endpoint.idle.borrow().len())
-            .sum()
-    }
-
-    /// Lets every connection go: idle ones close, busy ones when their exchange ends.
-    pub(super) fn clear(&self) {
-        for (_, endpoint) in self.endpoints.borrow_mut().drain() {
-            endpoint.retire();
-        }
-    }
-
     fn sweep_from_now_on(self: &Rc<Self>) {
         if self.sweeping.replace(true) {
             return;
@@ -358,5 +342,23 @@ impl Drop for Stream {
             .streams
             .set(self.connection.streams.get().saturating_sub(1));
         self.connection.used.set(self.tick.get());
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    use super::Pool;
+
+    impl Pool {
+        pub(in crate::upstream) fn idle(&self) -> usize {
+            let endpoints = self.endpoints.borrow();
+            endpoints.values().map(|e| e.idle.borrow().len()).sum()
+        }
+
+        pub(in crate::upstream) fn clear(&self) {
+            for (_, endpoint) in self.endpoints.borrow_mut().drain() {
+                endpoint.retire();
+            }
+        }
     }
 }

@@ -18,56 +18,20 @@ const AT_ONCE: usize = 64;
 /// Where the system keeps names of its own.
 const HOSTS: &str = "/etc/hosts";
 
-/// Who turns names into addresses.
-#[derive(Debug)]
-pub enum Resolver {
-    /// The system: hosts file, DNS, whatever it is set up for.
-    System(Lookups),
-    /// These names only, in lower case; for tests and closed set-ups.
-    Fixed(HashMap<String, Vec<IpAddr>>),
-}
-
-impl Default for Resolver {
-    fn default() -> Self {
-        Self::System(Lookups::default())
-    }
-}
-
-impl Resolver {
-    /// Every address of `host`, in the order in which they are to be tried; never empty.
-    pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Cause> {
-        if let Some(ip) = literal(host) {
-            return Ok(vec![SocketAddr::new(ip, port)]);
-        }
-        if is_localhost(host) {
-            return Ok(LOOPBACK.map(|ip| SocketAddr::new(ip, port)).into());
-        }
-        let found = match self {
-            Self::System(lookups) => lookups.find(host).await.map_err(Cause::Dns)?,
-            Self::Fixed(names) => names.get(host).cloned().unwrap_or_default(),
-        };
-        if found.is_empty() {
-            return Err(Cause::Dns("the name has no address".to_owned()));
-        }
-        let found = found.into_iter().map(|ip| SocketAddr::new(ip, port));
-        Ok(found.collect())
-    }
-}
-
 /// What a lookup found: addresses, or why there are none.
 type Found = Result<Vec<IpAddr>, String>;
 
-/// Lookups by the system's resolver, which keeps a thread for each: no more than [`AT_ONCE`], and one for all that
-/// ask for the same name. Names in the hosts file wait for none of them.
+/// Looks names up with the system's resolver, which keeps a thread for each: no more than [`AT_ONCE`], and one for all
+/// that ask for the same name. Names in the hosts file wait for none of them.
 #[derive(Debug)]
-pub struct Lookups {
+pub(crate) struct Resolver {
     threads: Arc<Semaphore>,
     /// Names that somebody waits for.
     running: Mutex<HashMap<String, Weak<OnceCell<Found>>>>,
     hosts: PathBuf,
 }
 
-impl Default for Lookups {
+impl Default for Resolver {
     fn default() -> Self {
         Self {
             threads: Arc::new(Semaphore::new(AT_ONCE)),
@@ -77,7 +41,32 @@ impl Default for Lookups {
     }
 }
 
-impl Lookups {
+impl Resolver {
+    /// Names in this file are found there.
+    #[cfg(test)]
+    pub(super) fn with_hosts_file(hosts: PathBuf) -> Self {
+        Self {
+            hosts,
+            ..Self::default()
+        }
+    }
+
+    /// Every address of `host`, in the order in which they are to be tried; never empty.
+    pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Cause> {
+        if let Some(ip) = literal(host) {
+            return Ok(vec![SocketAddr::new(ip, port)]);
+        }
+        if is_localhost(host) {
+            return Ok(LOOPBACK.map(|ip| SocketAddr::new(ip, port)).into());
+        }
+        let found = self.find(host).await.map_err(Cause::Dns)?;
+        if found.is_empty() {
+            return Err(Cause::Dns("the name has no address".to_owned()));
+        }
+        let found = found.into_iter().map(|ip| SocketAddr::new(ip, port));
+        Ok(found.collect())
+    }
+
     async fn find(&self, host: &str) -> Found {
         let known = in_hosts_file(&self.hosts, host);
         if !known.is_empty() {
@@ -165,9 +154,9 @@ mod tests {
 
     #[tokio::test]
     async fn lookups_are_joined_and_those_nobody_waits_for_make_room() {
-        let lookups = Arc::new(Lookups {
+        let lookups = Arc::new(Resolver {
             threads: Arc::new(Semaphore::new(1)),
-            ..Lookups::default()
+            ..Resolver::default()
         });
         let busy = Arc::clone(&lookups.threads).acquire_owned().await.unwrap();
         let look = |_: &str| {

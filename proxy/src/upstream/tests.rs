@@ -6,9 +6,8 @@ mod http2;
 mod reach;
 mod tls;
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -44,16 +43,28 @@ fn upstreams_of(config: &ProxyConfig) -> Upstreams {
 
 /// Upstreams for which names mean these addresses and nothing else exists.
 fn upstreams_where(config: &ProxyConfig, names: &[(&str, &[&str])]) -> Upstreams {
-    let ips = |ips: &[&str]| {
-        ips.iter()
-            .map(|ip| ip.parse().unwrap())
-            .collect::<Vec<IpAddr>>()
-    };
-    let names: HashMap<_, _> = names
+    let lines = names
         .iter()
-        .map(|(n, a)| ((*n).to_owned(), ips(a)))
-        .collect();
-    Upstreams::new(Shared::with_resolver(config, Resolver::Fixed(names)).unwrap())
+        .flat_map(|(name, ips)| ips.iter().map(move |ip| format!("{ip} {name}\n")));
+    let hosts = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    std::fs::write(&hosts, lines.collect::<String>()).unwrap();
+    let resolver = Resolver::with_hosts_file(hosts.keep().unwrap());
+    Upstreams::new(Shared::with_resolver(config, resolver).unwrap())
+}
+
+impl Upstreams {
+    fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Idle HTTP/1.1 connections.
+    fn idle(&self) -> usize {
+        self.pool.idle()
+    }
+
+    fn close_idle(&self) {
+        self.pool.clear();
+    }
 }
 
 fn whole(text: &'static str) -> Outgoing {

@@ -27,7 +27,7 @@ const SESSIONS: usize = 1024;
 
 /// The protocol an upstream speaks behind TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alpn {
+pub(crate) enum Alpn {
     /// HTTP/1.1, or nothing was agreed on.
     Http1,
     /// HTTP/2.
@@ -36,7 +36,7 @@ pub enum Alpn {
 
 impl Alpn {
     /// The protocol's name in a handshake (RFC 7301 §6).
-    pub fn id(self) -> &'static [u8] {
+    pub(crate) fn id(self) -> &'static [u8] {
         match self {
             Self::Http1 => b"http/1.1",
             Self::H2 => b"h2",

@@ -62,7 +62,7 @@ impl Drop for OpenConnection {
 
 /// A connected socket on which nothing has been said to the upstream yet.
 #[derive(Debug)]
-pub struct Dialled {
+pub(crate) struct Dialled {
     pub(super) socket: TcpStream,
     pub(super) address: SocketAddr,
     pub(super) open: OpenConnection,
@@ -70,14 +70,14 @@ pub struct Dialled {
 
 impl Dialled {
     /// The address that was dialled: the upstream's, or that of `upstream_proxy`.
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Resolves when the upstream has sent something, or has closed, before anything was said to
     /// it. The SETTINGS of an HTTP/2 server are nothing in this sense: it may send them at once, and
     /// waits for the preface of whoever dialled it all the same (RFC 9113 §3.4).
-    pub async fn speaks(&self) {
+    pub(crate) async fn speaks(&self) {
         let mut head = [0; FRAME_HEAD];
         // An error is the upstream's way of speaking too: the tunnel will find it.
         if let Ok(seen) = self.socket.peek(&mut head).await
@@ -88,14 +88,14 @@ impl Dialled {
     }
 
     /// The connection, for a tunnel.
-    pub fn into_stream(self) -> Transport {
+    pub(crate) fn into_stream(self) -> Transport {
         Transport::clear(self)
     }
 }
 
 /// A connection to an upstream: what the HTTP client, or a tunnel, speaks through.
 #[derive(Debug)]
-pub struct Transport {
+pub(crate) struct Transport {
     io: Io,
     _open: OpenConnection,
 }

@@ -9,25 +9,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream with some bytes put back in front of it.
 #[derive(Debug)]
-pub struct Rewind<T> {
+pub(crate) struct Rewind<T> {
     inner: T,
     replay: Bytes,
 }
 
 impl<T> Rewind<T> {
     /// Reads give `replay` first, then what `inner` has; empty `replay` changes nothing.
-    pub fn new(inner: T, replay: Bytes) -> Self {
+    pub(crate) fn new(inner: T, replay: Bytes) -> Self {
         Self { inner, replay }
-    }
-
-    /// The stream below.
-    pub fn get_ref(&self) -> &T {
-        &self.inner
-    }
-
-    /// The bytes not given again yet, and the stream below.
-    pub fn into_parts(self) -> (T, Bytes) {
-        (self.inner, self.replay)
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::Rewind;
 
 /// The bytes with which an HTTP/2 client opens a connection (RFC 9113 §3.4).
-pub const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A method longer than this is taken for another protocol; the longest registered one has 17.
 const LONGEST_METHOD: usize = 32;
@@ -148,7 +148,7 @@ pub enum First {
 ///
 /// Waits at most `patience` for the first byte, and as long again for the kind to become clear;
 /// after that it is [`Sniff::Other`]. Fails when reading does.
-pub async fn sniff<T>(mut stream: T, patience: Duration) -> io::Result<(First, Rewind<T>)>
+pub(crate) async fn sniff<T>(mut stream: T, patience: Duration) -> io::Result<(First, Rewind<T>)>
 where
     T: AsyncRead + Unpin,
 {

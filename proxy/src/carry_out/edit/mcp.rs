@@ -13,7 +13,7 @@ use crate::carry_out::body::AgentBody;
 use crate::carry_out::{Context, Report, has_body};
 
 /// The change that an edit is in an answer to an MCP call. `None`: it is none of single messages.
-pub fn change(edit: &Edit) -> Option<Change> {
+pub(crate) fn change(edit: &Edit) -> Option<Change> {
     Some(match edit {
         Edit::Truncate(amount) => Change::Truncate(*amount),
         Edit::Drift(drift) => Change::Drift(drift.clone()),
@@ -27,7 +27,7 @@ pub fn change(edit: &Edit) -> Option<Change> {
 ///
 /// Waits for a whole body where the answer is JSON; a stream of events passes as it comes. `typed`:
 /// results say of what type they are.
-pub async fn apply(
+pub(crate) async fn apply(
     change: Change,
     calls: Vec<Call>,
     typed: bool,

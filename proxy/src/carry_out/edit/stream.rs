@@ -7,23 +7,21 @@
 //! An event stream passes through unbuffered; a JSON answer is held until it is complete, because
 //! its edits need it whole.
 
-mod played;
-mod source;
+mod player;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
+use http_body::SizeHint;
 use squall_dialects::codec::{Coding, Encoder};
 use squall_profiles::fault::StreamFault;
 use squall_profiles::faults::editing::AnswerEditor;
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 
-use self::played::Played;
-use self::source::Source;
-use super::plain::Plain;
+use self::player::{Coded, Live, Player};
+use super::whole::{Plain, not_encoded};
 use super::{Speaking, drop_digests};
-use crate::carry_out::body::AgentBody;
-use crate::carry_out::flush::Breaking;
-use crate::carry_out::whole::{Collected, Lease};
+use crate::carry_out::body::{self, AgentBody};
+use crate::carry_out::script::Scripted;
 use crate::carry_out::{Context, Report};
 
 pub(super) async fn apply(
@@ -52,14 +50,27 @@ pub(super) async fn play(
     context: &Context,
 ) -> Response<AgentBody> {
     if editor.holds_whole_body() {
-        return whole(editor, coding, response, report, context).await;
+        return whole(editor, response, report, context).await;
     }
     let (mut head, body) = response.into_parts();
     drop_digests(&mut head.headers);
     head.headers.remove(header::CONTENT_LENGTH);
-    let source = Source::new(body, coding, editor);
-    let played = Played::live(source, context.agent.clone(), report);
-    Response::from_parts(head, AgentBody::boxed(played))
+    let agent = context.agent.clone();
+    let live = Scripted::new(SizeHint::new(), |out| {
+        let live = Live {
+            body,
+            editor,
+            coded: coding.map(Coded::new),
+            player: Player {
+                encoder: None,
+                agent,
+                report,
+                out,
+            },
+        };
+        live.run()
+    });
+    Response::from_parts(head, body::boxed(live))
 }
 
 /// The editor for this answer, and its coding; or why it cannot be edited.
@@ -88,62 +99,66 @@ fn editor(
 /// Edits an answer that has to be held until it is complete.
 async fn whole(
     mut editor: Box<dyn AnswerEditor>,
-    coding: Option<Coding>,
     response: Response<AgentBody>,
     mut report: Report,
     context: &Context,
 ) -> Response<AgentBody> {
-    let (mut head, body) = response.into_parts();
-    let mut whole = match context.collect(body).await {
-        Collected::Whole(whole) => whole,
-        Collected::Partly(rejoined, why) => {
-            report.bypassed(why.to_string());
-            let body = AgentBody::boxed(Breaking::new(rejoined, context.agent.clone()));
-            return Response::from_parts(head, body);
-        }
+    let plain = match Plain::of(response, &mut report, context).await {
+        Ok(plain) => plain,
+        Err(response) => return response,
     };
-    let body = whole.bytes();
-    let limit = context.inspect.limit();
-    let steps = match steps(&mut *editor, &body, coding, &mut whole.lease, limit) {
+    let steps = match steps(&mut *editor, &plain) {
         Ok(steps) => steps,
         Err(why) => {
             report.bypassed(why);
-            return Response::from_parts(head, AgentBody::boxed(whole.unchanged()));
+            return plain.unchanged();
         }
     };
     report.applied();
     if editor.counts_anew() {
         report.counted_anew();
     }
+    let Plain {
+        mut head, whole, ..
+    } = plain;
     if let Some(media_type) = editor.media_type() {
         let media_type = HeaderValue::from_static(media_type);
         head.headers.insert(header::CONTENT_TYPE, media_type);
     }
-    frame(&mut head.headers, &steps, coding);
+    let is_coded = Coding::of(&head.headers) != Ok(None);
+    frame(&mut head.headers, &steps, is_coded);
     let trailers = whole.trailers().cloned();
+    let is_empty = steps.iter().all(|step| match step {
+        Step::Emit(bytes) => bytes.is_empty(),
+        Step::Finish => true,
+        Step::Wait(_) | Step::End(_) => false,
+    });
+    if is_empty && trailers.is_none() {
+        return Response::from_parts(head, body::empty());
+    }
     let agent = context.agent.clone();
-    let played = Played::complete(steps, trailers, whole.lease, agent, report);
-    Response::from_parts(head, AgentBody::boxed(played))
+    let played = Scripted::new(SizeHint::new(), |out| {
+        let player = Player {
+            encoder: None,
+            agent,
+            report,
+            out,
+        };
+        player::whole(steps, trailers, whole.lease, player)
+    });
+    Response::from_parts(head, body::boxed(played))
 }
 
 /// What the agent gets of a whole answer, in its coding; or why it stays as it is.
-fn steps(
-    editor: &mut dyn AnswerEditor,
-    body: &[u8],
-    coding: Option<Coding>,
-    lease: &mut Lease,
-    limit: u64,
-) -> Result<Vec<Step>, String> {
-    let plain = Plain::of(body, coding, lease, limit)?;
-    let mut steps = editor.push(Bytes::copy_from_slice(&plain.bytes));
+fn steps(editor: &mut dyn AnswerEditor, plain: &Plain) -> Result<Vec<Step>, String> {
+    let mut steps = editor.push(plain.bytes.clone());
     steps.extend(editor.finish());
     if let Some(why) = editor.untouched_because() {
         return Err(why);
     }
-    match plain.encoder {
+    match plain.encoder()? {
         None => Ok(steps),
-        Some(encoder) => encoded(steps, encoder)
-            .map_err(|error| format!("the body cannot be compressed again: {error}")),
+        Some(encoder) => encoded(steps, encoder).map_err(not_encoded),
     }
 }
 
@@ -170,11 +185,11 @@ fn encoded(steps: Vec<Step>, mut encoder: Encoder) -> std::io::Result<Vec<Step>>
 /// Frames an answer of which all steps are known. One that breaks off keeps announcing the length
 /// it would have had; where that means nothing any more, because it was compressed anew, it breaks
 /// off in chunks.
-fn frame(headers: &mut HeaderMap, steps: &[Step], coding: Option<Coding>) {
+fn frame(headers: &mut HeaderMap, steps: &[Step], is_coded: bool) {
     drop_digests(headers);
     if !steps.iter().any(|step| matches!(step, Step::End(_))) {
         super::correct_length(headers, length(steps));
-    } else if coding.is_some() {
+    } else if is_coded {
         headers.remove(header::CONTENT_LENGTH);
     }
 }

@@ -1,37 +1,32 @@
 //! Bodies cut short with valid framing.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use bytes::Bytes;
 use http::Response;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body as _, SizeHint};
+use http_body_util::BodyExt as _;
 use squall_profiles::plan::Amount;
 
 use super::correct_length;
 use crate::broken::Broken;
-use crate::carry_out::body::AgentBody;
-use crate::carry_out::flush::Breaking;
-use crate::carry_out::whole::Collected;
-use crate::carry_out::{self as carry, Report, declared_length};
+use crate::carry_out::body::{self, AgentBody};
+use crate::carry_out::script::{Out, Scripted};
+use crate::carry_out::{Context, Report, declared_length};
 
 pub(super) async fn apply(
     amount: Amount,
     response: Response<AgentBody>,
     mut report: Report,
-    context: &carry::Context,
+    context: &Context,
 ) -> Response<AgentBody> {
     let (mut head, mut body) = response.into_parts();
     let mut length = declared_length(&head.headers).or_else(|| body.size_hint().exact());
     if let (Amount::Share(_), None) = (amount, length) {
         match context.collect(body).await {
-            Collected::Whole(whole) => {
+            Ok(whole) => {
                 length = Some(whole.bytes().len() as u64);
-                body = AgentBody::boxed(whole.unchanged());
+                body = whole.unchanged();
             }
-            Collected::Partly(rejoined, why) => {
+            Err((body, why)) => {
                 report.bypassed(why.to_string());
-                let body = AgentBody::boxed(Breaking::new(rejoined, context.agent.clone()));
                 return Response::from_parts(head, body);
             }
         }
@@ -49,16 +44,15 @@ pub(super) async fn apply(
     if known && kept == 0 {
         // Nobody asks for a body that the head says is empty.
         report.applied();
-        return Response::from_parts(head, AgentBody::empty());
+        return Response::from_parts(head, body::empty());
     }
-    let truncated = Truncated {
-        body: Some(body),
-        kept,
-        passed: 0,
-        known,
-        report,
+    let length = if known {
+        SizeHint::with_exact(kept)
+    } else {
+        SizeHint::new()
     };
-    Response::from_parts(head, AgentBody::boxed(truncated))
+    let script = |out| truncated(body, kept, known, report, out);
+    Response::from_parts(head, body::boxed(Scripted::new(length, script)))
 }
 
 /// That many millionths of a length, rounded down.
@@ -71,80 +65,44 @@ fn not_longer(length: u64) -> String {
     format!("the body ended after {length} bytes")
 }
 
-/// The beginning of a body, ended as if it were all of it.
-struct Truncated {
-    /// Gone once enough of it has passed; what is left upstream is not read.
-    body: Option<AgentBody>,
+/// Sends the beginning of a body, ended as if it were all of it. `known`: the body is longer than what is kept.
+async fn truncated(
+    mut body: AgentBody,
     kept: u64,
-    passed: u64,
-    /// The body is known to be longer than what is kept.
     known: bool,
-    report: Report,
-}
-
-impl Truncated {
-    fn pass(&mut self, mut data: Bytes) -> Option<Bytes> {
-        let left = self.kept - self.passed;
-        let length = data.len() as u64;
-        if length > left {
-            self.report.applied();
-            self.body = None;
-            data.truncate(usize::try_from(left).unwrap_or(data.len()));
-        }
-        self.passed += length.min(left);
-        if self.known && self.passed == self.kept {
-            self.report.applied();
-            self.body = None;
-        }
-        (!data.is_empty()).then_some(data)
-    }
-}
-
-impl Body for Truncated {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let this = &mut *self;
-        // Where the length is unknown, one byte more must be seen to know that some are missing.
-        while let Some(body) = &mut this.body {
-            match ready!(Pin::new(body).poll_frame(cx)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => {
-                        if let Some(data) = this.pass(data) {
-                            return Poll::Ready(Some(Ok(Frame::data(data))));
-                        }
-                    }
-                    Err(trailers) => {
-                        this.report.bypassed(not_longer(this.passed));
-                        return Poll::Ready(Some(Ok(trailers)));
-                    }
-                },
-                None => {
-                    this.report.bypassed(not_longer(this.passed));
-                    this.body = None;
-                }
-                Some(Err(broken)) => {
-                    this.report
-                        .bypassed(format!("the upstream broke off: {broken}"));
-                    return Poll::Ready(Some(Err(broken)));
-                }
+    mut report: Report,
+    out: Out,
+) -> Result<(), Broken> {
+    let mut left = kept;
+    // Where the length is unknown, one byte more must be seen to know that some are missing.
+    while let Some(frame) = body.frame().await {
+        let frame = frame.inspect_err(|broken| {
+            report.bypassed(format!("the upstream broke off: {broken}"));
+        })?;
+        let mut data = match frame.into_data() {
+            Ok(data) => data,
+            Err(trailers) => {
+                report.bypassed(not_longer(kept - left));
+                out.pass(trailers, &body).await;
+                continue;
             }
+        };
+        let is_longer = data.len() as u64 > left;
+        data.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        left -= data.len() as u64;
+        if is_longer || (known && left == 0) {
+            report.applied();
+            // What is left upstream is not read.
+            drop(body);
+            if !data.is_empty() {
+                out.data(data, true).await;
+            }
+            return Ok(());
         }
-        Poll::Ready(None)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        if self.known {
-            return SizeHint::with_exact(self.kept - self.passed);
+        if !data.is_empty() {
+            out.data(data, false).await;
         }
-        SizeHint::new()
     }
+    report.bypassed(not_longer(kept - left));
+    Ok(())
 }

@@ -4,7 +4,7 @@ use http::{Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use super::{Owner, Recall};
-use crate::carry_out::body::AgentBody;
+use crate::carry_out::body::{self, AgentBody};
 use crate::carry_out::testing::{
     Late, context, drain, let_others_run, on_the_wire, paused, pieces,
 };
@@ -18,7 +18,7 @@ fn owner(rule: &str) -> Owner {
 }
 
 fn full(body: &'static str) -> Response<AgentBody> {
-    Response::new(AgentBody::full(body))
+    Response::new(body::full(body))
 }
 
 /// Lets an answer pass.
@@ -177,7 +177,7 @@ fn an_answer_without_a_declared_end_is_not_waited_for() {
         let recall = Recall::new(100, 1000);
         let (context, _) = context();
         let (_never, told) = tokio::sync::oneshot::channel();
-        let endless = Response::new(AgentBody::boxed(Late::new(told, "never")));
+        let endless = Response::new(body::boxed(Late::new(told, "never")));
         recall
             .note_unseen(owner("r"), 1, endless, &context.inspect)
             .await;
@@ -210,20 +210,5 @@ fn who_was_idle_longest_is_forgotten_when_memory_runs_out() {
         for (rule, kept) in [("first", true), ("second", false), ("third", true)] {
             assert_eq!(recall.stale(&owner(rule)).is_some(), kept, "{rule}");
         }
-    });
-}
-
-#[test]
-fn the_end_of_an_activation_forgets_its_answers() {
-    paused(async {
-        let recall = Recall::new(100, 1000);
-        pass(&recall, "r", 1, full("A1")).await;
-        let mut next = owner("r");
-        next.activation = "b".into();
-        assert!(recall.stale(&next).is_none());
-        recall.forget("b");
-        assert!(recall.stale(&owner("r")).is_some());
-        recall.forget("a");
-        assert!(recall.stale(&owner("r")).is_none());
     });
 }

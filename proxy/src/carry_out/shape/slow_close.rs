@@ -1,74 +1,43 @@
 //! Messages that end late.
 
-use std::future::Future as _;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 
 use crate::broken::Broken;
 use crate::carry_out::Report;
 use crate::carry_out::body::AgentBody;
-use crate::carry_out::hold::Hold;
+use crate::carry_out::hold::hold;
+use crate::carry_out::script::Out;
 
-/// A body whose end (its trailers, if it has some) comes late. Its length is not known to hyper,
-/// which would otherwise end the message with the last byte.
-pub(super) struct SlowClose {
-    body: AgentBody,
+/// Sends a body whose end (its trailers, if it has some) comes late. Its length is not known to hyper, which would
+/// otherwise end the message with the last byte.
+pub(super) async fn slow_close(
+    mut body: AgentBody,
     wait: Duration,
-    ended: bool,
-    /// Trailers that wait with the end.
-    trailers: Option<Frame<Bytes>>,
-    hold: Option<Hold>,
-    report: Report,
-}
-
-impl SlowClose {
-    pub(super) fn new(body: AgentBody, wait: Duration, report: Report) -> Self {
-        Self {
-            body,
-            wait,
-            ended: false,
-            trailers: None,
-            hold: None,
-            report,
-        }
-    }
-}
-
-impl Body for SlowClose {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let this = &mut *self;
-        if !this.ended {
-            this.trailers = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
-                Some(Ok(frame)) if frame.is_trailers() => Some(frame),
-                Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
-                Some(Err(broken)) => {
-                    this.report.bypassed("the body broke off before its end");
-                    return Poll::Ready(Some(Err(broken)));
+    mut report: Report,
+    out: Out,
+) -> Result<(), Broken> {
+    let mut trailers = None;
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => match frame.into_data() {
+                Ok(data) => out.data(data, false).await,
+                Err(frame) => {
+                    trailers = frame.into_trailers().ok();
+                    break;
                 }
-                None => None,
-            };
-            this.ended = true;
-            this.report.applied();
-            this.hold = Some(Hold::lasting(this.wait, this.report.ledger()));
+            },
+            Err(broken) => {
+                report.bypassed("the body broke off before its end");
+                return Err(broken);
+            }
         }
-        if let Some(hold) = &mut this.hold {
-            ready!(Pin::new(hold).poll(cx));
-            this.hold = None;
-        }
-        Poll::Ready(this.trailers.take().map(Ok))
     }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::new()
+    report.applied();
+    hold(wait, report.ledger()).await;
+    if let Some(trailers) = trailers {
+        out.trailers(trailers).await;
     }
+    Ok(())
 }

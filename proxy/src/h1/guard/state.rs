@@ -9,7 +9,7 @@ use http::{Method, StatusCode, Uri};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::h1::FramingError;
-use crate::h1::framing::{Position, Spelt};
+use crate::h1::framing::Spelt;
 
 /// A request head that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +24,9 @@ pub struct Rejection {
 
 /// What the guard of a connection and the service on it tell each other.
 #[derive(Debug, Default)]
-pub struct RequestState {
+pub(crate) struct RequestState {
     rejection: RefCell<Option<Box<Rejection>>>,
     body_error: Cell<Option<FramingError>>,
-    position: Cell<Position>,
     granted: Cell<Option<bool>>,
     /// How the heads are spelt that were passed and are not served yet.
     spelt: RefCell<VecDeque<Spelt>>,
@@ -40,7 +39,7 @@ impl RequestState {
     /// The connection closes after that answer by itself.
     ///
     /// The path of such a request cannot be guessed, so no agent can send it; it exists once.
-    pub fn take_rejection(&self, path: &str) -> Option<Rejection> {
+    pub(crate) fn take_rejection(&self, path: &str) -> Option<Rejection> {
         // Nearly always there is none: one look at a cell.
         let mut rejection = self.rejection.borrow_mut();
         let rejection = rejection.take_if(|_| path == *SENTINEL_PATH)?;
@@ -49,29 +48,24 @@ impl RequestState {
 
     /// How the next request's head is spelt: to be called once for each that is served, in order, or
     /// the next one is given its spelling.
-    pub fn next_spelt(&self) -> Spelt {
+    pub(crate) fn next_spelt(&self) -> Spelt {
         self.spelt.borrow_mut().pop_front().unwrap_or_default()
     }
 
     /// Why the body of the latest request was refused, if it was: what its read failed with.
-    pub fn body_error(&self) -> Option<FramingError> {
+    pub(crate) fn body_error(&self) -> Option<FramingError> {
         self.body_error.get()
-    }
-
-    /// Where the bytes from the agent stand; the service may be some requests behind.
-    pub fn position(&self) -> Position {
-        self.position.get()
     }
 
     /// To be called once for every request that is a CONNECT, or HTTP/1.1 with an `Upgrade` field,
     /// when it is answered with 101, or CONNECT with 2xx: what follows passes unchecked.
-    pub fn upgrade_granted(&self) {
+    pub(crate) fn upgrade_granted(&self) {
         self.decide(true);
     }
 
     /// To be called once for every request that is a CONNECT, or HTTP/1.1 with an `Upgrade` field,
     /// when it is answered in any other way. Until then nothing behind that request is read.
-    pub fn upgrade_refused(&self) {
+    pub(crate) fn upgrade_refused(&self) {
         self.decide(false);
     }
 
@@ -92,10 +86,9 @@ impl RequestState {
         granted
     }
 
-    /// Heads were passed, spelt like this, and the connection is there now.
-    pub(super) fn passed(&self, spelt: impl Iterator<Item = Spelt>, position: Position) {
+    /// Heads were passed, with field names in this casing.
+    pub(super) fn passed(&self, spelt: impl Iterator<Item = Spelt>) {
         self.spelt.borrow_mut().extend(spelt);
-        self.position.set(position);
     }
 
     /// The head that begins with `head` is refused; gives the request that stands for it.

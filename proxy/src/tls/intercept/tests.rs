@@ -73,7 +73,7 @@ async fn the_agent_gets_a_leaf_for_the_host_it_means() {
         ("127.0.0.1", None),
         ("::1", None),
     ] {
-        let config = Arc::new(client(cache.authority(), &[b"h2", b"http/1.1"]));
+        let config = Arc::new(client(&cache.authority, &[b"h2", b"http/1.1"]));
         let (client, server) = handshake(&config, host, |hello| {
             assert_eq!(hello.server_name.as_deref(), sni);
             assert_eq!(hello.alpn, [&b"h2"[..], b"http/1.1"]);
@@ -102,7 +102,7 @@ async fn what_is_offered_bounds_what_is_agreed_on() {
         (&[b"http/1.1"], Alpn::Both, Some(b"http/1.1")),
         (&[], Alpn::Both, None),
     ] {
-        let config = Arc::new(client(cache.authority(), wanted));
+        let config = Arc::new(client(&cache.authority, wanted));
         let choose = |_: &ClientHello| cache.config("h", offered).unwrap();
         let (client, _) = handshake(&config, "h", choose).await;
         assert_eq!(
@@ -111,7 +111,7 @@ async fn what_is_offered_bounds_what_is_agreed_on() {
             "{offered:?}"
         );
     }
-    let config = Arc::new(client(cache.authority(), &[b"h2"]));
+    let config = Arc::new(client(&cache.authority, &[b"h2"]));
     let (_, server) = handshake(&config, "h", |_| cache.config("h", Alpn::Http1).unwrap()).await;
     let error = server.unwrap_err();
     let none = rustls::Error::NoApplicationProtocol;
@@ -124,7 +124,7 @@ async fn what_is_offered_bounds_what_is_agreed_on() {
 #[tokio::test]
 async fn a_second_connection_resumes_but_not_onto_a_flawed_leaf() {
     let cache = cache();
-    let mut config = client(cache.authority(), &[]);
+    let mut config = client(&cache.authority, &[]);
     config.resumption = Resumption::in_memory_sessions(8);
     let config = Arc::new(config);
     let mut kinds = Vec::new();
@@ -148,7 +148,7 @@ async fn a_second_connection_resumes_but_not_onto_a_flawed_leaf() {
 #[tokio::test]
 async fn every_flaw_is_what_the_agent_complains_about() {
     let cache = cache();
-    let config = Arc::new(client(cache.authority(), &[]));
+    let config = Arc::new(client(&cache.authority, &[]));
     for flaw in [Flaw::Expired, Flaw::WrongHost, Flaw::Untrusted] {
         let choose = |_: &ClientHello| cache.flawed("h", flaw, Alpn::Both).unwrap();
         let (client, server) = handshake(&config, "h", choose).await;
@@ -182,7 +182,7 @@ async fn every_flaw_is_what_the_agent_complains_about() {
 #[tokio::test]
 async fn an_agent_that_was_not_given_the_ca_is_recognised() {
     let (cache, other) = (cache(), cache());
-    let config = Arc::new(client(other.authority(), &[]));
+    let config = Arc::new(client(&other.authority, &[]));
     let (_, server) = handshake(&config, "h", |_| cache.config("h", Alpn::Both).unwrap()).await;
     insta::assert_snapshot!(server.unwrap_err(), @"the client refused our certificate (unknown_ca)");
 }
@@ -192,7 +192,7 @@ async fn a_failed_handshake_is_an_alert() {
     let cache = cache();
     let (near, far) = duplex(1 << 16);
     let name = ServerName::try_from("h").unwrap();
-    let config = Arc::new(client(cache.authority(), &[]));
+    let config = Arc::new(client(&cache.authority, &[]));
     let connect = TlsConnector::from(config).connect(name, near);
     let fail = async { accept(far).await.unwrap().fail().await.unwrap() };
     let (client, ()) = tokio::join!(connect, fail);
@@ -228,7 +228,7 @@ async fn what_is_no_hello_is_answered_with_an_alert() {
 fn hello_bytes() -> Vec<u8> {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     let write = || {
-        let config = Arc::new(client(cache().authority(), &[b"h2"]));
+        let config = Arc::new(client(&cache().authority, &[b"h2"]));
         let name = ServerName::try_from("host.example").unwrap();
         let mut connection = rustls::ClientConnection::new(config, name).unwrap();
         let mut bytes = Vec::new();

@@ -33,7 +33,7 @@ fn a_leaf_has_what_strict_clients_ask_for() {
     let cache = cache();
     let der = der(&cache, "API.example.");
     let (_, leaf) = X509Certificate::from_der(&der).unwrap();
-    let (_, ca) = X509Certificate::from_der(cache.authority().certificate()).unwrap();
+    let (_, ca) = X509Certificate::from_der(cache.authority.certificate()).unwrap();
     assert_eq!(leaf.issuer(), ca.subject());
 
     let days = (leaf.validity().not_after.timestamp() - leaf.validity().not_before.timestamp())
